@@ -25,6 +25,9 @@ from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntA
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.release_table import BoolArray, ReadColumn, ReadTable
 
+_MOST_ENTRIES = 1 << 25
+"""Cells times values up to which it is looked up which cells cover which values."""
+
 
 @dataclass(frozen=True, eq=False)
 class PublishedCells:
@@ -130,6 +133,17 @@ class PublishedCells:
 
     def covered(self, values: NDArray[Any]) -> BoolArray:
         """Whether each cell covers each value, shape (values, cells)."""
+        if self.domain.size * self.number <= _MOST_ENTRIES:
+            found: BoolArray = self._table[values]
+            return found
+        return self._compared(values)
+
+    @cached_property
+    def _table(self) -> BoolArray:
+        """Whether each cell covers each value of the domain, where these are few."""
+        return self._compared(np.arange(self.domain.size))
+
+    def _compared(self, values: NDArray[Any]) -> BoolArray:
         place = self._place_of_code[values][:, None]
         if self.plain:
             same: BoolArray = place == self.first
@@ -137,6 +151,14 @@ class PublishedCells:
         if self.column.several:
             return np.asarray(self._by_value[values].toarray() > 0)
         inside: BoolArray = (place >= self.first) & (place < self.end)
+        return inside
+
+    def covers(self, values: NDArray[Any], cells: IntArray) -> BoolArray:
+        """Whether a cell covers a value, for each pair of them."""
+        if self.column.several:
+            return np.asarray(self._by_value[values, cells]).ravel() > 0
+        place = self._place_of_code[values]
+        inside: BoolArray = (place >= self.first[cells]) & (place < self.end[cells])
         return inside
 
     def chance(self, values: NDArray[Any]) -> FloatArray:
@@ -148,14 +170,23 @@ class PublishedCells:
     @cached_property
     def shares(self) -> sparse.csr_matrix:
         """How many of each value a cell stands for, on average, shape (cells, domain): 1 in all, in lists 1 a node."""
-        width = self.end - self.first
-        share = self.weight / np.maximum(width, 1)
+        share = self.weight / np.maximum(self.end - self.first, 1)
         if not self.column.lists_nodes:
             cell = self._cell_of_range
             share = share / np.bincount(cell, weights=self.weight, minlength=self.number)[cell]
+        return self._of_ranges(share)
+
+    @cached_property
+    def times(self) -> sparse.csr_matrix:
+        """How many ranges of a cell cover each value, shape (cells, domain)."""
+        return self._of_ranges(np.ones(len(self.first)))
+
+    def _of_ranges(self, amount: FloatArray) -> sparse.csr_matrix:
+        """Sums by cell and value of an amount that each range gives to each of its values."""
+        width = self.end - self.first
         codes = self._code_of_place[ranges(self.first, width)]
         offsets = np.concatenate([[0], np.cumsum(width)])[self.offsets]
-        found = sparse.csr_matrix((np.repeat(share, width), codes, offsets), (self.number, self.domain.size))
+        found = sparse.csr_matrix((np.repeat(amount, width), codes, offsets), (self.number, self.domain.size))
         found.sum_duplicates()
         return found
 
@@ -338,11 +369,9 @@ def distinct_boxes(release: ReadTable, names: Sequence[str]) -> Boxes:
 def quantile_bins(counts: NDArray[Any], bins: int, rows: int, *, below: bool = False) -> IntArray:
     """Bin of each value of an ordered domain, about as many rows in each.
 
-    Args:
-        counts: rows of each value.
-        bins: number of bins, if no value has more rows than a bin.
-        rows: number of all rows.
-        below: a value lies where the rows below it end; else where its own do.
+    `counts`: rows of each value.
+    `rows`: number of all rows.
+    `below`: a value lies where the rows below it end; else where its own do.
 
     >>> quantile_bins(np.array([1, 1, 4, 2]), 4, 8).tolist()
     [0, 0, 1, 2]

@@ -269,6 +269,15 @@ class Method(Function):
     moves_values: bool = False
 
 
+def fields(text: str) -> dict[str, str]:
+    """Columns of an answer, written as SQL declares them.
+
+    >>> fields("rows BIGINT, share DOUBLE OR NULL")
+    {'rows': 'BIGINT', 'share': 'DOUBLE OR NULL'}
+    """
+    return dict(field.strip().split(" ", 1) for field in text.split(","))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Report(Function):
     """A fixed-schema table function computed by a kernel.

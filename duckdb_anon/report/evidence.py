@@ -17,7 +17,7 @@ import duckdb
 from duckdb_anon.engine.column_roles import role_of
 from duckdb_anon.engine.interrupts import stoppable
 from duckdb_anon.engine.sql_quoting import ident, literal
-from duckdb_anon.measures.risk.attackers.likelihood import LIKELIHOOD
+from duckdb_anon.measures.risk.attackers.record_linkage import LIKELIHOOD
 from duckdb_anon.model.release_comment import Description
 from duckdb_anon.model.release_formats.duckdb_types import kind_of_type, without_enums
 from duckdb_anon.report.linked_release import Check, Checks, comments, described

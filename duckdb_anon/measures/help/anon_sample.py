@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.model.coded_table import FloatArray, IntArray
-from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Report
+from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Report, fields
 from duckdb_anon.model.progress import tick
 
 GENDERS = ("female", "male")
@@ -148,16 +148,10 @@ MEASURE = Report(
         Parameter("name", "which sample: 'census'", "text", REQUIRED, ("census",)),
         Parameter("rows", "number of rows, 1 to 10,000,000", "integer", 40_152, low=1, high=10_000_000),
     ),
-    returns={
-        "gender": "VARCHAR",
-        "age": "INTEGER",
-        "relationship": "VARCHAR",
-        "marital_status": "VARCHAR",
-        "race": "VARCHAR",
-        "education": "VARCHAR",
-        "hours_per_week": "INTEGER",
-        "salary": "INTEGER",
-    },
+    returns=fields(
+        "gender VARCHAR, age INTEGER, relationship VARCHAR, marital_status VARCHAR, race VARCHAR, education VARCHAR, "
+        "hours_per_week INTEGER, salary INTEGER"
+    ),
     compute=sample,
     unit="any",
     tables=(),

@@ -16,7 +16,7 @@ import numpy as np
 
 from duckdb_anon.methods.muco import GROUPING, covers, groups_of, refine
 from duckdb_anon.model.coded_table import CodedTable
-from duckdb_anon.model.function_specs import Params, Report
+from duckdb_anon.model.function_specs import Params, Report, fields
 
 
 def attained(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
@@ -45,14 +45,9 @@ MEASURE = Report(
     smallest="delta := 0.5",
     instead=("linkage_risk",),
     parameters=GROUPING,
-    returns={
-        "attribute": "VARCHAR",
-        "groups": "BIGINT",
-        "delta": "DOUBLE",
-        "attained": "DOUBLE",
-        "holds": "BOOLEAN",
-        "expected_change": "DOUBLE",
-    },
+    returns=fields(
+        "attribute VARCHAR, groups BIGINT, delta DOUBLE, attained DOUBLE, holds BOOLEAN, expected_change DOUBLE"
+    ),
     compute=attained,
     refine=partial(refine, function="delta_probability"),
 )

@@ -14,7 +14,7 @@ import numpy as np
 from duckdb_anon.kernels.differential_privacy.diffgen_search import Budget
 from duckdb_anon.methods.diffgen import SPENDING
 from duckdb_anon.model.coded_table import CodedTable
-from duckdb_anon.model.function_specs import Params, Report
+from duckdb_anon.model.function_specs import Params, Report, fields
 
 
 def compute(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> dict[str, Any]:
@@ -40,13 +40,7 @@ MEASURE = Report(
     smallest="epsilon := 1.0",
     instead=("mondrian",),
     parameters=SPENDING,
-    returns={
-        "step": "VARCHAR",
-        "mechanism": "VARCHAR",
-        "times": "BIGINT",
-        "epsilon_each": "DOUBLE",
-        "epsilon_total": "DOUBLE",
-    },
+    returns=fields("step VARCHAR, mechanism VARCHAR, times BIGINT, epsilon_each DOUBLE, epsilon_total DOUBLE"),
     compute=compute,
     needs=("qi",),
 )

@@ -17,7 +17,7 @@ from duckdb_anon.kernels.randomized_response import setup
 from duckdb_anon.kernels.randomized_response.channel import expected_squared_error
 from duckdb_anon.kernels.randomized_response.setup import LEVEL, PAPER, RISK_PARAMETERS, choose
 from duckdb_anon.model.coded_table import CodedTable
-from duckdb_anon.model.function_specs import REQUIRED, Params, Report
+from duckdb_anon.model.function_specs import REQUIRED, Params, Report, fields
 
 NAME = "rr_parameters"
 
@@ -59,14 +59,9 @@ MEASURE = Report(
     smallest="l := 2",
     instead=("muco",),
     parameters=(replace(LEVEL, default=REQUIRED), *RISK_PARAMETERS),
-    returns={
-        "attribute": "VARCHAR",
-        "domain_size": "BIGINT",
-        "p": "DOUBLE",
-        "risk_bound": "DOUBLE",
-        "excluded": "DOUBLE",
-        "expected_error": "DOUBLE",
-    },
+    returns=fields(
+        "attribute VARCHAR, domain_size BIGINT, p DOUBLE, risk_bound DOUBLE, excluded DOUBLE, expected_error DOUBLE"
+    ),
     compute=compute,
     needs=("sensitive",),
     refine=refine,

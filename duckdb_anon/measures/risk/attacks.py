@@ -59,10 +59,7 @@ class Success:
 def attack(release: PublishedRecords, scoring: Scoring, targets: Targets) -> Success:
     """Look for every target.
 
-    Args:
-        release: what was published.
-        scoring: how the attacker looks at it.
-        targets: whom she looks for.
+    `scoring`: how the attacker looks at it.
     """
     identity = np.zeros(len(targets))
     attribute = np.zeros((len(targets), len(release.secrets)))
@@ -96,10 +93,7 @@ def attack(release: PublishedRecords, scoring: Scoring, targets: Targets) -> Suc
 def best_scores(release: PublishedRecords, scoring: Scoring, targets: Targets) -> FloatArray:
     """Score of the best row for each target: how well the release fits her, shape (targets,).
 
-    Args:
-        release: what was published.
-        scoring: how the attacker looks at it.
-        targets: whom she looks for.
+    `scoring`: how the attacker looks at it.
     """
     best = np.zeros(len(targets))
     parts = joined_parts(release)

@@ -28,10 +28,7 @@ _Binned = tuple[IntArray, sparse.csr_matrix]
 def guesses(release: PublishedRecords, k: int, targets: Targets) -> FloatArray:
     """Chance that a value of each target's k-th secret is guessed, shape (targets,); NaN where all are known.
 
-    Args:
-        release: what was published.
-        k: which of its secrets.
-        targets: whom it is asked of.
+    `k`: which of its secrets.
     """
     secret = release.secrets[k]
     rows = np.bincount(secret.code, weights=secret.weight, minlength=secret.domain).astype(np.float64)

@@ -1,20 +1,12 @@
 """composition_risk: what somebody learns about persons who are in two independent releases.
 
-The attacker knows a person's quasi-identifiers, takes the sensitive values of all classes they match in either
-release, and intersects. privacy_risk = 100 * true / (true + false) (Hasan, Jiang, Chen and Wang 2018, section
-5.2), in percent. The paper does not say what is counted; `unit` does:
-
-* 'victim': for each person of the overlap, candidates are the values in both sets; a true match is the
-  person's own value among them.
-* 'ec_pair': candidates are triples of a class of each release and a value both hold, the classes meeting in
-  every quasi-identifier; a triple is true if a person of the overlap with that value lies in both.
-
-With `weighted`, a candidate s of a person t counts p_a(t, s) p_b(t, s) instead of 1, p being how surely each
-release links the two (see `evidence`). With `as_published` the rows of a sliced release are taken as printed, as a
-reader would who does not know that its columns were permuted: a class is then a printed combination.
-
-A person lies in a class when her values are covered and the class holds her value. Without any candidate the
-risk is 0 and `defined` is false. Any two shapes can be compared except randomized ones.
+The attacker knows a person's quasi-identifiers, takes the sensitive values of all classes they match in either release,
+and intersects: 100 * true / (true + false), in percent (Hasan, Jiang, Chen and Wang 2018, section 5.2). `unit` says
+what is counted, which the paper does not: 'victim': for each person the values in both sets; 'ec_pair': triples of a
+class of each release and a value both hold, the classes meeting in every quasi-identifier, true if a person with that
+value lies in both. With `weighted` a candidate s of a person t counts p_a(t, s) p_b(t, s) (see `matching_classes`);
+with `as_published` rows of a sliced release are taken as printed. A person lies in a class that covers her values and
+holds hers. Without any candidate the risk is 0 and `defined` is false.
 Cost: persons times classes, plus products of classes for 'ec_pair'.
 """
 
@@ -30,7 +22,7 @@ from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.risk.matching_classes import Evidence, evidence
 from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.errors import ParameterError
-from duckdb_anon.model.function_specs import Parameter, Params, Report
+from duckdb_anon.model.function_specs import Parameter, Params, Report, fields
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_table import ReadTable
 
@@ -38,13 +30,7 @@ _BLOCK = 5_000_000
 
 
 def composition_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
-    """One row: true and false matches and the risk.
-
-    Args:
-        tables: the two releases and the persons who are in both, with their true values.
-        params: `unit`, `weighted`, `as_published` and the roles.
-        rng: not used.
-    """
+    """One row: true and false matches and the risk."""
     release_a, release_b, overlap = tables
     qi = [info.name for info in params["roles"].qi]
     sensitive = params["roles"].one_sensitive("composition_risk").name
@@ -163,15 +149,10 @@ MEASURE = Report(
         ),
         Parameter("as_published", "read records of sliced releases as printed, not bucket by bucket", "boolean", False),
     ),
-    returns={
-        "unit": "VARCHAR",
-        "persons": "BIGINT",
-        "true_matches": "DOUBLE",
-        "false_matches": "DOUBLE",
-        "singled_out": "BIGINT",
-        "privacy_risk": "DOUBLE",
-        "defined": "BOOLEAN",
-    },
+    returns=fields(
+        "unit VARCHAR, persons BIGINT, true_matches DOUBLE, false_matches DOUBLE, singled_out BIGINT, "
+        "privacy_risk DOUBLE, defined BOOLEAN"
+    ),
     compute=composition_risk,
     tables=("release_a", "release_b", "overlap"),
     labelled="overlap",

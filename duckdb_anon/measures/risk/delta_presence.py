@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.measures.risk.population import matched
+from duckdb_anon.measures.risk.k_map import matched
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.function_specs import Params, Report
+from duckdb_anon.model.function_specs import Params, Report, fields
 from duckdb_anon.model.release_table import ReadTable
 
 
@@ -61,15 +61,10 @@ MEASURE = Report(
     section="Risk",
     instead=("linkage_risk",),
     parameters=(),
-    returns={
-        "delta_min": "DOUBLE",
-        "delta_max": "DOUBLE",
-        "columns": "VARCHAR",
-        "rows": "BIGINT",
-        "population": "BIGINT",
-        "certainly_in": "BIGINT",
-        "certainly_out": "BIGINT",
-    },
+    returns=fields(
+        "delta_min DOUBLE, delta_max DOUBLE, columns VARCHAR, rows BIGINT, population BIGINT, certainly_in BIGINT, "
+        "certainly_out BIGINT"
+    ),
     compute=delta_presence,
     tables=("release", "population"),
     labelled="population",

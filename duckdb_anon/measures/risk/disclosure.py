@@ -1,19 +1,12 @@
 """disclosure: the MuCo paper's measure of exact matches; it does not see near ones, so it is no bound on risk.
 
-A release in which nobody keeps all her values has identity 0 at p_match 1 here, and one person in five is found by
-`linkage_risk`, whose strongest attacker counts. This measure stays for comparison with the paper.
-
-Measures, for each target (an original record), the published rows that match what the attacker knows: every
-quasi-identifier is known with probability `p_match`, redrawn while none is. Identity disclosure is 1/matches when
-the target's own row is among them, attribute disclosure the share of matches that carry her sensitive value; both
-0 without a match; means over targets (Li et al. 2020, section 5.1). A plain value matches when equal, a box when
-it covers the value. A row that shows its sensitive value as counts of a bucket (Anatomy) carries each value to the
-share it has there. Of several sensitive columns the one that is most exposed counts, for each target and
-whatever the attacker knows. Rows of a sliced release are taken as printed, one of the arrangements its buckets allow:
-`attribute_highest` is then of that arrangement, and `slicing_diversity` weighs them all. Range [0, 1].
-
-Departure: the mean over what the attacker may know is taken exactly, over all subsets of the quasi-identifiers
-by their probabilities, where there are at most 12; with more, one subset is drawn for each target.
+A release in which nobody keeps all values has identity 0 at p_match 1, and `linkage_risk` finds one in five. An
+attacker knows each quasi-identifier with probability `p_match`, at least one. Identity disclosure is 1/matches where
+the target's own row is among the rows that match, attribute disclosure the share of matches with her sensitive value,
+0 without a match; means over targets, in [0, 1] (Li et al. 2020, section 5.1). A plain value matches when equal, a box
+when it covers the value; counts of a bucket carry each value to its share; slices are taken as printed. Of several
+sensitive columns the most exposed counts. Departure: the mean over what is known is exact, over all subsets by their
+probabilities, up to 12 quasi-identifiers; with more, one subset is drawn for each target.
 Cost: for rows one sort a subset; for boxes targets times distinct boxes a subset.
 """
 
@@ -31,7 +24,7 @@ from duckdb_anon.measures.cells import PublishedCells, distinct_boxes
 from duckdb_anon.measures.released_rows import is_plain, released_rows, require_columns
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, RequirementError
-from duckdb_anon.model.function_specs import Parameter, Params, Report
+from duckdb_anon.model.function_specs import Parameter, Params, Report, fields
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_table import BoolArray, ReadColumn, ReadTable
 
@@ -171,24 +164,25 @@ class _ReleasedBoxes:
         self.own = own
 
     def match(self, targets: IntArray, known: BoolArray) -> tuple[BoolArray, FloatArray, FloatArray]:
-        """As `_ReleasedRows.match`; targets with equal known values, secrets and own boxes are matched once."""
+        """As `_ReleasedRows.match`; targets with equal known values and secrets are matched once."""
         use = np.flatnonzero(known).tolist()
-        own = np.where(self.own >= 0, self.boxes.of_row[self.own], -1)
         columns = [self.theirs[a][targets] for a in use]
-        index, first = keys_of([own[targets], *columns, *(secret.theirs[targets] for secret in self.secrets)])
+        index, first = keys_of([*columns, *(secret.theirs[targets] for secret in self.secrets)])
         matches, with_secret = np.zeros(len(first)), np.zeros(len(first))
-        hit = np.zeros(len(first), dtype=bool)
         step = max(1, _BLOCK // self.boxes.number)
         for at in range(0, len(first), step):
             tick()
             block, some = slice(at, at + step), targets[first[at : at + step]]
             covered = self.boxes.covered([column[first[block]] for column in columns], use)
-            hit[block] = (own[some] >= 0) & covered[np.arange(len(some)), own[some]]
             matches[block] = covered @ self.size
             for secret, held in zip(self.secrets, self.values, strict=True):
                 found = np.einsum("ij,ij->i", covered, held[secret.theirs[some]])
                 with_secret[block] = np.maximum(with_secret[block], found)
-        return hit[index], matches[index], with_secret[index]
+        own = self.own[targets]
+        hit = own >= 0
+        for a, column in zip(use, columns, strict=True):
+            hit &= self.boxes.columns[a].covers(column, self.boxes.of_row[own])
+        return hit, matches[index], with_secret[index]
 
 
 MEASURE = Report(
@@ -210,14 +204,10 @@ MEASURE = Report(
         ),
         Parameter("targets", "number of randomly chosen targets (default: every original record)", "integer", low=1),
     ),
-    returns={
-        "p_match": "DOUBLE",
-        "targets": "BIGINT",
-        "identity": "DOUBLE",
-        "attribute": "DOUBLE",
-        "identity_highest": "DOUBLE",
-        "attribute_highest": "DOUBLE",
-    },
+    returns=fields(
+        "p_match DOUBLE, targets BIGINT, identity DOUBLE, attribute DOUBLE, identity_highest DOUBLE, "
+        "attribute_highest DOUBLE"
+    ),
     compute=disclosure,
     tables=("original", "release"),
     reads="tables",

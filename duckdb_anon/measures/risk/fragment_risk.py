@@ -13,14 +13,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.row_keys import keys_of_lists
 from duckdb_anon.kernels.set_valued.apriori_km import MOST_SUBSETS, count_subsets, subsets, supports
 from duckdb_anon.kernels.set_valued.person_sets import Lists
-from duckdb_anon.measures.utility.sa_ncp import PublishedItems, read_published
-from duckdb_anon.model.coded_table import IntArray
+from duckdb_anon.measures.cells import PublishedCells
+from duckdb_anon.measures.utility.sa_ncp import read_lists
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.function_specs import Parameter, Params, Report
 from duckdb_anon.model.release_table import ReadTable
@@ -30,33 +29,21 @@ _MOST_CELLS = 1 << 29
 Flags = NDArray[np.float32]
 
 
-def coverage(published: PublishedItems) -> tuple[Flags, IntArray]:
-    """Return which items each distinct list covers, shape (lists, items), 0 or 1, and how many rows have it.
+def coverage(lists: PublishedCells) -> Flags:
+    """Return which values each distinct list covers, shape (lists, values), 0 or 1.
 
     Raises:
-        ParameterError: the table of lists and items would be too large.
+        ParameterError: the table of lists and values would be too large.
     """
-    forest, nodes = published.forest, len(published.forest.labels)
-    width = np.bincount(published.row, minlength=published.rows)
-    lists = keys_of_lists(np.append(0, np.cumsum(width)), published.node)
-    count = np.bincount(lists.of_row)
-    if len(count) * forest.leaves > _MOST_CELLS:
+    if lists.number * lists.domain.size > _MOST_CELLS:
         raise ParameterError(
-            f"fragment_risk: {len(count)} distinct lists and {forest.leaves} values need too large a table; look at a "
-            "sample of the release"
+            f"fragment_risk: {lists.number} distinct lists and {lists.domain.size} values need too large a table; look "
+            "at a sample of the release"
         )
-    of_entry = lists.of_row[published.row]
-    first = lists.first[of_entry] == published.row
-    entry = (of_entry[first], published.node[first])
-    has = scipy.sparse.csr_matrix((np.ones(len(entry[0]), dtype=np.float32), entry), shape=(len(count), nodes))
-    depth, item = np.nonzero(np.diff(forest.ancestors, axis=0, prepend=-1))
-    below = scipy.sparse.csr_matrix(
-        (np.ones(len(depth), dtype=np.float32), (forest.ancestors[depth, item], item)), shape=(nodes, forest.leaves)
-    )
-    return (has @ below).toarray(), count
+    return np.asarray((lists.shares > 0).toarray(), dtype=np.float32)
 
 
-def candidates(covers: Flags, count: IntArray, fragments: IntArray) -> IntArray:
+def candidates(covers: Flags, count: FloatArray, fragments: IntArray) -> IntArray:
     """Return how many released persons cover each fragment, shape (fragments,).
 
     Args:
@@ -83,20 +70,19 @@ def fragment_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Ge
     """One row a size of fragments, 1 to m."""
     original, release = tables
     info = params["roles"].one_sensitive("fragment_risk")
-    published = read_published("fragment_risk", original, release, info.name, params["roles"].person.name)
-    covers, count = coverage(published)
-    width = np.bincount(published.person)
-    lists = Lists(np.r_[0, np.cumsum(width)].astype(np.int64), published.item.astype(np.int32))
+    person, item, released = read_lists("fragment_risk", original, release, info.name, params["roles"].person.name)
+    covers = coverage(released)
+    width = np.bincount(person)
+    lists = Lists(np.r_[0, np.cumsum(width)].astype(np.int64), item.astype(np.int32))
     rows = []
     for size in range(1, params["m"] + 1):
         if count_subsets(lists, size) > MOST_SUBSETS:
             raise ParameterError(f"fragment_risk: persons have more than {MOST_SUBSETS} fragments of {size}; lower m")
         fragments, times = supports(subsets(lists, size))
-        risk = 1 / np.maximum(candidates(covers, count, fragments), 1)
+        risk = 1 / np.maximum(candidates(covers, released.weights, fragments), 1)
         average = float((risk * times).sum() / times.sum()) if len(times) else 0.0
         rows.append((size, len(times), float(risk.max(initial=0)), average))
-    names = ("size", "fragments", "max_risk", "mean_risk")
-    return {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    return MEASURE.columns(rows)
 
 
 MEASURE = Report(

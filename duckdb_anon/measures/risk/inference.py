@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.measures.risk.linkability import neighbours
-from duckdb_anon.measures.risk.wp29 import ATTACKS, BOXES, HOLDOUT, PAPER, RETURNS, answer, columns_of, numbers, rates
+from duckdb_anon.measures.risk.wp29 import ATTACKS, BOXES, HOLDOUT, Criterion, answer, columns_of, numbers, rates
 from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ColumnError, ParameterError
-from duckdb_anon.model.function_specs import Parameter, Params, Report
+from duckdb_anon.model.function_specs import Parameter, Params
 from duckdb_anon.model.release_table import ReadTable
 
 CONTINUOUS = 20
@@ -66,12 +66,10 @@ def inference(tables: Sequence[ReadTable], params: Params, rng: np.random.Genera
     return answer(rows)
 
 
-MEASURE = Report(
+MEASURE = Criterion(
     name="inference",
     summary="inference (WP29): can the sensitive value be inferred from the nearest released record?",
-    paper=PAPER,
     example="FROM inference('people', 'release')",
-    section="Risk",
     instead=("attribute_risk",),
     parameters=(
         Parameter("secret", "columns to infer (default: the sensitive ones)", "names"),
@@ -88,10 +86,5 @@ MEASURE = Report(
         ATTACKS,
         HOLDOUT,
     ),
-    returns=RETURNS,
     compute=inference,
-    tables=("original", "release"),
-    answers=("rows", "boxes", "buckets", "sliced", "randomized", "sampled", "suppressed", "retained"),
-    optional=("holdout",),
-    reads="tables",
 )

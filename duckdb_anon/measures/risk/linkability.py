@@ -17,8 +17,7 @@ from duckdb_anon.measures.risk.wp29 import (
     ATTACKS,
     BOXES,
     HOLDOUT,
-    PAPER,
-    RETURNS,
+    Criterion,
     Numbers,
     answer,
     columns_of,
@@ -28,7 +27,7 @@ from duckdb_anon.measures.risk.wp29 import (
 )  # fmt: skip
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ParameterError
-from duckdb_anon.model.function_specs import Parameter, Params, Report
+from duckdb_anon.model.function_specs import Parameter, Params
 from duckdb_anon.model.progress import stop_flag
 from duckdb_anon.model.release_table import ReadTable
 
@@ -65,12 +64,8 @@ def linkability(tables: Sequence[ReadTable], params: Params, rng: np.random.Gene
 def neighbours(people: Numbers, release: Numbers, who: IntArray, k: int, rng: np.random.Generator) -> IntArray:
     """The k nearest released rows of some persons, ties at random, shape (persons, k).
 
-    Args:
-        people: what is known of them.
-        release: what was published.
-        who: whom is asked about.
-        k: how many.
-        rng: source of randomness.
+    `people`: what is known of them.
+    `k`: how many.
     """
     out = np.zeros((len(who), k), dtype=np.int64)
     nearest_rows(
@@ -85,12 +80,10 @@ def _shared(first: IntArray, second: IntArray) -> FloatArray:
     return both
 
 
-MEASURE = Report(
+MEASURE = Criterion(
     name="linkability",
     summary="linkability (WP29): do two sets of an individual's values lead to the same released record?",
-    paper=PAPER,
     example="FROM linkability('people', 'release', columns_a := ['age', 'gender'])",
-    section="Risk",
     smallest="columns_a := ['{number}'], columns_b := ['{text}']",
     instead=("linkage_risk",),
     parameters=(
@@ -100,10 +93,5 @@ MEASURE = Report(
         ATTACKS,
         HOLDOUT,
     ),
-    returns=RETURNS,
     compute=linkability,
-    tables=("original", "release"),
-    answers=("rows", "boxes", "buckets", "sliced", "randomized", "sampled", "suppressed", "retained"),
-    optional=("holdout",),
-    reads="tables",
 )

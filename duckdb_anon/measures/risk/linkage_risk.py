@@ -1,25 +1,16 @@
-"""linkage_risk: how often an attacker finds a person's row, or her secret, in a release; the strongest decides.
+"""linkage_risk: how often an attacker finds the record of an individual, or names the sensitive value.
 
-Every attacker knows quasi-identifiers of a target, scores the released rows, picks evenly among the best and votes on
-the sensitive value (`attackers` lists them). `identity` is the mean chance of picking the target's own row,
-`attribute` that of naming her sensitive value (of several sensitive columns the most exposed), both in [0, 1].
-`baseline` is the success with persons who are not in the table (`holdout`), or, without one, of guessing by a naive
-Bayes model of the release that leaves the target's own rows out; `advantage` = (attribute - baseline) / (1 - baseline).
-Intervals are Wilson's (1927), 95%. `strongest` takes the largest identity and the largest advantage of the
-attackers who are told nothing but the release and the call.
+Each attacker knows quasi-identifiers of a target, scores the released rows, picks evenly among the best, and lets them
+vote on the sensitive value (`attackers` lists them). `identity` is the mean chance to pick the target's own row,
+`attribute` that to name her sensitive value (of several columns the most exposed), in [0, 1]. `baseline` is the success
+with persons of `holdout`, or without one that of naive Bayes on the release without the target's rows; `advantage` =
+(attribute - baseline) / (1 - baseline). 95% intervals of Wilson (1927). `strongest` has the largest identity and the
+largest advantage of those who know only the release and its call.
 
-Where a column says whose a row is (`person`), targets are persons. The attacker knows the quasi-identifiers of all
-records of a person; every pair of a record and a released row scores, she picks evenly among the best pairs, and the
-votes of the records add up. Any row of the person is a find, any value of hers a success. Where the release has a row a
-person and a list of her values, `known_values` of these, drawn at random, may be known besides (the fragments of Gong
-et al. 2017); they find rows whose lists cover them and are not voted for, and who has no other values is left out of
-`attribute`. With `known := []` the exact attacker is that of `fragment_risk`.
-
-The likelihood attackers learn what the method does by running the release's call on the release; what an
-attacker would need and the release or the call does not tell is said in `note`, and is an error where she is named.
-Sources: see each attacker's file; record linkage as disclosure risk: Domingo-Ferrer and Torra (2001).
-Cost: targets (where persons have several records, these) times distinct rows times quasi-identifiers an attacker, and
-one run of the method.
+With a person column targets are individuals: the attacker knows all their records, pairs of a record and a row score,
+votes add up, and any row or value of theirs is a success. `known_values` values of a list may be known besides (the
+fragments of Gong et al. 2017). What an attacker needs and does not get is said in `note`. Source: Domingo-Ferrer and
+Torra (2001). Cost: targets times distinct rows times quasi-identifiers an attacker, and one run of the method.
 """
 
 from __future__ import annotations
@@ -38,7 +29,7 @@ from duckdb_anon.measures.risk.mechanism_simulation import replay_select
 from duckdb_anon.measures.risk.targets import Targets, draw_targets
 from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ParameterError, RequirementError, listed, nearest
-from duckdb_anon.model.function_specs import Parameter, Params, Report
+from duckdb_anon.model.function_specs import Parameter, Params, Report, fields
 from duckdb_anon.model.release_table import ReadTable
 
 NAME = "linkage_risk"
@@ -71,13 +62,8 @@ def prepared(
 ) -> tuple[PublishedRecords, Targets, Targets | None]:
     """The release, persons who are in the original, and persons of the hold-out, if there is one.
 
-    Args:
-        function: SQL function, for messages.
-        read: tables by the names of their parameters.
-        params: `known`, `p_match` and `targets`, `known_values` where there is one, and the roles.
-        sensitive: sensitive columns to ask for.
-        rng: draws targets and what is known of them.
-        linked: whether the release must say by `row_id` whose rows it has.
+    `sensitive`: sensitive columns to ask for.
+    `linked`: whether the release must say by `row_id` whose rows it has.
     """
     original, qi = read["original"], [info.name for info in params["roles"].qi]
     told = params.get("known_values", 0)
@@ -107,13 +93,9 @@ def rows_of(
 ) -> list[dict[str, Any]]:
     """One row an attacker; who cannot be asked says why, and is an error where she was named.
 
-    Args:
-        function: SQL function, for messages.
-        release: what was published.
-        targets: persons who are in the original.
-        outside: persons who are not, None for none.
-        chosen: the attackers.
-        all_of_them: whether 'all' were asked for, so that one who cannot be asked is no error.
+    `outside`: persons who are not, None for none.
+    `chosen`: the attackers.
+    `all_of_them`: whether 'all' were asked for, so that one who cannot be asked is no error.
     """
     sensitive = [secret.name for secret in release.secrets]
     without = [] if outside is not None else [_mean(guesses(release, k, targets)) for k in range(len(sensitive))]
@@ -227,20 +209,11 @@ MEASURE = Report(
         Parameter("holdout", "table of individuals who are not in the original, for the baseline", "text"),
         Parameter("call", "call that produced the release, 'muco(0.2)' (default: from its description)", "text"),
     ),
-    returns={
-        "attacker": "VARCHAR",
-        "identity": "DOUBLE OR NULL",
-        "identity_low": "DOUBLE OR NULL",
-        "identity_high": "DOUBLE OR NULL",
-        "attribute": "DOUBLE OR NULL",
-        "attribute_low": "DOUBLE OR NULL",
-        "attribute_high": "DOUBLE OR NULL",
-        "baseline": "DOUBLE OR NULL",
-        "advantage": "DOUBLE OR NULL",
-        "sensitive": "VARCHAR",
-        "targets": "BIGINT",
-        "note": "VARCHAR",
-    },
+    returns=fields(
+        "attacker VARCHAR, identity DOUBLE OR NULL, identity_low DOUBLE OR NULL, identity_high DOUBLE OR NULL, "
+        "attribute DOUBLE OR NULL, attribute_low DOUBLE OR NULL, attribute_high DOUBLE OR NULL, "
+        "baseline DOUBLE OR NULL, advantage DOUBLE OR NULL, sensitive VARCHAR, targets BIGINT, note VARCHAR"
+    ),
     compute=linkage_risk,
     tables=("original", "release"),
     optional=("holdout",),

@@ -90,13 +90,9 @@ def published(
 ) -> PublishedRecords:
     """Read a release of any shape.
 
-    Args:
-        function: SQL function, for messages.
-        release: what was published.
-        qi: quasi-identifiers, at least one.
-        sensitive: sensitive columns; may be none.
-        replay: what the call that made the release makes of the release, with `row_id`.
-        known_values: values of each sensitive column that the attacker knows of a person, where rows show lists.
+    `sensitive`: sensitive columns; may be none.
+    `replay`: what the call that made the release makes of the release, with `row_id`.
+    `known_values`: values of each sensitive column that the attacker knows of a person, where rows show lists.
 
     Raises:
         ColumnError: a column is missing, or of a shape no attacker here can read.

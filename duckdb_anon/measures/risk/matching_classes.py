@@ -98,12 +98,8 @@ def evidence(
 ) -> Evidence:
     """Read a release of any format whose cells say what they stand for.
 
-    Args:
-        function: SQL function, for messages.
-        release: what was published.
-        qi: names of the quasi-identifiers.
-        sensitive: the sensitive column.
-        as_published: take the rows of a sliced release as they are printed, as if its columns belonged together.
+    `sensitive`: the sensitive column.
+    `as_published`: take the rows of a sliced release as they are printed, as if its columns belonged together.
 
     Raises:
         ColumnError: the release lacks a column, or randomizes values so that every value is possible.

@@ -27,11 +27,6 @@ _OWN = {p.name for p in ROLE_PARAMETERS} | {"seed", "row_id"}
 def replay_select(context: Any, roles: Roles, params: Params) -> dict[str, str]:
     """SELECT, by the name 'replay', of what the release's call makes of the release.
 
-    Args:
-        context: planning context of the call.
-        roles: roles of the original's columns, which the release has too.
-        params: `call`, or None where the release's description tells it; `seed`.
-
     Returns:
         Nothing where the call is unknown, or the release's columns are no plain values: such cells say themselves
         what they stand for. The method says so too, for the types of a temporary table cannot be seen here.

@@ -1,14 +1,10 @@
-"""population_uniqueness: how many of the people behind a sample nobody else in the population resembles.
+"""population_uniqueness: records of a sample that are unique in the population, estimated from a sample of it.
 
-Estimates, for a table that is a sample of a larger population, the number of persons in the population whose
-quasi-identifiers are theirs alone, from the class sizes of the table. A sample unique who is no population unique has
-doubles outside the table, so that whoever finds her row cannot be sure. Models: Pitman (Hoshino 2001), Zayatz (1991),
-slide negative binomial (Chen and Keller-McNulty 1998), Poisson (Skinner and Shlomo 2008), and 'best', see
-`kernels.population.uniqueness`. The sample must have been drawn at random. An estimate, never a bound: on samples of
-1 to 20% of census and adult (3 to 8 columns) 'best' was .65 to 2.00 times the truth, off by a factor of 1.18 on
-average; ARX's decision rule (Dankar et al. 2012) .39 to 2.34, by 1.39 (examples/studies/population.py). On a table by
-which nothing was chosen, fair of statsmodels, 'best' was 1.12 to 2.29, by 1.36, the rule .86 to 1.81, by 1.19. Where
-one person has several rows and no column says whose, every model is wrong: 18 to 114 times the truth on randhie.
+Estimates, for a random sample of a larger population, how many individuals of the population are unique on the
+quasi-identifiers, from the class sizes of the sample. Models: Pitman (Hoshino 2001), Zayatz (1991), slide negative
+binomial (Chen and Keller-McNulty 1998), Poisson (Skinner and Shlomo 2008), and 'best', see
+`kernels.population.uniqueness`. An estimate, never a bound: examples/studies/population.py compares it with the truth.
+Where a person has several rows and no column says whose they are, every model is wrong by far.
 Cost: one sort, then linear in the classes.
 """
 
@@ -23,7 +19,7 @@ from duckdb_anon.kernels.population import uniqueness
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Report
+from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Report, fields
 
 MODELS = ("pitman", "zayatz", "snb", "poisson", "best")
 
@@ -75,14 +71,9 @@ MEASURE = Report(
         ),
         Parameter("model", "statistical model of the population", "text", "best", MODELS),
     ),
-    returns={
-        "model": "VARCHAR",
-        "rows": "BIGINT",
-        "population": "BIGINT",
-        "sample_uniques": "BIGINT",
-        "population_uniques": "DOUBLE",
-        "share_of_population": "DOUBLE",
-        "share_of_sample_uniques": "DOUBLE",
-    },
+    returns=fields(
+        "model VARCHAR, rows BIGINT, population BIGINT, sample_uniques BIGINT, population_uniques DOUBLE, "
+        "share_of_population DOUBLE, share_of_sample_uniques DOUBLE"
+    ),
     compute=population_uniqueness,
 )

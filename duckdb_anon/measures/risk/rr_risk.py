@@ -20,7 +20,7 @@ from duckdb_anon.kernels.randomized_response.channel import RetentionChannel
 from duckdb_anon.kernels.randomized_response.setup import GIVEN, LEVEL, PAPER, RISK_PARAMETERS, choose
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.function_specs import Params, Report
+from duckdb_anon.model.function_specs import Params, Report, fields
 
 NAME = "rr_risk"
 
@@ -75,16 +75,10 @@ MEASURE = Report(
     smallest="p := 0.8",
     instead=("linkage_risk",),
     parameters=(LEVEL, GIVEN, *RISK_PARAMETERS),
-    returns={
-        "attribute": "VARCHAR",
-        "max_risk": "DOUBLE",
-        "mean_risk": "DOUBLE",
-        "least_risk": "DOUBLE",
-        "sampling_risk": "DOUBLE",
-        "mean_sampling_risk": "DOUBLE",
-        "meets_l": "DOUBLE",
-        "excluded": "DOUBLE",
-    },
+    returns=fields(
+        "attribute VARCHAR, max_risk DOUBLE, mean_risk DOUBLE, least_risk DOUBLE, sampling_risk DOUBLE, "
+        "mean_sampling_risk DOUBLE, meets_l DOUBLE, excluded DOUBLE"
+    ),
     compute=compute,
     needs=("sensitive",),
     refine=refine,

@@ -128,11 +128,9 @@ class Scores:
     def __init__(self, release: PublishedRecords, scoring: Scoring, parts: Sequence[JoinedPart], some: Targets) -> None:
         """Score the units.
 
-        Args:
-            release: what was published.
-            scoring: how the attacker looks at it.
-            parts: of `joined_parts`.
-            some: whom she looks for.
+        `scoring`: how the attacker looks at it.
+        `parts`: of `joined_parts`.
+        `some`: whom she looks for.
         """
         self.release, self.scoring, self.parts, self.some = release, scoring, parts, some
         self._factors: list[tuple[FloatArray, FloatArray]] | None = None

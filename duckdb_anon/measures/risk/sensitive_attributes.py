@@ -60,13 +60,11 @@ class Secret:
 def read_secret(name: str, column: ReadColumn, part: int, voter: IntArray, weight: FloatArray, voters: int) -> Secret:
     """Read a released sensitive column.
 
-    Args:
-        name: the column.
-        column: its cells.
-        part: number of its part.
-        voter: voter of each row, shape (rows,).
-        weight: how much each row counts, shape (rows,).
-        voters: how many there are.
+    `name`: the column.
+    `part`: number of its part.
+    `voter`: voter of each row, shape (rows,).
+    `weight`: how much each row counts, shape (rows,).
+    `voters`: how many there are.
 
     Raises:
         ColumnError: cells are neither values, nor counts of them, nor lists of nodes.

@@ -18,8 +18,7 @@ import numpy as np
 from duckdb_anon.measures.risk.wp29 import (
     BOXES,
     HOLDOUT,
-    PAPER,
-    RETURNS,
+    Criterion,
     Numbers,
     answer,
     columns_of,
@@ -28,7 +27,7 @@ from duckdb_anon.measures.risk.wp29 import (
     rates,
 )  # fmt: skip
 from duckdb_anon.model.errors import ParameterError
-from duckdb_anon.model.function_specs import Parameter, Params, Report
+from duckdb_anon.model.function_specs import Parameter, Params
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_table import ReadTable
 
@@ -76,11 +75,8 @@ def singling_out(tables: Sequence[ReadTable], params: Params, rng: np.random.Gen
 def univariate(release: Numbers, n: int, attacks: int, rng: np.random.Generator) -> list[list[Term]]:
     """Predicates on one column that hold for exactly one released row.
 
-    Args:
-        release: what was published.
-        n: persons of the original.
-        attacks: how many predicates.
-        rng: source of randomness.
+    `n`: persons of the original.
+    `attacks`: how many predicates.
     """
     found: list[list[Term]] = []
     for a in range(len(release.names)):
@@ -95,11 +91,8 @@ def univariate(release: Numbers, n: int, attacks: int, rng: np.random.Generator)
 def multivariate(release: Numbers, n: int, attacks: int, rng: np.random.Generator) -> list[list[Term]]:
     """Predicates on n columns of a random row that hold for exactly one released row.
 
-    Args:
-        release: what was published.
-        n: persons of the original.
-        attacks: how many predicates.
-        rng: source of randomness.
+    `n`: persons of the original.
+    `attacks`: how many predicates.
     """
     median = np.median(release.values, axis=1)
     n = min(n, len(release.names))
@@ -140,12 +133,10 @@ def singled(table: Numbers, terms: Sequence[Term]) -> float:
     return float(len(rows) == 1)
 
 
-MEASURE = Report(
+MEASURE = Criterion(
     name="singling_out",
     summary="singling out (WP29): conditions on the release that hold for exactly one individual",
-    paper=PAPER,
     example="FROM singling_out('people', 'release', attacks := 100)",
-    section="Risk",
     instead=("linkage_risk", "attribute_risk"),
     parameters=(
         Parameter("mode", "'univariate', 'multivariate' or 'both'", "text", "both", (*MODES, "both")),
@@ -154,10 +145,5 @@ MEASURE = Report(
         Parameter("attacks", "number of predicates", "integer", 500, low=1, high=20_000),
         HOLDOUT,
     ),
-    returns=RETURNS,
     compute=singling_out,
-    tables=("original", "release"),
-    answers=("rows", "boxes", "buckets", "sliced", "randomized", "sampled", "suppressed", "retained"),
-    optional=("holdout",),
-    reads="tables",
 )

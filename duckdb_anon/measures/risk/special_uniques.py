@@ -21,7 +21,7 @@ from duckdb_anon.kernels.population.suda import minimal_uniques
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.model.coded_table import CodeArray, FloatArray
 from duckdb_anon.model.errors import ParameterError, RequirementError
-from duckdb_anon.model.function_specs import Parameter, Params, Report
+from duckdb_anon.model.function_specs import Parameter, Params, Report, fields
 from duckdb_anon.model.release_table import ReadTable
 
 _MOST_SORTED = 4_000_000_000
@@ -112,14 +112,7 @@ MEASURE = Report(
             high=1,
         ),
     ),
-    returns={
-        "row_id": "BIGINT",
-        "sets": "BIGINT",
-        "smallest": "BIGINT",
-        "columns": "VARCHAR",
-        "score": "DOUBLE",
-        "dis": "DOUBLE",
-    },
+    returns=fields("row_id BIGINT, sets BIGINT, smallest BIGINT, columns VARCHAR, score DOUBLE, dis DOUBLE"),
     compute=special_uniques,
     labelled="tbl",  # an original: with a hierarchy its texts are values, no nodes
     reads="tables",

@@ -91,14 +91,8 @@ def draw_targets(
 ) -> Targets:
     """Persons at random, and what the attacker knows of each.
 
-    Args:
-        function: SQL function, for messages.
-        table: the table they are drawn from, which has rows.
-        person: the column that says whose its rows are; None, or a column it lacks, for a row a person.
-        release: what was published.
-        row: released row of each of its rows, -1 for none.
-        params: `targets`, `known`, `p_match`, `known_values`.
-        rng: source of randomness.
+    `person`: the column that says whose its rows are; None, or a column it lacks, for a row a person.
+    `row`: released row of each of its rows, -1 for none.
 
     Raises:
         ColumnError: the table lacks a column, or nothing says whose rows belong together.

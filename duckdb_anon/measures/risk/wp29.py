@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,25 +19,21 @@ from duckdb_anon.measures.released_rows import require_columns
 from duckdb_anon.measures.risk.attacks import wilson
 from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
-from duckdb_anon.model.function_specs import Parameter
+from duckdb_anon.model.function_specs import Parameter, Report, fields
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_table import BoolArray, ReadTable
 
 PAPER = "Article 29 Working Party, Opinion 05/2014; Giomi et al. (2023), PETS, section 4"
 BOXES = "boxes are taken at their middle, sets and nodes at their most frequent value"
-RETURNS = {
-    "criterion": "VARCHAR",
-    "attack": "DOUBLE",
-    "attack_low": "DOUBLE",
-    "attack_high": "DOUBLE",
-    "baseline": "DOUBLE",
-    "control": "DOUBLE OR NULL",
-    "risk": "DOUBLE",
-    "risk_low": "DOUBLE",
-    "risk_high": "DOUBLE",
-    "attacks": "BIGINT",
-    "note": "VARCHAR",
-}
+RETURNS = fields(
+    "criterion VARCHAR, attack DOUBLE, attack_low DOUBLE, attack_high DOUBLE, baseline DOUBLE, "
+    "control DOUBLE OR NULL, risk DOUBLE, risk_low DOUBLE, risk_high DOUBLE, attacks BIGINT, note VARCHAR"
+)
+Criterion = partial(
+    Report, paper=PAPER, section="Risk", returns=RETURNS, tables=("original", "release"), optional=("holdout",),
+    answers=("rows", "boxes", "buckets", "sliced", "randomized", "sampled", "suppressed", "retained"), reads="tables",
+)  # fmt: skip
+"""Entry of a criterion."""
 HOLDOUT = Parameter("holdout", "table of individuals who are not in the original, for the control", "text")
 ATTACKS = Parameter("attacks", "number of attacks", "integer", 2000, low=1)
 
@@ -71,11 +68,7 @@ class Numbers:
 def numbers(function: str, read: Mapping[str, ReadTable], which: str, names: Sequence[str]) -> tuple[Numbers, bool]:
     """Read columns as numbers; tell whether some were boxes.
 
-    Args:
-        function: SQL function, for messages.
-        read: tables by the names of their parameters.
-        which: one of these.
-        names: names of columns.
+    `which`: one of these.
 
     Raises:
         ColumnError: a column is missing or holds counts.
@@ -101,11 +94,8 @@ def numbers(function: str, read: Mapping[str, ReadTable], which: str, names: Seq
 def columns_of(function: str, params: Mapping[str, Any], given: Sequence[str] | None, what: str) -> list[str]:
     """Columns a call names, checked; by default all quasi-identifiers and sensitive columns.
 
-    Args:
-        function: SQL function, for messages.
-        params: checked parameters of the call.
-        given: names the call gives.
-        what: what they are for, for messages.
+    `given`: names the call gives.
+    `what`: what they are for, for messages.
     """
     roles = params["roles"]
     every = [info.name for info in roles.qi + roles.sensitive]
@@ -119,12 +109,7 @@ def columns_of(function: str, params: Mapping[str, Any], given: Sequence[str] | 
 
 
 def of_rows(names: Sequence[str], release: ReadTable) -> tuple[list[str], str]:
-    """Leave columns out of which a release shows no value beside a row; give the others, and what to say of it.
-
-    Args:
-        names: columns that nobody has named.
-        release: what was published.
-    """
+    """Leave columns out of which a release shows no value beside a row; give the others, and what to say of it."""
     without = [name for name in names if name in release.columns and release.columns[name].counted]
     told = f"{', '.join(without)} left out: rows show counts of their bucket" if without else ""
     return [name for name in names if name not in without], told

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.measures.released_rows import require_columns
-from duckdb_anon.measures.utility.sampled_microdata import ANSWERS, BY, pairs
+from duckdb_anon.measures.utility.sampled_microdata import BY, Comparison, pairs
 from duckdb_anon.measures.utility.unique_exact_matches import keys
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.function_specs import Params, Report
+from duckdb_anon.model.function_specs import Params, fields
 from duckdb_anon.model.release_table import ReadTable
 
 NAME = "apparent_matches"
@@ -53,25 +53,15 @@ def apparent_matches(tables: Sequence[ReadTable], params: Params, rng: np.random
     return MEASURE.columns(found)
 
 
-MEASURE = Report(
+MEASURE = Comparison(
     name=NAME,
     summary="records unique on their quasi-identifiers in both tables, and how much of the rest agrees",
     paper="Task et al. (2023), NIST SDNist, apparent match distribution",
     example="FROM apparent_matches('people', 'release')",
-    section="Utility",
     parameters=(BY,),
-    returns={
-        "subgroup": "VARCHAR",
-        "uniques": "BIGINT",
-        "matched": "BIGINT",
-        "share": "DOUBLE",
-        "agreement": "DOUBLE OR NULL",
-        "fully": "BIGINT",
-    },
+    returns=fields(
+        "subgroup VARCHAR, uniques BIGINT, matched BIGINT, share DOUBLE, agreement DOUBLE OR NULL, fully BIGINT"
+    ),
     compute=apparent_matches,
-    tables=("original", "release"),
-    reads="tables",
-    literals=True,
-    answers=ANSWERS,
-    unit="any",
+    needs=("qi",),
 )

@@ -26,7 +26,7 @@ from duckdb_anon.measures.released_rows import repeated_rows, source_rows
 from duckdb_anon.measures.utility.sampled_microdata import drawn_codes, numbers
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import AnonError, ColumnError, RequirementError, listed, nearest
-from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Report
+from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Report, fields
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_table import BoolArray, ReadTable
 
@@ -178,15 +178,10 @@ MEASURE = Report(
         Parameter("test", "records that are predicted", "text", "original", ("original", "published")),
         Parameter("min_leaf", "least number of rows in a leaf of the tree", "integer", 2, low=1),
     ),
-    returns={
-        "target": "VARCHAR",
-        "learner": "VARCHAR",
-        "folds": "BIGINT",
-        "accuracy": "DOUBLE",
-        "deviation": "DOUBLE",
-        "original_accuracy": "DOUBLE",
-        "majority_accuracy": "DOUBLE",
-    },
+    returns=fields(
+        "target VARCHAR, learner VARCHAR, folds BIGINT, accuracy DOUBLE, deviation DOUBLE, original_accuracy DOUBLE, "
+        "majority_accuracy DOUBLE"
+    ),
     compute=classification_accuracy,
     unit="any",
     tables=("original", "release"),

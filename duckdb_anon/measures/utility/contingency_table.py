@@ -39,11 +39,6 @@ class _Part:
 def joint_shares(function: str, table: ReadTable, names: Sequence[str]) -> FloatArray:
     """Estimate the share of each combination of codes, one axis a column; may be negative where inverted.
 
-    Args:
-        function: SQL function, for messages.
-        table: any release, or an original.
-        names: columns.
-
     Raises:
         ColumnError: the table lacks a column, or its rows stand for none.
         ParameterError: the domains multiply to too many cells.

@@ -15,16 +15,40 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.measures.utility.interval_overlap import interval_overlap
-from duckdb_anon.measures.utility.sampled_microdata import ANSWERS, BY, COLUMNS, Drawn, columns_of, pairs
+from duckdb_anon.measures.utility.sampled_microdata import BY, COLUMNS, Comparison, Drawn, columns_of, pairs
 from duckdb_anon.model.coded_table import Attribute, FloatArray
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.function_specs import Params, Report
+from duckdb_anon.model.function_specs import Params, fields
 from duckdb_anon.model.release_table import ReadTable
 
 NAME = "correlation_comparison"
 _Z = 1.959963984540054
 _VARIANCE = {"pearson": 1.0, "spearman": 1.06}
+
+
+def interval_overlap(first: tuple[FloatArray, FloatArray], second: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """Mean share that the common part has of each interval (Karr et al. 2006, section 3.2); 1 for equal ones.
+
+    Below 0 where they lie apart: minus the gap in units of their lengths. Intervals without length overlap by 1 where
+    they are equal; NaN where an end is unknown.
+
+    Args:
+        first: lower and upper ends.
+        second: lower and upper ends.
+
+    >>> ends = lambda low, high: (np.array([low]), np.array([high]))
+    >>> interval_overlap(ends(0.0, 4.0), ends(2.0, 4.0)).tolist()
+    [0.75]
+    >>> interval_overlap(ends(0.0, 1.0), ends(2.0, 3.0)).tolist()
+    [-1.0]
+    """
+    common = np.minimum(first[1], second[1]) - np.maximum(first[0], second[0])
+    lengths = [high - low for low, high in (first, second)]
+    equal = (first[0] == second[0]) & (first[1] == second[1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = (common / lengths[0] + common / lengths[1]) / 2
+    overlap: FloatArray = np.where(equal, 1.0, share)
+    return overlap
 
 
 def correlation_comparison(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
@@ -73,32 +97,16 @@ def _estimate(
     return r, float(np.tanh(np.arctanh(r) - half)), float(np.tanh(np.arctanh(r) + half))
 
 
-MEASURE = Report(
+MEASURE = Comparison(
     name=NAME,
     summary="correlations of numbers in original and release, and how much their confidence intervals overlap",
     paper="Karr et al. (2006), section 3.2; correlations as in NIST SDNist",
     example="FROM correlation_comparison('people', 'release')",
-    section="Utility",
     parameters=(COLUMNS, BY),
-    returns={
-        "subgroup": "VARCHAR",
-        "first": "VARCHAR",
-        "second": "VARCHAR",
-        "coefficient": "VARCHAR",
-        "original": "DOUBLE OR NULL",
-        "original_low": "DOUBLE OR NULL",
-        "original_high": "DOUBLE OR NULL",
-        "release": "DOUBLE OR NULL",
-        "release_low": "DOUBLE OR NULL",
-        "release_high": "DOUBLE OR NULL",
-        "difference": "DOUBLE OR NULL",
-        "overlap": "DOUBLE OR NULL",
-    },
+    returns=fields(
+        "subgroup VARCHAR, first VARCHAR, second VARCHAR, coefficient VARCHAR, original DOUBLE OR NULL, "
+        "original_low DOUBLE OR NULL, original_high DOUBLE OR NULL, release DOUBLE OR NULL, "
+        "release_low DOUBLE OR NULL, release_high DOUBLE OR NULL, difference DOUBLE OR NULL, overlap DOUBLE OR NULL"
+    ),
     compute=correlation_comparison,
-    tables=("original", "release"),
-    reads="tables",
-    literals=True,
-    answers=ANSWERS,
-    needs=(),
-    unit="any",
 )

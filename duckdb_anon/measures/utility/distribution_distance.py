@@ -20,7 +20,7 @@ from duckdb_anon.kernels.randomized_response.channel import project, smooth
 from duckdb_anon.measures.utility.contingency_table import joint_shares
 from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.function_specs import Parameter, Params, Report
+from duckdb_anon.model.function_specs import Parameter, Params, Report, fields
 from duckdb_anon.model.release_table import ReadTable
 
 NAME = "distribution_distance"
@@ -97,10 +97,9 @@ MEASURE = Report(
         Parameter("projection", "negative cells: 'clip' sets them to 0; 'euclidean' takes the nearest distribution",
                   "text", "clip", ("clip", "euclidean")),
     ),
-    returns={
-        "columns": "VARCHAR", "cells": "BIGINT", "kl": "DOUBLE", "chi2": "DOUBLE", "l1": "DOUBLE", "l2": "DOUBLE",
-        "hellinger": "DOUBLE",
-    },
+    returns=fields(
+        "columns VARCHAR, cells BIGINT, kl DOUBLE, chi2 DOUBLE, l1 DOUBLE, l2 DOUBLE, hellinger DOUBLE"
+    ),
     compute=compute,
     unit="any",
     tables=("original", "release"),

@@ -7,10 +7,7 @@ quantiles of the original (20 bins in SDNist), the same for both. A sample of s 
 sampling costs, so a release is compared with that: `sampled` is the score of two random halves of the original.
 
 Departure: SDNist draws 50 sets with repetition; here every set of 2 and of 3 columns counts once, or, where there are
-more than `marginals`, as many drawn without. Beside SDNist 2.4's own code, on 8,000 rows of a census in the same bins,
-all 28 pairs and 56 triples: muco(0.1) 976.558 and 905.339, rank_swap(15) 931.643 and 823.188, rr_distort(p := 0.6)
-733.313 and 613.634, by both; with the bins made here, in place of SDNist's percentile ranks, 976.9 and 906.6, 931.8 and
-824.7, 735.3 and 616.2. How boxes and slices are read: `measures.utility.sampled_microdata`.
+more than `marginals`, as many drawn without. How boxes and slices are read: `measures.utility.sampled_microdata`.
 Cost: one pass over the rows a set of columns.
 """
 
@@ -24,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.row_keys import keys_of
-from duckdb_anon.measures.utility.sampled_microdata import ANSWERS, BY, COLUMNS, Drawn, binned, columns_of, pairs
+from duckdb_anon.measures.utility.sampled_microdata import BY, COLUMNS, Comparison, Drawn, binned, columns_of, pairs
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.function_specs import Parameter, Params, Report
+from duckdb_anon.model.function_specs import Parameter, Params, fields
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_table import ReadTable
@@ -93,12 +90,11 @@ def _distances(
     return distance
 
 
-MEASURE = Report(
+MEASURE = Comparison(
     name=NAME,
     summary="similarity of 2- and 3-way marginals, a score up to 1,000, compared with two halves of the original",
     paper="Task et al. (2023), NIST SDNist, k-marginal edit distance",
     example="FROM k_marginal('people', 'release')",
-    section="Utility",
     parameters=(
         COLUMNS,
         Parameter(
@@ -112,22 +108,9 @@ MEASURE = Report(
         Parameter("marginals", "maximum number of column sets of each size", "integer", 500, low=1, high=100_000),
         BY,
     ),
-    returns={
-        "subgroup": "VARCHAR",
-        "k": "BIGINT",
-        "marginals": "BIGINT",
-        "original_rows": "BIGINT",
-        "release_rows": "BIGINT",
-        "score": "DOUBLE",
-        "sampled": "DOUBLE",
-        "worst": "VARCHAR",
-        "worst_score": "DOUBLE",
-    },
+    returns=fields(
+        "subgroup VARCHAR, k BIGINT, marginals BIGINT, original_rows BIGINT, release_rows BIGINT, score DOUBLE, "
+        "sampled DOUBLE, worst VARCHAR, worst_score DOUBLE"
+    ),
     compute=k_marginal,
-    tables=("original", "release"),
-    reads="tables",
-    literals=True,
-    answers=ANSWERS,
-    needs=(),
-    unit="any",
 )

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.thread_pool import run_detached
-from duckdb_anon.measures.utility.sampled_microdata import ANSWERS, BY, COLUMNS, Drawn, Pair, columns_of, pairs
+from duckdb_anon.measures.utility.sampled_microdata import BY, COLUMNS, Comparison, Drawn, Pair, columns_of, pairs
 from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.model.function_specs import Parameter, Params, Report
+from duckdb_anon.model.function_specs import Parameter, Params, fields
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_table import ReadTable
 
@@ -112,12 +112,11 @@ def _chance(learner: str, features: FloatArray, origin: FloatArray) -> FloatArra
     return chance
 
 
-MEASURE = Report(
+MEASURE = Comparison(
     name=NAME,
     summary="how well a logistic regression and a tree distinguish released records from original ones (pMSE)",
     paper="Woo et al. (2009); Snoke et al. (2018), section 3; in NIST SDNist",
     example="FROM propensity('people', 'release', permutations := 3)",
-    section="Utility",
     smallest="permutations := 1",
     extra="ml",
     parameters=(
@@ -128,19 +127,8 @@ MEASURE = Report(
         ),
         BY,
     ),
-    returns={
-        "subgroup": "VARCHAR",
-        "learner": "VARCHAR",
-        "rows": "BIGINT",
-        "pmse": "DOUBLE",
-        "expected": "DOUBLE OR NULL",
-        "ratio": "DOUBLE OR NULL",
-    },
+    returns=fields(
+        "subgroup VARCHAR, learner VARCHAR, rows BIGINT, pmse DOUBLE, expected DOUBLE OR NULL, ratio DOUBLE OR NULL"
+    ),
     compute=propensity,
-    tables=("original", "release"),
-    reads="tables",
-    literals=True,
-    answers=ANSWERS,
-    needs=(),
-    unit="any",
 )

@@ -15,21 +15,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import qr
+from scipy.linalg import qr, solve_triangular
+from scipy.stats import t as student
 
-from duckdb_anon.measures.utility.interval_overlap import interval_overlap
-from duckdb_anon.measures.utility.sampled_microdata import ANSWERS, BY, COLUMNS, Drawn, columns_of, pairs, value_text
-from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
+from duckdb_anon.kernels.thread_pool import run_detached
+from duckdb_anon.measures.utility.correlation_comparison import interval_overlap
+from duckdb_anon.measures.utility.sampled_microdata import BY, COLUMNS, Comparison, Drawn, columns_of, pairs, value_text
+from duckdb_anon.model.coded_table import Attribute, FloatArray
 from duckdb_anon.model.errors import ColumnError, RequirementError, listed, nearest
-from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Report
+from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, fields
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_table import ReadTable
 
 NAME = "regression_comparison"
 _MOST_TERMS = 300
-_PIECE = 1 << 17
-"""Rows whose terms are decomposed at a time: between two pieces a call can be stopped."""
 
 
 def _with_target(params: dict[str, Any]) -> dict[str, Any]:
@@ -106,30 +106,31 @@ def _fit(
     design = (
         np.column_stack([_design(rows, domains, term) for term in terms]) if rows.rows else np.zeros((0, len(terms)))
     )
-    told = _independent(design)
-    unknown = np.full(len(terms), np.nan)
-    coefficient, low, high = unknown.copy(), unknown.copy(), unknown.copy()
-    free = rows.rows - len(told)
-    if free < 1:
-        return coefficient, low, high
-    tick()
     y = domains[target].positions[rows.columns[target]]
-    chosen = design[:, told]
-    scale = np.sqrt((chosen**2).mean(axis=0))
-    tick()
-    triangle = _triangle(np.column_stack([chosen / scale, y]))
-    upper = triangle[: len(told), : len(told)]
-    solved = np.linalg.solve(upper, triangle[: len(told), -1])
-    tick()
-    rest = y - chosen @ (solved / scale)
-    inverse = np.linalg.inv(upper)
-    error = np.sqrt((inverse**2).sum(axis=1) * float(rest @ rest) / free) / scale
-    from scipy.stats import t as student
+    coefficient, error, free = run_detached(lambda: _least_squares(design, y))
+    half = float(student.ppf(0.975, free)) * error if free >= 1 else error
+    return coefficient, coefficient - half, coefficient + half
 
-    half = float(student.ppf(0.975, free)) * error
-    coefficient[told] = solved / scale
-    low[told], high[told] = coefficient[told] - half, coefficient[told] + half
-    return coefficient, low, high
+
+def _least_squares(design: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, int]:
+    """Coefficients, their standard errors and the degrees of freedom; NaN for columns that others determine."""
+    coefficient, error = np.full(design.shape[1], np.nan), np.full(design.shape[1], np.nan)
+    length = np.sqrt((design**2).sum(axis=0))
+    scaled = design / np.where(length > 0, length, 1)
+    if not len(scaled):
+        return coefficient, error, 0
+    orthogonal, upper, order = qr(scaled, mode="economic", pivoting=True)
+    size = np.abs(np.diag(upper))
+    rank = int((size > 1e-9 * max(size[0], 1e-300)).sum())
+    free, chosen, triangle = len(y) - rank, order[:rank], upper[:rank, :rank]
+    if free < 1:
+        return coefficient, error, free
+    solved = solve_triangular(triangle, orthogonal[:, :rank].T @ y)
+    rest = y - scaled[:, chosen] @ solved
+    inverse = solve_triangular(triangle, np.eye(rank))
+    coefficient[chosen] = solved / length[chosen]
+    error[chosen] = np.sqrt((inverse**2).sum(axis=1) * float(rest @ rest) / free) / length[chosen]
+    return coefficient, error, free
 
 
 def _design(rows: Drawn, domains: Mapping[str, Attribute], term: _Term) -> FloatArray:
@@ -141,55 +142,22 @@ def _design(rows: Drawn, domains: Mapping[str, Attribute], term: _Term) -> Float
     return values
 
 
-def _triangle(matrix: FloatArray) -> FloatArray:
-    """R of a QR decomposition, by pieces of its rows; a tick after each."""
-    upper = matrix[:0]
-    for first in range(0, len(matrix), _PIECE):
-        upper = np.asarray(np.linalg.qr(np.concatenate([upper, matrix[first : first + _PIECE]]), mode="r"))
-        tick()
-    return upper
-
-
-def _independent(design: FloatArray) -> IntArray:
-    """Columns that no others determine, in order."""
-    if not len(design):
-        return np.zeros(0, dtype=np.int64)
-    length = np.sqrt((design**2).sum(axis=0))
-    upper, order = qr(_triangle(design / np.where(length > 0, length, 1)), mode="r", pivoting=True)
-    size = np.abs(np.diag(upper))
-    kept: IntArray = np.sort(order[: int((size > 1e-9 * max(size[0], 1e-300)).sum())]).astype(np.int64)
-    return kept
-
-
-MEASURE = Report(
+MEASURE = Comparison(
     name=NAME,
     summary="a linear regression on original and release: coefficients and the overlap of their intervals",
     paper="Karr et al. (2006), section 3.2; linear regression as in NIST SDNist",
     example="FROM regression_comparison('people', 'release', 'salary', columns := ['age', 'gender', 'education'])",
-    section="Utility",
     smallest="target := '{number}'",
     parameters=(
         Parameter("target", "dependent variable: a number or a date", "text", REQUIRED),
         COLUMNS,
         BY,
     ),
-    returns={
-        "subgroup": "VARCHAR",
-        "term": "VARCHAR",
-        "original": "DOUBLE OR NULL",
-        "original_low": "DOUBLE OR NULL",
-        "original_high": "DOUBLE OR NULL",
-        "release": "DOUBLE OR NULL",
-        "release_low": "DOUBLE OR NULL",
-        "release_high": "DOUBLE OR NULL",
-        "overlap": "DOUBLE OR NULL",
-    },
+    returns=fields(
+        "subgroup VARCHAR, term VARCHAR, original DOUBLE OR NULL, original_low DOUBLE OR NULL, "
+        "original_high DOUBLE OR NULL, release DOUBLE OR NULL, release_low DOUBLE OR NULL, "
+        "release_high DOUBLE OR NULL, overlap DOUBLE OR NULL"
+    ),
     compute=regression_comparison,
     refine=_with_target,
-    tables=("original", "release"),
-    reads="tables",
-    literals=True,
-    answers=ANSWERS,
-    needs=(),
-    unit="any",
 )

@@ -16,51 +16,28 @@ Cost: one sort of items and nodes, times the depth of the hierarchy.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
+from duckdb_anon.measures.cells import PublishedCells
 from duckdb_anon.measures.released_rows import source_rows
-from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import Parameter, Params, Report
-from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.release_table import ReadTable
 
 ALL = "(all)"
 
 
-@dataclass(frozen=True)
-class PublishedItems:
-    """One sensitive attribute, original and released, on one tree.
+def read_lists(
+    function: str, original: ReadTable, release: ReadTable, name: str, person: str
+) -> tuple[IntArray, IntArray, PublishedCells]:
+    """Person and value of each original item, distinct and ascending, and the released lists of nodes.
 
-    Attributes:
-        forest: the tree.
-        person: person of each original item; (person, item) pairs are distinct and ascending.
-        item: leaf number of each of them.
-        row: released row of each published node.
-        node: node of `forest`.
-        rows: number of released rows.
-    """
-
-    forest: Hierarchy
-    person: IntArray
-    item: IntArray
-    row: IntArray
-    node: CodeArray
-    rows: int
-
-
-def read_published(function: str, original: ReadTable, release: ReadTable, name: str, person: str) -> PublishedItems:
-    """Put the items of an original column and the node lists of a release side by side.
-
-    Args:
-        function: SQL function, for messages.
-        original: the original.
-        release: its release.
-        name: the sensitive column.
-        person: the column that says whose row it is.
+    `name`: the sensitive column.
+    `person`: the column that identifies individuals.
 
     Raises:
         ColumnError: the column has no hierarchy, is missing in the release, or holds no lists there.
@@ -69,68 +46,47 @@ def read_published(function: str, original: ReadTable, release: ReadTable, name:
     if released is None:
         raise ColumnError(f"{function}: the release has no column '{name}'; name those it has in sensitive := [...]")
     domain = original.columns[name].domain
-    if domain.hierarchy is None or domain.leaf_of_code is None:
+    if domain.hierarchy is None:
         raise ColumnError(f"{function}: '{name}' has no hierarchy; say hierarchies := {{'{name}': 'its_table'}}")
-    if released.offsets is None or released.node is None:
+    if not released.lists_nodes:
         raise ColumnError(
             f"{function}: '{name}' of the release holds no lists of nodes; give a release with a row a person, made "
             "without explode"
         )
-    forest = domain.hierarchy.squeezed
-    leaf = domain.leaf_of_code[original.columns[name].value_codes()]
     owner = original.columns[person].value_codes().astype(np.int64)
-    pairs = np.unique(owner * forest.leaves + leaf)
-    row = np.repeat(np.arange(release.rows), np.diff(released.offsets))
-    # a node of a chain and the lowest of the chain cover the same leaves
-    first = domain.hierarchy.first_leaf[released.node]
-    count = domain.hierarchy.leaf_count[released.node]
-    above = forest.ancestors[:, first]
-    node = above[(forest.leaf_count[above] == count).argmax(axis=0), np.arange(len(first))]
-    return PublishedItems(
-        forest, pairs // forest.leaves, pairs % forest.leaves, row, node.astype(np.int32), release.rows
-    )
+    pairs = np.unique(owner * domain.size + original.columns[name].value_codes())
+    return pairs // domain.size, pairs % domain.size, PublishedCells.distinct(released)
 
 
-def replaced_by(function: str, published: PublishedItems, person_of_row: IntArray) -> FloatArray:
-    """Return the NCP of the node in place of each original item; NaN for persons who are not released.
-
-    Args:
-        function: SQL function, for messages.
-        published: original and released values on one tree.
-        person_of_row: person of each released row.
+def replaced_by(
+    function: str, person: IntArray, item: IntArray, lists: PublishedCells, person_of_row: IntArray
+) -> FloatArray:
+    """Return the NCP of the node in place of each item of a released person.
 
     Raises:
-        ColumnError: an item of a released person lies below none of its nodes, or below several.
+        ColumnError: an item lies below none of the nodes of its person, or below several.
     """
-    forest, nodes = published.forest, len(published.forest.labels)
-    known = np.sort(person_of_row[published.row] * nodes + published.node)
-    covering = np.zeros(len(published.item), dtype=np.int64)
-    loss = np.zeros(len(published.item))
-    for depth in range(len(forest.ancestors)):
-        node = forest.ancestors[depth][published.item]
-        wanted = published.person * nodes + node
-        place = np.minimum(np.searchsorted(known, wanted), max(0, len(known) - 1))
-        found = (known[place] == wanted) & (forest.depth[node] == depth) if len(known) else np.zeros(len(node), bool)
-        covering += found
-        loss[found] = forest.ncp[node[found]]
-    released = np.isin(published.person, person_of_row)
-    wrong = int((covering[released] != 1).sum())
+    released = np.isin(person, person_of_row)
+    person, item = person[released], item[released]
+    last = max(int(person.max(initial=-1)), int(person_of_row.max(initial=-1)))
+    shape = (last + 1, lists.number)
+    of_person = sparse.csr_matrix((np.ones(len(person_of_row)), (person_of_row, lists.of_row)), shape)
+    wrong = int((np.asarray((of_person @ lists.times)[person, item]).ravel() != 1).sum())
     if wrong:
         raise ColumnError(
             f"{function}: {wrong} original items lie below none or several of their person's published nodes; is this "
             "the release of that table, with that hierarchy?"
         )
-    return np.where(released, loss, np.nan)
+    return _ncp(1 / np.asarray((of_person @ lists.shares)[person, item]).ravel(), lists)
+
+
+def _ncp(leaves: FloatArray, lists: PublishedCells) -> FloatArray:
+    """NCP of nodes with so many leaves."""
+    return np.where(leaves > 1.5, leaves / lists.domain.tree()[0].leaves, 0.0)
 
 
 def person_of_rows(function: str, original: ReadTable, release: ReadTable, person: str) -> IntArray:
     """Return the person of each released row, through its row_id.
-
-    Args:
-        function: SQL function, for messages.
-        original: the original.
-        release: its release.
-        person: the column that says whose row it is.
 
     Raises:
         ColumnError: the release has no row_id, or one that points outside the original.
@@ -149,20 +105,20 @@ def sa_ncp(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator
     owner = person_of_rows("sa_ncp", original, release, person) if params["variant"] == "per_item" else None
     sums: list[tuple[float, ...]] = []
     for name in names:
-        published = read_published("sa_ncp", original, release, name, person)
-        lost = published.forest.ncp[published.node]
+        who, item, lists = read_lists("sa_ncp", original, release, name, person)
+        rows_of_node = np.repeat(lists.weights, np.diff(lists.offsets))
+        lost = float(_ncp((lists.end - lists.first).astype(np.float64), lists) @ rows_of_node)
+        nodes = float(rows_of_node.sum())
         if owner is not None:
-            per_item = replaced_by("sa_ncp", published, owner)
-            per_item = per_item[~np.isnan(per_item)]
-            sums.append((len(per_item), len(lost), per_item.sum(), len(per_item)))
+            per_item = replaced_by("sa_ncp", who, item, lists, owner)
+            sums.append((len(per_item), nodes, float(per_item.sum()), len(per_item)))
         else:
-            whole = len(lost) if params["variant"] == "published" else len(published.item)
-            sums.append((len(published.item), len(lost), lost.sum(), whole))
+            sums.append((len(item), nodes, lost, nodes if params["variant"] == "published" else len(item)))
     if len(names) > 1:
         names = [*names, ALL]
         sums.append(tuple(np.sum(sums, axis=0)))
-    items, nodes, total, below = (np.array(column) for column in zip(*sums, strict=True))
-    return {"attribute": names, "items": items, "nodes": nodes, "sa_ncp": total / np.maximum(below, 1)}
+    items, nodes_of, total, below = (np.array(column) for column in zip(*sums, strict=True))
+    return {"attribute": names, "items": items, "nodes": nodes_of, "sa_ncp": total / np.maximum(below, 1)}
 
 
 MEASURE = Report(

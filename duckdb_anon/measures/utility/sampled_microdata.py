@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from duckdb_anon.measures.cells import PublishedCells, quantile_bins
 from duckdb_anon.measures.released_rows import repeated_rows, require_columns
 from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, RequirementError, listed, nearest
-from duckdb_anon.model.function_specs import Parameter, Params
+from duckdb_anon.model.function_specs import Parameter, Params, Report
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_table import BoolArray, ReadColumn, ReadTable
@@ -29,6 +30,10 @@ ANSWERS = ("rows", "boxes", "buckets", "sliced", "counts", "randomized", "sample
 COLUMNS = Parameter("columns", "columns that are compared (default: every labelled one of the release)", "names")
 BY = Parameter("subgroup", "column that defines subgroups; the comparison is repeated for each of its values", "text")
 _MOST_GROUPS = 200
+Comparison = partial(
+    Report, section="Utility", tables=("original", "release"), reads="tables", literals=True, answers=ANSWERS, needs=()
+)
+"""Entry of a measure that compares rows drawn from a release with the original's."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +65,6 @@ class Pair:
 def columns_of(function: str, params: Params, release: ReadTable) -> list[str]:
     """The columns a call compares, by default all labelled ones that the release shows.
 
-    Args:
-        function: SQL function, for messages.
-        params: the call's parameters, with its roles.
-        release: the release.
-
     Raises:
         ColumnError: the release lacks one that was named, or has none.
     """
@@ -83,12 +83,7 @@ def pairs(
 ) -> Iterator[Pair]:
     """Everybody, then each subgroup that the original has, in the order of its values.
 
-    Args:
-        function: SQL function, for messages.
-        tables: original and release.
-        names: columns to draw.
-        by: column whose values make subgroups, or None.
-        rng: source of randomness.
+    `by`: column whose values make subgroups, or None.
 
     Raises:
         ColumnError: `subgroup` is no column of both tables.

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.row_keys import keys_of
-from duckdb_anon.measures.utility.sampled_microdata import ANSWERS, BY, COLUMNS, Drawn, columns_of, pairs
+from duckdb_anon.measures.utility.sampled_microdata import BY, COLUMNS, Comparison, Drawn, columns_of, pairs
 from duckdb_anon.model.coded_table import IntArray
-from duckdb_anon.model.function_specs import Params, Report
+from duckdb_anon.model.function_specs import Params, fields
 from duckdb_anon.model.release_table import ReadTable
 
 NAME = "unique_exact_matches"
@@ -36,36 +36,17 @@ def unique_exact_matches(tables: Sequence[ReadTable], params: Params, rng: np.ra
 
 
 def keys(original: Drawn, release: Drawn, names: Sequence[str]) -> tuple[IntArray, IntArray]:
-    """A number for each row of both tables, equal where the rows are equal on `names`.
-
-    Args:
-        original: rows of the original.
-        release: rows of the release.
-        names: columns.
-    """
+    """A number for each row of both tables, equal where the rows are equal on `names`."""
     key = keys_of([np.concatenate([original.columns[n], release.columns[n]]) for n in names]).of_row
     return key[: original.rows], key[original.rows :]
 
 
-MEASURE = Report(
+MEASURE = Comparison(
     name=NAME,
     summary="records that are unique in the original and appear unchanged in the release",
     paper="Task et al. (2023), NIST SDNist, unique exact matches",
     example="FROM unique_exact_matches('people', 'release')",
-    section="Utility",
     parameters=(COLUMNS, BY),
-    returns={
-        "subgroup": "VARCHAR",
-        "rows": "BIGINT",
-        "uniques": "BIGINT",
-        "matched": "BIGINT",
-        "share": "DOUBLE",
-    },
+    returns=fields("subgroup VARCHAR, rows BIGINT, uniques BIGINT, matched BIGINT, share DOUBLE"),
     compute=unique_exact_matches,
-    tables=("original", "release"),
-    reads="tables",
-    literals=True,
-    answers=ANSWERS,
-    needs=(),
-    unit="any",
 )

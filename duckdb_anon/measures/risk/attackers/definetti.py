@@ -4,7 +4,8 @@ The values of a bucket are not equally likely for each of its rows: other bucket
 quasi-identifiers. She fits naive Bayes, P(s) prod_a P(x_a | s), on the release alone: where rows show the values of
 their bucket only (Anatomy), or columns are permuted (slicing, merging), by expectation maximization under the counts
 of the buckets; where rows of a class of boxes show their values, by counting. She looks for the row as `likelihood`
-does. Source: Kifer (2009), Attacks on privacy and deFinetti's theorem; figures in `anatomy`'s help.
+does. Source: Kifer (2009), Attacks on privacy and deFinetti's theorem. `told` also knows the class or bucket of the
+person's row, a bound on what groups could leak; she is no outsider, so she is never the strongest.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import numpy as np
 from scipy import sparse
 
 from duckdb_anon.kernels.attacks.definetti import spread_values
+from duckdb_anon.kernels.partition.sort_count import offsets_of
 from duckdb_anon.kernels.row_keys import Keys, keys_of
-from duckdb_anon.measures.risk.attackers import likelihood
+from duckdb_anon.measures.risk.attackers.record_linkage import likelihood
 from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk
 from duckdb_anon.measures.risk.baseline_inference import bins_of
 from duckdb_anon.measures.risk.linkage_view import PublishedPart, PublishedRecords
@@ -42,7 +44,24 @@ def scoring(release: PublishedRecords) -> Scoring:
     models = _models.get(release)
     if models is None:
         models = _models[release] = [_model(release, secret) for secret in release.secrets]
-    return replace(likelihood.scoring(release), weights=[m.weight for m in models], tilts=[m.tilt for m in models])
+    return replace(likelihood(release), weights=[m.weight for m in models], tilts=[m.tilt for m in models])
+
+
+def class_membership(release: PublishedRecords) -> Scoring:
+    """As definetti, or likelihood where no values are mixed, inside the target's own group.
+
+    Raises:
+        CannotAsk: the release shows no groups, or nobody has a row in it.
+    """
+    if not release.persons:
+        raise CannotAsk("noisy counts are cells, so nobody has a row whose class could be told")
+    if release.group_of_unit is None:
+        raise CannotAsk("the release shows neither boxes nor buckets, so there is no group to be told")
+    try:
+        scored = scoring(release)
+    except CannotAsk:
+        scored = likelihood(release)
+    return replace(scored, told=True)
 
 
 @dataclass(frozen=True)
@@ -111,16 +130,13 @@ def _within_buckets(release: PublishedRecords, secret: Secret, bins: _Bins) -> F
     if group is None:
         raise TypeError("no buckets")
     _, unit = np.unique(group, return_index=True)  # every unit of a bucket shows the same values
-    lengths = np.diff(secret.offsets)[unit]
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    entry = np.repeat(secret.offsets[unit] - offsets[:-1], lengths) + np.arange(offsets[-1])
     people = np.bincount(group, weights=release.size)
-    share = secret.weight[entry] / np.repeat(release.size[unit], lengths)
-    values = _Values(offsets, secret.code[entry].astype(np.int64), share * np.repeat(people, lengths), secret.domain)
+    values = secret.by_voter[unit]
+    values.data *= np.repeat(people / release.size[unit], np.diff(values.indptr))
     fitted = _fitted(part, bins, group, release.size, values)
     # those who look alike share what is theirs by their sizes
     each = np.diff(secret.offsets)
-    first = np.concatenate([[0], np.cumsum(lengths[group[fitted.alike.first]])])[:-1]
+    first = np.concatenate([[0], np.cumsum(np.diff(values.indptr)[group[fitted.alike.first]])])[:-1]
     own = np.repeat(first[fitted.alike.of_row] - secret.offsets[:-1], each) + np.arange(secret.offsets[-1])
     weight: FloatArray = fitted.weight[own] * np.repeat(release.size / fitted.size[fitted.alike.of_row], each)
     return weight
@@ -130,24 +146,13 @@ def _of_permuted(release: PublishedRecords, secret: Secret, part: PublishedPart,
     """Persons of each bin that have each value, for a column whose rows were permuted apart from the values."""
     if release.start is None:
         raise TypeError("not sliced")
-    rows = np.diff(release.start)
-    bucket = np.repeat(np.arange(len(rows)), rows) if secret.part >= 0 else np.arange(len(rows))
-    voter = np.repeat(bucket, np.diff(secret.offsets))
-    key, inverse = np.unique(voter * secret.domain + secret.code, return_inverse=True)
-    count = np.bincount(inverse, weights=secret.weight).astype(np.float64)
-    offsets = np.searchsorted(key, np.arange(len(rows) + 1) * secret.domain).astype(np.int64)
-    values = _Values(offsets, key % secret.domain, count, secret.domain)
-    return _fitted(part, bins, np.repeat(np.arange(len(rows)), rows), np.ones(int(rows.sum())), values).held
-
-
-@dataclass(frozen=True)
-class _Values:
-    """Bucket b holds the values code[offsets[b]:offsets[b + 1]] of `domain`, each `count` times."""
-
-    offsets: IntArray
-    code: IntArray
-    count: FloatArray
-    domain: int
+    bucket = np.repeat(np.arange(len(release.size)), np.diff(release.start))
+    values = secret.by_voter
+    if secret.part >= 0:
+        rows = np.arange(len(bucket))
+        values = sparse.csr_matrix((np.ones(len(rows)), (bucket, rows)), (len(release.size), len(rows))) @ values
+        values.sort_indices()
+    return _fitted(part, bins, bucket, np.ones(len(bucket)), values).held
 
 
 @dataclass(frozen=True)
@@ -160,16 +165,18 @@ class _Fitted:
     weight: FloatArray
 
 
-def _fitted(part: PublishedPart, bins: _Bins, bucket: IntArray, size: FloatArray, values: _Values) -> _Fitted:
+def _fitted(part: PublishedPart, bins: _Bins, bucket: IntArray, size: FloatArray, values: sparse.csr_matrix) -> _Fitted:
+    """Fit the model; `values` is how often each bucket shows each value, shape (buckets, domain)."""
     places = np.stack([bins.of_cell[a][part.cells[k]] for k, a in enumerate(part.columns)])
     alike = keys_of([bucket, *places])  # numbered bucket by bucket
-    start = np.searchsorted(bucket[alike.first], np.arange(len(values.offsets))).astype(np.int64)
+    start = offsets_of(bucket[alike.first], values.shape[0])
     together = np.bincount(alike.of_row, weights=size).astype(np.float64)
-    held = np.zeros((len(bins.marginal), values.domain))
-    weight = np.zeros(int((np.diff(start) * np.diff(values.offsets)).sum()))
+    offsets = values.indptr.astype(np.int64)
+    held = np.zeros((len(bins.marginal), values.shape[1]))
+    weight = np.zeros(int((np.diff(start) * np.diff(offsets)).sum()))
     spread_values(
-        np.ascontiguousarray(places[:, alike.first]), together, start, values.offsets, values.code, values.count,
-        bins.marginal, STRENGTH, ROUNDS, PASSES, held, np.zeros(values.domain), weight, stop_flag(),
+        np.ascontiguousarray(places[:, alike.first]), together, start, offsets, values.indices.astype(np.int64),
+        values.data, bins.marginal, STRENGTH, ROUNDS, PASSES, held, np.zeros(values.shape[1]), weight, stop_flag(),
     )  # fmt: skip
     return _Fitted(alike, together, held, weight)
 
@@ -185,3 +192,4 @@ def _counted(secret: Secret, part: PublishedPart, bins: _Bins) -> FloatArray:
 
 
 DEFINETTI = Attacker("definetti", "the same, the values of a class weighed by naive Bayes of the release", scoring)
+TOLD = Attacker("told", "the same, told the class or bucket of her row", class_membership, outsider=False)

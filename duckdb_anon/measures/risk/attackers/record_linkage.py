@@ -1,0 +1,176 @@
+"""Attackers who look for a person's row: by equality, by distance, and by likelihood.
+
+* exact: a row matches when everything known is equal, or inside its box, set or bucket; where nothing matches she picks
+  any row (Li et al. 2020, arXiv 2008.10771, section 5.1).
+* nearest: minus the sum of the distances, 0 inside a box, else to its nearer end (Pagliuca and Seri 1999;
+  Domingo-Ferrer and Torra 2001; distances as Gower 1971).
+* likelihood: log P(published | value) / P(published), summed over what is known (Fellegi and Sunter 1969). The channel
+  is the published one of randomized response; for values that a method moves it is counted where the same call is run
+  on the release; a box, set or node is 1 inside over the values that it covers; of a list of nodes, those above a known
+  value, each over the values below it. Nothing is learned from the original.
+* likelihood_excluding: the same, without rows that equal the person in more columns than the method's promise (muco's
+  min_changed) allows: no more than one row in a thousand keeps as many where the call is run on the release.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from duckdb_anon.measures.cells import PublishedCells, quantile_bins
+from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk
+from duckdb_anon.measures.risk.linkage_view import PublishedRecords, Replay
+from duckdb_anon.measures.risk.scores import ColumnScore, Scoring
+from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
+
+OUTSIDE = -40.0
+"""Log-likelihood of what cannot be; far below every sum of log ratios, yet finite, so that the fewest count."""
+REACH = 20.0
+"""Rows that score this far below the best have e^-20 of its vote, and are left out."""
+RARE = 0.001
+SMOOTHING = 0.02
+"""Added to every transition that is counted."""
+BINS = 100
+MOST_NAMES = 2000
+"""Of more names than that a transition counts only whether they stay."""
+
+
+def exact(release: PublishedRecords) -> Scoring:
+    """Score 0 for a match, -1 for everything else."""
+    return Scoring([partial(_inside, cells, 0.0, -1.0) for cells in release.columns], floor=-1.0)
+
+
+def nearest(release: PublishedRecords) -> Scoring:
+    """Score minus the sum of distances."""
+    return Scoring([partial(_closeness, cells) for cells in release.columns])
+
+
+def likelihood(release: PublishedRecords) -> Scoring:
+    """Score the log-likelihood ratio of each row.
+
+    Raises:
+        CannotAsk: rows are plain values and nobody said what call made them.
+    """
+    randomized = any(cells.column.channel is not None for cells in release.columns)
+    if release.plain and release.persons and not randomized and release.replay is None:
+        raise CannotAsk("nobody knows what made these rows; say call := 'muco(0.2)' or whatever call made them")
+    return Scoring([_ratio(release, a) for a in range(len(release.columns))], share=True, reach=REACH)
+
+
+def likelihood_excluding(release: PublishedRecords) -> Scoring:
+    """As likelihood, and the largest number of columns in which a row may equal its person.
+
+    Raises:
+        CannotAsk: rows are not plain values, or nobody said what call made them.
+    """
+    if release.replay is None:
+        raise CannotAsk("leaving rows out needs plain values and the call that made them, call := 'muco(0.2)'")
+    return replace(likelihood(release), most_equal=most_equal(release.replay))
+
+
+def most_equal(replay: Replay) -> int:
+    """Largest number of columns that more than one row in a thousand keeps."""
+    unchanged = (replay.before == replay.after).sum(axis=0)
+    share = np.bincount(unchanged, minlength=len(replay.before) + 1) / max(len(unchanged), 1)
+    return int(np.flatnonzero(np.cumsum(share[::-1])[::-1] > RARE).max(initial=0))
+
+
+def _inside(cells: PublishedCells, inside: float | FloatArray, outside: float, values: CodeArray) -> FloatArray:
+    return np.where(cells.covered(values), inside, outside)
+
+
+def _closeness(cells: PublishedCells, values: CodeArray) -> FloatArray:
+    return -cells.distance(values)
+
+
+def _ratio(release: PublishedRecords, a: int) -> ColumnScore:
+    """Log-likelihood ratios of the cells of a column."""
+    cells = release.columns[a]
+    if cells.column.channel is not None:
+        return partial(_channel, cells)
+    if release.replay is not None:
+        return learned(cells, release.replay.before[a], release.replay.after[a])
+    if cells.column.lists_nodes:
+        return partial(_listed, cells)
+    return partial(_inside, cells, -np.log(np.maximum(cells.sizes, 1)), OUTSIDE)
+
+
+def _listed(cells: PublishedCells, values: CodeArray) -> FloatArray:
+    chance = cells.chance(values)
+    scores: FloatArray = np.log(chance, out=np.full(chance.shape, OUTSIDE), where=chance > 0)
+    return scores
+
+
+def _channel(cells: PublishedCells, values: CodeArray) -> FloatArray:
+    """Log P(y | x) / P(y) of randomized response, P(y) from the release."""
+    channel = cells.column.channel
+    if channel is None:
+        raise TypeError("no channel")
+    other = (1.0 - channel.p) / max(len(channel.domain) - 1, 1)
+    given = np.where(cells.covered(values), channel.p, other)
+    with np.errstate(divide="ignore"):
+        ratio = np.log(given) - np.log(cells.weights / cells.weights.sum())
+    scores: FloatArray = np.maximum(ratio, OUTSIDE)
+    return scores
+
+
+def learned(cells: PublishedCells, before: CodeArray, after: CodeArray) -> ColumnScore:
+    """Log-likelihood ratios of a column's cells, from pairs of codes before and after.
+
+    Transitions are counted between values, or between quantile bins where a column has more than 100 ordered values;
+    in bins, that a value stays exactly what it was is counted apart.
+
+    Args:
+        cells: plain values.
+        before: code of each row of the release in the column's domain, shape (pairs,).
+        after: the code its row has once the call is run on it, shape (pairs,).
+    """
+    bin_of_code, bins = _bins(cells.domain, before)
+    left, right = bin_of_code[before], bin_of_code[after]
+    single = bins == cells.domain.size
+    stays = np.zeros(len(before), dtype=bool) if single else before == after
+    moved = np.bincount(left[~stays] * bins + right[~stays], minlength=bins * bins).reshape(bins, bins) + SMOOTHING
+    kept = np.zeros(bins) if single else np.bincount(left[stays], minlength=bins) + SMOOTHING
+    total = moved.sum(axis=1) + kept
+    marginal = np.bincount(right, minlength=bins) + SMOOTHING * bins
+    marginal = marginal / marginal.sum()
+    ratio = np.log(moved / total[:, None]) - np.log(marginal)
+    if single:
+        return partial(_by_bin, ratio, bin_of_code, cells)
+    # P(y) of one value, not of its bin: the share of the released rows that hold it
+    share = np.bincount(after, minlength=cells.domain.size) + SMOOTHING
+    stay = np.log(kept / total)[bin_of_code] - np.log(share / share.sum())
+    return partial(_by_bin_or_equal, ratio, bin_of_code, cells, stay)
+
+
+def _bins(domain: Attribute, codes: CodeArray) -> tuple[IntArray, int]:
+    """Bin of each code, and how many there are."""
+    size, special = domain.size, domain.special_from
+    if domain.kind == "ordered" and size > BINS:
+        bins = quantile_bins(np.bincount(codes, minlength=size)[:special], BINS, len(codes))
+        number = np.concatenate([bins, bins.max(initial=-1) + 1 + np.arange(size - special)])
+        return number, int(number.max()) + 1
+    if size > MOST_NAMES:
+        return np.zeros(size, dtype=np.int64), 1
+    return np.arange(size, dtype=np.int64), size
+
+
+def _by_bin(ratio: FloatArray, bin_of_code: IntArray, cells: PublishedCells, values: CodeArray) -> FloatArray:
+    scores: FloatArray = ratio[bin_of_code[values]][:, bin_of_code[cells.codes]]
+    return scores
+
+
+def _by_bin_or_equal(
+    ratio: FloatArray, bin_of_code: IntArray, cells: PublishedCells, stay: FloatArray, values: CodeArray
+) -> FloatArray:
+    return np.where(cells.covered(values), stay[values][:, None], _by_bin(ratio, bin_of_code, cells, values))
+
+
+EXACT = Attacker("exact", "rows that agree with everything known", exact)
+NEAREST = Attacker("nearest", "the rows nearest to what is known", nearest)
+LIKELIHOOD = Attacker("likelihood", "rows that the release's own call would most likely make of her", likelihood)
+LIKELIHOOD_EXCLUDING = Attacker(
+    "likelihood_excluding", "the same, without rows that the method's promise rules out", likelihood_excluding
+)
