@@ -7,10 +7,12 @@ built (`.github/mkdocs.yml`). Cost: the examples of all entries, about a minute.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import io
 import re
 import sys
+import tempfile
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -59,11 +61,10 @@ def function_pages() -> Iterator[tuple[str, str]]:
     """Name and markdown of the index of functions and of the page of each function."""
     yield "index", index(ENTRIES)
     con = example_connection()
-    try:
-        for entry in ENTRIES:
-            yield entry.name, function_page(entry, con)
-    finally:
-        con.close()
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # the example of a report writes files
+        pages = [(entry.name, function_page(entry, con)) for entry in ENTRIES]
+    con.close()
+    yield from pages
 
 
 def index(entries: Sequence[Entry]) -> str:
