@@ -115,6 +115,8 @@ class _Select:
         rows: `_anon_rows`: lists with one entry a row.
         decoded: `_anon_decoded`: the values of a row.
         sources: alias of the joined source, by the name of the column of row numbers.
+        wide: long values that few rows have, and the column that says whether a row has it. They are joined: taken
+            from a list, each would be copied for each block of rows.
     """
 
     by_code: Collection[str] = ()
@@ -125,12 +127,13 @@ class _Select:
     rows: list[str] = field(default_factory=list)
     decoded: list[str] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
+    wide: list[tuple[str, str]] = field(default_factory=list)
 
     def column(self, plan: ColumnPlan, key: str) -> str:
         """SQL of a released column, which was encoded under the name `key`."""
         name = plan.column or plan.name
         if is_channel(plan):
-            return self.looked_up(key, f"[{self.channels(plan, key)}]")
+            return self.channel(key, self.channels(plan, key))
         if plan.cells is c.Struct:
             fields = (f"{literal(f.name)}: {self.column(f, _field(key, f))}" for f in plan.fields)
             return "{" + ", ".join(fields) + "}"
@@ -212,6 +215,11 @@ class _Select:
         """A column of places in a list."""
         return self.value(f"{self.cells(listed)}[{self.row('codes', key)}]")
 
+    def channel(self, key: str, sql: str) -> str:
+        """A column of one value, in the rows whose code is 1."""
+        self.wide.append((sql, self.value(self.row("codes", key))))
+        return f"_anon_w{len(self.wide) - 1}.channel"
+
     def source(self, rows: str) -> str:
         """Join with the rows of the source; return their alias."""
         if rows not in self.sources:
@@ -236,13 +244,17 @@ class _Select:
             ends = ", ".join(f"{sql} as _e{k}" for k, sql in enumerate(self.ends))
             ctes.append(f"_anon_ends as materialized (select {ends} from {', '.join(constants)})")
             constants.append("_anon_ends")
+        for k, (sql, _) in enumerate(self.wide):
+            one = f"select 1 as place, {sql} as channel from {', '.join(constants)}"
+            ctes.append(f"_anon_wide{k} as materialized ({one})")
         names = [f"_c{k}" for k in range(len(self.listed))]
         source = "_anon_result"
         if self.listed:
             listed = ", ".join(f"{sql} as {name}" for sql, name in zip(self.listed, names, strict=True))
             ctes.append(f"_anon_cells as materialized (select {listed} from {', '.join(constants)})")
             source += ", _anon_cells"
-        order = ["unnest(range(n)) as _ord"] if self.sources else []
+        is_joined = bool(self.sources or self.wide)
+        order = ["unnest(range(n)) as _ord"] if is_joined else []
         rows = [f"unnest({sql}) as _r{k}" for k, sql in enumerate(self.rows)]
         taken = ", ".join(["r.n as n", "_anon_take({rows: r.rows}) as rows", *names])
         ctes.append(f"_anon_taken as (select {taken} from {source})")
@@ -253,8 +265,12 @@ class _Select:
             f" left join _anon_src as _anon_s{k} on _anon_s{k}._anon_rn = {row}"
             for k, row in enumerate(self.sources.values())
         )
+        joins += "".join(
+            f" left join _anon_wide{k} as _anon_w{k} on _anon_w{k}.place = {row}"
+            for k, (_, row) in enumerate(self.wide)
+        )
         # a join may hand rows over in the order of the source
-        ordered = " order by _anon_decoded._ord" if self.sources else ""
+        ordered = " order by _anon_decoded._ord" if is_joined else ""
         released = ", ".join(f"{sql} as {ident(name)}" for name, sql in columns.items())
         return ",\n".join(ctes) + f"\nselect {released}\nfrom _anon_decoded{joins}{ordered}"
 
