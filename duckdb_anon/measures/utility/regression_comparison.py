@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import qr, solve_triangular
-from scipy.stats import t as student
 
 from duckdb_anon.kernels.thread_pool import run_detached
 from duckdb_anon.measures.utility.correlation_comparison import interval_overlap
@@ -98,6 +96,8 @@ def _fit(
     table: Drawn, domains: Mapping[str, Attribute], terms: Sequence[_Term], target: str
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Coefficients and the ends of their intervals; NaN where the table does not tell them."""
+    from scipy.stats import t as student  # not before it is needed: it takes long to import
+
     known = table.columns[target] < domains[target].special_from
     for term in terms:
         if term.column and term.code is None:
@@ -114,6 +114,8 @@ def _fit(
 
 def _least_squares(design: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, int]:
     """Coefficients, their standard errors and the degrees of freedom; NaN for columns that others determine."""
+    from scipy.linalg import qr, solve_triangular
+
     coefficient, error = np.full(design.shape[1], np.nan), np.full(design.shape[1], np.nan)
     length = np.sqrt((design**2).sum(axis=0))
     scaled = design / np.where(length > 0, length, 1)
