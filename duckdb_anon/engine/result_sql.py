@@ -145,7 +145,7 @@ class _Select:
 
     def different(self, plan: ColumnPlan, name: str, key: str) -> str:
         """SQL of the list of different values of a released column."""
-        texts, lists = f"r.texts[{literal(key)}]", f"r.lists[{literal(key)}]"
+        texts, lists = f"_anon_r.texts[{literal(key)}]", f"_anon_r.lists[{literal(key)}]"
         if plan.cells is c.Node:
             return texts
         if plan.cells is c.NodeSet:
@@ -158,15 +158,15 @@ class _Select:
         if plan.cells is c.ValueSet:
             return f"list_transform({lists}, lambda _s: list_select({values}, _s))"
         if plan.cells is c.Counts:
-            pairs = f"list_zip({lists}, r.lists[{literal(f'{key}.counts')}])"
+            pairs = f"list_zip({lists}, _anon_r.lists[{literal(f'{key}.counts')}])"
             return f"list_transform({pairs}, lambda _s: map(list_select({values}, _s[1]), _s[2]::bigint[]))"
         return self.boxes(f"list_concat({values}, {self.cast(texts, name)})", key)
 
     def boxes(self, ends: str, key: str) -> str:
         """SQL of a list of intervals; a group of NULLs alone is NULL."""
         self.ends.append(ends)
-        end = f"_e{len(self.ends) - 1}"
-        pairs = f"list_zip(r.codes[{literal(f'{key}.lower')}], r.codes[{literal(f'{key}.upper')}])"
+        end = f"_anon_e{len(self.ends) - 1}"
+        pairs = f"list_zip(_anon_r.codes[{literal(f'{key}.lower')}], _anon_r.codes[{literal(f'{key}.upper')}])"
         box = f"{{'lower': {end}[_s[1]], 'upper': {end}[_s[2]]}}"
         only_null = f"_s[1] > 0 and {end}[_s[1]] is null"
         return f"list_transform({pairs}, lambda _s: case when {only_null} then null else {box} end)"
@@ -177,16 +177,16 @@ class _Select:
             fields = (f"{literal(f.name)}: {self.channels(f, _field(key, f))}" for f in plan.fields)
             return "{" + ", ".join(fields) + "}"
         values = self.values(plan.column or plan.name, plan.declared_type)
-        domain = f"list_select({values}, r.lists[{literal(key)}][1])"
-        return f"{{'p': r.reals[{literal(key)}][1], 'domain': {domain}}}"
+        domain = f"list_select({values}, _anon_r.lists[{literal(key)}][1])"
+        return f"{{'p': _anon_r.reals[{literal(key)}][1], 'domain': {domain}}}"
 
     def values(self, attribute: str, declared_type: str = "") -> str:
         """SQL of the list of values of an attribute, by code; with a type, values that it declares follow."""
         if attribute not in self.attributes:
             name = literal(values_of(attribute))
-            sql = f"list_select(list_transform(_u, lambda _s: _s.{ident(attribute)}), r.codes[{name}])"
+            sql = f"list_select(list_transform(_u, lambda _s: _s.{ident(attribute)}), _anon_r.codes[{name}])"
             if declared_type:
-                sql = f"list_concat({sql}, r.texts[{name}]::{declared_type}[])"
+                sql = f"list_concat({sql}, _anon_r.texts[{name}]::{declared_type}[])"
             self.attributes[attribute] = sql
         return f"_anon_values.{ident(attribute)}"
 
@@ -229,7 +229,7 @@ class _Select:
     def sql(self, columns: Mapping[str, str]) -> str:
         """CTEs and SELECT around the expressions of columns."""
         ctes = [
-            "_anon_result as materialized (select r from _anon_run "
+            "_anon_result as materialized (select r as _anon_r from _anon_run "
             "where case when r.error is null then true else error(r.error) end)"
         ]
         constants = ["_anon_result"]
@@ -241,7 +241,7 @@ class _Select:
             ctes.append(f"_anon_types as (select {types} from (select * from _anon_src limit 0) as _anon_none)")
             constants.append("_anon_types")
         if self.ends:
-            ends = ", ".join(f"{sql} as _e{k}" for k, sql in enumerate(self.ends))
+            ends = ", ".join(f"{sql} as _anon_e{k}" for k, sql in enumerate(self.ends))
             ctes.append(f"_anon_ends as materialized (select {ends} from {', '.join(constants)})")
             constants.append("_anon_ends")
         for k, (sql, _) in enumerate(self.wide):
@@ -256,7 +256,7 @@ class _Select:
         is_joined = bool(self.sources or self.wide)
         order = ["unnest(range(n)) as _ord"] if is_joined else []
         rows = [f"unnest({sql}) as _r{k}" for k, sql in enumerate(self.rows)]
-        taken = ", ".join(["r.n as n", "_anon_take({rows: r.rows}) as rows", *names])
+        taken = ", ".join(["_anon_r.n as n", "_anon_take({rows: _anon_r.rows}) as rows", *names])
         ctes.append(f"_anon_taken as (select {taken} from {source})")
         ctes.append(f"_anon_rows as (select {', '.join([*order, *rows, *names])} from _anon_taken)")
         values = [f"{sql} as _x{k}" for k, sql in enumerate(self.decoded)]
@@ -276,7 +276,7 @@ class _Select:
 
     def _values(self) -> list[str]:
         """The rows of the source that have the values of the attributes, and the values of each."""
-        first = f"(select unnest(r.numbers[{literal(FIRST_ROWS)}]) as _anon_first_rn from _anon_result)"
+        first = f"(select unnest(_anon_r.numbers[{literal(FIRST_ROWS)}]) as _anon_first_rn from _anon_result)"
         fields = ", ".join(f"{literal(name)}: _anon_src.{ident(name)}" for name in self.attributes)
         values = ", ".join(f"{sql} as {ident(name)}" for name, sql in self.attributes.items())
         return [

@@ -134,7 +134,7 @@ def test_columns_named_as_inside_the_planned_statement(con: duckdb.DuckDBPyConne
     con.execute(f"create table release as from muco('t', 0.5, {roles}, row_id := true, force := true)")
     assert [row[0] for row in con.execute("describe release").fetchall()] == [*names, "row_id"]
     assert con.execute(f"select count(*) from information_loss('t', 'release', {roles})").fetchone() == (len(names),)
-    con.execute(f"from mondrian('t', 5, {roles})")
+    con.execute(f"from mondrian('t', 5, {roles}, force := true)")  # n is taken for a number of records
 
 
 def test_reserved_column_names_are_refused(pair: duckdb.DuckDBPyConnection) -> None:

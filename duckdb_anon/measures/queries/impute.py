@@ -20,7 +20,7 @@ from duckdb_anon.engine.column_roles import ROLE_PARAMETERS, with_labels_of
 from duckdb_anon.engine.imputation import FUNCTION, KEPT, ImputeCall
 from duckdb_anon.engine.planner import SEED
 from duckdb_anon.engine.sql_quoting import CALLER, ident, literal
-from duckdb_anon.model.errors import ColumnError, listed, nearest
+from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import REQUIRED, ColumnInfo, Parameter, Params, Query, Roles
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import QUERY, argument_text, read_description
@@ -46,6 +46,8 @@ def _plan(context: Any, params: Params) -> str:
         )
     columns = _columns(release, original or flat, contents)
     call = replace(call, drawn=[name for name, content in columns.items() if not _is_own(content)])
+    if params["columns"] == []:
+        raise ParameterError("impute: columns := [] names no column. Name one or more, or leave it out for all")
     return _select(context, release, call, _wanted(params["columns"], columns, release), contents)
 
 

@@ -59,7 +59,7 @@ def test_the_file_alone_answers_the_original_question(place: Path, call: str) ->
         ).fetchall()
     with duckdb_anon.connect(str(file), read_only=True) as con:
         rows = con.execute(
-            "select keys['edu'], estimate, low, high, confidence from "
+            "select edu, estimate, low, high, confidence from "
             "estimate('select edu, count(*) from people where age < 25 group by edu', 'r')"
         ).fetchall()
         assert {edu for edu, *_ in rows} == set(truth)

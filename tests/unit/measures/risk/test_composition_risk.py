@@ -69,8 +69,8 @@ def test_every_pair_of_shapes_agrees_with_counting_person_by_person(
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [("boxes", "boxes"), ("sliced", "boxes"), ("sliced", "sliced"), ("generalized", "sliced"), ("counts", "sampled"),
-     ("buckets", "perturbed"), ("rows", "generalized")],
+    [("boxes", "boxes"), ("sliced", "boxes"), ("sliced", "sliced"), ("counts", "sampled"),
+     ("buckets", "perturbed"), ("rows", "sliced")],
 )  # fmt: skip
 def test_pairs_of_classes_agree_with_counting_them_one_by_one(
     tables: duckdb.DuckDBPyConnection, first: str, second: str
@@ -111,19 +111,6 @@ def test_mondrian_s_risk_is_two_thirds(hospitals: duckdb.DuckDBPyConnection, uni
             f"create table r{name} as from mondrian('{name}', k := 2, cut := 'median', width := 'distinct', {EXAMPLE})"
         )
     assert _risk(hospitals, f", unit := '{unit}'") == pytest.approx(200 / 3)
-
-
-@pytest.mark.parametrize("unit", ["victim", "ec_pair"])
-def test_merging_s_risk_is_one_third(hospitals: duckdb.DuckDBPyConnection, unit: str) -> None:
-    for name in "ab":
-        hospitals.execute(
-            f"""create table r{name} as from merging('{name}', 2, min_bucket := 4, cut := 'median',
-            width := 'distinct', fake := 0, columns := [['age', 'sex'], ['zip']], {EXAMPLE},
-            rules := [['sex = ''M''', 'disease in (''Ovarian Cancer'', ''Breast Cancer'')']])"""
-        )
-    assert _risk(hospitals, f", unit := '{unit}'") == pytest.approx(100 / 3)
-    if unit == "victim":  # Boby 1 of 3 sixteenths; Sandy: Fever 2/4 x 1/4, Dyspepsia and Cancer 1/4 x 1/4 each
-        assert _risk(hospitals, ", weighted := true") == pytest.approx(100 * 3 / 7)
 
 
 def test_generalized_nodes_are_read_through_their_hierarchy(hospitals: duckdb.DuckDBPyConnection) -> None:
