@@ -169,7 +169,7 @@ def test_text_that_takes_long_to_plan_is_refused_or_ended(folder: Path, serve: A
 
 def test_statement_that_memory_does_not_suffice_to_judge_is_told_so(folder: Path, serve: Any) -> None:
     query = f"select count(*) from covered where cost in ({', '.join(map(str, range(1_000_000)))})"
-    with serve(folder / "releases.duckdb", "analyst", "--memory", "300MB", "--statement", "50MB") as endpoint:
+    with serve(folder / "releases.duckdb", "analyst", "--memory", "250MB", "--statement", "50MB") as endpoint:
         ended = endpoint.asked_from_a_file(query)
         assert ended.returncode == 1 and "short of memory" in ended.stderr, ended.stderr
         assert endpoint.rows("select count(*) from covered") == ANSWER
