@@ -22,7 +22,7 @@ from sqlglot.schema import MappingSchema
 from duckdb_anon.model.errors import RewriteError, listed, nearest
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.collation import refuse_letters
-from duckdb_anon.rewrite.query.group_by import spell_out_all, spell_out_constants, spell_out_positions
+from duckdb_anon.rewrite.query.group_by import spell_out_all, spell_out_constants, spell_out_order, spell_out_positions
 from duckdb_anon.rewrite.query.merging_in import merged
 from duckdb_anon.rewrite.query.pivot import conditional_aggregates
 from duckdb_anon.rewrite.query.plain_from import (
@@ -168,6 +168,7 @@ def bound(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
         for select in all_of(tree, exp.Select):
             spell_out_constants(select)
             spell_out_all(select)
+            spell_out_order(select)
         tree = merged(tree)
         tell_apart(tree, {fold(name) for name, _ in tables[0].columns})
         require_plain_from(tree, f"{_SOURCE}0", tables[0].types)

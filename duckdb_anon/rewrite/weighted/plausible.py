@@ -27,9 +27,6 @@ def over_draws(
         drawn: gives plausible tables with some of the original's columns.
         tables: the original first, then other tables of the query.
     """
-    tree = tree.copy()
-    for select in all_of(tree, exp.Select):
-        _spell_out_order(select)
     scope = build_scope(tree)
     flags = _flags(scope) if scope is not None else []
     outputs = leftmost(tree).expressions
@@ -47,19 +44,6 @@ def over_draws(
         for made in [_on_draw(query.tree, '"plausible"', plausible.number, draw, tables)]
     ]
     return combined(query, plausible.sql, answers, tables)
-
-
-def _spell_out_order(select: exp.Select) -> None:
-    """ORDER BY ALL by the output columns it stands for."""
-    order = select.args.get("order")
-    terms = order.expressions if order is not None else []
-    is_all = len(terms) == 1 and isinstance(terms[0].this, (exp.Column, exp.Var))
-    if not is_all or fold(terms[0].this.name) != "all" or "all" in map(fold, select.named_selects):
-        return
-    listed = [terms[0].copy() for _ in select.expressions]
-    for term, name in zip(listed, select.named_selects, strict=True):
-        term.set("this", exp.column(name, quoted=True))
-    select.set("order", exp.Order(expressions=listed))
 
 
 def _on_draw(tree: exp.Query, source: str, number: str, draw: int, tables: Sequence[TableInfo]) -> exp.Query:
