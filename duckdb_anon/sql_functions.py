@@ -312,7 +312,7 @@ def _ran(call: pa.StructArray) -> pa.Array:
     if not isinstance(entry, (Method, Report)):
         raise TypeError(f"{function} does not run a kernel")
     instance, caller, query = (call.field(name)[0].as_py() for name in ("instance", "caller", "statement"))
-    buffered = input_scan.take_buffer(call.field("buffer")[0].as_py())[1] if "buffer" in names else None
+    buffered = input_scan.take_buffer(call.field("buffer")[0].as_py()) if "buffer" in names else None
 
     def tables() -> list[runner.Rows]:
         return [buffered] if buffered is not None else [_table(call.field(n)) for n in names if n.startswith("t")]
@@ -324,7 +324,7 @@ def _ran(call: pa.StructArray) -> pa.Array:
 
 def _table(buffered: pa.StructArray) -> input_scan.InputTable:
     """Rows of a table that was buffered."""
-    _, rows = input_scan.take_buffer(buffered.field("buffer")[0].as_py())
+    rows = input_scan.take_buffer(buffered.field("buffer")[0].as_py())
     return input_scan.InputTable(rows, buffered.type.field("row").type.value_type)
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -256,23 +256,6 @@ class Catalog:
             relations: what is read through the cursor.
         """
         return self._unplaced if all(relation.full for relation in relations) else self.cursor
-
-    @contextmanager
-    def one_state(self, relations: Iterable[Relation]) -> Iterator[None]:
-        """What is asked of these relations inside is asked of one state of the database.
-
-        Args:
-            relations: what is read.
-        """
-        cursor = self.cursor_for(relations)
-        if cursor is None:
-            yield
-            return
-        cursor.begin()
-        try:
-            yield
-        finally:
-            cursor.rollback()
 
     def settings(self) -> dict[str, int | None]:
         """DuckDB's settings that a kernel heeds."""

@@ -163,10 +163,10 @@ def put_rows(buffered: pa.StructArray) -> pa.Array:
     return pa.array(np.ones(len(buffered), dtype=np.int64))
 
 
-def take_buffer(number: int) -> tuple[statement_store.Statement, InputBuffer]:
-    """The buffer `number`, which ends, and the statement it was opened for."""
-    statement, buffer = statement_store.pop(number)
-    return statement, buffer.ended()
+def take_buffer(number: int) -> InputBuffer:
+    """The buffer `number`, which ends."""
+    buffer: InputBuffer = statement_store.pop(number)
+    return buffer.ended()
 
 
 def _narrowed(vectors: list[pa.Array], kind: pa.DataType) -> pa.Array:

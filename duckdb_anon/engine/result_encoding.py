@@ -122,7 +122,7 @@ class Result:
 def take(call: pa.StructArray) -> pa.Array:
     """The rows stored under a number, which are handed over once."""
     (number,) = call.field("rows").to_pylist()
-    rows: pa.StructArray = statement_store.pop(number)[1]
+    rows: pa.StructArray = statement_store.pop(number)
     return rows
 
 

@@ -34,7 +34,7 @@ def get(number: int) -> Any:
         return _stored[number][1]
 
 
-def pop(number: int) -> tuple[Statement, Any]:
-    """Remove an object; return its statement and the object."""
+def pop(number: int) -> Any:
+    """Remove the object stored under `number` and return it."""
     with _lock:
-        return _stored.pop(number)
+        return _stored.pop(number)[1]

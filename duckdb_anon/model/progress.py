@@ -100,11 +100,6 @@ def latest() -> Progress | None:
     return _notes[-1][0] if _notes else None
 
 
-def call_flag() -> IntArray | None:
-    """The flag of the call that runs on this thread, None outside a call."""
-    return _flag.get(None)
-
-
 def stop_flag() -> IntArray:
     """The flag of the call that runs on this thread, shape (1,): not 0 once it is to stop; stays 0 outside a call."""
     flag = _flag.get(None)

@@ -28,7 +28,7 @@ from duckdb_anon.model.release_formats.duckdb_types import (
     slice_fields,
     struct_fields,
 )
-from duckdb_anon.model.release_formats.schema import Carrier, Cell, Claims, Content, Weight
+from duckdb_anon.model.release_formats.schema import Carrier, Cell, Claims, Content, Says, Weight
 
 BUCKET = Carrier(
     "bucket",
@@ -99,32 +99,30 @@ def _coarsened(claims: Claims) -> bool:
     return False
 
 
-def _weighted(claims: Claims, weight: Weight | None) -> bool:
-    if weight is None:
+def _weighted(claims: Claims, carrier: Carrier, says: Says) -> bool:
+    found = claims.take(carrier)
+    if found is None:
         return False
-    claims.weights.append(weight)
+    claims.weights.append(Weight(found, says))
     claims.complete = False
     return True
 
 
 def _sampled(claims: Claims) -> bool:
     """Every released row stands for 1 / rate original rows (Horvitz and Thompson 1952)."""
-    found = claims.take(RATE)
-    return _weighted(claims, Weight(found, "rate") if found else None)
+    return _weighted(claims, RATE, "rate")
 
 
 def _suppressed(claims: Claims) -> bool:
     """Suppressed rows are taken to be like released ones: each of n stands for 1 + suppressed / n."""
-    found = claims.take(SUPPRESSED)
-    return _weighted(claims, Weight(found, "missing") if found else None)
+    return _weighted(claims, SUPPRESSED, "missing")
 
 
 def _counts(claims: Claims) -> bool:
     """Noisy counts may be negative; summed as they are, they keep sums unbiased."""
-    found = claims.take(COUNT)
-    if found is not None:
-        claims.bounded = False
-    return _weighted(claims, Weight(found, "rows") if found else None)
+    found = _weighted(claims, COUNT, "rows")
+    claims.bounded = claims.bounded and not found
+    return found
 
 
 def _randomized(claims: Claims) -> bool:

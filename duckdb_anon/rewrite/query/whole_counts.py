@@ -170,12 +170,6 @@ def _reads_whole(around: exp.Expr | None, node: exp.Expr) -> bool:
     return isinstance(around, exp.Expr) and isinstance(around, _COMPUTES) and not isinstance(around, _FRACTIONS_ALLOWED)
 
 
-def _computes(around: exp.Expr) -> bool:
-    return isinstance(
-        around, (exp.Func, exp.Binary, exp.Unary, exp.Bracket, exp.Limit, exp.Offset, exp.PropertyEQ, exp.Interval)
-    )
-
-
 def _values(node: exp.Expr) -> Iterator[exp.Expr]:
     """The expressions of which a function gives one."""
     skipped = _NOT_VALUES.get(type(node), ())

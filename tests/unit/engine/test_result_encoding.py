@@ -69,7 +69,7 @@ def test_rows_are_handed_over_once() -> None:
     result.rows.numbers["n"] = np.arange(3)
     told = result.to_arrow("f", 3, (0, 0, 1)).to_pylist()[0]
     assert (told["n"], told["error"]) == (3, None)
-    _, rows = statement_store.pop(told["rows"])
+    rows = statement_store.pop(told["rows"])
     assert rows.to_pylist()[0]["numbers"] == [("n", [0, 1, 2])]
     with pytest.raises(KeyError):
         statement_store.pop(told["rows"])
