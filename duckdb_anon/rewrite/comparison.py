@@ -17,7 +17,6 @@ from sqlglot import exp
 from duckdb_anon.model.errors import RewriteError, when_run
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.learnt import Spread
-from duckdb_anon.rewrite import notes
 from duckdb_anon.rewrite.engines import LEFT_OUT, Engine, Question, answer
 from duckdb_anon.rewrite.learnt_counts import learnable_counts, with_learnt_counts
 from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
@@ -25,7 +24,6 @@ from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.outputs import Output, outputs
 from duckdb_anon.rewrite.query.parse import bound, grounded, literal, parse, plain, quoted, require_table, to_sql
 from duckdb_anon.rewrite.query.result_names import Namer, ResultNames
-from duckdb_anon.rewrite.query.single_rows import picks_first
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.walking import all_of, leftmost
 
@@ -176,7 +174,7 @@ def _sides(
         )
     if isinstance(tree, exp.Select) and _may_be_several(tree) and all(column.measure for column in columns):
         raise RewriteError("nothing tells the groups apart; put a key of GROUP BY into SELECT")
-    picking = ("limit", "offset", "having", "qualify", *(["distinct"] * picks_first(tree)))
+    picking = ("limit", "offset", "having", "qualify", *(["distinct"] * _picks_first(tree)))
     limited = any(tree.args.get(key) for key in picking)
     levels = _mark_levels(tree)
     unseen = _show_keys(tree)
@@ -216,6 +214,12 @@ def _sides(
         "" if bounds == "none" else release.unbounded or estimate.unbounded,
         estimate.draws,
     )
+
+
+def _picks_first(query: exp.Query) -> bool:
+    """Whether DISTINCT ON keeps the first row of each group."""
+    distinct = query.args.get("distinct")
+    return isinstance(distinct, exp.Distinct) and distinct.args.get("on") is not None
 
 
 def _may_be_several(select: exp.Select) -> bool:
@@ -301,6 +305,7 @@ def _measure(sides: _Sides, number: int) -> str:
     )
 
 
+NO_NUMBER = "the answer is no number, so it has no place here; run what rewrite_query gives"
 _OF_ANY_TYPE = (exp.Min, exp.Max, exp.Mode, exp.Median, exp.PercentileDisc, exp.PercentileCont, exp.Quantile)
 
 
@@ -319,7 +324,7 @@ def _note(sides: _Sides, number: int) -> str:
         told.insert(0, literal(f"put together from {sides.draws} plausible tables"))
     if number < len(sides.made_of) and not _is_number(sides.made_of[number]):
         empty = f"e._c{number} is not null and try_cast(e._c{number}::varchar as double) is null"
-        told.append(f"case when {empty} then {literal(notes.NO_NUMBER)} end")
+        told.append(f"case when {empty} then {literal(NO_NUMBER)} end")
     return f"nullif(concat_ws('; ', {', '.join(told)}), '')" if told else "null::varchar"
 
 

@@ -16,17 +16,18 @@ from sqlglot import exp
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.learnt import Spread
+from duckdb_anon.rewrite.combine import COMBINED
+from duckdb_anon.rewrite.factors import NotLinearError
+from duckdb_anon.rewrite.plausible import over_draws, prefers_draws
 from duckdb_anon.rewrite.query.indentation import laid_out
 from duckdb_anon.rewrite.query.outputs import Output
 from duckdb_anon.rewrite.query.tables import Bounds, PlausibleTables, TableInfo
 from duckdb_anon.rewrite.query.walking import all_of
 from duckdb_anon.rewrite.rewriter import estimator
-from duckdb_anon.rewrite.weighted.aggregates import NotLinearError
-from duckdb_anon.rewrite.weighted.combine import COMBINED
-from duckdb_anon.rewrite.weighted.plausible import over_draws, prefers_draws
 
 Engine = Literal["auto", "closed", "imputed"]
 LEFT_OUT = "_left_out"
+IMPUTED = "no bounds: the answer is imputed from plausible tables"
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,10 @@ def answer(question: Question) -> Answer:
 
 
 def _closed(question: Question, tree: exp.Query) -> Answer:
-    release = replace(question.release, drawn=None)
+    return _estimated(question, tree, replace(question.release, drawn=None))
+
+
+def _estimated(question: Question, tree: exp.Query, release: TableInfo) -> Answer:
     estimate = estimator(tree, release, question.tables, question.bounds, question.spread)
     found = Answer("", estimate.bounded, estimate.notes, estimate.unbounded)
     names = [*question.names, *found.ends]
@@ -146,7 +150,7 @@ def _imputed(question: Question) -> Answer:
 
 
 def _bounds(question: Question) -> Answer:
-    """The closed form's answer for its bounds, of all groups; one without where it has none."""
+    """An answer with the hard bounds of all groups; one without low and high where there are none."""
     if question.bounds == "none":
         return Answer("")
     tree = question.tree.copy()
@@ -155,7 +159,9 @@ def _bounds(question: Question) -> Answer:
     try:
         return _closed(question, tree)
     except NotLinearError:
-        return Answer("", unbounded="no bounds: the answer is imputed from plausible tables")
+        # extremes have no closed form, but bounds
+        found = _estimated(question, tree, question.release)
+        return found if found.bounded else replace(found, unbounded=IMPUTED)
 
 
 def _inside(number: int) -> str:

@@ -5,33 +5,29 @@ noise. Its interval says how much of that there is: a count whose standard error
 `duckdb_anon.kernels.randomized_response.joint_counts` learns gives way to it; every other count, every sum and mean,
 and every interval stays the inverted one. That rule reads nothing but the release.
 
-    _combinations: the released rows of each combination of the query's columns
-    _joint:        true values of them, and how many original rows have them
-
-The query itself runs over `_joint`, every count a sum of its rows. Without cells that are better learnt `_joint` has no
-rows, and the inverted counts stand.
+The query itself runs over the true values of its columns and how many original rows have them, every count a sum of
+these. Without cells that are better learnt there are no such rows, and the inverted counts stand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import sqlglot
 from sqlglot import exp
 
 from duckdb_anon.model.learnt import MOST_COLUMNS, NOISE
-from duckdb_anon.rewrite.bounds.delta_method import REACH
+from duckdb_anon.rewrite.bounds import REACH
+from duckdb_anon.rewrite.factors import RandomizedFactor, quoted
 from duckdb_anon.rewrite.query.aggregate_nodes import without_filter
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.indentation import laid_out
 from duckdb_anon.rewrite.query.parse import from_items, is_original
 from duckdb_anon.rewrite.query.spelling import spell
 from duckdb_anon.rewrite.query.tables import TableInfo
-from duckdb_anon.rewrite.query.template import column, copied, every, name, number, select, tree
+from duckdb_anon.rewrite.query.template import copied, every, tree
 from duckdb_anon.rewrite.query.walking import columns_of
-from duckdb_anon.rewrite.shapes.inverted import RandomizedPart
-from duckdb_anon.rewrite.shapes.parts import ROW, aliased, labelled
-from duckdb_anon.rewrite.shapes.released import Model
-from duckdb_anon.rewrite.shapes.released_parts import model_of
+from duckdb_anon.rewrite.release_model import ReleaseModel, release_model
 
 
 def learnable_counts(query: exp.Query, release: TableInfo, original: TableInfo) -> Mapping[int, exp.Expr]:
@@ -53,8 +49,8 @@ def learnable_counts(query: exp.Query, release: TableInfo, original: TableInfo) 
         return {}
     if not is_original(from_items(query)[0]):
         return {}
-    model = model_of(release, original)
-    if model.weight is not None or not model.complete or _randomized(query, model) is None:
+    model = release_model(release, original)
+    if model.weight != "1" or not model.complete or _randomized(query, model) is None:
         return {}
     found = {}
     for place, projection in enumerate(query.expressions):
@@ -107,17 +103,15 @@ def _counted(node: exp.Expr) -> exp.Expr | None:
     return every([copied(one) for one in conditions])
 
 
-def _randomized(query: exp.Select, model: Model) -> dict[str, RandomizedPart | None] | None:
+def _randomized(query: exp.Select, model: ReleaseModel) -> dict[str, RandomizedFactor | None] | None:
     """The query's columns, and what randomized them; None where something else was done, or to fewer than two."""
-    alias = from_items(query)[0].alias_or_name
-    used = sorted(columns_of(query, alias))
-    found: dict[str, RandomizedPart | None] = {}
-    for one in used:
-        part = model.part_of.get(one)
-        if one not in model.exact and not isinstance(part, RandomizedPart):
+    found: dict[str, RandomizedFactor | None] = {}
+    for one in sorted(columns_of(query, from_items(query)[0].alias_or_name)):
+        factor = model.factor_of(one)
+        if one not in model.exact and not isinstance(factor, RandomizedFactor):
             return None
-        found[one] = part if isinstance(part, RandomizedPart) else None
-    several = sum(part is not None for part in found.values()) > 1
+        found[one] = factor if isinstance(factor, RandomizedFactor) else None
+    several = sum(factor is not None for factor in found.values()) > 1
     return found if several and len(found) <= MOST_COLUMNS else None
 
 
@@ -125,91 +119,47 @@ def _learnt(
     query: exp.Select, counts: Mapping[int, exp.Expr], keys: Sequence[int], release: TableInfo, original: TableInfo
 ) -> str:
     """SELECT the keys and the learnt counts."""
-    model = model_of(release, original)
-    parts = _randomized(query, model)
-    assert parts is not None  # noqa: S101 -- asked before
+    model = release_model(release, original)
+    factors = _randomized(query, model)
+    assert factors is not None  # noqa: S101 -- asked before
     found = copied(query)
     projections = [one.unalias() for one in query.expressions]
-    outputs = [labelled(copied(projections[key]), f"c{key}") for key in keys]
-    outputs += [
-        labelled(tree("sum(_rows_there) filter (where {there})", there=there), f"c{place}")
-        for place, there in counts.items()
-    ]
+    outputs = [exp.alias_(copied(projections[key]), f"_c{key}") for key in keys]
+    for place, there in counts.items():
+        outputs.append(exp.alias_(tree("sum(original_rows) filter (where {there})", there=there), f"_c{place}"))
     found.set("expressions", outputs)
     table = from_items(found)[0]
     alias = exp.TableAlias(this=exp.to_identifier(table.alias_or_name, quoted=True))
-    table.replace(exp.Subquery(this=_joint(parts, release, model), alias=alias))
-    spell_own(found, [one for table in (release, original) for one, _ in table.columns])
+    joint = sqlglot.parse_one(_joint(factors, model), dialect="duckdb")
+    table.replace(exp.Subquery(this=joint, alias=alias))
+    spell(found, [one for table in (release, original) for one, _ in table.columns])
     return laid_out(found)
 
 
-def spell_own(found: exp.Select, taken: Sequence[str]) -> None:
-    """Spell the names, the output columns as the outer query reads them.
-
-    Args:
-        found: the query.
-        taken: names its tables have inside.
-    """
-    labels = [one.alias for one in found.expressions]
-    spell(found, taken)
-    for one, label in zip(found.expressions, labels, strict=True):
-        one.set("alias", exp.to_identifier(f"_{label[1:]}"))
-
-
-def _joint(parts: Mapping[str, RandomizedPart | None], release: TableInfo, model: Model) -> exp.Select:
+def _joint(factors: Mapping[str, RandomizedFactor | None], model: ReleaseModel) -> str:
     """SELECT the true values of the columns, and how many original rows have them."""
-    carrier = next(part for part in parts.values() if part is not None).channels
-    cells = [
-        labelled(part.key if part is not None else model.exact[one], f"cell_{place}")
-        for place, (one, part) in enumerate(parts.items())
-    ]
-    domains, chances = [], []
-    for place, (one, part) in enumerate(parts.items()):
-        distinct = f"select list(_v) from (select distinct _cell_{place} as _v from _combinations)"
-        told = tree("_rr.{value}.domain", value=column(one).this)
-        domain = told if part is not None else exp.Subquery(this=select(distinct))
-        domains.append(labelled(domain, f"domain_{place}"))
-        chances.append(tree("_rr.{value}.p", value=column(one).this) if part is not None else number(1))
-    places = range(len(parts))
-    codes = exp.Array(expressions=[tree(f"list_position(_domain_{k}, _cell_{k}) - 1") for k in places])
-    sizes = exp.Array(expressions=[tree(f"len(_domain_{k})") for k in places])
-    values = []
-    for place, one in enumerate(parts):
-        later = " * ".join(["1", *(f"_size_{k}" for k in places if k > place)])
-        values.append(
-            exp.Alias(
-                this=tree(f"_domain_{place}[1 + _at // ({later}) % _size_{place}]"),
-                alias=exp.to_identifier(one, quoted=True),
-            )
-        )
-    made = select(
-        """
-        select {values}, _rows_there from (
-          select unnest(_counts) as _rows_there, generate_subscripts(_counts, 1) - 1 as _at from _estimated
-        ) cross join _domains""",
-        values=values,
+    channels = next(quoted(one.channels) for one in factors.values() if one is not None)
+    places = range(len(factors))
+    cells = ", ".join(
+        f"{model.exact[name] if factor is None else factor.cell} as cell_{k}"
+        for k, (name, factor) in enumerate(factors.items())
     )
-    steps = {
-        "channels": select(
-            "select {rr} as _rr from {release} where {rr} is not null limit 1",
-            rr=column(carrier, ROW),
-            release=aliased(release, ROW),
-        ),
-        "combinations": select(
-            "select {cells}, count(*) as _rows_there from {release} group by all",
-            cells=cells,
-            release=aliased(release, ROW),
-        ),
-        "listed": select("select {domains}, {chances} as _chances from _channels",
-                         domains=domains, chances=exp.Array(expressions=chances)),
-        "domains": select("select *, {sizes} from _listed",
-                          sizes=[labelled(tree(f"len(_domain_{k})"), f"size_{k}") for k in places]),
-        "estimated": select(
-            "select joint_counts(list({codes}), list(_rows_there), any_value({sizes}), any_value(_chances)) as _counts "
-            "from _combinations cross join _domains",
-            codes=codes, sizes=sizes,
-        ),
-    }  # fmt: skip
-    for step, body in steps.items():
-        made.with_(name(step), as_=body, copy=False)
-    return made
+    domains, chances, values = [], [], []
+    for k, (name, factor) in enumerate(factors.items()):
+        listed = f"(select list(v) from (select distinct cell_{k} as v from _combinations))"
+        domains.append(f"{listed if factor is None else f'rr.{quoted(name)}.domain'} as domain_{k}")
+        chances.append("1" if factor is None else f"rr.{quoted(name)}.p")
+        later = " * ".join(["1", *(f"len(domain_{after})" for after in places if after > k)])
+        values.append(f"domain_{k}[1 + place // ({later}) % len(domain_{k})] as {quoted(name)}")
+    codes = ", ".join(f"list_position(domain_{k}, cell_{k}) - 1" for k in places)
+    sizes = ", ".join(f"len(domain_{k})" for k in places)
+    return f"""
+        with _channels as (select r.{channels} as rr from {model.release} as r where r.{channels} is not null limit 1),
+        _combinations as (select {cells}, count(*) as records from {model.release} as r group by all),
+        _domains as (select {", ".join(domains)}, [{", ".join(chances)}] as chances from _channels),
+        _estimated as (
+          select joint_counts(list([{codes}]), list(records), any_value([{sizes}]), any_value(chances)) as counts
+          from _combinations cross join _domains)
+        select {", ".join(values)}, original_rows from (
+          select unnest(counts) as original_rows, generate_subscripts(counts, 1) - 1 as place from _estimated
+        ) cross join _domains"""

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from duckdb_anon.model.errors import RewriteError, listed
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.release_formats.duckdb_types import without_enums
-from duckdb_anon.rewrite import notes as notes_
-from duckdb_anon.rewrite.estimate.asked_columns import require_columns
-from duckdb_anon.rewrite.joined_steps import bounds_of_groups
-from duckdb_anon.rewrite.over_groups import groups_below, rewrite_over_groups
+from duckdb_anon.rewrite.bounds import BoundedBlock, FoundBounds
+from duckdb_anon.rewrite.compile_query import Steps, compile_tree
+from duckdb_anon.rewrite.factors import RESERVED, NotLinearError, RandomizedFactor, RetainedFactor, quoted
+from duckdb_anon.rewrite.plausible import over_draws
 from duckdb_anon.rewrite.query.enum_order import keep_order
+from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.indentation import laid_out
 from duckdb_anon.rewrite.query.nested import collapsed
 from duckdb_anon.rewrite.query.parse import (
@@ -27,19 +29,17 @@ from duckdb_anon.rewrite.query.parse import (
     require_table,
 )
 from duckdb_anon.rewrite.query.plain_names import shorten_names
-from duckdb_anon.rewrite.query.presence import presence
 from duckdb_anon.rewrite.query.result_names import Namer, ResultNames
-from duckdb_anon.rewrite.query.single_rows import refuse_single_rows
 from duckdb_anon.rewrite.query.spelling import readable, spell
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.template import copied
-from duckdb_anon.rewrite.query.under_where import tried
+from duckdb_anon.rewrite.query.under_where import mark, tried
 from duckdb_anon.rewrite.query.walking import all_of, leftmost
 from duckdb_anon.rewrite.query.whole_counts import WholeNumbers, answers_of, rounded, unrounded
-from duckdb_anon.rewrite.select import lists_domain, rewrite_select, stands
-from duckdb_anon.rewrite.shapes.person_lists import ItemPart
-from duckdb_anon.rewrite.shapes.released_parts import model_of
+from duckdb_anon.rewrite.release_model import ReleaseModel, release_model
 
+FAILS = "a value that cannot be cast counts as NULL; the original fails if its WHERE keeps one"
+NO_BOUNDS = "no bounds: this function of the answers has none"
 _OF_TYPES = {"hash", "typeof", "pg_typeof", "enum_code", "enum_first", "enum_last", "enum_range", "enum_range_boundary"}
 """Functions that say other things of a declared text (ENUM) than of a text."""
 
@@ -80,58 +80,202 @@ def estimator(
     Raises:
         RewriteError: naming what cannot be estimated.
     """
-    original, release = tables[0], replace(release, certain=bounds != "none")
+    original = tables[0]
     read = {fold(column.name) for column in all_of(tree, exp.Column)}
-    model = model_of(release, original, spread)
+    model = release_model(release, original, spread == "learnt")
     if release.require_clear_texts is not None:
         release.require_clear_texts(read)
-    retyped = {column for column in model.retyped.keys() & read if _reads_otherwise(tree, *model.retyped[column])}
-    retyped |= original.collated & read
+    _require_free_names(original)
+    tree = _prepared(tree, original)
+    for select in [one for one in all_of(tree, exp.Select) if reads_original(one)]:
+        aliases = {item.alias_or_name for item in from_items(select) if is_original(item)}
+        for column in [one for one in all_of(select, exp.Column) if one.table in aliases]:
+            model.require(fold(column.name), release.name)
+    steps = Steps(_names_taken(tree, release, tables))
+    unbounded = "" if bounds == "none" else _why_unbounded(tree, model, release, original, read)
+    found = FoundBounds() if bounds == "none" or unbounded else _bounds(tree, model, release, original, steps, bounds)
+    if bounds != "none" and not unbounded:
+        unbounded = NO_BOUNDS
+    hidden = _with_hidden(tree, found) if found.ends else []
+    notes = [FAILS] if _marked(tree, original) else []
+    before = None if release.drawn is None or model.is_noisy else tree.copy()
+    try:
+        _refuse_groups_below(tree)
+        compile_tree(tree, release, original, model, steps)
+        tree = grounded(tree, [release, *tables[1:]])
+    except NotLinearError:
+        if before is None or release.drawn is None:
+            raise
+        tree = over_draws(before, release.drawn, tables)
+    unrounded(tree)
+    tried(tree)
+    if found.ends:
+        tree = _with_bounds(tree, found, hidden)
+    steps.attach(tree, [release, *tables[1:]])
+    spell(tree, [column for table in (release, *tables) for column, _ in table.columns])
+    return Estimate(tree, found.confidence, tuple(notes), unbounded)
+
+
+def _require_free_names(original: TableInfo) -> None:
+    clash = sorted(set(RESERVED) & original.types.keys())
+    if clash:
+        raise RewriteError(f"a column called {clash[0]} cannot be queried: the estimate needs that name; rename it")
+
+
+def _prepared(tree: exp.Query, original: TableInfo) -> exp.Query:
+    """A copy with nested groupings merged, whole numbers read as such, and declared texts in their order."""
     tree = collapsed(copied(tree))
     whole = WholeNumbers(original)
     whole.round_read(tree)
     keep_order(tree, original)
-    notes = [notes_.PRESENCE] * presence(tree) + [notes_.CHOSEN] * notes_.picks_groups(tree)
-    if any(isinstance(part, ItemPart) for part in model.parts):
-        notes.append(notes_.RECORDS)
-    if not all(part.signed for part in model.parts) and notes_.asks_outer_ends(tree):
-        notes.append(notes_.OUTER_ENDS)
-    if isinstance(tree, exp.Select) and reads_original(tree) and lists_domain(tree):
-        notes.append(notes_.DOMAIN)
-    bounded: dict[int, float] = {}
-    selects = list(tree.find_all(exp.Select, bfs=False))
-    readers = [select for select in selects if reads_original(select)]
-    for select in readers:
-        refuse_single_rows(select)
-    # a condition that compares with an estimate moves with it, so it has no bounds of its own; nor has what is asked of
-    # another table than the release was made of, or of values that stand for others
-    binned = release.binned & read
-    bounds = bounds if len(readers) == 1 and not release.of_another and not binned | retyped else "none"
-
-    def grouped(select: exp.Select) -> dict[int, float] | None:
-        if not stands(select, model):
-            return rewrite_select(select, model, original, bounds_of_groups(model))
-        table = next(item for item in from_items(select) if is_original(item))
-        require_columns(select, table.alias_or_name, model, original)
-        return None
-
-    done = set()
-    for outer in reversed([select for select in selects if not reads_original(select)]):
-        groups = groups_below(outer)
-        if groups is not None:
-            done.add(id(groups.this))
-            found = rewrite_over_groups(outer, groups, model, grouped, outer is tree and bounds != "none")
-            bounded = found if outer is tree else bounded
-    for select in reversed([one for one in readers if id(one) not in done]):
+    for select in [one for one in all_of(tree, exp.Select) if reads_original(one)]:
         whole.round_read(select, equality=True)
-        found = rewrite_select(select, model, original, bounds if select is tree else "none", select is tree)
-        bounded = found if select is tree else bounded
-    unrounded(tree)
-    if tried(tree):
-        notes.append(notes_.FAILS)
-    tree = grounded(tree, [release, *tables[1:]])
-    spell(tree, [column for table in (release, *tables) for column, _ in table.columns])
-    return Estimate(tree, bounded, tuple(notes), notes_.why_unbounded(model, binned, retyped))
+    return tree
+
+
+def _names_taken(tree: exp.Query, release: TableInfo, tables: Sequence[TableInfo]) -> frozenset[str]:
+    """Names of tables and steps that the query reads, folded."""
+    names = {fold(one.name) for one in all_of(tree, exp.Table)} | {fold(one.alias) for one in all_of(tree, exp.CTE)}
+    for table in (release, *tables):
+        names |= {fold(part.name) for part in exp.to_table(table.given or "t", dialect="duckdb").parts}
+    return frozenset(names)
+
+
+def _marked(tree: exp.Query, original: TableInfo) -> bool:
+    """Let casts that may fail for values that a WHERE leaves out be NULL there."""
+    for select in all_of(tree, exp.Select):
+        if reads_original(select):
+            for item in from_items(select):
+                if is_original(item):
+                    mark(select, item.alias_or_name, original)
+    return tried(tree)
+
+
+def _why_unbounded(
+    tree: exp.Query, model: ReleaseModel, release: TableInfo, original: TableInfo, read: Collection[str]
+) -> str:
+    """Why no answer to the query has low and high; '' where some may."""
+    if release.of_another:
+        return "no bounds: the release says that it was made of a query or of another table"
+    binned = sorted(release.binned & set(read))
+    if binned:
+        return (
+            f"no bounds: values of {listed(binned)} were binned before they were drawn, "
+            "and one stands for all of its bin"
+        )
+    retyped = {one for one in model.retyped.keys() & set(read) if _reads_otherwise(tree, *model.retyped[one])}
+    retyped |= original.collated & set(read)
+    if retyped:
+        kinds = [
+            f"{one} ({' for '.join(map(without_enums, model.retyped.get(one, ('another collation',))))})"
+            for one in sorted(retyped)
+        ]
+        return f"no bounds: the type of {listed(kinds)} is not the original's, and values may read otherwise"
+    readers = [one for one in all_of(tree, exp.Select) if reads_original(one)]
+    if readers != [tree]:
+        return "no bounds: only queries of one SELECT that read the original once have bounds"
+    if any(isinstance(one, RetainedFactor) for one in model.factors):
+        return "no bounds: some sensitive values were replaced, and the release does not tell which"
+    if model.is_noisy:
+        return "no bounds: the numbers of rows are noisy"
+    if not model.bounded and model.weight == "1" and not any(isinstance(f, RandomizedFactor) for f in model.factors):
+        return "no bounds: the method may have replaced values, and the release does not tell which"
+    return ""
+
+
+def _bounds(
+    tree: exp.Query, model: ReleaseModel, release: TableInfo, original: TableInfo, steps: Steps, wanted: Bounds
+) -> FoundBounds:
+    """Bounds of the outermost SELECT, none where its values cannot be listed."""
+    before = dict(steps.texts)
+    assert isinstance(tree, exp.Select)  # noqa: S101 -- one SELECT reads the original
+    try:
+        return BoundedBlock(tree.copy(), model, release, original, steps).bounds(wanted)
+    except NotLinearError:
+        steps.texts = before
+        return FoundBounds()
+
+
+def _with_hidden(tree: exp.Query, found: FoundBounds) -> list[str]:
+    """Add the keys, the level and the order of the query to its output columns; names of keys and level.
+
+    Nothing is added where bounds are read from the answer itself.
+    """
+    assert isinstance(tree, exp.Select)  # noqa: S101 -- as above
+    if not found.steps:
+        return []
+    groups = groups_of(tree)
+    outputs = {one.unalias(): one.alias_or_name for one in reversed(tree.expressions)}
+    names = []
+    hidden = [*groups.keys, *([groups.level()] if len(groups.sets) > 1 else [])]
+    for place, one in enumerate(hidden):
+        name = outputs.get(one)
+        if name is None:
+            name = f"_key_{place}"
+            tree.append("expressions", exp.alias_(one.copy(), name, quoted=True))
+        names.append(name)
+    order = tree.args.get("order")
+    for place, term in enumerate(order.expressions if order is not None else []):
+        tree.append("expressions", exp.alias_(_output_or(term.this, tree).copy(), f"_order_{place}", quoted=True))
+    return names
+
+
+def _output_or(term: exp.Expr, tree: exp.Select) -> exp.Expr:
+    """What a term of ORDER BY stands for: an output column by its name, or an expression."""
+    if isinstance(term, exp.Column) and not term.table:
+        found = next((one.unalias() for one in tree.expressions if one.alias_or_name == term.name), None)
+        return term if found is None else found
+    return term
+
+
+def _with_bounds(answers: exp.Query, found: FoundBounds, keys: Sequence[str]) -> exp.Select:
+    """SELECT the output columns of the answers, and low and high of their group behind them."""
+    outputs = [one for one in leftmost(answers).named_selects]
+    order = leftmost(answers).args.get("order") or answers.args.get("order")
+    ordered = [name for name in outputs if name.startswith("_order_")]
+    hidden = {*ordered, *(name for name in keys if name.startswith("_key_"))}
+    shown = [name for name in outputs if name not in hidden]
+    made = exp.Select(
+        expressions=[exp.alias_(exp.column(one, table="_answers", quoted=True), one, quoted=True) for one in shown]
+    )
+    for place, (low, high) in found.ends.items():
+        for end, value in (("low", low), ("high", high)):
+            made.append("expressions", exp.alias_(value.copy(), f"{shown[place]}_{end}", quoted=True))
+    steps = answers.args.get("with_")
+    if steps is not None:
+        answers.set("with_", None)
+        made.set("with_", steps)
+    if order is not None and ordered:
+        terms = [term.copy() for term in order.expressions]
+        for name, term in zip(ordered, terms, strict=True):
+            term.set("this", exp.column(name, table="_answers", quoted=True))
+        made.set("order", exp.Order(expressions=terms))
+        if not (answers.args.get("limit") or answers.args.get("offset")):
+            answers.set("order", None)
+    made.set(
+        "from_", exp.From(this=exp.Subquery(this=answers, alias=exp.TableAlias(this=exp.to_identifier("_answers"))))
+    )
+    for alias, step in found.steps.items():
+        on = [
+            f"{alias}._k{i} is not distinct from _answers.{quoted(key)}"
+            for i, key in enumerate(keys[: len(keys) - found.leveled])
+        ]
+        on += [f"{alias}.level = _answers.{quoted(keys[-1])}"] if found.leveled else []
+        source = exp.Table(
+            this=exp.to_identifier(step, quoted=True), alias=exp.TableAlias(this=exp.to_identifier(alias))
+        )
+        made.append("joins", exp.Join(this=source, side="LEFT", on=exp.Var(this=" and ".join(on) or "true")))
+    return made
+
+
+def _refuse_groups_below(tree: exp.Query) -> None:
+    """Aggregates of groups of the original depend on which groups exist, which estimates do not say."""
+    for outer in all_of(tree, exp.Select):
+        if reads_original(outer) or not any(all_of(outer, exp.AggFunc)):
+            continue
+        for inner in all_of(outer, exp.Select):
+            if inner is not outer and reads_original(inner) and inner.args.get("group"):
+                raise NotLinearError("the query aggregates groups of the original")
 
 
 def _reads_otherwise(query: exp.Query, kind: str, original: str) -> bool:
@@ -188,7 +332,8 @@ def rewrite(
 
 def _round(asked: exp.Query, estimated: exp.Query, whole: WholeNumbers) -> None:
     """Let estimates of counts be whole numbers, as counts are, and rows be in the order of what is shown."""
-    for before, after in zip(answers_of(asked), answers_of(estimated), strict=True):
+    # a UNION over plausible tables is one SELECT of means, which are rounded there
+    for before, after in zip(answers_of(asked), answers_of(estimated), strict=False):
         orders = [one.args["order"].expressions if one.args.get("order") else [] for one in (before, after)]
         pairs = [*zip(before.expressions, after.expressions, strict=False), *zip(*orders, strict=False)]
         for one, other in pairs:

@@ -37,7 +37,7 @@ def queries() -> Iterator[tuple[str, str]]:
 
 
 def verdicts() -> dict[tuple[str, str], str]:
-    """(query, shape) to its verdict: answered, bounded, or refused and why."""
+    """(query, shape) to its verdict: answered, or refused and why."""
     with VERDICTS.open() as lines:
         return {(row["query"], row["shape"]): row["verdict"] for row in csv.DictReader(lines)}
 

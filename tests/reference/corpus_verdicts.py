@@ -17,7 +17,7 @@ def judge(con: duckdb.DuckDBPyConnection, query: str, shape: str) -> tuple[str, 
     """A query's verdict on a release, and the hard-bounded answers that do not hold the truth.
 
     Returns:
-        'answered', 'bounded', or 'refused: ' and the beginning of the reason; a failure is raised.
+        'answered', or 'refused: ' and the beginning of the reason; a failure is raised.
     """
     try:
         row = con.execute(
@@ -36,7 +36,7 @@ def judge(con: duckdb.DuckDBPyConnection, query: str, shape: str) -> tuple[str, 
           and not (original between low - 1e-6 * (1 + abs(low)) and high + 1e-6 * (1 + abs(high)))""",
         [query],
     ).fetchall()
-    return "bounded", wrong
+    return "answered", wrong
 
 
 def main() -> None:

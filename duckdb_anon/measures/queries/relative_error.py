@@ -25,9 +25,8 @@ from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 BOUNDS = Parameter(
     "bounds",
     "low and high: 'sure': hard bounds where they exist, otherwise a 95% interval where the "
-    "method's randomness is published; 'likely': the interval first, which takes columns of a "
-    "bucket as independent; 'hard': hard bounds only; 'none'. NULL unless duckdb_anon.release(), "
-    ".release or duckdb-anon release wrote the release",
+    "method's randomness is published; 'likely': the interval first; 'hard': hard bounds only; 'none'. NULL unless "
+    "duckdb_anon.release(), .release or duckdb-anon release wrote the release",
     "text",
     "sure",
     ("sure", "likely", "hard", "none"),
@@ -77,8 +76,6 @@ def plan_relative_error(
         low, high and confidence DOUBLE, note VARCHAR. The truth lies between low and high for sure at confidence 1
         (hard bounds, up to the rounding of DOUBLE), with 95% over the method's own randomness where it is 0.95; NULL
         where neither is known.
-        For buckets that randomness is which cell went to which row: an association of columns that bucketing hid is
-        an error of the estimate on top of it.
 
     Raises:
         RewriteError: when the query cannot be estimated from the release.

@@ -23,8 +23,8 @@ from duckdb_anon.model.errors import ColumnError, ParameterError, listed, neares
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats import CHANNELS
+from duckdb_anon.rewrite.factors import channel_of
 from duckdb_anon.rewrite.query.tables import struct_fields
-from duckdb_anon.rewrite.shapes.inverted import told
 
 NAME = "rr_reconstruct"
 _RESERVED = ("estimate", "std_error", "projected")
@@ -107,7 +107,7 @@ def _domain(number: int, name: str, field: str | None) -> list[str]:
         return [f"_anon_d{number} as (select distinct {ident(name)} from _anon_rel)"]
     singular = f"'{NAME}: {name.replace(chr(39), chr(39) * 2)} has p = 1 / domain size: nothing can be estimated'"
     return [
-        f"_anon_r{number} as materialized (select c as _c from ({told(field, '_anon_rel')}))",
+        f"_anon_r{number} as materialized (select c as _c from ({channel_of(field, '_anon_rel')}))",
         f"_anon_d{number} as (select unnest(_c.domain) as {ident(name)} from _anon_r{number})",
         f"_anon_c{number} as materialized (select q, case when abs(1 - q * _d) < 1e-9 then error({singular}) "
         "else 1 - q * _d end as gain from (select len(_c.domain) as _d, case when len(_c.domain) = 1 then 0 "

@@ -16,22 +16,23 @@ def aggregate_nodes(select: exp.Select) -> Iterator[exp.Expr]:
     places = list(select.expressions)
     places += [select.args[key] for key in ("having", "order", "qualify") if select.args.get(key)]
     for place in places:
-        yield from _outermost(place)
+        yield from outermost_aggregates(place)
 
 
-def _outermost(node: exp.Expr) -> Iterator[exp.Expr]:
+def outermost_aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Aggregates in an expression, with their FILTER; those of subqueries are not its own."""
     if isinstance(node, exp.Query):
         return
     if isinstance(node, exp.Window):
         # the function over a window works on the groups; only aggregates inside it are of the rows
         for part in window_parts(node):
-            yield from _outermost(part)
+            yield from outermost_aggregates(part)
         return
     if isinstance(node, (exp.Filter, exp.WithinGroup)) or is_aggregate(node):
         yield node
         return
     for child in node.iter_expressions():
-        yield from _outermost(child)
+        yield from outermost_aggregates(child)
 
 
 def columns_inside(nodes: Iterable[exp.Expr]) -> set[int]:

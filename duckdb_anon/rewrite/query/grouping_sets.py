@@ -8,7 +8,7 @@ from itertools import combinations, product
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.query.template import copied, number, taken
+from duckdb_anon.rewrite.query.template import copied
 
 Keys = tuple[exp.Expr, ...]
 
@@ -25,20 +25,11 @@ class QueryGroups:
     keys: Keys
     sets: tuple[Keys, ...]
 
-    def chosen(self, ends: Sequence[exp.Expr]) -> exp.Expr:
-        """The one of `ends` (one a grouping set) that belongs to the set of the group at hand."""
-        if len(set(ends)) == 1:
-            return ends[0]
-        pairs = zip(self.sets, ends, strict=True)
-        return exp.Case(
-            this=self.level(), ifs=[exp.If(this=number(self._level(keys)), true=taken(end)) for keys, end in pairs]
-        )
-
     def level(self) -> exp.Expr:
         """What tells the set of a group, as an expression: GROUPING(all keys)."""
         return exp.Grouping(expressions=[copied(key) for key in self.keys])
 
-    def _level(self, keys: Keys) -> int:
+    def level_of(self, keys: Keys) -> int:
         """What GROUPING(all keys) is for a set: a bit for each key that is not in it, the first key's the highest."""
         bits = [int(key not in keys) for key in self.keys]
         return sum(bit << place for place, bit in enumerate(reversed(bits)))

@@ -41,7 +41,7 @@ def outputs(written: ResultNames, bound: exp.Query) -> tuple[Output, ...]:
     final = leftmost(bound).expressions
     names = written.of([e.alias_or_name for e in final])
     scope = build_scope(bound)
-    flags = _flags(scope) if scope is not None else [False] * len(names)
+    flags = measure_flags(scope) if scope is not None else [False] * len(names)
     made_of = [e.unalias() for e in final]
     return tuple(
         Output(name, flag, isinstance(_aggregate(e), (exp.Count, exp.Sum, exp.CountIf)))
@@ -49,9 +49,10 @@ def outputs(written: ResultNames, bound: exp.Query) -> tuple[Output, ...]:
     )
 
 
-def _flags(scope: Scope) -> list[bool]:
+def measure_flags(scope: Scope) -> list[bool]:
+    """Whether an aggregate computes each output column of a query."""
     if scope.set_operation_scopes:
-        left, right = (_flags(part) for part in scope.set_operation_scopes[:2])
+        left, right = (measure_flags(part) for part in scope.set_operation_scopes[:2])
         return [a or b for a, b in zip(left, right, strict=False)]
     if not isinstance(scope.expression, exp.Select):
         return []
@@ -59,7 +60,7 @@ def _flags(scope: Scope) -> list[bool]:
     for name, source in scope.sources.items():
         if isinstance(source, Scope) and isinstance(source.expression, exp.Query):
             columns = source.expression.named_selects
-            inner[name] = dict(zip(columns, _flags(source), strict=False))
+            inner[name] = dict(zip(columns, measure_flags(source), strict=False))
     return [_is_measure(e, inner) for e in scope.expression.expressions]
 
 

@@ -2,15 +2,13 @@
 
 Where all columns of a query are as they were, the query runs on the release as it is written. These would then show
 values of single released rows as if they were the original's: fakes of MuCo, swapped values, rows whose other columns
-were permuted. They are refused by name, of every release, before anything is rewritten: steps that are put into a
-query use some of them.
+were permuted. They run on plausible tables instead.
 """
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.parse import plain
 from duckdb_anon.rewrite.query.walking import all_of
@@ -37,38 +35,21 @@ def shows_rows(node: exp.Expr) -> bool:
     return isinstance(node, exp.AggFunc) and bool({fold(one) for one in node.sql_names()} & ROWS_OWN)
 
 
-def picks_first(query: exp.Query) -> bool:
-    """Whether DISTINCT ON keeps the first row of each group."""
-    distinct = query.args.get("distinct")
-    return isinstance(distinct, exp.Distinct) and distinct.args.get("on") is not None
-
-
 def _unnests(node: exp.Expr) -> bool:
     return isinstance(node, _SEVERAL) or fold(node.name) in _SEVERAL_NAMED
 
 
-def refuse_single_rows(select: exp.Select) -> None:
-    """Raise for what shows single rows.
+def single_row_reason(select: exp.Select) -> str:
+    """Why a SELECT shows single rows of the original, which no row of a release is known to be; '' where it does not.
 
     Args:
-        select: a bound SELECT that reads the original, as it was asked.
-
-    Raises:
-        RewriteError: naming the aggregate or DISTINCT ON.
+        select: a bound SELECT that reads the original.
     """
-    if picks_first(select) and not select.args.get("group"):
-        raise RewriteError(
-            "DISTINCT ON cannot be answered from the release: it picks single rows, and no row of a release is known "
-            "to be the original's; ask for min, max or mode of the other columns, GROUP BY these"
-        )
+    distinct = select.args.get("distinct")
+    if isinstance(distinct, exp.Distinct) and distinct.args.get("on") is not None and not select.args.get("group"):
+        return "DISTINCT ON picks single rows"
     several = (one for e in select.expressions for one in all_of(e, *_SEVERAL, exp.Anonymous))
     if any(one.find_ancestor(exp.Select) is select for one in several if _unnests(one)):
-        raise RewriteError(
-            "UNNEST of what a row holds cannot be answered: it makes several rows of each one; aggregate each value by "
-            "itself"
-        )
-    for node in filter(shows_rows, all_of(select, exp.Expr)):
-        raise RewriteError(
-            f"{plain(node)} cannot be answered from the release: it shows what single rows hold, and no row of a "
-            "release is known to be the original's; ask for min, max or mode of a column, or put it into GROUP BY"
-        )
+        return "UNNEST of what a row holds makes several rows of each one"
+    shown = next(filter(shows_rows, all_of(select, exp.Expr)), None)
+    return "" if shown is None else f"{plain(shown)} shows what single rows hold"

@@ -30,9 +30,9 @@ def con() -> duckdb.DuckDBPyConnection:
 
 
 PLANTED = [
-    ("select sex, sum((cost * 1000)::smallint) from people where age < 40 group by sex", "eligible"),
-    ("select sum(case when cost > 500 then error('planted') else cost end) from people where age < 25", "eligible"),
-    ("select count(*) from people where age < 30 and case when cost > 990 then error('no') else true end", "eligible"),
+    ("select sex, sum((cost * 1000)::smallint) from people where age < 40 group by sex", "released"),
+    ("select sum(case when cost > 500 then error('planted') else cost end) from people where age < 25", "released"),
+    ("select count(*) from people where age < 30 and case when cost > 990 then error('no') else true end", "released"),
 ]
 
 
@@ -65,7 +65,7 @@ def test_a_last_select_that_fails_is_told_from_its_steps(con: duckdb.DuckDBPyCon
     found = con.execute(f"select rewrite_query($1, 'people', 'boxes', {ROLES})", [query]).fetchone()
     assert found is not None
     with (
-        pytest.raises(duckdb.ConversionException, match="in the steps' last SELECT: by_value"),
+        pytest.raises(duckdb.ConversionException, match="in the steps' last SELECT: weighted"),
         naming_steps(con, found[0]),
     ):
         con.execute(found[0]).fetchall()
@@ -76,7 +76,7 @@ def test_a_failing_transaction_still_names_its_step(con: duckdb.DuckDBPyConnecti
     assert found is not None
     con.execute("begin")
     try:
-        with pytest.raises(duckdb.ConversionException, match="in the step eligible"), naming_steps(con, found[0]):
+        with pytest.raises(duckdb.ConversionException, match="in the step released"), naming_steps(con, found[0]):
             con.execute(found[0]).fetchall()
     finally:
         con.execute("rollback")
@@ -119,4 +119,4 @@ def test_the_shell_shows_the_step(con: duckdb.DuckDBPyConnection, capsys: pytest
         session.run_text(f"from estimate('{quoted}', 'boxes', original := 'people', {ROLES});")
     shown = capsys.readouterr().err
     assert "planted" in shown
-    assert "in the step eligible of the rewritten query:\nSELECT" in shown
+    assert "in the step released of the rewritten query:\nSELECT" in shown

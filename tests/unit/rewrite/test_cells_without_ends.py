@@ -103,7 +103,6 @@ def test_groups_add_up_ends_and_rows_without_them(
 ) -> None:
     query = f"SELECT tag, {asked} AS m FROM people {wanted} GROUP BY tag"
     text = rewrite(query, seen(grouped, "people"), seen(grouped, "release"))
-    assert "count(age.lower)" in text.lower() or "sum(0.5" in text.lower() or "-1.5" in text
     expected = told(grouped, wanted, measure)
     found = dict(grouped.execute(text).fetchall())
     assert found.keys() == expected.keys()
@@ -132,32 +131,23 @@ def test_rows_without_ends_need_a_box_with_ends_only_where_there_are_any(kept: s
     query = "SELECT tag, avg(age) AS m, count(age) AS n FROM people GROUP BY tag"
     text = rewrite(query, seen(con, "people"), seen(con, "release"))
     if fails:
-        with pytest.raises(duckdb.Error, match="no box of age has ends"):
+        with pytest.raises(duckdb.Error, match="no interval of age has ends"):
             con.execute(text).fetchall()
     else:
         assert con.execute(text).fetchall() == ([("a", None, 0)] if kept == "age is null" else [])
 
 
-@pytest.mark.parametrize("cells", ["{lower: null, upper: null}", "{lower: 0, upper: 1000000}"])
-def test_boxes_whose_values_cannot_be_listed_are_named(cells: str) -> None:
+@pytest.mark.parametrize(
+    ("cells", "wrong"),
+    [
+        ("{lower: null, upper: null}", "no interval of age has ends"),
+        ("{lower: 0, upper: 1000000}", "have over 1000000"),
+    ],
+)
+def test_boxes_whose_values_cannot_be_listed_are_named(cells: str, wrong: str) -> None:
     con = duckdb.connect()
     con.execute("create table people (age integer)")
     con.execute(f"create table release as select {cells}::struct(lower integer, upper integer) as age from range(3)")
     text = rewrite("SELECT age, count(*) FROM people GROUP BY age", seen(con, "people"), seen(con, "release"))
-    with pytest.raises(duckdb.Error, match="boxes of age have no ends or over 1000000 values"):
+    with pytest.raises(duckdb.Error, match=wrong):
         con.execute(text).fetchall()
-
-
-def test_infinite_dates_are_listed_beside_the_days_of_others() -> None:
-    con = duckdb.connect()
-    con.execute("create table people (born date)")
-    con.execute("""
-        create table release as select * from (values
-          ({lower: date '1980-01-01', upper: date '1980-01-02'}),
-          ({lower: date 'infinity', upper: date 'infinity'}), ({lower: date '-infinity', upper: date '-infinity'}),
-          ({lower: date '-infinity', upper: date 'infinity'}), (null)) as t(born)
-    """)
-    query = "SELECT born::VARCHAR AS day, count(*) AS n FROM people GROUP BY 1"
-    rows = con.execute(rewrite(query, seen(con, "people"), seen(con, "release"))).fetchall()
-    days = {"1980-01-01": 0.5, "1980-01-02": 0.5, "infinity": 1.5, "-infinity": 1.5, None: 1}
-    assert dict(rows) == pytest.approx(days)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from statistics import median
 
 import duckdb
 import pytest
@@ -34,20 +33,10 @@ def test_every_query_has_its_verdict_and_hard_bounds_hold_the_truth(con: duckdb.
     assert not wrong
 
 
-def test_the_text_over_boxes_is_in_the_median_less_than_six_times_the_query(con: duckdb.DuckDBPyConnection) -> None:
-    ratios = []
-    for (name, shape), verdict in verdicts().items():
-        if shape == "boxes" and not verdict.startswith("refused"):
-            row = con.execute("select rewrite_query($1, 'people', 'r_boxes')", [CORPUS[name]]).fetchone()
-            assert row is not None
-            ratios.append(len(row[0]) / len(CORPUS[name]))
-    assert median(ratios) < 5.9
-
-
 def test_the_corpus_is_large_and_mostly_answered() -> None:
     known = verdicts()
     assert len(CORPUS) >= 200 and set(known) == {(name, shape) for name in CORPUS for shape in RELEASES}
     kinds = Counter((shape, verdict.split(":")[0]) for (_, shape), verdict in known.items())
     assert not any("FAILED" in verdict or "internal error" in verdict for verdict in known.values())
-    for shape in ("rows", "boxes", "buckets"):
-        assert kinds[shape, "refused"] <= 0.2 * len(CORPUS)
+    for shape in set(RELEASES) - {"counts"}:
+        assert kinds[shape, "refused"] <= 0.05 * len(CORPUS)

@@ -13,30 +13,30 @@ from duckdb_anon.rewrite.comparison import comparison
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.rewriter import rewrite
 from tests.reference.rewrite_tables import seen
-from tests.unit.rewrite.test_fixtures import database
+from tests.unit.rewrite.test_every_format import database
 
 REFUSED = [
-    ("SELECT median(sex) FROM people", "quantiles of sex, VARCHAR, cannot be estimated"),
-    ("SELECT mad(age), count(*) FROM people", r"mad\(age\) cannot be estimated"),
+    ("SELECT median(sex) FROM people", "a median of anything but plain numbers"),
+    ("SELECT mad(age), count(*) FROM people", r"mad\(age\) is not a sum over rows"),
     ("SELECT median(age) OVER () FROM people", "without an aggregate"),
     ("SELECT median(cost) OVER () FROM people", "without an aggregate"),
-    ("SELECT count(DISTINCT age) FROM people GROUP BY ROLLUP (sex)", "with ROLLUP, CUBE or GROUPING SETS"),
+    ("SELECT count(DISTINCT age) FROM people GROUP BY ROLLUP (sex)", r"count\(DISTINCT age\) counts distinct values"),
     ("SELECT count(*) FROM (SELECT age FROM people UNION SELECT age FROM people)", "without an aggregate"),
     (
         "SELECT n, count(*) FROM (SELECT age, count(*) AS n FROM people GROUP BY 1) GROUP BY 1",
-        "exact size of every group",
+        "aggregates groups of the original",
     ),
-    ("SELECT median(n) FROM (SELECT age, count(*) AS n FROM people GROUP BY 1)", "depends on which groups exist"),
+    ("SELECT median(n) FROM (SELECT age, count(*) AS n FROM people GROUP BY 1)", "aggregates groups of the original"),
     ("SELECT min(COLUMNS(*)) FROM people", "COLUMNS"),
     ("SELECT count(*) FROM people TABLESAMPLE 10%", "TABLESAMPLE"),
     ("SELECT count(*) FROM people USING SAMPLE 3", "USING SAMPLE"),
-    ("SELECT sum(DISTINCT cost) FROM people WHERE age < 3", "cannot be estimated"),
+    ("SELECT sum(DISTINCT cost) FROM people WHERE age < 3", "counts distinct values"),
     ("SELECT age FROM people", "without an aggregate"),
-    ("SELECT string_agg(DISTINCT sex, ',') FROM people", "cannot be answered"),
+    ("SELECT string_agg(DISTINCT sex, ',') FROM people", "what single rows hold"),
     ("SELECT a.age, count(*) FROM people AS a JOIN people AS b USING (age) GROUP BY ALL", "joined with itself"),
-    ("SELECT weight, count(*) FROM people GROUP BY weight", "column 'weight' holds intervals of a continuous type"),
-    ("SELECT sum(sqrt(weight)) FROM people", "column 'weight' holds intervals of a continuous type"),
-    ("SELECT count(*) FROM people WHERE sqrt(weight) < 3", "column 'weight' holds intervals of a continuous type"),
+    ("SELECT weight, count(*) FROM people GROUP BY weight", "values of 'weight', intervals of a continuous type"),
+    ("SELECT sum(sqrt(weight)) FROM people", "values of 'weight', intervals of a continuous type"),
+    ("SELECT count(*) FROM people WHERE sqrt(weight) < 3", "values of 'weight', intervals of a continuous type"),
     ("SELECT sum(2) FROM regions AS r LEFT JOIN people AS p ON r.name = p.region WHERE p.age < 3", "optional side"),
     ("SELECT count(nothing) FROM people", "there is no column 'nothing' in people; its columns are"),
     ("SELECT agee, count(*) FROM people GROUP BY 1", r"no column 'agee' in people \(did you mean 'age'\?\)"),
@@ -72,10 +72,6 @@ REFUSED = [
     ("SELECT count(*) FROM people WHERE sex.length() = 1", r"sex.length\(...\) cannot .* write length\(sex, ...\)"),
     ("SELECT p.sex.upper(), count(*) FROM people AS p GROUP BY 1", r"write upper\(p.sex, ...\)"),
     ("SELECT max(p) FROM people AS p", "p stands for whole rows of people"),
-    (
-        "SELECT r.name, sum(1) FROM regions AS r LEFT JOIN people AS p ON r.name = p.region GROUP BY 1",
-        r"count\(p.age\)",
-    ),
     ("SELECT count(*) FROM nobody", "does not read the original people"),
     ("DELETE FROM people", "must be one SELECT"),
     ("SELECT born AS current_date, count(*) FROM people GROUP BY current_date", "a column here and a function; write"),
@@ -104,16 +100,9 @@ def test_a_whole_row_is_counted_as_duckdb_counts_it(con: duckdb.DuckDBPyConnecti
     assert len(texts) == 1
 
 
-def test_too_many_alternatives_are_refused(con: duckdb.DuckDBPyConnection) -> None:
-    one = "(age < {0} OR weight < {0} OR sex = '{0}' OR region = '{0}' OR born < DATE '19{0}-01-01')"
-    where = " AND ".join(one.format(50 + i) for i in range(4))
-    with pytest.raises(RewriteError, match="too many alternatives"):
-        rewrite(f"SELECT count(*) FROM people WHERE {where}", seen(con, "people", with_tree=True), seen(con, "boxes"))
-
-
 @pytest.mark.parametrize("shape", ["sampled", "counts"])
 def test_extremes_of_samples_and_noisy_counts_are_refused(con: duckdb.DuckDBPyConnection, shape: str) -> None:
-    with pytest.raises(RewriteError, match=r"max\(age\) cannot be bounded"):
+    with pytest.raises(RewriteError, match=r"max\(age\) is not a sum over rows"):
         rewrite("SELECT max(age) FROM people", seen(con, "people"), seen(con, shape))
 
 
@@ -158,7 +147,7 @@ def test_a_query_that_tells_spellings_of_a_collated_value_apart_is_refused() -> 
             rewrite(telling, people, boxes)
     for fair in (
         "select q, count(*) from people group by q", "select count(*) from people where q in ('x', 'y') or q like 'z%'",
-        "select a, count(*) from people where lower(q) = 'x' group by a", "select max(a) from people where q between 'a' and 'b'",
+        "select a, count(*) from people where lower(q) = 'x' group by a", "select avg(a) from people where q between 'a' and 'b'",
     ):  # fmt: skip
         assert rewrite(fair, people, boxes)
 
@@ -193,5 +182,5 @@ def test_what_single_rows_hold_is_never_passed_through(
         f"with c as (select a, b, s from t where a < 5) select {shown} from c", "select distinct on (b) a, b from t",
     )  # fmt: skip
     for query in asked:
-        with pytest.raises(duckdb.Error, match=r"cannot be (answered|estimated) from the release"):
-            numbers.execute(f"select rewrite_query($1, 't', '{release}', {_ROLES})", [query])
+        text = numbers.execute(f"select rewrite_query($1, 't', '{release}', {_ROLES})", [query]).fetchone()
+        assert text is not None and "impute(" in text[0]

@@ -29,27 +29,6 @@ def con() -> duckdb.DuckDBPyConnection:
 
 
 @pytest.mark.parametrize("kind", STAMPS)
-def test_bounds_of_the_first_and_last_moment_hold_to_the_nanosecond(con: duckdb.DuckDBPyConnection, kind: str) -> None:
-    con.execute(
-        f"create or replace table t as select ({MOMENTS[kind]})::{kind} as a, i % 3 as b, i * 3 % 4 as s "
-        "from range(60) as r(i) union all select null, 1, 2"
-    )
-    con.execute(f"create or replace table r as from mondrian('t', 3, {ROLES}, seed := 1)")
-    for keys in ("group by b", "group by rollup (b)"):
-        query = f"select b, min(a) as lo, max(a) as hi, count(*) as n from t where b >= 0 {keys}"
-        text = con.execute(f"select rewrite_query($1, 't', 'r', bounds := 'sure', {ROLES})", [query]).fetchone()
-        assert text is not None
-        con.execute(f"create or replace table told as {text[0]}")
-        con.execute(f"create or replace table truth as {query}")
-        held = [f"a.{m} between b.{m}_low and b.{m}_high" for m in ("n", "lo", "hi")]
-        found = con.execute(
-            f"select count(*), count(*) filter (where {' and '.join(held)}) from truth as a join told as b "
-            "on a.b is not distinct from b.b"
-        ).fetchone()
-        assert found is not None and found[0] == found[1] >= 3
-
-
-@pytest.mark.parametrize("kind", STAMPS)
 def test_an_estimate_of_boxes_without_width_is_the_moment(con: duckdb.DuckDBPyConnection, kind: str) -> None:
     con.execute(
         f"create or replace table t as select (select ({MOMENTS[kind]})::{kind} from range(3, 4) as m(i)) as a, "
@@ -80,13 +59,3 @@ def test_shares_of_boxes_of_moments_are_learnt_in_any_unit(con: duckdb.DuckDBPyC
             [f"select count(*) as n, sum(b) as v from t where a {condition}"],
         ).fetchone()
         assert found == (2,)
-
-
-@pytest.mark.parametrize("kind", ["TIME", "TIME_NS"])
-def test_extremes_of_times_of_day_are_refused_by_name(con: duckdb.DuckDBPyConnection, kind: str) -> None:
-    con.execute(
-        f"create or replace table t as select ({MOMENTS[kind]})::{kind} as a, i % 3 as s from range(30) as r(i)"
-    )
-    con.execute("create or replace table r as from mondrian('t', 3, qi := ['a'], sensitive := 's', seed := 1)")
-    with pytest.raises(duckdb.Error, match=rf"min\(a\) of intervals of {kind} cannot be estimated"):
-        con.execute("select rewrite_query('select min(a) from t', 't', 'r', qi := ['a'], sensitive := 's')")

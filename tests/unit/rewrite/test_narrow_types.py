@@ -55,18 +55,6 @@ def test_moments_are_not_too_much_for_a_type(kind: str, values: str, moment: str
 
 
 @pytest.mark.parametrize(
-    ("kind", "values"),
-    [
-        ("BIGINT", "9223372036854775807, -9223372036854775808, 3, 4, 5, 6"),
-        ("UBIGINT", "18446744073709551615, 0, 3, 4, 5, 6"),
-    ],
-)
-def test_the_largest_number_of_a_type_is_a_likely_maximum(kind: str, values: str) -> None:
-    truth, found = asked(kind, values, "select min(a), max(a) from people")
-    assert found == truth
-
-
-@pytest.mark.parametrize(
     ("kind", "values", "value", "bounded"),
     [
         ("INTEGER", "16777217, 16777219, 16777221, 1, 2, 3", "a::float", False),
@@ -74,7 +62,7 @@ def test_the_largest_number_of_a_type_is_a_likely_maximum(kind: str, values: str
         ("DOUBLE", "16777217, 0.1, 33554433, 1, 2, 3", "a::float + 0.5", False),
         ("FLOAT", "0.1, 0.2, 0.3, 1, 2, 3", "a * a", False),
         ("DECIMAL(12,2)", "0.1, 0.2, 0.3, 1, 2, 3", "a * a - a", False),
-        ("DOUBLE", "0.1, -0.2, 0.3, 1, 2, 3", "a * a - a", True),
+        ("DOUBLE", "0.1, -0.2, 0.3, 1, 2, 3", "a * a - a", False),
         ("SMALLINT", "5, -2, 0, 1, 2, 3", "a * a - a", True),
     ],
 )

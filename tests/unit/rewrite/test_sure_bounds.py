@@ -154,31 +154,3 @@ def test_kept_columns_beside_randomized_ones_are_not_certain_where_their_values_
         ).fetchall()
         assert [row[0::2] for row in rows] == [(1000, None)]
         assert rows[0][1] < 1000
-
-
-@pytest.mark.parametrize("value", ["x'00'::blob", "'101'::bit", "uuid()", "true", "'a'"])
-def test_quantiles_of_what_is_no_number_are_refused(value: str) -> None:
-    with duckdb_anon.connect() as con:
-        con.execute(f"create table t as select {value} as v, {value}::varchar as w, i % 3 as a from range(9) r(i)")
-        con.execute("create table r as from mondrian('t', 3, qi := ['a'], keep := ['v', 'w'])")
-        for asked in ("median(v)", "quantile_disc(v, 0.5)", "median(w::varchar)"):
-            query = f"select {asked} from t where a > 1"
-            with pytest.raises(duckdb.Error, match=r"quantiles of .* cannot be estimated"):
-                con.execute("from relative_error(?, 't', 'r', qi := ['a'], keep := ['v', 'w'])", [query]).fetchall()
-
-
-def test_quantiles_of_values_that_stand_value_by_value_reckon_with_boxes_without_ends() -> None:
-    with duckdb_anon.connect() as con:
-        con.execute("create table t as from (values (1, 1), (2, 5), (3, 9), (4, 50), (5, 60), (6, null)) v(age, cost)")
-        con.execute(
-            "create table r as select {lower: age, upper: age} as age, case when cost > 10 or cost = 1 then "
-            "{lower: null::int, upper: null::int} when cost > 0 then {lower: 3, upper: 9} end as cost from t"
-        )
-        query = "select quantile_cont(cost, 0.9), median(cost), count_if(age + cost = 17) from t"
-        rows = con.execute(
-            "select original, low, high, confidence from relative_error(?, 't', 'r')", [query]
-        ).fetchall()
-        assert [row[3] for row in rows[:2]] == [1, 1]
-        assert all(
-            (low is None or low <= truth) and (high is None or truth <= high) for truth, low, high, _ in rows[:2]
-        )

@@ -136,7 +136,7 @@ def test_bounds_hold_where_values_are_nan_or_infinite(method: str) -> None:
             try:
                 told = con.execute(f"select low, high, confidence from estimate('select {measure} as m from t', 'r')")
             except duckdb.Error as error:
-                assert "no box of x has ends" in str(error)
+                assert "no interval of x has ends" in str(error)
                 continue
             low, high, confidence = told.fetchall()[0]
             if confidence != 1:

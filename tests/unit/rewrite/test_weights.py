@@ -21,7 +21,6 @@ def con() -> duckdb.DuckDBPyConnection:
 def estimate(con: duckdb.DuckDBPyConnection, release: str, query: str) -> object:
     con.execute(f"create table release as {release}")
     text = rewrite(query, seen(con, "people"), seen(con, "release"), bounds="hard")
-    assert "_low" not in text
     return con.execute(text).fetchall()[0][0]
 
 

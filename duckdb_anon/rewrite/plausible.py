@@ -9,12 +9,12 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import build_scope
 
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.rewrite.query.outputs import _flags
+from duckdb_anon.rewrite.combine import DrawQuery, combined
+from duckdb_anon.rewrite.factors import quoted
+from duckdb_anon.rewrite.query.outputs import measure_flags
 from duckdb_anon.rewrite.query.parse import grounded, is_original
 from duckdb_anon.rewrite.query.tables import PlausibleTables, TableInfo, contents_of
 from duckdb_anon.rewrite.query.walking import all_of, leftmost
-from duckdb_anon.rewrite.weighted.combine import DrawQuery, combined
-from duckdb_anon.rewrite.weighted.factors import quoted
 
 
 def over_draws(
@@ -28,7 +28,7 @@ def over_draws(
         tables: the original first, then other tables of the query.
     """
     scope = build_scope(tree)
-    flags = _flags(scope) if scope is not None else []
+    flags = measure_flags(scope) if scope is not None else []
     outputs = leftmost(tree).expressions
     measures = [flag and not isinstance(one.unalias(), exp.Grouping) for flag, one in zip(flags, outputs, strict=True)]
     read = {fold(column.name) for column in all_of(tree, exp.Column)}

@@ -1,23 +1,17 @@
-"""Fixture files of query and rewritten query, one file a rule, compared as trees; every rewritten query also runs."""
+"""Every format of release is answered, in SQL that runs and names columns as the query does."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
-from sqlglot import parse_one
 
 from duckdb_anon.model.release_formats.formats import FORMATS
 from duckdb_anon.rewrite.rewriter import rewrite
 from tests.reference.rewrite_releases import BOXES, BUCKETS, PEOPLE, SLICED
 from tests.reference.rewrite_tables import REGIONS, TREE, seen
 
-FIXTURES = Path(__file__).parent / "fixtures"
 OTHERS = (
     "create table rows as select age, sex, region, born, weight, disease, cost from people where age is not null",
     "create table counts as select {lower: 20::integer, upper: 29::integer} as age, disease, "
@@ -33,6 +27,41 @@ OTHERS = (
 )
 
 
+QUERIES = (
+    ("boxes", "SELECT count(*) FROM people WHERE age < 25"),
+    ("boxes", "SELECT count(*) AS n FROM people WHERE weight BETWEEN 51 AND 53 OR sex = 'F'"),
+    ("boxes", "SELECT count(*) AS n FROM people WHERE age > 21 AND (age < 24 OR age > 26) AND NOT age = 28"),
+    ("boxes", "SELECT count(*) AS n, sum(cost) AS total FROM people WHERE region LIKE 'n%'"),
+    ("boxes", "SELECT age // 5 AS five, count(*) AS n FROM people WHERE disease = 'flu' GROUP BY ALL"),
+    ("buckets", "SELECT count(*) AS n FROM people WHERE age < 30 AND disease = 'flu'"),
+    ("buckets", "SELECT sex, sum(cost) AS total FROM people WHERE region = 'n1' GROUP BY sex"),
+    ("buckets", "SELECT disease, count(*) AS n FROM people GROUP BY 1"),
+    ("counts", "SELECT disease, count(*) AS n FROM people WHERE age < 25 GROUP BY disease"),
+    ("edged", "SELECT disease, count(*) AS n, sum(cost) AS total FROM people WHERE cost > 10 GROUP BY disease"),
+    ("linked", "SELECT disease, sum(cost) AS total FROM people WHERE cost > 3 GROUP BY disease"),
+    ("persons", "SELECT count(*) AS n FROM people WHERE region = 'n1' AND age < 25"),
+    ("randomized", "SELECT count(*) AS n FROM people WHERE age < 35"),
+    ("randomized", "SELECT sex, count(*) AS n FROM people WHERE age < 35 GROUP BY sex"),
+    ("retained", "SELECT sum(cost) AS total FROM people WHERE disease = 'flu'"),
+    (
+        "rows",
+        "SELECT sex, sum(cost) AS total FROM people WHERE age < 30 GROUP BY sex HAVING count(*) > 1 ORDER BY total DESC LIMIT 2",
+    ),
+    ("rows", "SELECT median(age), count(DISTINCT sex) FROM people WHERE cost > (SELECT avg(cost) FROM people)"),
+    (
+        "rows",
+        "WITH young AS (FROM people SELECT * WHERE age < 30) SELECT r.climate, count(*) FROM young AS y JOIN regions AS r ON y.region = r.name GROUP BY ALL",
+    ),
+    ("sampled", "SELECT sum(cost) AS total FROM people WHERE age < 25"),
+    ("sliced", "SELECT count(*) AS n FROM people WHERE age < 30 AND disease = 'flu'"),
+    ("sliced", "SELECT avg(age) AS mean FROM people WHERE age < 30 OR sex = 'F'"),
+    ("sliced", "SELECT sum(cost) AS total FROM people WHERE age < 30"),
+    ("sliced", "SELECT disease, sex, count(*) AS n FROM people WHERE age < 30 GROUP BY disease, sex"),
+    ("sliced", "SELECT disease, sum(cost) AS total FROM people WHERE age < 30 GROUP BY disease"),
+    ("suppressed", "SELECT count(*) AS n FROM people WHERE cost > 10"),
+)
+
+
 def database() -> duckdb.DuckDBPyConnection:
     """A database with an empty original and a release of each shape."""
     con = duckdb.connect()
@@ -43,72 +72,25 @@ def database() -> duckdb.DuckDBPyConnection:
     return con
 
 
-def pairs() -> list[tuple[str, str, str]]:
-    """(shape, query, expected) of all fixture files; lines that start with -- are comments."""
-    found = []
-    for file in sorted(FIXTURES.glob("*.sql")):
-        lines = [line for line in file.read_text().splitlines() if not line.startswith("--")]
-        texts = [text.strip() for text in "\n".join(lines).split(";\n") if text.strip()]
-        found += [(file.stem, q, e.removesuffix(";")) for q, e in zip(texts[::2], texts[1::2], strict=True)]
-    return found
-
-
 @pytest.fixture(scope="module")
 def con() -> duckdb.DuckDBPyConnection:
     return database()
 
 
-@pytest.mark.parametrize(("shape", "query", "expected"), pairs())
-def test_query_is_rewritten_as_in_the_fixture(
-    con: duckdb.DuckDBPyConnection, shape: str, query: str, expected: str
+@pytest.mark.parametrize(("shape", "query"), QUERIES)
+def test_rewritten_query_runs_and_keeps_the_column_names(
+    con: duckdb.DuckDBPyConnection, shape: str, query: str
 ) -> None:
     people = replace(seen(con, "people", with_tree=True), roles={"disease": "sensitive"})
     text = rewrite(query, people, seen(con, shape), [seen(con, "regions")])
-    assert parse_one(text, dialect="duckdb") == parse_one(expected, dialect="duckdb"), text
-
-
-@pytest.mark.parametrize(("shape", "query", "expected"), pairs())
-def test_rewritten_query_runs_and_keeps_the_column_names(
-    con: duckdb.DuckDBPyConnection, shape: str, query: str, expected: str
-) -> None:
     names = [d[0].lower() for d in con.execute(query).description]
-    rewritten = [d[0].lower() for d in con.execute(expected).description]
+    rewritten = [d[0].lower() for d in con.execute(text).description]
     assert len(rewritten) == len(names)
     assert [r for r, n in zip(rewritten, names, strict=True) if "(" not in n] == [n for n in names if "(" not in n]
 
 
-def test_every_rule_has_a_fixture() -> None:
-    assert {shape for shape, _, _ in pairs()} == {shape.name for shape in FORMATS}
-
-
-ALONE = ("rows", "randomized", "retained", "suppressed")
-"""Without a join, or with one of a domain."""
-
-
-@pytest.mark.parametrize(("shape", "query", "expected"), [p for p in pairs() if p[0] not in ALONE])
-def test_no_product_of_rows_and_values_is_formed(
-    con: duckdb.DuckDBPyConnection, shape: str, query: str, expected: str
-) -> None:
-    plan = json.loads(con.execute(f"explain (format json) {expected}").fetchall()[0][1])
-    for node in nodes(plan[0]):
-        kind = node["name"].strip().upper()
-        assert not any(join in kind for join in ("NESTED_LOOP", "BLOCKWISE", "PIECEWISE")), expected
-        assert kind != "CROSS_PRODUCT" or any(one_row(child) for child in node["children"]), expected
-
-
-def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every operator of a plan."""
-    yield plan
-    for child in plan["children"]:
-        yield from nodes(child)
-
-
-def one_row(plan: dict[str, Any]) -> bool:
-    """Whether an operator gives one row at most: the ends of all boxes."""
-    kind = plan["name"].strip().upper()
-    if kind == "CROSS_PRODUCT":
-        return all(one_row(child) for child in plan["children"])
-    return kind == "UNGROUPED_AGGREGATE" or (kind in ("PROJECTION", "FILTER") and one_row(plan["children"][0]))
+def test_every_format_has_a_query() -> None:
+    assert {shape for shape, _ in QUERIES} == {one.name for one in FORMATS}
 
 
 def test_bounds_on_exact_columns_are_the_answer(con: duckdb.DuckDBPyConnection) -> None:

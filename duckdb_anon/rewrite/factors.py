@@ -19,6 +19,13 @@ from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.query.tables import TableInfo
 
 NULL_LABEL = "(null)"
+NO_CHANNEL = "no row here shows how rows were randomized; take the release as a whole, not a part of it"
+RESERVED = ("_cell", "_share", "_weight", "_records", "_id", "_hits", "_total")
+"""Names of columns inside the rewritten query, which no column of the original may have."""
+
+
+class NotLinearError(RewriteError):
+    """A query whose answer is not linear in the rows of the original."""
 
 
 def quoted(name: str) -> str:
@@ -37,10 +44,14 @@ class ColumnUse:
     Attributes:
         constants: SQL of the constants that it is compared with.
         every_value: whether its values must be listed, since it is grouped by, joined on or an argument of a function.
+        squares: whether squares of its values are added up, so that their spread counts.
+        amounts: whether its values are added up at all; otherwise they are only compared.
     """
 
     constants: tuple[str, ...] = ()
     every_value: bool = False
+    squares: bool = False
+    amounts: bool = True
 
 
 Uses = Mapping[str, ColumnUse]
@@ -82,7 +93,7 @@ class Factor:
     def possible_values(self, uses: Uses) -> str:
         """SELECT cell and the columns of `uses`: every value a cell may stand for."""
         columns = ", ".join(quoted(one) for one in self.columns if one in uses)
-        return f"select distinct cell, {columns} from ({self.listing(uses)}) as l where share > 0"
+        return f"select distinct _cell, {columns} from ({self.listing(uses)}) as l where _share > 0"
 
     def open_cell(self, cell: str) -> str:
         """SQL of whether a cell may stand for values that are not listed; '' where none does."""
@@ -98,7 +109,7 @@ class Factor:
         """
         columns = "".join(f", {quoted(one)}" for one in needed)
         return f"""
-            select cell{columns}, sum(share) as share
+            select _cell{columns}, sum(_share) as _share
             from ({self.listing(uses)}) as v{where_all(conditions)} group by all"""
 
     def possible(self, uses: Uses, conditions: Sequence[str], needed: Collection[str]) -> str:
@@ -110,18 +121,18 @@ class Factor:
             needed: columns that the query still reads.
         """
         columns = "".join(f", {quoted(one)}" for one in needed)
-        counted = f"select *, count(*) over (partition by cell) as total from ({self.possible_values(uses)}) as v"
+        counted = f"select *, count(*) over (partition by _cell) as _total from ({self.possible_values(uses)}) as v"
         return f"""
-            select cell{columns}, count(*) as hits, any_value(total) as total
+            select _cell{columns}, count(*) as _hits, any_value(_total) as _total
             from ({counted}) as p{where_all(conditions)} group by all"""
 
     def cells(self) -> str:
         """SELECT of the distinct cells."""
-        return f"select distinct {self.cell} as cell from {self.release} as r"
+        return f"select distinct {self.cell} as _cell from {self.release} as r"
 
     def counted_cells(self) -> str:
         """SELECT of the distinct cells, and how many original rows have each."""
-        return f"select {self.cell} as cell, {self.records} as size from {self.release} as r group by all"
+        return f"select {self.cell} as _cell, {self.records} as size from {self.release} as r group by all"
 
 
 def where_all(conditions: Sequence[str]) -> str:
@@ -138,13 +149,13 @@ class SetFactor(Factor):
         column = quoted(self.columns[0])
         if not self.learnt:
             return f"""
-                select cell, unnest(coalesce(cell, [null])) as {column},
-                  1.0 / greatest(len(coalesce(cell, [])), 1) as share
+                select _cell, unnest(coalesce(_cell, [null])) as {column},
+                  1.0 / greatest(len(coalesce(_cell, [])), 1) as _share
                 from ({self.cells()}) as c"""
         return f"""
-            select cell, unnest(coalesce(cell, [null])) as {column}, unnest(weights) as share from (
-              select unnest(list(cell)) as cell,
-                unnest(member_weights(list(coalesce(cell, [null])), list(size), null)) as weights
+            select _cell, unnest(coalesce(_cell, [null])) as {column}, unnest(weights) as _share from (
+              select unnest(list(_cell)) as _cell,
+                unnest(member_weights(list(coalesce(_cell, [null])), list(size), null)) as weights
               from ({self.counted_cells()}) as c) as l"""
 
 
@@ -163,46 +174,73 @@ class NodeFactor(Factor):
         column = quoted(self.columns[0])
         if self.counted:
             return f"""
-                select n.cell, b.leaf as {column}, b.share
-                from (select cell, unnest(cell) as node from ({self.cells()}) as c) as n
+                select n._cell, b.leaf as {column}, b._share
+                from (select _cell, unnest(_cell) as node from ({self.cells()}) as c) as n
                 join ({self._below()}) as b on n.node = b.node"""
         even = f"""
-            select c.cell,
-              case when b.node is null then nullif(c.cell, '{NULL_LABEL}')::{self.kind} else b.leaf end as {column},
-              coalesce(b.share, 1.0) as share
-            from ({self.cells()}) as c left join ({self._below()}) as b on c.cell = b.node"""
+            select c._cell,
+              case when b.node is null then nullif(c._cell, '{NULL_LABEL}')::{self.kind} else b.leaf end as {column},
+              coalesce(b._share, 1.0) as _share
+            from ({self.cells()}) as c left join ({self._below()}) as b on c._cell = b.node"""
         return self._weighted(even, column) if self.learnt else even
+
+    def possible_values(self, uses: Uses) -> str:
+        """As `Factor.possible_values`; a root may also stand for NULL where no label says that NULL occurs."""
+        column = quoted(self.columns[0])
+        listed = super().possible_values(uses)
+        if self.hierarchy is None or not self.hierarchy.columns:
+            return listed
+        root = quoted(self.hierarchy.columns[-1][0])
+        roots = f"select {root}::varchar from {self.hierarchy.sql} as tree"
+        return f"{listed} union select _cell, null as {column} from ({self.cells()}) as c where _cell in ({roots})"
 
     def _below(self) -> str:
         """SELECT node, leaf, share: every node with the leaves at or below it, evenly."""
         tree = self.hierarchy
         if tree is None or not tree.columns:
             raise RewriteError(
-                f"column '{self.columns[0]}' was generalized along a hierarchy whose table the planner cannot see. "
+                f"column '{self.columns[0]}' was generalized along a hierarchy whose table "
+                f"{tree.sql if tree is not None else ''} the planner cannot see. "
                 "Commit the table, or name it with hierarchies := {...}"
             )
         names = [quoted(name) for name, _ in tree.columns]
         levels = ", ".join(f"{name}::varchar" for name in names)
-        label = "unnest(cell)" if self.counted else "cell"
+        label = "unnest(_cell)" if self.counted else "_cell"
         null_occurs = f"exists (from (select {label} as l from ({self.cells()}) as c) as s where l = '{NULL_LABEL}')"
         leaves = f"""
             select distinct unnest([{levels}]) as node, {names[0]}::{self.kind} as leaf from {tree.sql} as tree
             union all select '{NULL_LABEL}', null::{self.kind}
             union all select distinct {names[-1]}::varchar, null::{self.kind} from {tree.sql} as tree
             where {null_occurs}"""
-        return f"select node, leaf, 1.0 / count(*) over (partition by node) as share from ({leaves}) as b"
+        return f"select node, leaf, 1.0 / count(*) over (partition by node) as _share from ({leaves}) as b"
 
     def _weighted(self, even: str, column: str) -> str:
         """The same leaves with learnt shares."""
         lists = f"""
-            select e.cell, list(e.{column}) as members, list(e.share) as prior, any_value(n.size) as size
-            from ({even}) as e join ({self.counted_cells()}) as n on e.cell is not distinct from n.cell
-            group by e.cell"""
+            select e._cell, list(e.{column}) as members, list(e._share) as prior, any_value(n.size) as size
+            from ({even}) as e join ({self.counted_cells()}) as n on e._cell is not distinct from n._cell
+            group by e._cell"""
         return f"""
-            select cell, unnest(members) as {column}, unnest(weights) as share from (
-              select unnest(list(cell)) as cell, unnest(list(members)) as members,
+            select _cell, unnest(members) as {column}, unnest(weights) as _share from (
+              select unnest(list(_cell)) as _cell, unnest(list(members)) as members,
                 unnest(member_weights(list(members), list(size), list(prior))) as weights
               from ({lists}) as m) as l"""
+
+
+@dataclass(frozen=True)
+class ListFactor(NodeFactor):
+    """A list of an individual's values, published as a list of hierarchy nodes."""
+
+    def listing(self, uses: Uses) -> str:
+        """Lists cannot be listed.
+
+        Raises:
+            NotLinearError: always.
+        """
+        raise NotLinearError(
+            f"'{self.columns[0]}' is published as lists of hierarchy nodes, which stand for too many lists to go "
+            "through"
+        )
 
 
 @dataclass(frozen=True)
@@ -214,16 +252,16 @@ class BucketFactor(Factor):
     def listing(self, uses: Uses) -> str:
         """One row a value of the bucket."""
         maps = f"""
-            select {self.cell} as cell, any_value({self.counts}) as counts, count(*) as records
+            select {self.cell} as _cell, any_value({self.counts}) as counts, count(*) as records
             from {self.release} as r group by all"""
         sized = f"""
             select *, coalesce(list_sum(map_values(counts)), 0)::bigint as counted, greatest(records, counted) as size
             from ({maps}) as g"""
         return f"""
             select * from (
-              select cell, unnest(list_append(map_keys(counts), null)) as {quoted(self.columns[0])},
-                unnest(list_append(map_values(counts), size - counted)) / size as share
-              from ({sized}) as b) as l where share > 0"""
+              select _cell, unnest(list_append(map_keys(counts), null)) as {quoted(self.columns[0])},
+                unnest(list_append(map_values(counts), size - counted)) / size as _share
+              from ({sized}) as b) as l where _share > 0"""
 
 
 @dataclass(frozen=True)
@@ -244,16 +282,27 @@ class SliceFactor(Factor):
         shown = [(column, sql) for column, sql in self.fields if column in uses]
         columns = "".join(f", {sql} as {quoted(column)}" for column, sql in shown)
         columns += "".join(f", {one.cell} as {quoted('cell_' + one.name)}" for one in inside)
-        counted = f"select {self.cell} as cell{columns}, count(*) as records from {self.release} as r group by all"
-        listed = f"select *, records / sum(records) over (partition by cell) as of_bucket from ({counted}) as g"
-        outputs = ["s.cell", *(f"s.{quoted(column)}" for column, _ in shown)]
+        counted = f"select {self.cell} as _cell{columns}, count(*) as records from {self.release} as r group by all"
+        listed = f"select *, records / sum(records) over (partition by _cell) as of_bucket from ({counted}) as g"
+        outputs = ["s._cell", *(f"s.{quoted(column)}" for column, _ in shown)]
         outputs += [f"f{k}.{quoted(one.columns[0])}" for k, one in enumerate(inside)]
-        share = " * ".join(["of_bucket", *(f"f{k}.share" for k, _ in enumerate(inside))])
+        share = " * ".join(["of_bucket", *(f"f{k}._share" for k, _ in enumerate(inside))])
         joins = "".join(
-            f" join ({one.listing(uses)}) as f{k} on s.{quoted('cell_' + one.name)} is not distinct from f{k}.cell"
+            f" join ({one.listing(uses)}) as f{k} on s.{quoted('cell_' + one.name)} is not distinct from f{k}._cell"
             for k, one in enumerate(inside)
         )
-        return f"select {', '.join(outputs)}, {share} as share from ({listed}) as s{joins}"
+        return f"select {', '.join(outputs)}, {share} as _share from ({listed}) as s{joins}"
+
+
+def channel_of(field: str, source: str) -> str:
+    """SELECT one row with one column c: the channel that a field of the channels holds; an error where no row has one.
+
+    Args:
+        field: SQL of the field.
+        source: FROM item of the release.
+    """
+    missing = f"count(*) > 0 and count({field}) = 0"
+    return f"select case when {missing} then error('{NO_CHANNEL}') else any_value({field}) end as c from {source}"
 
 
 @dataclass(frozen=True)
@@ -265,7 +314,7 @@ class RandomizedFactor(Factor):
     def listing(self, uses: Uses) -> str:
         """One row a value of the domain with a share other than 0."""
         column, channels = quoted(self.columns[0]), quoted(self.channels)
-        channel = f"select {channels}.{column} as c from {self.release} as r where {channels} is not null limit 1"
+        channel = channel_of(f"r.{channels}.{column}", f"{self.release} as r")
         domain = f"""
             select unnest(c.domain) as value,
               case when len(c.domain) > 1 then (c.p - 1) / (c.p * len(c.domain) - 1) else 0 end as other,
@@ -273,9 +322,9 @@ class RandomizedFactor(Factor):
             from ({channel}) as k"""
         return f"""
             select * from (
-              select cell, value as {column},
-                other + case when cell is not distinct from value then kept else 0 end as share
-              from ({self.cells()}) as c, ({domain}) as d) as s where share <> 0"""
+              select _cell, value as {column},
+                other + case when _cell is not distinct from value then kept else 0 end as _share
+              from ({self.cells()}) as c, ({domain}) as d) as s where _share <> 0"""
 
 
 @dataclass(frozen=True)
@@ -287,10 +336,10 @@ class RetainedFactor(Factor):
     def listing(self, uses: Uses) -> str:
         """One row a released value and value it may stand for."""
         shown = f"""
-            select {self.cell} as cell, count(*) / sum(count(*)) over () as frequency,
+            select {self.cell} as _cell, count(*) / sum(count(*)) over () as frequency,
               any_value({self.retention}) as kept
             from {self.release} as r group by all"""
         return f"""
-            select s.cell, a.cell as {quoted(self.columns[0])},
-              ((s.cell is not distinct from a.cell)::double - (1 - s.kept) * a.frequency) / s.kept as share
+            select s._cell, a._cell as {quoted(self.columns[0])},
+              ((s._cell is not distinct from a._cell)::double - (1 - s.kept) * a.frequency) / s.kept as _share
             from ({shown}) as s, ({shown}) as a"""

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.rewrite.factors import NotLinearError
+from duckdb_anon.rewrite.query.parse import plain
 from duckdb_anon.rewrite.query.template import tree
 
 Maker = Callable[[exp.Expr, exp.Expr | None], exp.Expr]
@@ -20,10 +21,6 @@ MOMENTS = (
     *(exp.CovarPop, exp.CovarSamp, exp.Corr, exp.RegrSlope, exp.RegrIntercept, exp.RegrR2, exp.RegrCount),
     *(exp.RegrAvgx, exp.RegrAvgy, exp.RegrSxx, exp.RegrSyy, exp.RegrSxy),
 )
-
-
-class NotLinearError(RewriteError):
-    """A query whose answer is not linear in the rows of the original."""
 
 
 def weighted(node: exp.Expr, where: exp.Expr | None, weight: exp.Expr) -> exp.Expr:
@@ -41,7 +38,7 @@ def weighted(node: exp.Expr, where: exp.Expr | None, weight: exp.Expr) -> exp.Ex
     if isinstance(argument, (exp.Predicate, exp.Connector, exp.Not, exp.Boolean)) and isinstance(node, exp.Sum):
         argument = exp.Cast(this=argument.copy(), to=exp.DataType.build("int"))
     if isinstance(argument, exp.Distinct) or (node.args.get("expressions") and isinstance(node, exp.Count)):
-        raise NotLinearError(f"{node.sql('duckdb')} counts distinct values")
+        raise NotLinearError(f"{plain(node)} counts distinct values")
     if isinstance(node, exp.Count):
         counted = None if argument is None or isinstance(argument, (exp.Star, exp.Literal)) else argument
         return tree("coalesce({x}, 0)", x=total(weight, counted, where))
@@ -54,7 +51,7 @@ def weighted(node: exp.Expr, where: exp.Expr | None, weight: exp.Expr) -> exp.Ex
                     n=total(weight, argument, where))  # fmt: skip
     if isinstance(node, MOMENTS):
         return _moment(node, where, weight)
-    raise NotLinearError(f"{node.sql('duckdb')} is not linear in the rows")
+    raise NotLinearError(f"{plain(node)} is not a sum over rows")
 
 
 def total(weight: exp.Expr, counted: exp.Expr | None, where: exp.Expr | None) -> exp.Expr:
@@ -91,7 +88,7 @@ def _moment(node: exp.Expr, where: exp.Expr | None, weight: exp.Expr) -> exp.Exp
         exp.Corr: "{sxy} / nullif(sqrt({sxx} * {syy}), 0)",
         exp.RegrSlope: "{sxy} / nullif({syy}, 0)",
         exp.RegrIntercept: "({sx} - {sxy} / nullif({syy}, 0) * {sy}) / {n}",
-        exp.RegrR2: "{sxy} * {sxy} / nullif({sxx} * {syy}, 0)",
+        exp.RegrR2: "case when {sxx} = 0 and {syy} > 0 then 1 else {sxy} * {sxy} / nullif({sxx} * {syy}, 0) end",
         exp.RegrCount: "coalesce({n}, 0)",
         exp.RegrAvgx: "{sy} / {n}",
         exp.RegrAvgy: "{sx} / {n}",

@@ -1,0 +1,661 @@
+"""Lower and upper bounds of a query's measures, for releases whose rows are the original's (rewriting.md of the docs).
+
+Hard bounds (confidence 1): each released row adds to a group at least and at most so much, whichever of the possible
+values of its cells is the true one. COUNT and SUM add these up; AVG, MIN, MAX and quantiles follow from the rows that
+must and those that may belong to the group, and the least and the most of their values. In a bucket of n rows of which
+m qualify by their own columns and c by the permuted ones, between m + c - n and min(m, c) qualify by both (Frechet).
+
+95% intervals (confidence 0.95): of randomized columns a total is a sum over independent rows of weights W with
+E[W] = f, the row's true contribution; the sum of W^2 - V, V being the weight of f^2, estimates its variance without
+bias (Guo, Ying and Wu 2011, equation 2). Of samples with probability r it is the sum of f^2 (1 - r) / r^2.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.rewrite.compile_query import Block, cell_name, constants_beside
+from duckdb_anon.rewrite.factors import (
+    BucketFactor,
+    ColumnUse,
+    Factor,
+    NotLinearError,
+    RandomizedFactor,
+    quoted,
+    where_all,
+)
+from duckdb_anon.rewrite.interval_factor import IntervalFactor
+from duckdb_anon.rewrite.quantiles import read_quantile
+from duckdb_anon.rewrite.query.aggregate_nodes import outermost_aggregates, without_filter
+from duckdb_anon.rewrite.query.grouping_sets import groups_of
+from duckdb_anon.rewrite.query.tables import Bounds
+from duckdb_anon.rewrite.query.template import tree
+from duckdb_anon.rewrite.query.walking import all_of
+
+REACH = 1.959963984540054
+"""Half-width of a 95% interval in standard errors."""
+MOST_SETS = 32
+_MONOTONE_AGGREGATES = (exp.Min, exp.Max, exp.Median, exp.PercentileCont, exp.PercentileDisc, exp.Quantile)
+_CERTAIN = (exp.StddevSamp, exp.VariancePop, exp.Variance, exp.Stddev, exp.StddevPop, exp.LogicalAnd, exp.LogicalOr)
+_MONOTONE = (exp.Paren, exp.Cast, exp.TryCast, exp.Round, exp.Floor, exp.Ceil, exp.Sqrt)
+Ends = tuple[exp.Expr, exp.Expr]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One aggregate.
+
+    Attributes:
+        kind: 'count', 'sum', 'avg', 'min', 'max' or 'quantile'.
+        value: what is aggregated, None for rows.
+        conditions: what a row must satisfy, NULL values left out.
+        quantile: aggregate of a quantile, with {x} in the place of its value.
+    """
+
+    kind: str
+    value: exp.Expr | None
+    conditions: tuple[exp.Expr, ...]
+    quantile: str = ""
+
+    @property
+    def filter(self) -> str:
+        """FILTER clause, '' without conditions."""
+        return _filter([one.sql("duckdb") for one in self.conditions])
+
+
+@dataclass
+class FoundBounds:
+    """Bounds of output columns, and the steps they are read from.
+
+    Attributes:
+        ends: number of the output column to its low and high.
+        confidence: number of the output column to their confidence.
+        steps: alias to the name of a step with a row for each group: its keys `_k0`, ... and `level`.
+        leveled: whether there are several grouping sets, which `level` tells apart.
+    """
+
+    ends: dict[int, Ends] = field(default_factory=dict)
+    confidence: dict[int, float] = field(default_factory=dict)
+    steps: dict[str, str] = field(default_factory=dict)
+    leveled: bool = False
+
+
+def read_measure(node: exp.Expr) -> Measure | None:
+    """An aggregate that has bounds; None for any other."""
+    inner, where = without_filter(node)
+    conditions = () if where is None else (where,)
+    if any(one.to.is_type(exp.DType.FLOAT) for one in all_of(inner, exp.Cast)):
+        return None  # sums that SQL rounds to single precision
+    if isinstance(inner, exp.CountIf):
+        return Measure("count", None, (*conditions, inner.this))
+    quantile = read_quantile(node)
+    if quantile is not None:
+        function = f"quantile_{'cont' if quantile.continuous else 'disc'}({{x}}, {quantile.share})"
+        return Measure("quantile", quantile.value, (*conditions, _present(quantile.value)), function)
+    if not isinstance(inner, (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)) or inner.args.get("expressions"):
+        return None
+    argument = inner.this
+    if isinstance(argument, exp.Distinct):
+        if not isinstance(inner, (exp.Min, exp.Max)) or len(argument.expressions) != 1:
+            return None
+        argument = argument.expressions[0]
+    if isinstance(inner, exp.Count):
+        plain = argument is None or isinstance(argument, (exp.Star, exp.Literal))
+        return Measure("count", None, conditions if plain else (*conditions, _present(argument)))
+    return Measure(type(inner).__name__.lower(), argument, (*conditions, _present(argument)))
+
+
+class BoundedBlock(Block):
+    """The outermost SELECT of a query, read for its bounds; it is changed."""
+
+    def bounds(self, wanted: Bounds) -> FoundBounds:
+        """The bounds of its measures.
+
+        Args:
+            wanted: 'hard', 'sure' or 'likely'.
+
+        Raises:
+            RewriteError: a column's values cannot be listed.
+        """
+        found, factors = FoundBounds(leveled=len(self.sets()) > 1), self.factors()
+        counted = any(one.counted for one in self.model.factors)
+        if self.select.args.get("distinct") or counted or not self.preserved or len(self.sets()) > MOST_SETS:
+            return found
+        inverted = bool(factors) and all(isinstance(one, RandomizedFactor) for one in factors)
+        sampled = bool(self.model.rate) and not factors
+        if not factors and self.model.weight == "1":
+            return self._exact_bounds(found) if self.model.has_original_values else found
+        if (inverted and self.model.weight == "1") or sampled:
+            return found if wanted == "hard" else self._intervals(found, factors)
+        rows_are_original = self.model.bounded and (
+            (self.model.weight == "1" and self.model.complete) or self.model.missing
+        )
+        if not rows_are_original or any(one.signed for one in factors):
+            return found
+        return self._hard_bounds(found, factors)
+
+    def _exact_bounds(self, found: FoundBounds) -> FoundBounds:
+        """An answer that is exact lies between itself and itself."""
+        for place, one in enumerate(self.select.expressions):
+            nodes = list(outermost_aggregates(one))
+            certain = all(isinstance(without_filter(node)[0], _CERTAIN) or _reads(node) is not None for node in nodes)
+            if nodes and certain and not all_of(one, exp.Window):
+                name = exp.column(one.alias_or_name, table="_answers", quoted=True)
+                found.ends[place], found.confidence[place] = (name, name), 1.0
+        return found
+
+    def _hard_bounds(self, found: FoundBounds, factors: Sequence[Factor]) -> FoundBounds:
+        conditions, exact_conditions = self.push_conditions(factors)
+        measures = self._measures()
+        in_buckets = self._counts_in_buckets(measures, factors, conditions, exact_conditions)
+        if in_buckets:
+            found.steps["_bucket_bounds"] = self.steps.add("bucket_bounds", in_buckets[1])
+        aliases = {
+            i: "_bucket_bounds" if in_buckets and i in in_buckets[0] else "_bounds" for i, _ in enumerate(measures)
+        }
+        if "_bounds" in aliases.values():
+            text = self._bounds_of_rows(measures, factors, conditions, exact_conditions)
+            found.steps["_bounds"] = self.steps.add("bounds", text)
+        self._fill(found, measures, aliases, 1.0)
+        return found
+
+    def _bounds_of_rows(
+        self,
+        measures: Sequence[Measure],
+        factors: Sequence[Factor],
+        conditions: Mapping[str, Sequence[exp.Expr]],
+        exact_conditions: Sequence[str],
+    ) -> str:
+        """SELECT of bounds from the possible values of each row."""
+        left = {fold(one.name) for one in all_of(self.select, exp.Column) if one.table == self.alias}
+        rows = self.steps.add("possible_rows", self._numbered_rows(factors, left, exact_conditions))
+        text, ends = self._possible(rows, factors, conditions, left)
+        joined = bool(self.select.args.get("joins"))
+        source = self._source(self.steps.add("possible", text))
+        texts = []
+        for level, keys in self._levels():
+            cells = joined_cells(measures, keys, source, ends) if joined else row_cells(measures, keys, source, ends)
+            texts.append(self._of_groups(measures, keys, level, cells, joined))
+        return self._with_open_cells(" union all ".join(texts), rows, factors, measures)
+
+    def _intervals(self, found: FoundBounds, factors: Sequence[Factor]) -> FoundBounds:
+        """95% intervals of totals and means over inverted channels, or over a sample."""
+        conditions, exact_conditions = self.push_conditions(factors)
+        measures = [one for one in self._measures() if one.kind in ("count", "sum", "avg")]
+        left = {fold(one.name) for one in all_of(self.select, exp.Column) if one.table == self.alias}
+        columns = [f"{self.exact[one]} as {quoted(one)}" for one in sorted(left) if one in self.exact]
+        columns += [f"{one.cell} as {cell_name(one)}" for one in factors]
+        columns += [f"{self.model.rate} as _rate"] if self.model.rate else []
+        grouped = f"{self.release.sql} as r{where_all(exact_conditions)} group by all"
+        grouped = f"select {', '.join([*columns, 'count(*) as _records'])} from {grouped}"
+        rows = self.steps.add("rows", f"select row_number() over () as _id, * from ({grouped}) as g")
+        joins, shares = [], ["1.0"]
+        shown = [f"g.{quoted(one)}" for one in sorted(left) if one in self.exact]
+        for one in factors:
+            needed = [c for c in one.columns if c in left]
+            uses = {c: self.use(c, conditions) for c in one.columns if c in self.read}
+            text = one.values(uses, [self.plain(c) for c in conditions[one.name]], needed)
+            alias = quoted(f"_v_{one.name}")
+            step = quoted(self.steps.add(f"{one.name}_values", text))
+            joins.append(f"join {step} as {alias} on g.{cell_name(one)} is not distinct from {alias}._cell")
+            shown += [f"{alias}.{quoted(c)}" for c in needed]
+            shares.append(f"{alias}._share")
+        shown += ["g._id", "g._records", f"{' * '.join(shares)} as _share", *["g._rate"] * bool(self.model.rate)]
+        text = f"select {', '.join(shown)} from {quoted(rows)} as g {' '.join(joins)}"
+        source = self._source(self.steps.add("values", text))
+        levels = [
+            interval_of_groups(measures, keys, level, source, bool(self.model.rate)) for level, keys in self._levels()
+        ]
+        found.steps["_bounds"] = self.steps.add("intervals", " union all ".join(levels))
+        self._fill(found, measures, dict.fromkeys(range(len(measures)), "_bounds"), 0.95)
+        return found
+
+    def _measures(self) -> list[Measure]:
+        """The aggregates of output columns that may have bounds."""
+        found: dict[Measure, None] = {}
+        for one in self.select.expressions:
+            if not all_of(one, exp.Window, exp.Query, exp.Grouping):
+                found.update((m, None) for node in outermost_aggregates(one) if (m := _reads(node)) is not None)
+        return list(found)
+
+    def _fill(
+        self, found: FoundBounds, measures: Sequence[Measure], aliases: Mapping[int, str], confidence: float
+    ) -> None:
+        """Bounds of output columns from those of their aggregates."""
+
+        def ends_of(node: exp.Expr) -> Ends | None:
+            measure = _reads(node)
+            if measure not in measures or measure is None:
+                return None
+            i = list(measures).index(measure)
+            low, high = (exp.Var(this=f"{aliases[i]}.{end}_{i}") for end in ("low", "high"))
+            return low, high
+
+        for place, one in enumerate(self.select.expressions):
+            nodes = list(outermost_aggregates(one))
+            if not nodes or (confidence < 1 and len(nodes) > 1) or all_of(one, exp.Window, exp.Query, exp.Grouping):
+                continue
+            ends = range_of(one.unalias(), ends_of)
+            if ends is not None:
+                found.ends[place], found.confidence[place] = ends, confidence
+
+    def _levels(self) -> list[tuple[int, list[exp.Expr | None]]]:
+        """Each grouping set: its GROUPING number, and its keys, None for those that are not in it."""
+        groups = groups_of(self.select)
+        return [
+            (
+                groups.level_of(keys) if len(groups.sets) > 1 else 0,
+                [key if key in keys else None for key in groups.keys],
+            )
+            for keys in groups.sets
+        ]
+
+    def _numbered_rows(self, factors: Sequence[Factor], left: Collection[str], exact_conditions: Sequence[str]) -> str:
+        """SELECT of the released rows that pass the conditions, equal ones together, each with a number."""
+        columns = [f"{self.exact[one]} as {quoted(one)}" for one in sorted(left) if one in self.exact]
+        columns += [f"{one.cell} as {cell_name(one)}" for one in factors]
+        where = where_all(exact_conditions)
+        grouped = (
+            f"select {', '.join([*columns, 'count(*) as _records'])} from {self.release.sql} as r{where} group by all"
+        )
+        return f"select row_number() over () as _id, * from ({grouped}) as g"
+
+    def _possible(
+        self, rows: str, factors: Sequence[Factor], conditions: Mapping[str, Sequence[exp.Expr]], left: Collection[str]
+    ) -> tuple[str, dict[str, Ends]]:
+        """SELECT of each row's possible values, and the columns that hold the ends of intervals."""
+        shown = [f"g.{quoted(one)}" for one in sorted(left) if one in self.exact]
+        numbers: dict[str, list[str]] = {"_hits": ["1"], "_total": ["1"]}
+        joins: list[str] = []
+        ends: dict[str, Ends] = {}
+        for one in factors:
+            needed = [c for c in one.columns if c in left]
+            uses = {c: self.use(c, conditions, _MONOTONE_AGGREGATES, most=1) for c in one.columns if c in self.read}
+            text = one.possible(uses, [self.plain(c) for c in conditions[one.name]], needed)
+            alias = quoted(f"_v_{one.name}")
+            step = quoted(self.steps.add(f"{one.name}_possible", text))
+            joins.append(f"join {step} as {alias} on g.{cell_name(one)} is not distinct from {alias}._cell")
+            for c in needed:
+                shown.append(f"{alias}.{quoted(c)}")
+                if isinstance(one, IntervalFactor):
+                    low, high = (quoted(f"_{end}_{c}") for end in ("low", "high"))
+                    shown += [f"{alias}.{low}", f"{alias}.{high}"]
+                    ends[c] = (
+                        exp.Var(this=f"{quoted(self.alias)}.{low}"),
+                        exp.Var(this=f"{quoted(self.alias)}.{high}"),
+                    )
+            for number, used in numbers.items():
+                used.append(f"{alias}.{number}")
+        shown += ["g._id", "g._records", "row_number() over () as _combination"]
+        shown += [f"{' * '.join(used)} as {number}" for number, used in numbers.items()]
+        return f"select {', '.join(shown)} from {quoted(rows)} as g {' '.join(joins)}", ends
+
+    def _source(self, step: str) -> str:
+        """FROM and WHERE of the SELECT with a step in the place of the original."""
+        self.item.set("this", exp.to_identifier(step, quoted=True))
+        made = exp.Select(expressions=[])
+        for part in ("from_", "joins", "where"):
+            value = self.select.args.get(part)
+            made.set(part, [one.copy() for one in value] if isinstance(value, list) else value and value.copy())
+        return made.sql("duckdb").strip().removeprefix("SELECT").strip()
+
+    def _of_groups(
+        self, measures: Sequence[Measure], keys: Sequence[exp.Expr | None], level: int, cells: str, joined: bool
+    ) -> str:
+        """SELECT of the bounds of each group from what each released row adds to it at least and at most."""
+        shown = [f"_k{i}" for i, _ in enumerate(keys)] + [f"{level} as level"]
+        for i, one in enumerate(measures):
+            low, high = _ends_of_groups(i, one, joined)
+            shown += [f"{low} as low_{i}", f"{high} as high_{i}"]
+        if any(one.kind == "quantile" for one in measures):
+            cells = f"select * replace (1 as n), unnest(range(n)) as _copy from ({cells}) as c"
+        grouped = [f"_k{i}" for i, key in enumerate(keys) if key is not None]
+        return f"select {', '.join(shown)} from ({cells}) as c" + _group_by([*grouped, *_nulls(keys)])
+
+    def _with_open_cells(self, text: str, rows: str, factors: Sequence[Factor], measures: Sequence[Measure]) -> str:
+        """Add rows of which anything may be true: cells without ends, and rows that were left out."""
+        opened = " or ".join(one.open_cell(f"g.{cell_name(one)}") for one in factors if one.open_cell("x"))
+        more = [f"(select coalesce(sum(_records), 0) from {quoted(rows)} as g where {opened})"] if opened else []
+        more += [self.model.missing] if self.model.missing else []
+        if not more:
+            return text
+        number = " + ".join(more)
+        single = not self.select.args.get("joins")
+        shown = [f"_k{i}" for i, _ in enumerate(groups_of(self.select).keys)] + ["level"]
+        for i, one in enumerate(measures):
+            if one.kind == "count" and single:
+                shown += [f"low_{i}", f"high_{i} + {number} as high_{i}"]
+            elif one.kind == "count":
+                shown += [f"low_{i}", f"case when {number} = 0 then high_{i} end as high_{i}"]
+            else:
+                kept = {"min": "high", "max": "low"}.get(one.kind)
+                for end in ("low", "high"):
+                    shown.append(
+                        f"{end}_{i}" if end == kept else f"case when {number} = 0 then {end}_{i} end as {end}_{i}"
+                    )
+        return f"select {', '.join(shown)} from ({text}) as b"
+
+    def _counts_in_buckets(
+        self,
+        measures: Sequence[Measure],
+        factors: Sequence[Factor],
+        conditions: Mapping[str, Sequence[exp.Expr]],
+        exact_conditions: Sequence[str],
+    ) -> tuple[set[int], str] | None:
+        """Numbers of counts with Frechet bounds, and their SELECT; None unless conditions are of one side each."""
+        if len(factors) != 1 or not isinstance(factors[0], BucketFactor) or self.model.missing:
+            return None
+        factor = factors[0]
+        if self.select.args.get("where") or self.select.args.get("joins"):
+            return None
+        counts = {i: self._two_sides(one.conditions, factor) for i, one in enumerate(measures) if one.kind == "count"}
+        sides = {i: both for i, both in counts.items() if both is not None}
+        keys = groups_of(self.select).keys
+        if not sides or any(self._side(key, factor) is None for key in keys):
+            return None
+        uses = {c: ColumnUse(every_value=True) for c in factor.columns if c in self.read}
+        size = f"select {factor.cell} as _cell, count(*) as n from {self.release.sql} as r group by all"
+        inside = [self.plain(one) for one in conditions[factor.name]]
+        texts = []
+        for level, chosen in self._levels():
+            rows, values = ["_cell"], ["_cell"]
+            for i, key in enumerate(chosen):
+                if key is not None and self._side(key, factor) == "factor":
+                    values.append(f"{self.plain(key)} as _k{i}")
+                elif key is not None:
+                    rows.append(f"{self.over_row(key)} as _k{i}")
+            grouped = [_group_by([str(n + 1) for n, _ in enumerate(side)]) for side in (rows, values)]
+            for i, (own, permuted) in sides.items():
+                rows.append(f"count(*){_filter([self.over_row(one) for one in own])} as m_{i}")
+                values.append(f"sum(_share){_filter([self.plain(one) for one in permuted])} as c_{i}")
+            rows[0] = f"{factor.cell} as _cell"
+            of_rows = f"select {', '.join(rows)} from {self.release.sql} as r{where_all(exact_conditions)}{grouped[0]}"
+            listed = f"({factor.listing(uses)}) as l{where_all(inside)}"
+            of_values = f"select {', '.join(values)} from {listed}{grouped[1]}"
+            shown = [f"_k{i}" if key is not None else f"null as _k{i}" for i, key in enumerate(chosen)]
+            shown.append(f"{level} as level")
+            for i in sides:
+                c = f"coalesce(round(c_{i} * n), 0)"
+                shown.append(f"coalesce(sum(greatest(m_{i} + {c} - n, 0)), 0) as low_{i}")
+                shown.append(f"coalesce(sum(least(m_{i}, {c})), 0) as high_{i}")
+            last = _group_by([f"_k{i}" for i, key in enumerate(chosen) if key is not None])
+            texts.append(
+                f"select {', '.join(shown)} from ({of_rows}) as r join ({of_values}) as v "
+                "on r._cell is not distinct from v._cell "
+                f"join ({size}) as s on r._cell is not distinct from s._cell{last}"
+            )
+        return set(sides), " union all ".join(texts)
+
+    def _side(self, node: exp.Expr, factor: Factor) -> str | None:
+        """Whether an expression reads 'exact' columns or those of a 'factor' alone; None for any other."""
+        if all_of(node, exp.Query):
+            return None
+        sides = {"factor" if fold(one.name) in factor.columns else "exact" for one in all_of(node, exp.Column)}
+        return next(iter(sides), "exact") if len(sides) < 2 else None
+
+    def _two_sides(
+        self, conditions: Sequence[exp.Expr], factor: Factor
+    ) -> tuple[list[exp.Expr], list[exp.Expr]] | None:
+        """Conditions on a row's own columns, and those on the permuted ones; None where one reads both."""
+        parts = [piece for one in conditions for piece in (one.flatten() if isinstance(one, exp.And) else [one])]
+        sides = [self._side(one, factor) for one in parts]
+        if None in sides:
+            return None
+        return tuple(
+            [one for one, side in zip(parts, sides, strict=True) if side == name] for name in ("exact", "factor")
+        )  # type: ignore[return-value]
+
+
+def row_cells(
+    measures: Sequence[Measure], keys: Sequence[exp.Expr | None], source: str, ends: Mapping[str, Ends]
+) -> str:
+    """SELECT of what each released row adds to each group: fewest_i, most_i rows, least_i to greatest_i a value.
+
+    Args:
+        measures: the aggregates.
+        keys: expressions of GROUP BY, None for those that the grouping set leaves out.
+        source: FROM and WHERE of the rows' possible values.
+        ends: columns whose values are intervals.
+    """
+    shown = ["_id", "any_value(_records) as n", "any_value(_total) as total", *_shown_keys(keys)]
+    for i, one in enumerate(measures):
+        shown.append(f"coalesce(sum(_hits){one.filter}, 0) as hits_{i}")
+        shown += _least_and_greatest(i, one, ends)
+    cells = f"select {', '.join(shown)} {source}{_group_by(['_id', *_named(keys), *_nulls(keys)])}"
+    added = []
+    for i, one in enumerate(measures):
+        added += [f"(hits_{i} = total)::integer as fewest_{i}", f"(hits_{i} > 0)::integer as most_{i}"]
+        if one.kind == "sum":
+            for end, nothing in (("least", "least"), ("greatest", "greatest")):
+                value = f"{end}_{i}"
+                added.append(
+                    f"case when hits_{i} = total then {value} when hits_{i} > 0 then {nothing}({value}, 0) end "
+                    f"as {end}_total_{i}"
+                )
+    return f"select *, {', '.join(added)} from ({cells}) as c"
+
+
+def joined_cells(
+    measures: Sequence[Measure], keys: Sequence[exp.Expr | None], source: str, ends: Mapping[str, Ends]
+) -> str:
+    """As `row_cells`, where a row meets any number of rows of other tables, more or fewer by its value.
+
+    Args:
+        measures: the aggregates.
+        keys: expressions of GROUP BY, None for those that the grouping set leaves out.
+        source: FROM and WHERE of the rows' possible values.
+        ends: columns whose values are intervals.
+    """
+    first = ["_id", "any_value(_records) as n", "any_value(_total) as total", "any_value(_hits) as hits"]
+    first += _shown_keys(keys)
+    cells = ["_id", "any_value(n) as n", *(f"_k{i}" for i, _ in enumerate(keys))]
+    for i, one in enumerate(measures):
+        first.append(f"count(*){one.filter} as c_{i}")
+        first += _least_and_greatest(i, one, ends)
+        everywhere = f"sum(hits) filter (where c_{i} > 0) = any_value(total)"
+        cells.append(f"case when {everywhere} then min(c_{i}) else 0 end as fewest_{i}")
+        cells.append(f"max(c_{i}) as most_{i}")
+        if one.value is not None:
+            cells += [f"min(least_{i}) as least_{i}", f"max(greatest_{i}) as greatest_{i}"]
+        if one.kind == "sum":
+            for which, end in enumerate(("least", "greatest")):
+                corners = _corners(one.value, ends) if one.value is not None else []
+                first.append(f"sum({end}({', '.join(corners)})){one.filter} as total_{which}_{i}")
+                outer = "min" if end == "least" else "max"
+                total = f"{outer}(total_{which}_{i})"
+                cells.append(f"case when {everywhere} then {total} else {end}({total}, 0) end as {end}_total_{i}")
+    inner = f"select {', '.join(first)} {source}{_group_by(['_id', '_combination', *_named(keys), *_nulls(keys)])}"
+    grouped = ["_id", *(f"_k{i}" for i, _ in enumerate(keys))]
+    return f"select {', '.join(cells)} from ({inner}) as c{_group_by(grouped)}"
+
+
+def _least_and_greatest(i: int, measure: Measure, ends: Mapping[str, Ends]) -> list[str]:
+    if measure.value is None:
+        return []
+    corners = ", ".join(_corners(measure.value, ends))
+    return [
+        f"min(least({corners})){measure.filter} as least_{i}",
+        f"max(greatest({corners})){measure.filter} as greatest_{i}",
+    ]
+
+
+def _ends_of_groups(i: int, one: Measure, joined: bool) -> Ends | tuple[str, str]:
+    """Low and high of one aggregate in a group, from what each row adds."""
+    may, must = f"most_{i} > 0", f"fewest_{i} > 0"
+    if one.kind == "count":
+        return f"coalesce(sum(n * fewest_{i}), 0)", f"coalesce(sum(n * most_{i}), 0)"
+    low, high = f"min(least_{i}) filter (where {may})", f"max(greatest_{i}) filter (where {may})"
+    if one.kind == "min":
+        return low, f"coalesce(min(greatest_{i}) filter (where {must}), {high})"
+    if one.kind == "max":
+        return f"coalesce(max(least_{i}) filter (where {must}), {low})", high
+    if one.kind == "sum":
+        low, high = f"sum(n * least_total_{i})", f"sum(n * greatest_total_{i})"
+    elif one.kind == "quantile" and not joined:
+        low, high = (
+            one.quantile.format(x=f"(case when {must} then {end}_{i}::double else '{sign}infinity'::double end)")
+            + f" filter (where {may})"
+            for end, sign in (("least", "-"), ("greatest", ""))
+        )
+    elif one.kind == "avg" and not joined:
+        low, high = (_mean(i, end, may, must) for end in ("least", "greatest"))
+    low, high = (f"case when isfinite(({end})::double) then {end} end" for end in (low, high))
+    return low, high
+
+
+def _mean(i: int, end: str, may: str, must: str) -> str:
+    """The least (or greatest) mean of any rows that hold all that must qualify.
+
+    With S and n the sum and number of the must rows, m the least value of the c others that may qualify: a mean of k of
+    them is at least (S + k m) / (n + k), which is monotone in k, so it is least at k = 0 or at k = c.
+    """
+    furthest = "min" if end == "least" else "max"
+    others = f"{may} and not {must}"
+    surely, doubtful = (f"coalesce(sum(n) filter (where {one}), 0)" for one in (must, others))
+    summed = f"sum(n * {end}_{i}::double) filter (where {must})"
+    far = f"{furthest}({end}_{i}) filter (where {others})"
+    return (
+        f"{end}({summed} / nullif({surely}, 0), (coalesce({summed}, 0) + {doubtful} * coalesce({far}, 0)) "
+        f"/ nullif({surely} + {doubtful}, 0))"
+    )
+
+
+def interval_of_groups(
+    measures: Sequence[Measure], keys: Sequence[exp.Expr | None], level: int, source: str, sampled: bool
+) -> str:
+    """SELECT of the keys, `level`, and the 95% interval of each total or mean.
+
+    Args:
+        measures: the aggregates.
+        keys: expressions of GROUP BY, None for those that the grouping set leaves out.
+        level: number of the grouping set.
+        source: FROM and WHERE of the weighted values: `_id`, `_records`, `_share`, and `_rate` of a sample.
+        sampled: whether rows were sampled, and not randomized.
+    """
+    cells = ["_id", "any_value(_records) as n", *_shown_keys(keys), *["any_value(_rate) as rate"] * sampled]
+    for i, one in enumerate(measures):
+        value = "1" if one.value is None else f"({one.value.sql('duckdb')})::double"
+        cells += [
+            f"coalesce(sum(_share * {value}){one.filter}, 0) as w_{i}",
+            f"coalesce(sum(_share * {value} * {value}){one.filter}, 0) as v_{i}",
+            f"coalesce(sum(_share){one.filter}, 0) as c_{i}",
+        ]
+    shown = [f"_k{i}" for i, _ in enumerate(keys)] + [f"{level} as level"]
+    scale = "/ rate" if sampled else ""
+    for i, one in enumerate(measures):
+
+        def product(a: str, b: str, both: str) -> str:
+            """The sum of the covariances of two totals' rows."""
+            term = f"{a} * {b} * (1 - rate) / (rate * rate)" if sampled else f"({a} * {b} - {both})"
+            return f"sum(n * {term})"
+
+        w, v, c = (f"{name}_{i}" for name in "wvc")
+        middle, variance = f"sum(n * {w} {scale})", product(w, w, v)
+        one_row = "0" if sampled else f"case when {variance} > 1e-6 then max({w} * {w}) else 0 end"
+        if one.kind == "avg":
+            count = f"sum(n * {c} {scale})"
+            one_row = "0"
+            middle = f"({middle} / {count})"
+            variance = (
+                f"({variance} - 2 * {middle} * {product(w, c, w)} + {middle} * {middle} * {product(c, c, c)}) "
+                f"/ ({count} * {count})"
+            )
+        # a value that no row is estimated to have may still be that of one
+        reach = f"{REACH} * sqrt(greatest({variance} + {one_row}, 0))"
+        shown += [f"{middle} - {reach} as low_{i}", f"{middle} + {reach} as high_{i}"]
+    inner = f"select {', '.join(cells)} {source}{_group_by(['_id', *_named(keys), *_nulls(keys)])}"
+    return f"select {', '.join(shown)} from ({inner}) as c{_group_by([f'_k{i}' for i, _ in enumerate(keys)])}"
+
+
+def range_of(node: exp.Expr, ends_of: Callable[[exp.Expr], Ends | None]) -> Ends | None:
+    """Ends of an expression by interval arithmetic; None where a part has none.
+
+    Args:
+        node: an output column.
+        ends_of: ends of its aggregates.
+    """
+    found = ends_of(node)
+    if found is not None:
+        return found
+    if not any(True for _ in outermost_aggregates(node)):
+        return node, node
+    if isinstance(node, _MONOTONE):
+        inner = range_of(node.this, ends_of)
+        return None if inner is None else tuple(_with(node, "this", end) for end in inner)  # type: ignore[return-value]
+    if isinstance(node, exp.Coalesce) and not any(list(outermost_aggregates(one)) for one in node.expressions):
+        inner = range_of(node.this, ends_of)
+        return None if inner is None else tuple(_with(node, "this", end) for end in inner)  # type: ignore[return-value]
+    if isinstance(node, exp.Neg):
+        inner = range_of(node.this, ends_of)
+        return None if inner is None else (_with(node, "this", inner[1]), _with(node, "this", inner[0]))
+    if not isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Div)):
+        return None
+    left, right = range_of(node.this, ends_of), range_of(node.expression, ends_of)
+    if left is None or right is None:
+        return None
+    corners = [
+        _with(_with(node, "this", exp.Paren(this=a)), "expression", exp.Paren(this=b)).sql("duckdb")
+        for a, b in itertools.product(left, right)
+    ]
+    ends = [f"{function}({', '.join(dict.fromkeys(corners))})" for function in ("least", "greatest")]
+    if isinstance(node, exp.Div):
+        zero = " and ".join(f"{end.sql('duckdb')} > 0" for end in right)
+        ends = [f"case when {zero} then {end} end" for end in ends]
+    return exp.Var(this=f"({ends[0]})"), exp.Var(this=f"({ends[1]})")
+
+
+def _with(node: exp.Expr, key: str, value: exp.Expr) -> exp.Expr:
+    made = node.copy()
+    made.set(key, value.copy())
+    return made
+
+
+def _corners(value: exp.Expr, ends: Mapping[str, Ends]) -> list[str]:
+    """SQL of a value that is linear in each column, at every combination of their ends; conditions stay as they are."""
+    columns = [one for one in all_of(value, exp.Column) if fold(one.name) in ends and constants_beside(one) is None]
+    names = sorted({fold(one.name) for one in columns})
+    corners = []
+    for chosen in itertools.product((0, 1), repeat=len(names)):
+        holder = exp.Paren(this=value.copy())
+        for node in all_of(holder, exp.Column):
+            if fold(node.name) in names and constants_beside(node) is None:
+                node.replace(ends[fold(node.name)][chosen[names.index(fold(node.name))]].copy())
+        corners.append(holder.sql("duckdb"))
+    return corners
+
+
+def _reads(node: exp.Expr) -> Measure | None:
+    """As `read_measure`; None also for quantiles of several shares."""
+    try:
+        return read_measure(node)
+    except NotLinearError:
+        return None
+
+
+def _shown_keys(keys: Sequence[exp.Expr | None]) -> list[str]:
+    return [f"{key.sql('duckdb') if key is not None else 'null'} as _k{i}" for i, key in enumerate(keys)]
+
+
+def _named(keys: Sequence[exp.Expr | None]) -> list[str]:
+    return [f"_k{i}" for i, key in enumerate(keys) if key is not None]
+
+
+def _nulls(keys: Sequence[exp.Expr | None]) -> list[str]:
+    return [f"_k{i}" for i, key in enumerate(keys) if key is None]
+
+
+def _group_by(names: Sequence[str]) -> str:
+    return f" group by {', '.join(names)}" if names else ""
+
+
+def _filter(conditions: Sequence[str]) -> str:
+    return f" filter ({where_all(conditions).strip()})" if conditions else ""
+
+
+def _present(value: exp.Expr) -> exp.Expr:
+    return tree("{x} is not null", x=value)

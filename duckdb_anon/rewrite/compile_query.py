@@ -1,0 +1,488 @@
+"""From a query over the original to the same query over one weighted relation made of the release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import sqlglot
+from sqlglot import exp
+
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats.duckdb_types import is_number
+from duckdb_anon.rewrite.aggregates import LINEAR, MOMENTS, weighted
+from duckdb_anon.rewrite.factors import ColumnUse, Factor, NotLinearError, SliceFactor, quoted, where_all
+from duckdb_anon.rewrite.quantiles import Quantile, read_quantile, weighted_quantile
+from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes, without_filter
+from duckdb_anon.rewrite.query.grouping_sets import groups_of
+from duckdb_anon.rewrite.query.parse import from_items, grounded, is_original, reads_original
+from duckdb_anon.rewrite.query.refusals import misspelt
+from duckdb_anon.rewrite.query.single_rows import single_row_reason
+from duckdb_anon.rewrite.query.tables import TableInfo
+from duckdb_anon.rewrite.query.walking import all_of, columns_of
+from duckdb_anon.rewrite.release_model import ReleaseModel
+
+_MANY = 100
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+STRICT = (exp.Sum, exp.Avg, exp.Count, *MOMENTS)
+_BOOLEAN = (exp.Predicate, exp.Connector, exp.Not, exp.Boolean)
+_LISTS = ("any", "all", "some")
+_VOLATILE = ("random", "uuid", "gen_random_uuid", "nextval", "setseed")
+
+
+@dataclass
+class Steps:
+    """CTEs in order.
+
+    Attributes:
+        taken: names of tables, folded, that a step must not hide.
+        texts: name to SELECT.
+    """
+
+    taken: frozenset[str] = frozenset()
+    texts: dict[str, str] = field(default_factory=dict)
+
+    def add(self, name: str, text: str) -> str:
+        """Add a step under a name of its own; an equal one is used twice."""
+        for known, other in self.texts.items():
+            if other == text:
+                return known
+        while name in self.texts or fold(name) in self.taken:
+            name += "_"
+        self.texts[name] = text
+        return name
+
+    def attach(self, query: exp.Query, tables: Sequence[TableInfo]) -> None:
+        """Put the steps before those of a query.
+
+        Args:
+            query: it is changed.
+            tables: the release, and the query's other tables.
+        """
+        made = [
+            exp.CTE(
+                this=grounded(parsed(text), tables),
+                alias=exp.TableAlias(this=exp.to_identifier(name, quoted=True)),
+                materialized=True,
+            )
+            for name, text in self.texts.items()
+        ]
+        with_ = query.args.get("with_")
+        if not made:
+            return
+        if with_ is None:
+            query.set("with_", exp.With(expressions=made))
+        else:
+            with_.set("expressions", [*made, *with_.expressions])
+
+
+def parsed(text: str) -> exp.Query:
+    """A SELECT as a tree."""
+    found = sqlglot.parse_one(text, dialect="duckdb")
+    assert isinstance(found, exp.Query)  # noqa: S101 -- steps are SELECTs
+    return found
+
+
+def compile_tree(tree: exp.Query, release: TableInfo, original: TableInfo, model: ReleaseModel, steps: Steps) -> None:
+    """Rewrite a bound query over the original into one over the release, in place.
+
+    Args:
+        tree: the query as `parse.bound` returns it.
+        release: the release of the original.
+        original: names and types of its columns.
+        model: how the release's rows relate to the original's.
+        steps: gets the steps that the query reads.
+
+    Raises:
+        NotLinearError: plausible tables are needed.
+        RewriteError: what cannot be answered.
+    """
+    for select in [one for one in all_of(tree, exp.Select) if reads_original(one)]:
+        Block(select, model, release, original, steps).rewrite()
+
+
+class Block:
+    """One SELECT that reads the original, turned into one over weighted rows."""
+
+    def __init__(
+        self, select: exp.Select, model: ReleaseModel, release: TableInfo, original: TableInfo, steps: Steps
+    ) -> None:
+        """Find what the SELECT asks of the original's columns."""
+        self.select, self.model, self.steps, self.release, self.original = select, model, steps, release, original
+        items = [one for one in from_items(select) if is_original(one)]
+        if len(items) != 1:
+            raise NotLinearError(
+                f"{original.name} is joined with itself: a release does not say which rows belong together"
+            )
+        self.item = items[0]
+        self.alias = self.item.alias_or_name
+        self.columns = [
+            one for one in all_of(select, exp.Column) if one.table == self.alias and one.find_ancestor(exp.Select)
+        ]
+        for one in self.columns:
+            model.require(fold(one.name), release.name)
+        self.read = {fold(one.name) for one in self.columns}
+        for one in self.columns:
+            inner = one.find_ancestor(exp.Select)
+            while inner is not None and inner is not select:
+                if reads_original(inner):
+                    raise NotLinearError("a subquery of the original is correlated with the original")
+                inner = inner.find_ancestor(exp.Select)
+
+    def rewrite(self) -> None:
+        """Rewrite in place."""
+        reason = single_row_reason(self.select)
+        if reason:
+            raise NotLinearError(f"{reason}, and no row of a release is known to be the original's")
+        aggregates = list(aggregate_nodes(self.select))
+        factors = self.factors()
+        is_rows = not aggregates and not self.select.args.get("group") and not self.select.args.get("distinct")
+        if not factors and self.model.weight == "1" and (not is_rows or self.select.parent_select is not None):
+            self._exact()
+            return
+        if is_rows:
+            raise NotLinearError(
+                f"a SELECT of rows of {self.original.name} without an aggregate shows single records"
+                f"{misspelt(self.select)}"
+            )
+        if any(all_of(one, exp.Window) for one in self.select.expressions if not aggregates):
+            raise NotLinearError("a window function goes through single records")
+        self._require_presence(factors, aggregates)
+        conditions, exact_conditions = self.push_conditions(factors)
+        moments: dict[str, str] = {}
+        quantiles = {id(one): found for one in aggregates if (found := read_quantile(one)) is not None}
+        self._weigh([one for one in aggregates if id(one) not in quantiles], moments)
+        left = {fold(one.name) for one in all_of(self.select, exp.Column) if one.table == self.alias and one.parent}
+        uses = {one: self.use(one, conditions) for one in self.read}
+        self._relation(factors, conditions, exact_conditions, left, uses, moments)
+        self._add_quantiles([(one, quantiles[id(one)]) for one in aggregates if id(one) in quantiles])
+
+    def _require_presence(self, factors: Sequence[Factor], aggregates: Sequence[exp.Expr]) -> None:
+        """Refuse joins whose rows without a match depend on values that the release does not show."""
+        kinds = {(one.kind or "").upper() for one in self.select.args.get("joins") or [] if one.this is self.item}
+        if kinds & {"SEMI", "ANTI"}:
+            raise NotLinearError(f"{self.original.name} stands on the optional side of {kinds.pop()} JOIN")
+        if self.preserved:
+            return
+        conditions = [one.args["on"] for one in self.select.args.get("joins") or [] if one.args.get("on")]
+        shown = {fold(one.name) for on in conditions for one in all_of(on, exp.Column) if one.table == self.alias}
+        if self.model.weight == "1" and shown <= self.exact.keys():
+            return
+        reads_columns = all(
+            columns_of(one, self.alias) and isinstance(without_filter(one)[0], STRICT) for one in aggregates
+        )
+        where = self.select.args.get("where")
+        parts = list(where.this.flatten()) if where is not None and isinstance(where.this, exp.And) else []
+        parts = parts or ([where.this] if where is not None else [])
+        if not reads_columns or not all(self._rejects_null(one) for one in parts):
+            raise NotLinearError(f"{self.original.name} stands on the optional side of an outer join")
+
+    def _rejects_null(self, condition: exp.Expr) -> bool:
+        """Whether a condition is never true of a row of NULLs in the place of the original, or does not read it."""
+        columns = [one for one in all_of(condition, exp.Column) if one.table == self.alias]
+        compares = isinstance(condition, (*_COMPARISONS[:6], exp.Between, exp.In, exp.Like))
+        return not columns or (compares and any(isinstance(one.parent, type(condition)) for one in columns))
+
+    def _add_quantiles(self, asked: Sequence[tuple[exp.Expr, Quantile]]) -> None:
+        """Let quantiles be read from steps that have them for each group."""
+        if not asked:
+            return
+        if len(self.sets()) > 1:
+            raise NotLinearError("the query has quantiles of several grouping sets")
+        keys = self.sets()[0]
+        source = exp.Select(expressions=[])
+        for part in ("from_", "joins", "where"):
+            value = self.select.args.get(part)
+            source.set(part, [one.copy() for one in value] if isinstance(value, list) else value and value.copy())
+        for number, (node, quantile) in enumerate(asked):
+            self._require_ordered(quantile)
+            text = weighted_quantile(quantile, keys, self.weight(), source)
+            step = self.steps.add(f"quantile_{number + 1}", text)
+            alias = f"_quantile_{number + 1}"
+            if keys:
+                join_step(self.select, step, alias, keys)
+            shown = f"any_value({alias}.value)" if keys else f"any_value((select value from {quoted(step)}))"
+            node.replace(exp.Var(this=shown))
+
+    def _require_ordered(self, quantile: Quantile) -> None:
+        """Raise unless values lie between others: numbers that are no decimals, or any where one of them is taken."""
+        value = quantile.value.unnest()
+        kinds = [self.original.types.get(fold(one.name), "") for one in all_of(value, exp.Column)]
+        if isinstance(value, exp.Cast):
+            kinds = [value.to.sql("duckdb")]
+        if quantile.continuous and not all(is_number(kind) and "DECIMAL" not in kind.upper() for kind in kinds):
+            raise NotLinearError("a median of anything but plain numbers has the digits of its type")
+
+    def sets(self) -> tuple[tuple[exp.Expr, ...], ...]:
+        """The keys of each grouping set."""
+        return groups_of(self.select).sets
+
+    def factors(self) -> list[Factor]:
+        """The factors that the query reads; of slices, the one with most columns is read from the row itself."""
+        used = [one for one in self.model.factors if set(one.columns) & self.read or one.counted]
+        slices = [one for one in used if isinstance(one, SliceFactor) and not one.generalized]
+        # exact columns belong to the released row, and slices were permuted apart from them
+        if slices and not self.read & self.model.exact.keys():
+            first = max(slices, key=lambda one: len(set(one.columns) & self.read))
+            self.exact = {**self.model.exact, **dict(first.fields)}
+            return [one for one in used if one is not first]
+        self.exact = dict(self.model.exact)
+        return used
+
+    def _exact(self) -> None:
+        """Nothing that is read was changed: the release's columns stand for the original's."""
+        columns = ", ".join(f"{self.exact[one]} as {quoted(one)}" for one in sorted(self.read)) or "1 as one"
+        name = self.steps.add("released", f"select {columns} from {self.release.sql} as r")
+        self._replace(name)
+
+    def _replace(self, step: str) -> None:
+        self.item.set("this", exp.to_identifier(step, quoted=True))
+
+    @property
+    def preserved(self) -> bool:
+        """Whether every row of the original that passes WHERE is in the answer, whatever it is joined to."""
+        place = next(k for k, one in enumerate(from_items(self.select)) if one is self.item)
+        for number, join in enumerate(self.select.args.get("joins") or [], 1):
+            side = (join.side or "").upper()
+            if side == "FULL" or (side == "LEFT" and number == place) or (side == "RIGHT" and number > place):
+                return False
+        return True
+
+    def push_conditions(self, factors: Sequence[Factor]) -> tuple[dict[str, list[exp.Expr]], list[str]]:
+        """Move conjuncts of WHERE that read one factor alone, or exact columns alone, to where they are decided."""
+        found: dict[str, list[exp.Expr]] = {one.name: [] for one in factors}
+        exact: list[str] = []
+        where = self.select.args.get("where")
+        if where is None or not self.preserved:
+            return found, exact
+        left = []
+        for one in where.this.flatten() if isinstance(where.this, exp.And) else [where.this]:
+            columns = list(all_of(one, exp.Column))
+            names = {fold(c.name) for c in columns}
+            home = {next((f.name for f in factors if c in f.columns), "") for c in names}
+            if any(c.table != self.alias for c in columns) or all_of(one, exp.Query) or len(home) != 1:
+                left.append(one)
+            elif home == {""}:
+                exact.append(self.over_row(one))
+            else:
+                found[home.pop()].append(one)
+        self.select.set("where", exp.Where(this=exp.and_(*left, copy=False)) if left else None)
+        return found, exact
+
+    def over_row(self, node: exp.Expr) -> str:
+        """SQL of an expression over exact columns, over a released row."""
+        made = node.copy()
+        for column in list(all_of(made, exp.Column)):
+            cell = exp.Var(this=f"({self.exact[fold(column.name)]})")
+            if column is made:
+                return str(cell.this)
+            column.replace(cell)
+        return made.sql("duckdb")
+
+    def plain(self, node: exp.Expr) -> str:
+        """SQL of an expression over a factor's columns."""
+        made = node.copy()
+        for column in list(all_of(made, exp.Column)):
+            column.set("table", None)
+        return made.sql("duckdb")
+
+    def _weigh(self, aggregates: Sequence[exp.Expr], moments: dict[str, str]) -> None:
+        """Replace each aggregate by its estimate; sums over exact columns alone are added up before rows are spread."""
+        weight = self.weight()
+        for node in aggregates:
+            outer, where = node, None
+            if isinstance(node, exp.Filter):
+                node, where = node.this, node.expression.this
+            if isinstance(node, exp.Sum) and isinstance(node.this.unnest(), _BOOLEAN):
+                node.set("this", exp.Cast(this=node.this.copy(), to=exp.DataType.build("int")))
+            reads = [one for part in (node, where) if part is not None for one in all_of(part, exp.Column)]
+            exact = self.preserved and all(one.table == self.alias and fold(one.name) in self.exact for one in reads)
+            if reads and exact and isinstance(node, LINEAR) and not isinstance(node.this, exp.Distinct):
+                made = self._added_before(node, where, moments)
+            else:
+                made = weighted(node, where, weight)
+            made = exp.Paren(this=made) if isinstance(made, exp.Binary) else made
+            outer.replace(made)
+
+    def _added_before(self, node: exp.Expr, where: exp.Expr | None, moments: dict[str, str]) -> exp.Expr:
+        """An aggregate of exact columns from sums and counts of the released rows."""
+        condition = f" filter (where {self.over_row(where)})" if where is not None else ""
+        rows = self.model.weight
+
+        def moment(text: str) -> exp.Expr:
+            name = next((one for one, known in moments.items() if known == text), None) or f"moment_{len(moments) + 1}"
+            moments[name] = text
+            return exp.Mul(this=self._own("share"), expression=self._own(name))
+
+        def summed(text: str) -> exp.Expr:
+            return exp.Sum(this=moment(text))
+
+        if isinstance(node, exp.CountIf):
+            test = self.over_row(node.this)
+            return summed(f"sum(case when {test} then {rows} when not ({test}) then 0 end){condition}")
+        if node.this is None or isinstance(node.this, (exp.Star, exp.Literal)):
+            return exp.Coalesce(this=summed(f"sum({rows}){condition}"), expressions=[exp.Literal.number(0)])
+        argument = self.over_row(node.this)
+        present = f"sum(case when ({argument}) is not null then {rows} end){condition}"
+        if isinstance(node, exp.Count):
+            return exp.Coalesce(this=summed(present), expressions=[exp.Literal.number(0)])
+        amount = f"sum({argument})" if rows == "1" else f"sum({rows} * ({argument}))"
+        total = summed(f"{amount}{condition}")
+        return total if isinstance(node, exp.Sum) else exp.Div(this=total, expression=summed(present), typed=False)
+
+    def weight(self) -> exp.Expr:
+        """The weight of a row of FROM: one row of NULLs where the original is optional in a join and has no match."""
+        weight = self._own("weight")
+        return weight if self.preserved else exp.Coalesce(this=weight, expressions=[exp.Literal.number(1)])
+
+    def _own(self, name: str) -> exp.Column:
+        return exp.column(f"_{name}", table=self.alias, quoted=True)
+
+    def use(
+        self,
+        column: str,
+        conditions: Mapping[str, Sequence[exp.Expr]],
+        monotone: tuple[type[exp.Expr], ...] = (),
+        most: int = 2,
+    ) -> ColumnUse:
+        """What the query asks of a column.
+
+        Args:
+            column: its folded name.
+            conditions: conditions that were taken out of the SELECT.
+            monotone: further aggregates in which a linear value lies between those of its ends.
+            most: the highest degree in which segments stand for their values.
+        """
+        constants: list[str] = []
+        degree = 0
+        roots = [self.select, *(one for group in conditions.values() for one in group)]
+        for root in roots:
+            for node in all_of(root, exp.Column):
+                if node.table != self.alias or fold(node.name) != column:
+                    continue
+                compared = constants_beside(node)
+                if compared is not None:
+                    constants += compared
+                else:
+                    degree = max(degree, _degree_of_use(node, column, monotone))
+        return ColumnUse(tuple(dict.fromkeys(constants)), degree > most, degree == 2, degree > 0)
+
+    def _relation(
+        self,
+        factors: Sequence[Factor],
+        conditions: dict[str, list[exp.Expr]],
+        exact_conditions: Sequence[str],
+        left: set[str],
+        uses: dict[str, ColumnUse],
+        moments: dict[str, str],
+    ) -> None:
+        """Write the steps: released rows grouped by equal cells, values of each factor, and the weighted relation."""
+        exact = [one for one in sorted(left) if one in self.exact]
+        columns = [f"{self.exact[one]} as {quoted(one)}" for one in exact]
+        columns += [f"{one.cell} as {cell_name(one)}" for one in factors]
+        rows = "count(*)" if self.model.weight == "1" else f"sum({self.model.weight})"
+        numbers = [f"{rows} as _records", *(f"{text} as _{name}" for name, text in moments.items())]
+        where = where_all(exact_conditions)
+        released = self.steps.add(
+            "released",
+            f"select {', '.join([*columns, *numbers])} from {self.release.sql} as r{where} group by all",
+        )
+        shares, joins, shown = ["1.0"] if not factors else [], [], [f"g.{quoted(one)}" for one in exact]
+        for one in factors:
+            needed = [c for c in one.columns if c in left]
+            asked = {c: uses[c] for c in one.columns if c in self.read}
+            text = one.values(asked, [self.plain(c) for c in conditions[one.name]], needed)
+            step = self.steps.add(f"{one.name}_values", text)
+            alias = quoted(f"v_{one.name}")
+            joins.append(f"join {quoted(step)} as {alias} on g.{cell_name(one)} is not distinct from {alias}._cell")
+            shown += [f"{alias}.{quoted(c)}" for c in needed]
+            shares.append(f"{alias}._share")
+        share = " * ".join(shares)
+        numbers = [f"{share} as _share", f"g._records * {share} as _weight", *(f"g._{m}" for m in moments)]
+        text = f"select {', '.join([*shown, *numbers])} from {quoted(released)} as g {' '.join(joins)}"
+        self._replace(self.steps.add("weighted", text))
+
+
+def cell_name(factor: Factor) -> str:
+    """The column of a step that holds a factor's cells."""
+    return quoted(f"_cell_{factor.name}")
+
+
+def join_step(select: exp.Select, step: str, alias: str, keys: Sequence[exp.Expr]) -> None:
+    """Join a step with a row for each group, whose keys are k0, k1, ..., to the rows of a SELECT."""
+    on = " and ".join(f"{alias}._k{i} is not distinct from {key.sql('duckdb')}" for i, key in enumerate(keys))
+    source = exp.Table(this=exp.to_identifier(step, quoted=True), alias=exp.TableAlias(this=exp.to_identifier(alias)))
+    select.append("joins", exp.Join(this=source, side="LEFT", on=exp.Var(this=on)))
+
+
+def constants_beside(column: exp.Column) -> list[str] | None:
+    """The constants that a column is compared with, [] for a test of NULL, None where it is not only compared."""
+    node: exp.Expr = column
+    while isinstance(node.parent, exp.Paren):
+        node = node.parent
+    parent = node.parent
+    if isinstance(parent, _COMPARISONS):
+        other = parent.expression if parent.this is node else parent.this
+        single = not isinstance(other, (exp.Any, exp.All, exp.Array, exp.Tuple)) and fold(other.name) not in _LISTS
+        return [other.sql("duckdb")] if single and _constant(other) else None
+    if isinstance(parent, exp.Between) and parent.this is node:
+        ends = [parent.args["low"], parent.args["high"]]
+        return [one.sql("duckdb") for one in ends] if all(map(_constant, ends)) else None
+    if isinstance(parent, exp.In) and parent.this is node and parent.expressions and not parent.args.get("query"):
+        return [one.sql("duckdb") for one in parent.expressions] if all(map(_constant, parent.expressions)) else None
+    if isinstance(parent, exp.Is) and parent.this is node and isinstance(parent.expression, exp.Null):
+        return []
+    return None
+
+
+def _constant(node: exp.Expr) -> bool:
+    """Whether an expression is the same for every row."""
+    if all_of(node, exp.Column, exp.Query, exp.Placeholder, exp.Parameter):
+        return False
+    return not any(one.name.lower() in _VOLATILE for one in all_of(node, exp.Anonymous, exp.Rand, exp.Uuid))
+
+
+def _degree_of_use(column: exp.Column, name: str, monotone: tuple[type[exp.Expr], ...]) -> int:
+    """Of which degree in a column the aggregate around it is; `_MANY` where all of its values must be listed."""
+    node: exp.Expr | None = column
+    while node is not None and not isinstance(node, exp.AggFunc):
+        if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
+            return _MANY if _degree(node.this, name) >= _MANY else 0
+        if isinstance(node, exp.Filter) or isinstance(node.parent, exp.Query):
+            return _MANY
+        node = node.parent
+    if node is None or not isinstance(node, (*STRICT, *monotone)):
+        return _MANY
+    if isinstance(node, exp.Count):
+        only_null = isinstance(node.this, exp.Column)
+        return 1 if only_null else _MANY
+    arguments = [one for one in (node.this, node.args.get("expression")) if isinstance(one, exp.Expr)]
+    degree = sum(_degree(one, name) for one in arguments)
+    return 2 * degree if isinstance(node, MOMENTS) and len(arguments) == 1 else degree
+
+
+def _degree(node: exp.Expr, name: str) -> int:
+    """Degree of an expression as a polynomial of a column, `_MANY` where it is none."""
+    if isinstance(node, exp.Column) and fold(node.name) == name:
+        return 1
+    if not any(fold(one.name) == name for one in all_of(node, exp.Column)):
+        return 0
+    if isinstance(node, (exp.Paren, exp.Neg)):
+        return _degree(node.this, name)
+    if isinstance(node, (exp.Add, exp.Sub)):
+        return max(_degree(node.this, name), _degree(node.expression, name))
+    if isinstance(node, exp.Mul):
+        return _degree(node.this, name) + _degree(node.expression, name)
+    if isinstance(node, exp.Div):
+        return _degree(node.this, name) + _MANY * _degree(node.expression, name)
+    if isinstance(node, exp.Coalesce) and all(map(_constant, node.expressions)):
+        return _degree(node.this, name)
+    if isinstance(node, (exp.Case, exp.If)):
+        branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
+        tests = [one.this for one in branches] + ([node.this] if isinstance(node, exp.Case) and node.this else [])
+        tested = [one for test in tests for one in all_of(test, exp.Column) if fold(one.name) == name]
+        if any(constants_beside(one) is None for one in tested):
+            return _MANY
+        values = [one.args.get("true") for one in branches] + [node.args.get("default"), node.args.get("false")]
+        return max(_degree(one, name) for one in values if one is not None)
+    return _MANY

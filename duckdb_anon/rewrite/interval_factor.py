@@ -1,0 +1,240 @@
+"""Cells that are intervals, STRUCT(lower T, upper T) with both ends inside.
+
+An interval is cut into the segments between the constants that a query compares the column with, each with its mean:
+counts, sums and means are exact under the spread, and the width of an interval costs nothing. Where the query groups by
+the column, joins on it or takes a function of it, whole numbers and dates are listed one by one.
+
+Spread is even (uniform overlap: Zhang et al. 2007; Xiao and Tao 2006), or learnt from all cells of the column by
+expectation maximisation (Dempster, Laird and Rubin 1977), by functions of this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from duckdb_anon.model.errors import when_run
+from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment, is_number, is_timestamp
+from duckdb_anon.rewrite.factors import ColumnUse, Factor, NotLinearError, Uses, quoted, where_all
+
+MOST_LISTED = 1_000_000
+_FAR = 10**20  # beyond every whole number of 64 bits
+
+
+@dataclass(frozen=True)
+class IntervalFactor(Factor):
+    """A column published as intervals of type `kind`.
+
+    NULL is the value NULL. An interval without ends may be anything: it is spread over all that the other intervals
+    cover, and NULL where values are counted.
+    """
+
+    kind: str = "INTEGER"
+
+    @property
+    def discrete(self) -> bool:
+        """Whether values are counted: whole numbers of up to 64 bits, and dates."""
+        return (is_integer(self.kind) and "HUGE" not in self.kind.upper()) or self.kind.upper() == "DATE"
+
+    def listing(self, uses: Uses) -> str:
+        """Segments between constants, or every value of a counted type."""
+        column = self.columns[0]
+        use = uses.get(column, ColumnUse())
+        if use.every_value and not self.discrete:
+            raise NotLinearError(f"values of '{column}', intervals of a continuous type, cannot be listed")
+        if self.learnt and (is_number(self.kind) or self.kind.upper() == "DATE" or is_timestamp(self.kind)):
+            return self._learnt_values() if use.every_value else self._learnt_segments(use)
+        values = self._every_value() if use.every_value else self._segments(use)
+        null = f"""
+            select _cell, null as {quoted(column)},
+              case when _cell is null then 1.0 else 1 / (high - low + 2)::double end as _share
+            from ({self._ends()}) as e where _cell is null or nulls > 0"""
+        return f"{values} union all by name {null}"
+
+    def open_cell(self, cell: str) -> str:
+        """Intervals without ends cover everything."""
+        return f"({cell} is not null and struct_extract({cell}, 'lower') is null)"
+
+    def possible(self, uses: Uses, conditions: Sequence[str], needed: Collection[str]) -> str:
+        """As `Factor.possible`, with the ends of each segment inside the cell; intervals without ends are left out."""
+        column, use = self.columns[0], uses.get(self.columns[0], ColumnUse())
+        name, low, high = quoted(column), quoted(f"_low_{column}"), quoted(f"_high_{column}")
+        if use.every_value:
+            listed = f"""
+                select _cell, {name}, {name} as {low}, {name} as {high}
+                from ({self.listing(uses)}) as l where _cell is null or _cell.lower is not null"""
+        else:
+            first, last = "greatest(low, a)", "least(high, b)"
+            inside = f"({first} < {last} or ({first} = {last} and a = b) or (low = high and a < low and low < b))"
+            ends = f"""
+                select _cell, {self._number("_cell.lower")} as low, {self._number("_cell.upper")} as high
+                from ({self.cells()}) as c"""
+            listed = f"""
+                select _cell, {self._value(self._middle(first, last))} as {name},
+                  case when a <= low then _cell.lower else {self._value(first)} end as {low},
+                  case when b >= high then _cell.upper else {self._value(last)} end as {high}
+                from ({ends}) as e, ({self._pieces(use.constants)}) as p
+                where _cell.lower is not null and {f"{first} <= {last}" if self.discrete else inside}
+                union all select _cell, null, null, null from ({self.cells()}) as c where _cell is null"""
+        columns = f", {name}, {low}, {high}" if needed else ""
+        counted = f"select *, count(*) over (partition by _cell) as _total from ({listed}) as v"
+        return f"""
+            select _cell{columns}, count(*) as _hits, any_value(_total) as _total
+            from ({counted}) as p{where_all(conditions)} group by all"""
+
+    def _ends(self) -> str:
+        """SELECT _cell, low, high, nulls: ends as numbers, and how many NULLs an interval without ends stands for."""
+        low, high = self._number("_cell.lower"), self._number("_cell.upper")
+        none = f"error('{when_run(f'no interval of {self.columns[0]} has ends')}')"
+        return f"""
+            select _cell, case when _cell is not null then coalesce({low}, min({low}) over (), {none}) end as low,
+              case when _cell is not null then coalesce({high}, max({high}) over (), {none}) end as high,
+              case when _cell.lower is null then {int(self.discrete)} else 0 end as nulls
+            from ({self.cells()}) as c"""
+
+    def _segments(self, use: ColumnUse) -> str:
+        step = int(self.discrete)
+        first, last = "greatest(low, a)", "least(high, b)"
+        extent = f"{last} - {first} + {step}"
+        point = "(low = high and (a = low and b = low or a < low and low < b))"
+        segments = f"""
+            select _cell, {self._middle(first, last)} as mean, {first} as first, {last} as last,
+              case when high = low then 1.0 else ({extent})::double / (high - low + {step} + nulls) end as _share
+            from ({self._ends()}) as e, ({self._pieces(use.constants)}) as p
+            where _cell is not null and {f"{extent} > 0" if step else f"({extent} > 0 or {point})"}"""
+        return self._of_segments(segments, use)
+
+    def _of_segments(self, segments: str, use: ColumnUse) -> str:
+        """SELECT _cell, the column, _share of segments with a mean.
+
+        Where squares count, a segment is two points as far from its mean as its standard deviation, which has the same
+        first and second moment.
+        """
+        column = quoted(self.columns[0])
+        if not use.squares or not is_number(self.kind):
+            return f"select _cell, {self._value('mean')} as {column}, _share from ({segments}) as s"
+        variance = "((last - first + 1)::double ** 2 - 1) / 12" if self.discrete else "(last - first) ** 2 / 12"
+        apart = f"least(sqrt(greatest({variance}, 0)), mean::double - first, last - mean::double)"
+        return f"""
+            select _cell, unnest([mean::double - {apart}, mean::double + {apart}]) as {column}, _share / 2 as _share
+            from ({segments}) as s"""
+
+    def _every_value(self) -> str:
+        column = self.columns[0]
+        many = when_run(f"intervals of {column} have over {MOST_LISTED} values")
+        listed = f"""
+            select _cell, low, high, nulls, low + unnest(range(
+              (case when high - low < {MOST_LISTED} then high - low + 1 else error('{many}') end)::bigint)) as v
+            from ({self._ends()}) as e where _cell is not null"""
+        return f"""
+            select _cell, {self._of_type("v")} as {quoted(column)}, 1.0 / (high - low + 1 + nulls) as _share
+            from ({listed}) as l"""
+
+    def _learnt_values(self) -> str:
+        return f"""
+            select _cell, {self._of_type("v")} as {quoted(self.columns[0])}, _share from (
+              select _cell, unnest(found) as v, unnest(weights) as _share from (
+                select unnest(list(_cell)) as _cell, unnest(box_values(list(_cell))) as found,
+                  unnest(box_weights(list(_cell), list(size))) as weights
+                from ({self.counted_cells()}) as c) as l) as u"""
+
+    def _learnt_segments(self, use: ColumnUse) -> str:
+        ends = f"{self._learnt_end('a')}, {self._learnt_end('b')}{'' if self.discrete else ', 1, 0'}"
+        low, high = self._number("_cell.lower"), self._number("_cell.upper")
+        # the mean of a point is the point, whatever rounding makes of moment / share
+        first, last = f"greatest(coalesce({low}, a), a)", f"least(coalesce({high}, b), b)"
+        mean = "least(greatest(moment / _share, a), b)" if use.amounts else self._between(first, last)
+        moments = f"unnest(box_means(list(_cell), list(size), [[{ends}]], 1, 0))" if use.amounts else "0"
+        segments = f"""
+            select _cell, {mean} as mean, {first} as first, {last} as last, _share
+            from (
+              select a, b, unnest(list(_cell)) as _cell,
+                unnest(box_shares(list(_cell), list(size), [[{ends}]], false)) as _share,
+                {moments} as moment
+              from ({self.counted_cells()}) as c, ({self._pieces(use.constants)}) as p group by a, b) as l
+            where _share > 0"""
+        nulls = f"""
+            select unnest(list(_cell)) as _cell, unnest(box_shares(list(_cell), list(size), [], true)) as _share
+            from ({self.counted_cells()}) as c"""
+        return f"""
+            {self._of_segments(segments, use)}
+            union all by name
+            select _cell, null as {quoted(self.columns[0])}, _share from ({nulls}) as n where _share > 0"""
+
+    def _learnt_end(self, end: str) -> str:
+        """An end of a segment for the functions that learn shares: NULL where there is none."""
+        if self.discrete:
+            return f"case when abs({end}) < {2**63 - 1} then {end}::bigint end"
+        return f"case when isinf({end}) then null else {end} end"
+
+    def _pieces(self, constants: Sequence[str]) -> str:
+        """SELECT a, b: each constant as a point, and the segments between them.
+
+        Segments of a counted type hold both ends; those of a measured one hold neither where it is a point too.
+        """
+        least, most = (f"({sign}{_FAR})::hugeint" if self.discrete else f"'{sign}inf'::double" for sign in ("-", ""))
+        if not constants:
+            return f"select {least} as a, {most} as b"
+        cuts = ", ".join(f"({below}, {above})" for below, above in map(self._cut, constants))
+        points = f"select distinct * from (values {cuts}) as c(below, above) where below is not null"
+        ends = f"values ({least}, {least}), ({most}, {most})"
+        # a constant that is no value of the type cuts between its neighbours
+        own, following = "(below = above)::integer", "lead((below = above)::integer) over (order by below)"
+        a, b = "above", "lead(below) over (order by below)"
+        if self.discrete:
+            a, b = f"{a} + {own}", f"{b} - {following}"
+        return f"""
+            select {a} as a, {b} as b from ({points} union all {ends}) as cuts qualify b is not null
+            union all select below, above from ({points}) as points where below = above"""
+
+    def _cut(self, constant: str) -> tuple[str, str]:
+        """The largest value up to a constant and the least from it on; both are the constant where it is a value."""
+        if self.discrete and self.kind.upper() != "DATE":
+            far = f"case when {constant} > 0 then {_FAR} when {constant} < 0 then -{_FAR} end"
+            near = f"coalesce(try_cast({constant} as hugeint), {far})::hugeint"
+            return f"{near} - ({near} > {constant})::integer", f"{near} + ({near} < {constant})::integer"
+        return self._number(constant), self._number(constant)
+
+    def _number(self, sql: str) -> str:
+        """A value of the column, or a constant it is compared with, as a number on its line."""
+        kind = self.kind.upper()
+        if kind == "DATE":
+            return f"(({sql})::date - date '1970-01-01')::hugeint"
+        if is_moment(kind):
+            function = "epoch_ns" if kind.endswith("_NS") else "epoch_us"
+            return f"{function}(({sql})::{self.kind})::double"
+        return f"({sql})::hugeint" if self.discrete else f"({sql})::double"
+
+    def _middle(self, first: str, last: str) -> str:
+        """The mean of a segment, exact for whole numbers."""
+        if not self.discrete:
+            return f"({first} + {last}) / 2"
+        both = f"({first} + {last})"
+        return f"((({both} - {both} % 2) // 2)::decimal(37,1) + ({both} % 2)::decimal(2,1) * 0.5)"
+
+    def _between(self, first: str, last: str) -> str:
+        """A value of a segment that may have no ends."""
+        below, above = (f"-{_FAR}", str(_FAR)) if self.discrete else ("'-inf'::double", "'inf'::double")
+        has_first, has_last = f"{first} > {below}", f"{last} < {above}"
+        return (
+            f"case when {has_first} and {has_last} then {self._middle(first, last)} when {has_first} then {first} "
+            f"when {has_last} then {last} else 0 end"
+        )
+
+    def _value(self, sql: str) -> str:
+        """A number on the line as something that compares as values of the column do."""
+        kind = self.kind.upper()
+        if kind == "DATE":
+            return f"(date '1970-01-01' + floor({sql})::integer)"
+        if kind.endswith("_NS"):
+            return f"make_timestamp_ns(floor({sql})::bigint)::{self.kind}"
+        if is_timestamp(kind):
+            make = "make_timestamptz" if "TZ" in kind or "ZONE" in kind else "make_timestamp"
+            return f"{make}(floor({sql})::bigint)::{self.kind}"
+        if is_moment(kind):
+            return f"(time '00:00:00' + to_microseconds(floor({sql})::bigint))::{self.kind}"
+        return sql
+
+    def _of_type(self, sql: str) -> str:
+        """A whole number as a value of the column."""
+        return f"date '1970-01-01' + ({sql})::integer" if self.kind.upper() == "DATE" else f"{sql}::{self.kind}"

@@ -1,0 +1,231 @@
+"""What a release says of the original's rows: exact columns, factors, and what a row weighs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from duckdb_anon.model.errors import RewriteError, listed, nearest
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats import Content, Contents
+from duckdb_anon.model.release_formats.duckdb_types import box_type, comparable, is_text, list_type, without_enums
+from duckdb_anon.rewrite.factors import (
+    BucketFactor,
+    Factor,
+    ListFactor,
+    NodeFactor,
+    RandomizedFactor,
+    RetainedFactor,
+    SetFactor,
+    SliceFactor,
+    quoted,
+)
+from duckdb_anon.rewrite.interval_factor import IntervalFactor
+from duckdb_anon.rewrite.query.tables import TableInfo, contents_of
+
+
+@dataclass(frozen=True)
+class ReleaseModel:
+    """How released rows relate to original rows.
+
+    Attributes:
+        release: FROM item of the release.
+        exact: original column, folded, to SQL over a released row `r`, for columns that are as they were.
+        factors: the independent parts of a row that are not.
+        weight: SQL of the number of original rows that a released row stands for; '1' where each stands for one.
+        bounded: whether every released row is one original row, so that hard bounds exist.
+        complete: whether every original row is behind some released row.
+        rate: SQL of the probability that an original row was released, where that alone is the weight; '' otherwise.
+        edged: whether sensitive values stand for others too.
+        missing: SQL of the number of original rows that were left out, where that alone is the weight; '' otherwise.
+        retyped: released and original type of the columns of which these differ.
+    """
+
+    release: str
+    exact: Mapping[str, str]
+    factors: tuple[Factor, ...]
+    weight: str
+    bounded: bool = True
+    complete: bool = True
+    rate: str = ""
+    edged: bool = False
+    missing: str = ""
+    retyped: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def has_original_values(self) -> bool:
+        """Whether exact columns are the original's: no row was lost, and no value of them replaced."""
+        randomized = all(isinstance(one, RandomizedFactor) for one in self.factors)
+        generalized = self.bounded and not any(one.signed for one in self.factors)
+        return bool(self.factors) and self.complete and not self.edged and (randomized or generalized)
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether rows are noisy counts, of which no records can be drawn."""
+        return self.weight != "1" and not self.rate and not self.missing
+
+    def factor_of(self, column: str) -> Factor | None:
+        """The factor that carries a column, None for an exact one."""
+        return next((one for one in self.factors if column in one.columns), None)
+
+    def require(self, column: str, name: str) -> None:
+        """Raise unless the release carries a column."""
+        if column not in self.exact and self.factor_of(column) is None:
+            carried = [*self.exact, *(one for factor in self.factors for one in factor.columns)]
+            raise RewriteError(
+                f"column '{column}' is not in the release {name}{nearest(column, carried)}; released are "
+                f"{listed(carried)}"
+            )
+        kind, was = self.retyped.get(column, ("", ""))
+        if not comparable(kind, was):
+            raise RewriteError(
+                f"column '{column}' of the release {name} shows values of type {without_enums(kind)}, and the "
+                f"original's are of type {without_enums(was)}, so nothing tells which of these they stand for; give "
+                "them the original's type, or, if they are nodes of a hierarchy, name it: hierarchies := "
+                f"{{'{column}': 'TREE'}}"
+            )
+
+
+def release_model(release: TableInfo, original: TableInfo, learnt: bool = False) -> ReleaseModel:
+    """Read a release's columns.
+
+    Args:
+        release: the release.
+        original: names, types and hierarchies of the original's columns.
+        learnt: whether shares inside generalized cells are learnt.
+    """
+    if not release.columns:
+        raise RewriteError(
+            f"the planner cannot see the columns of the release {release.name}; if it is temporary or not "
+            "committed yet, commit it as an ordinary table first"
+        )
+    contents = contents_of(release, original)
+    if contents.retention and all(content.truth != "replaced" for content in contents.columns.values()):
+        # replaced values are mixed with true ones, and only the role says which column they are in
+        raise RewriteError(
+            f"{release.name} has a column retention, so some sensitive values were replaced, and no column is known to "
+            "be sensitive; say sensitive := '...' or COMMENT ON COLUMN ... IS 'anon: sensitive'"
+        )
+    exact: dict[str, str] = {}
+    factors: list[Factor] = []
+    for carrier, fields in contents.slices().items():
+        inside = {one.column: _factor(one, release, original, contents, learnt) for one in fields}
+        factors.append(
+            SliceFactor(
+                name=fold(carrier),
+                columns=tuple(inside),
+                cell=f"r.{quoted(contents.bucket)}",
+                release=release.sql,
+                fields=tuple((one.column, _cell(one)) for one in fields if inside[one.column] is None),
+                generalized=tuple(one for one in inside.values() if one is not None),
+            )
+        )
+    for content in contents.columns.values():
+        if content.field:
+            continue
+        factor = _factor(content, release, original, contents, learnt)
+        if factor is None:
+            exact[content.column] = _cell(content)
+        else:
+            factors.append(factor)
+    weights = [_weight(one.column, one.says, release) for one in contents.weights]
+    alone = {one.says: f"r.{quoted(one.column)}" for one in contents.weights} if len(weights) == 1 else {}
+    missing = f"(select max({alone['missing']}) from {release.sql} as r)" if "missing" in alone else ""
+    return ReleaseModel(
+        release=release.sql,
+        exact=exact,
+        factors=tuple(factors),
+        weight=" * ".join(weights) or "1",
+        bounded=contents.bounded and _are_records(contents, release, original),
+        complete=contents.complete,
+        rate=alone.get("rate", ""),
+        edged=bool(contents.edges),
+        missing=missing,
+        retyped={
+            one.column: (one.value_type, one.original_type)
+            for one in contents.columns.values()
+            if one.value_type and one.original_type and one.value_type != one.original_type
+        },
+    )
+
+
+def _are_records(contents: Contents, release: TableInfo, original: TableInfo) -> bool:
+    """Whether released rows are the original's, generalized: none was replaced, none stands for equal records.
+
+    Labels of a sensitive column and leaves do not say so: both also stand where quasi-identifiers were replaced.
+    """
+    if any(role == "person" and fold(name) in contents.columns for name, role in original.roles.items()):
+        return False
+    sensitive = {fold(name) for name, role in original.roles.items() if role == "sensitive"}
+
+    def is_generalized(content: Content) -> bool:
+        if content.field or content.cell != "node":
+            return bool(content.field) or content.cell != "value"
+        inner = release.generalized
+        shown = inner is None or not is_text(content.original_type) or fold(content.column) in inner
+        return shown and fold(content.column) not in sensitive
+
+    cells = contents.columns.values()
+    return not any(one.cell == "node" for one in cells) or any(map(is_generalized, cells))
+
+
+def _cell(content: Content) -> str:
+    """SQL of a cell over a released row; declared texts as texts where the original's are."""
+    sql = f"r.{quoted(content.carrier)}" + (f".{quoted(content.field)}" if content.field else "")
+    plain = without_enums(content.type)
+    if plain == content.type or without_enums(content.original_type) != content.original_type:
+        return sql
+    return f"{sql}::{plain}"
+
+
+def _factor(
+    content: Content, release: TableInfo, original: TableInfo, contents: Contents, learnt: bool
+) -> Factor | None:
+    """The factor of a column, or of a field of a slice; None where the cell is the value."""
+    name, columns, cell, table = content.column, (content.column,), _cell(content), release.sql
+    trees = {fold(name): tree for name, tree in original.hierarchies.items()}
+    noisy = [f"r.{quoted(one.column)}" for one in contents.weights if one.says == "rows"]
+    records = f"sum({noisy[0]})" if noisy else "count(*)"
+    if content.truth == "randomized":
+        return RandomizedFactor(name, columns, cell, table, signed=True, channels=contents.channels)
+    if content.truth == "replaced":
+        retention = f"r.{quoted(contents.retention)}"
+        return RetainedFactor(name, columns, cell, table, signed=True, retention=retention)
+    if content.cell == "interval":
+        return IntervalFactor(
+            name, columns, cell, table, learnt=learnt, records=records, kind=box_type(content.type) or ""
+        )
+    if content.cell == "set":
+        return SetFactor(name, columns, cell, table, learnt=learnt, records=records)
+    if content.cell == "counts":
+        bucket = f"r.{quoted(contents.bucket)}" if contents.bucket else cell
+        return BucketFactor(name, columns, bucket, table, counts=cell)
+    if content.cell in ("node", "nodes"):
+        kind, counted = content.original_type, content.cell == "nodes"
+        if counted and list_type(kind) is not None:
+            return ListFactor(
+                name, columns, cell, table, hierarchy=trees.get(content.column), kind=list_type(kind) or ""
+            )
+        tree = trees.get(content.column)
+        return NodeFactor(
+            name, columns, cell, table, counted=counted, learnt=learnt and not counted, records=records,
+            hierarchy=tree, kind=kind,
+        )  # fmt: skip
+    if content.cell == "items" and list_type(content.original_type) is None:
+        raise RewriteError(
+            f"{release.name} lists sensitive values of '{content.carrier}', of which {original.name} has one a row: of "
+            "persons with several rows they are read as nodes of a hierarchy, as one_to_m_generalize() releases them "
+            f"(hierarchies := {{'{content.carrier}': 'TREE'}}), and what one value may be stands in quasi-identifiers "
+            f"(qi := '{content.carrier}')"
+        )
+    return None
+
+
+def _weight(column: str, says: str, release: TableInfo) -> str:
+    """How many original rows a released row stands for."""
+    number = f"r.{quoted(column)}"
+    if says == "rate":
+        return f"(1 / {number})"
+    if says == "missing":
+        return f"(1 + {number} / (select count(*) from {release.sql}))"
+    return f"{number}::double"

@@ -1,1 +1,0 @@
-"""One weighted relation behind every query on a release."""
