@@ -49,6 +49,7 @@ _TABLE_FUNCTIONS = {
     "anatomy_st": ("table",),
 }
 _ASKING = "estimate"
+_NO_MEMORY = "std::bad_alloc"  # DuckDB's parser reports a failed allocation as an error of syntax with this text
 _REWRITE = "rewrite_query"
 
 
@@ -113,12 +114,12 @@ class Guard:
                 if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                     raise Refused("one SELECT at a time")
                 row = self._parser.execute("select json_serialize_sql(?::varchar)", [statement]).fetchall()[0]
-        except duckdb.OutOfMemoryException as error:
-            raise MemoryError from error
         except duckdb.Error as error:
+            if isinstance(error, duckdb.OutOfMemoryException) or _NO_MEMORY in str(error):
+                raise MemoryError from error
             raise Refused("not a statement DuckDB can read") from error
         answer = json.loads(row[0])
-        if answer.get("error_type") == "out of memory":
+        if answer.get("error_type") == "out of memory" or _NO_MEMORY in answer.get("error_message", ""):
             raise MemoryError
         if answer.get("error") is not False or len(answer.get("statements", [])) != 1:
             raise Refused("this kind of SELECT is not allowed")

@@ -12,6 +12,7 @@ SESSION = re.compile(rb"[0-9A-F]{32}")
 WRONG = b"\x15Authentication failed"
 # What it says to a statement that its guard refuses. When memory is short it says both also where it could not ask.
 NOT_ALLOWED = b"\x14Authorization failed"
+EXCEPTION = b"exception_what"  # header of its HTTP server's answer when a request ends in a C++ exception
 SHORT = 1024  # bytes of an answer that may be one of these
 LONGEST_LINE = 127  # what one byte of length can say
 
@@ -25,6 +26,11 @@ def frame_of(answer: Iterable[h11.Event]) -> tuple[bytes, bytes] | None:
 def is_refusal(answer: Iterable[h11.Event], frame: tuple[bytes, bytes] | None) -> bool:
     """Whether a worker says in the frame of its errors, and in nothing that a query returned, that it may not run."""
     return frame is not None and body_of(answer) == frame[0] + NOT_ALLOWED + frame[1]
+
+
+def is_memory_error(head: h11.Event) -> bool:
+    """Whether a worker's HTTP server reports a failed allocation, which it does outside of Quack's frame."""
+    return isinstance(head, h11.Response) and dict(head.headers).get(EXCEPTION) == b"std::bad_alloc"
 
 
 def body_of(answer: Iterable[h11.Event]) -> bytes:

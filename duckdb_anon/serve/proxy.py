@@ -32,7 +32,7 @@ _SESSIONS = 10_000
 _BARELY = 1.0  # a statement whose worker went within this many seconds did not make it go, as a rule
 _NOTICED = 0.3  # seconds within which the supervisor knows that a worker has ended
 _NO_MEMORY = "the endpoint is short of memory; ask again in a moment, or something shorter"
-_KEPT = (b"content-type", b"keep-alive", b"access-control-allow-origin")
+_KEPT = (b"content-type", b"content-length", b"keep-alive", b"access-control-allow-origin", messages.EXCEPTION)
 # Seconds before a statement or hello is asked again that a worker short of memory could not judge.
 _PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 
@@ -46,7 +46,11 @@ class _Refused(Exception):
 
 
 class _Gone(Exception):
-    """The worker went before it answered."""
+    """The worker closed the connection before it answered: it ended, or had no memory to read the request."""
+
+    def __init__(self, worker: Worker) -> None:
+        super().__init__()
+        self.worker = worker
 
 
 @dataclass
@@ -183,10 +187,12 @@ class Front:
                     async for event in self._relayed(request):
                         yield event
                 return
-            except _Gone:
-                if again or time.monotonic() - started > _BARELY:
-                    break
+            except _Gone as gone:
                 await asyncio.sleep(_NOTICED)
+                if again or time.monotonic() - started > _BARELY:
+                    if not gone.worker.has_ended():
+                        raise _Refused(503, _NO_MEMORY) from gone
+                    break
         raise _Refused(503, "the endpoint was started again while this was asked; ask again")
 
     async def _relayed(self, request: _Request) -> AsyncGenerator[h11.Event, None]:
@@ -240,18 +246,23 @@ class Front:
         request = self._introduced(hello, worker)
         for pause in _PAUSES:
             answer = [event async for event in self._exchange(worker, request)]
-            if messages.WRONG not in messages.body_of(answer):
+            if messages.WRONG not in messages.body_of(answer) and not messages.is_memory_error(answer[0]):
                 return answer
             await asyncio.sleep(pause)
         raise _Refused(503, _NO_MEMORY)
 
     async def _judged(self, worker: Worker, request: _Request, number: bytes) -> AsyncGenerator[h11.Event, None]:
         """The worker's answer to a statement of session `number`, refused only where its guard did refuse it."""
+        started = time.monotonic()
         for pause in _PAUSES:
+            if time.monotonic() - started > self._limits.patience:
+                break
             async with contextlib.aclosing(self._exchange(worker, request)) as events:
                 held = [await anext(events)]
                 if messages.length_of(held[0]) <= messages.SHORT:
                     held += [event async for event in events]
+                if messages.is_memory_error(held[0]):
+                    break
                 unjudged = messages.is_refusal(held, self._frame)
                 if unjudged:
                     await asyncio.sleep(pause)
@@ -288,8 +299,8 @@ class Front:
             async with asyncio.timeout(limit):
                 head = await _next(http, reader)
                 if not isinstance(head, h11.Response):
-                    raise _Gone
-            kept = [(name, value) for name, value in head.headers if name in (*_KEPT, b"content-length")]
+                    raise _Gone(worker)
+            kept = [(name, value) for name, value in head.headers if name in _KEPT]
             yield h11.Response(status_code=head.status_code, headers=[*kept, (b"connection", b"close")])
             while True:
                 async with asyncio.timeout(limit):
@@ -301,7 +312,7 @@ class Front:
             self._supervisor.replace(worker, f"a query ran for more than {self._limits.seconds:g} s")
             raise _Refused(504, f"the query took more than {self._limits.seconds:g} s and was ended") from error
         except (OSError, h11.ProtocolError) as error:
-            raise _Gone from error
+            raise _Gone(worker) from error
         finally:
             if writer is not None:
                 writer.transport.abort()

@@ -57,6 +57,10 @@ class Worker:
             self.refused.remove(session)
         return found
 
+    def has_ended(self) -> bool:
+        """Whether its process has ended."""
+        return self.process.returncode is not None
+
     async def listen(self) -> None:
         """Hear which sessions it refuses, until it ends."""
         while self.process.stdout is not None and (line := await self.process.stdout.readline()):

@@ -167,9 +167,11 @@ def test_text_that_takes_long_to_plan_is_refused_or_ended(folder: Path, serve: A
         assert endpoint.rows("select count(*) from covered") == ANSWER
 
 
-def test_statement_that_memory_does_not_suffice_to_judge_is_told_so(folder: Path, serve: Any) -> None:
+# The parser, the transport and the guard run out of memory at different limits; the client reads the same sentence.
+@pytest.mark.parametrize("memory", ["250MB", "300MB", "350MB"])
+def test_statement_that_memory_does_not_suffice_to_judge_is_told_so(folder: Path, serve: Any, memory: str) -> None:
     query = f"select count(*) from covered where cost in ({', '.join(map(str, range(1_000_000)))})"
-    with serve(folder / "releases.duckdb", "analyst", "--memory", "250MB", "--statement", "50MB") as endpoint:
+    with serve(folder / "releases.duckdb", "analyst", "--memory", memory, "--statement", "50MB") as endpoint:
         ended = endpoint.asked_from_a_file(query)
         assert ended.returncode == 1 and "short of memory" in ended.stderr, ended.stderr
         assert endpoint.rows("select count(*) from covered") == ANSWER

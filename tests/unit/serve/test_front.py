@@ -31,12 +31,16 @@ class FakeWorker:
     asked: list[bytes] = field(default_factory=list)
     sessions: set[bytes] = field(default_factory=set)
     dies: int = 0
+    ended: bool = False
     unjudged: int = 0
     refused: list[bytes] = field(default_factory=list)
     server: asyncio.Server | None = None
 
     def has_refused(self, session: bytes) -> bool:
         return session in self.refused
+
+    def has_ended(self) -> bool:
+        return self.ended
 
     async def serve(self) -> FakeWorker:
         self.server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
@@ -68,6 +72,10 @@ class FakeWorker:
             said = ERROR + b"\x14Authorization failed" + b"\xff\xff"
         elif self._cannot_judge(body):
             said = ERROR + b"\x14Authorization failed" + b"\xff\xff"
+        elif b"large" in body and self.unjudged:
+            self.unjudged -= 1
+            writer.write(b"HTTP/1.1 500 Error\r\nContent-Length: 0\r\nEXCEPTION_WHAT: std::bad_alloc\r\n\r\n")
+            return
         elif b"hang" in body:
             await asyncio.sleep(30)
             said = b""
@@ -269,14 +277,16 @@ def test_session_is_introduced_to_the_next_worker() -> None:
     run(story)
 
 
-@pytest.mark.parametrize(("dies", "answered"), [(1, True), (2, False)])
-def test_statement_that_had_barely_begun_is_asked_again_once(dies: int, answered: bool) -> None:
+@pytest.mark.parametrize(
+    ("dies", "ended", "answer"),
+    [(1, True, b"answer to die"), (2, True, b"started again"), (2, False, b"short of memory")],
+)
+def test_statement_that_had_barely_begun_is_asked_again_once(dies: int, ended: bool, answer: bytes) -> None:
     async def story(place: House) -> None:
         number = await place.hello()
-        place.supervisor.current.dies = dies
+        place.supervisor.current.dies, place.supervisor.current.ended = dies, ended
         _, said = await place.ask(number + b"die")
-        assert (said == b"answer to die") == answered
-        assert answered or b"started again" in said
+        assert answer in said
 
     run(story)
 
@@ -321,6 +331,17 @@ def test_statement_that_is_never_judged_is_not_called_refused() -> None:
         place.supervisor.current.unjudged = 1000
         status, said = await place.ask(number + b"needs memory")
         assert status == 200 and b"short of memory; ask again" in said
+
+    run(story)
+
+
+def test_failed_allocation_of_the_server_is_named_and_not_asked_again() -> None:
+    async def story(place: House) -> None:
+        number = await place.hello()
+        place.supervisor.current.unjudged = 1
+        status, said = await place.ask(number + b"large")
+        assert status == 200 and b"short of memory; ask again" in said
+        assert await place.ask(number + b"large") == (200, b"answer to large")
 
     run(story)
 
