@@ -17,9 +17,9 @@ from tests.reference.entry_calls import arguments, is_scalar, tables_of
 TAKES = {entry.name: {p.name for p in parameters_of(entry)} for entry in ENTRIES}
 TABLES = ("plain", "labelled", "empty", "missing", "unseen", "person_rows", "odd", "(from labelled)", "/no/such.csv")
 WRONG = {
-    "number": ("-1", "'x'", "1e12", "0", "'nan'::double", "true"),
-    "fraction": ("-1", "'x'", "0", "10::decimal(38,0)"),
-    "integer": ("-1", "2.5", "100000", "0", "1000000000000000000000000000000::hugeint"),
+    "number": ("-1", "'x'", "0", "'nan'::double"),
+    "fraction": ("-1", "'x'", "10::decimal(38,0)"),
+    "integer": ("-1", "2.5", "1000000000000000000000000000000::hugeint"),
     "text": ("'nonsense'", "''"),
     "boolean": ("'x'", "true"),
     "names": ("['nowhere']", "[]", "['age', 'age']", "['name']"),
@@ -65,14 +65,11 @@ def calls(entry: Entry) -> Iterator[str]:
     for table in TABLES if len(tables) < 2 else [name for name in TABLES if name != "odd"]:
         for place in tables:
             given = {**least, place: f"'{table}'"}
-            yield call(given)
-            yield call({**given, **roles})
+            yield call({**given, **roles} if roles else given)
     for name, parameter in own.items():
         if name not in tables and name != "path":
             for wrong in WRONG[parameter.kind]:
-                yield call({**least, name: wrong})
-                if name not in roles:
-                    yield call({**least, **roles, name: wrong})
+                yield call({**least, **roles, name: wrong})
     for dropped in own:
         if dropped in least:
             yield call({name: value for name, value in least.items() if name != dropped})

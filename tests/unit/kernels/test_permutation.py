@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from duckdb_anon.kernels.permutation import marginal_calibration, permuted, repaired
-from duckdb_anon.kernels.permutation.marginal_calibration import BINS, LEAST_COUNT, MOST_BINS, _binned
+from duckdb_anon.kernels.permutation.marginal_calibration import LEAST_COUNT
 from duckdb_anon.kernels.permutation.permute_within_groups import _shuffle
 from duckdb_anon.kernels.thread_pool import allowed
 from tests.reference.cover_lp import nominal, ordered
@@ -109,11 +109,3 @@ def test_repair_takes_few_and_many_columns(many: int) -> None:
     source = permuted(group, many, rng)
     for rows in repaired(attributes, [], group, source, rng):
         assert (group[rows] == group).all() and len(set(rows.tolist())) == 300
-
-
-def test_bins_are_few() -> None:
-    rng = np.random.default_rng(8)
-    wide = _binned(ordered(rng.integers(0, 500, 4000)))
-    assert np.bincount(wide).min() > 4000 / BINS / 2 and wide.max() + 1 == BINS
-    assert _binned(nominal(rng.integers(0, 99, 4000).tolist())).max() + 1 == MOST_BINS
-    assert _binned(nominal([3, 1, 3])).tolist() == [1, 0, 1]

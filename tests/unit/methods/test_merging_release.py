@@ -81,30 +81,6 @@ def test_a_seed_repeats_the_release_in_whatever_order_rows_are_stored(con: duckd
     assert con.execute(call.format("t")).fetchall() == con.execute(call.format("turned")).fetchall()
 
 
-def test_columns_are_found_by_association(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute(
-        """create table t as select i % 5 as a, hash(i) % 4 as b, i % 5 * 10 as a_too, 'd' || i % 6 as s
-        from range(300) r(i)"""
-    )
-    roles = "qi := ['a', 'b', 'a_too'], sensitive := 's'"
-    names = [row[0] for row in con.execute(f"describe from merging('t', 2, {roles})").fetchall()]
-    assert names == ["bucket", "a_a_too", "b", "s"]
-    wide = [row[0] for row in con.execute(f"describe from merging('t', 2, {roles}, column_count := 9)").fetchall()]
-    assert wide == ["bucket", "a", "b", "a_too", "s"]
-
-
-def test_values_keep_their_types(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("create type mood as enum ('low', 'high')")
-    con.execute(
-        """create table t as select date '2020-01-01' + (i % 9)::int as born, (i % 4 / 10)::decimal(4, 1) as dose,
-        ['low', 'high'][i % 2 + 1]::mood as m, 'd' || i % 5 as s from range(60) r(i)"""
-    )
-    roles = "qi := ['born', 'dose', 'm'], sensitive := 's', columns := [['born', 'm'], ['dose']]"
-    types = dict(row[:2] for row in con.execute(f"describe from merging('t', 2, {roles})").fetchall())
-    assert types["born_m"] == "STRUCT(born DATE, m VARCHAR)"
-    assert types["dose"] == "STRUCT(dose DECIMAL(4,1))"
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -20,24 +20,8 @@ ROLES = "qi := ['born', 'pay', 'age', 'kind', 'ward'], sensitive := 'disease', k
         "hierarchies := {'ward': 'wards'}"  # fmt: skip
 
 
-@pytest.fixture
-def patients(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Dates with NULLs, decimals, numbers with infinities, an enum, a hierarchy, and a column that passes through."""
-    con.execute("""
-        create table patients as
-        select case when i % 13 = 0 then null else date '1990-01-01' + (i * 7 % 41)::integer end as born,
-            (i * 11 % 23)::decimal(9, 2) + 0.25 as pay, case when i = 7 then 'inf'::double else i % 19 / 4 end as age,
-            (['x', 'y', 'z'])[1 + i * 5 % 3]::enum('z', 'y', 'x', 'never') as kind,
-            'w' || i * 3 % 8 as ward, 'd' || i % 7 as disease, 'case ' || i as note, i as place
-        from range(300) t(i);
-        create table wards as
-        select 'w' || i as ward, case when i < 3 then 'east' else 'west' end as wing, 'all' as top from range(8) t(i);
-    """)
-    return con
-
-
 @pytest.mark.parametrize("groups", ["sse", "mdav"])
-@pytest.mark.parametrize("k", [1, 7, 300])
+@pytest.mark.parametrize("k", [1, 7])
 def test_every_class_has_k_rows_and_shows_their_means_and_modes(
     patients: duckdb.DuckDBPyConnection, groups: str, k: int
 ) -> None:
@@ -107,7 +91,7 @@ def test_partners_are_drawn_evenly() -> None:
     assert (np.abs(counts[1:4] - 1000) < 4 * np.sqrt(1000 * 2 / 3)).all()
 
 
-@pytest.mark.parametrize("p", [0.5, 5, 100])
+@pytest.mark.parametrize("p", [5, 100])
 def test_rank_swapping_keeps_histograms_and_rows(patients: duckdb.DuckDBPyConnection, p: float) -> None:
     patients.execute(f"create table r as from rank_swap('patients', {p}, seed := 1, {ROLES})")
     for name in ("born", "pay", "age", "kind", "ward"):

@@ -47,17 +47,6 @@ def test_columns_are_boxes_of_their_own_types(people: duckdb.DuckDBPyConnection)
     ]
 
 
-@pytest.mark.parametrize("options", ["cut := 'loss'", "cut := 'median'", "mode := 'relaxed'", "width := 'distinct'"])
-def test_k_l_and_t_hold_together(people: duckdb.DuckDBPyConnection, options: str) -> None:
-    people.execute(f"create table r as from mondrian('people', k := 5, l := 2, t := 0.3, {options})")
-    qi = "['age', 'sex', 'place', 'visit']"
-    assert people.execute(f"select k >= 5 from k_anonymity('r', {qi})").fetchone() == (True,)
-    levels = dict(people.execute(f"from l_diversity('r', {qi}, 'disease')").fetchall())
-    assert levels["frequency"] >= 2
-    assert people.execute(f"select t <= 0.3 + 1e-9 from t_closeness('r', {qi}, 'disease')").fetchone() == (True,)
-    assert people.execute("select count(*), sum(cost) from r").fetchone() == (32, 496)
-
-
 def test_t_is_measured_over_the_hierarchy_of_the_sensitive_column(people: duckdb.DuckDBPyConnection) -> None:
     call = "mondrian('people', t := 0.2, qi := ['age'], sensitive := 'place', keep := [])"
     people.execute(f"create table r as from {call}")
@@ -90,32 +79,10 @@ def test_bad_calls_are_errors(people: duckdb.DuckDBPyConnection, arguments: str,
         people.execute(f"from mondrian('people'{separator}{arguments})").fetchall()
 
 
-@pytest.mark.parametrize(
-    ("plain", "spelled"),
-    [
-        ("", "cut := 'loss'"),
-        ("mode := 'relaxed'", "mode := 'relaxed', cut := 'median', width := 'range'"),
-        ("width := 'spread'", "width := 'spread', cut := 'median'"),
-    ],
-)
-def test_cuts_save_most_unless_medians_are_asked_for(
-    people: duckdb.DuckDBPyConnection, plain: str, spelled: str
-) -> None:
-    calls = [f"mondrian('people', k := 3{', ' + options if options else ''})" for options in (plain, spelled)]
-    first, second = (sorted(map(repr, people.execute(f"from {call}").fetchall())) for call in calls)
-    assert first == second
-
-
 def test_k_alone_needs_no_sensitive_column_and_releases_several(people: duckdb.DuckDBPyConnection) -> None:
     call = "mondrian('people', k := 4, sensitive := ['disease', 'cost'], keep := [])"
     assert len(people.execute(f"from {call}").fetchall()) == 32
     assert len(people.execute("from mondrian('people', k := 4, sensitive := [])").fetchall()) == 32
-
-
-def test_an_empty_table_is_an_error(people: duckdb.DuckDBPyConnection) -> None:
-    people.execute("create table none as from people limit 0")
-    with pytest.raises(duckdb.Error, match="the table is empty"):
-        people.execute("from mondrian('none', k := 4, qi := ['age', 'sex'], sensitive := 'disease')").fetchall()
 
 
 def test_groups_published_alike_are_one_class() -> None:
@@ -140,9 +107,8 @@ def test_a_release_that_breaks_its_promise_is_never_returned() -> None:
 
 @pytest.mark.parametrize(
     ("least", "groups", "iloss", "identity"),
-    [(8, 2205, 0.2523, 0.0549), (10, 1355, 0.3013, 0.0337), (12, 823, 0.3482, 0.0205), (15, 365, 0.4355, 0.0091),
-     (18, 177, 0.4883, 0.0044)],
-)  # fmt: skip
+    [(8, 2205, 0.2523, 0.0549), (12, 823, 0.3482, 0.0205), (18, 177, 0.4883, 0.0044)],
+)
 def test_census_with_spread_width_has_the_published_groups_loss_and_disclosure(
     census: duckdb.DuckDBPyConnection, least: int, groups: int, iloss: float, identity: float
 ) -> None:

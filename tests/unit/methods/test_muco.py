@@ -15,25 +15,7 @@ QI = ("born", "pay", "kind", "ward")
 ROLES = "qi := ['born', 'pay', 'kind', 'ward'], sensitive := 'disease', hierarchies := {'ward': 'wards'}"
 
 
-@pytest.fixture
-def patients(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Dates with NULLs, decimals, an enum, a hierarchy, and a column that passes through."""
-    con.execute("""
-        create table patients as
-        select case when i % 13 = 0 then null else date '1990-01-01' + (i * 7 % 41)::integer end as born,
-            (i * 11 % 23)::decimal(9, 2) + 0.25 as pay,
-            (['x', 'y', 'z'])[1 + i * 5 % 3]::enum('z', 'y', 'x', 'never') as kind,
-            'w' || i * 3 % 8 as ward,
-            'd' || i % 7 as disease,
-            'case ' || i as note
-        from range(300) t(i);
-        create table wards as
-        select 'w' || i as ward, case when i < 3 then 'east' else 'west' end as wing, 'all' as top from range(8) t(i);
-    """)
-    return con
-
-
-@pytest.mark.parametrize(("text", "delta"), [("0.2", 0.2), ("1/6", 1 / 6), ("0.37::double", 0.37), ("1.0", 1.0)])
+@pytest.mark.parametrize(("text", "delta"), [("1/6", 1 / 6), ("0.37::double", 0.37)])
 def test_tables_are_uniform_and_hold_every_record_once(
     patients: duckdb.DuckDBPyConnection, text: str, delta: float
 ) -> None:
@@ -51,47 +33,6 @@ def test_tables_are_uniform_and_hold_every_record_once(
     found = patients.execute(f"select attribute, holds, attained from delta_probability('patients', {text}, {ROLES})")
     for attribute, holds, attained in found.fetchall():
         assert attribute in QI and holds and attained <= delta + 1e-9
-
-
-@pytest.mark.parametrize("more", ["", ", repair := false", ", l := 1", ", l := 3"])
-def test_every_group_keeps_its_values_and_is_diverse(patients: duckdb.DuckDBPyConnection, more: str) -> None:
-    patients.execute(f"""
-        create table release as from muco('patients', 0.1, keep := ['note'], row_id := true, {ROLES}{more});
-        create table original as select *, row_number() over () - 1 as row_id from patients
-    """)
-    # an enum is released as text: its type would tell the values that nobody has
-    types = "select column_name, if(data_type like 'ENUM(%', 'VARCHAR', data_type) from duckdb_columns() where table_name = '{}' order by column_name"
-    assert patients.execute(types.format("release")).fetchall() == patients.execute(types.format("original")).fetchall()
-    whole = patients.execute("""
-        select count(*), count(*) filter (r.disease <> o.disease or r.note <> o.note)
-        from release r join original o using (row_id)
-    """).fetchone()
-    assert whole == (300, 0)
-    for name in QI:
-        values = f"select {name}::varchar from {{}} order by all"
-        assert (
-            patients.execute(values.format("release")).fetchall()
-            == patients.execute(values.format("original")).fetchall()
-        )
-
-
-def test_groups_show_nowhere_in_the_order_of_rows(patients: duckdb.DuckDBPyConnection) -> None:
-    ids = patients.execute(f"select row_id from muco('patients', 0.1, row_id := true, {ROLES})").fetchnumpy()["row_id"]
-    assert sorted(ids) == list(range(300)) and np.abs(np.corrcoef(ids, np.arange(300))[0, 1]) < 0.3
-
-
-def test_seeds_repeat_whatever_the_number_of_threads(patients: duckdb.DuckDBPyConnection) -> None:
-    def release(seed: int, threads: int) -> list[tuple[object, ...]]:
-        patients.execute(f"set threads = {threads}")
-        return patients.execute(f"from muco('patients', 0.2, seed := {seed}, {ROLES})").fetchall()
-
-    assert release(3, 1) == release(3, 4)
-    assert release(3, 1) != release(4, 1)
-
-
-def test_without_a_seed_every_run_draws_afresh(patients: duckdb.DuckDBPyConnection) -> None:
-    call = f"from muco('patients', 0.1, repair := false, {ROLES}) order by all"
-    assert patients.execute(call).fetchall() != patients.execute(call).fetchall()
 
 
 @pytest.mark.campaign
@@ -112,18 +53,6 @@ def test_a_released_row_is_her_own_with_the_chance_of_her_group(con: duckdb.Duck
     # four standard errors
     assert abs(near / 150 - 1 / 12) < 4 * np.sqrt(1 / 12 / 150)
     assert abs(own / 150 - 1 / 12) < 4 * np.sqrt(1 / 12 / 12 / 150)
-
-
-def test_several_sensitive_columns_are_diverse_in_every_group(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("""
-        create table t as select i * 7 % 61 as age, ['f', 'm'][1 + i // 3 % 2] as sex, i * i % 7 as d, i // 5 % 9 as e
-        from range(400) t(i)
-    """)
-    roles = "qi := ['age', 'sex'], sensitive := ['d', 'e']"
-    con.execute(f"create table r as from muco('t', 1/6, l := 3, row_id := true, {roles})")
-    assert con.execute("select count(*) from r").fetchone() == (400,)
-    with pytest.raises(duckdb.Error, match=r"'d': l = 6 is asked.*; say l := 3.5.*or l := 1"):
-        con.execute(f"from muco('t', 0.2, l := 6, {roles})")
 
 
 def test_groups_that_are_repaired_have_one_row_more_where_the_table_has(con: duckdb.DuckDBPyConnection) -> None:

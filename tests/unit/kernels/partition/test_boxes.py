@@ -11,26 +11,6 @@ from tests.reference.mondrian import attribute
 GROUPS = np.array([0, 0, 1, 1, 2, 2])
 
 
-def test_intervals_run_from_the_smallest_to_the_largest_code():
-    box = boxes([attribute("age", [30, 40, 20, 20, 50, 10])], GROUPS)["age"]
-    assert (box.lower.tolist(), box.upper.tolist()) == ([2, 1, 0], [3, 1, 4])
-    assert box.index.tolist() == GROUPS.tolist()
-
-
-def test_null_or_nan_among_values_covers_everything_and_alone_is_itself():
-    age = attribute("age", [30.0, None, 20.0, float("nan"), None, None])
-    box = boxes([age], GROUPS)["age"]
-    assert box.lower.tolist() == [-1, -1, age.null_code]
-    assert box.upper.tolist() == [-1, -1, age.null_code]
-    assert box_loss(age, GROUPS).ncp.tolist() == [1.0, 1.0, 0.0]
-
-
-def test_sets_hold_the_values_that_occur():
-    box = boxes([attribute("word", ["b", "a", "c", "c", None, "a"])], GROUPS)["word"]
-    sets = [box.codes[box.offsets[g] : box.offsets[g + 1]].tolist() for g in range(3)]
-    assert sets == [[0, 1], [2], [0, 3]]
-
-
 def test_nodes_are_lowest_common_ancestors():
     tree = [("a1", "A", "*"), ("a2", "A", "*"), ("b1", "B", "*"), ("b2", "B", "*")]
     place = attribute("place", ["a1", "a2", "b1", "b1", "a1", "b2"], "hierarchy", tree)

@@ -30,22 +30,11 @@ def test_inverse_norm_of_worked_channels(size: int, p: float, norm: float) -> No
     assert (np.linalg.inv(channel_matrix(size, p)) ** 2).sum() == pytest.approx(norm, abs=1e-6)
 
 
-def test_columns_of_a_channel_sum_to_one() -> None:
-    channel = RetentionChannel(5, 0.3)
-    assert channel.p + 4 * channel.q == pytest.approx(1.0, abs=1e-15)
-    assert RetentionChannel.of_gain(5, channel.gain).p == pytest.approx(0.3, abs=1e-15)
-
-
 def test_mode_products_equal_the_full_kronecker_product() -> None:
     full = kronecker(SIZES, SHARES)
     for product, matrix in ((transform, full), (transform_squared, full**2)):
         expected = (matrix @ CELLS.ravel()).reshape(SIZES)
         np.testing.assert_allclose(product(CELLS, CHANNELS), expected, rtol=1e-12, atol=1e-12)
-
-
-def test_two_numbers_tell_the_inverse() -> None:
-    own, other = inverse_terms(RetentionChannel(4, 0.6))
-    np.testing.assert_allclose(own * np.eye(4) + other, np.linalg.inv(channel_matrix(4, 0.6)), atol=1e-12)
 
 
 def test_a_channel_that_forgets_everything_cannot_be_inverted() -> None:
@@ -66,12 +55,6 @@ def test_released_frequencies_follow_the_channel() -> None:
     np.testing.assert_allclose(released, [0.2, 0.2, 0.4, 0.2], atol=0.005)
 
 
-def test_identity_channel_changes_nothing() -> None:
-    codes = np.arange(6, dtype=np.int32)
-    assert (RetentionChannel(6, 1.0).distort(codes, np.random.default_rng(0)) == codes).all()
-    assert RetentionChannel(1, 0.2).is_identity
-
-
 def test_expected_squared_error_of_the_example() -> None:
     channels = [RetentionChannel(2, 0.8), RetentionChannel(3, 0.7)]
     assert expected_squared_error(channels, 100) == pytest.approx(0.037925, abs=1e-6)
@@ -80,20 +63,6 @@ def test_expected_squared_error_of_the_example() -> None:
     released = np.linalg.inv(inverse) @ shares
     covariance = (inverse @ np.diag(released) @ inverse.T - np.diag(shares)) / 100
     assert np.trace(covariance) == pytest.approx(0.037925, abs=1e-6)
-
-
-def test_simulated_squared_error_matches_the_trace_formula() -> None:
-    rng = np.random.default_rng(5)
-    channels = [RetentionChannel(2, 0.8), RetentionChannel(3, 0.7)]
-    shares = PAPER_TABLE / 100
-    runs = 20_000
-    tables = np.tile(PAPER_TABLE.ravel(), (runs, 1))
-    full = kronecker([2, 3], [0.8, 0.7])
-    released = sum(rng.multinomial(tables[:, cell], full[:, cell]) for cell in range(6))
-    estimate = released @ np.linalg.inv(full).T / 100
-    errors = ((estimate - shares.ravel()) ** 2).sum(1)
-    trace = expected_squared_error(channels, 100)
-    assert abs(errors.mean() - trace) < 4 * errors.std() / np.sqrt(runs)
 
 
 def test_projections_are_distributions_and_the_euclidean_one_is_nearest() -> None:

@@ -8,9 +8,8 @@ import pytest
 from duckdb_anon.kernels.randomized_response.channel import RetentionChannel
 from duckdb_anon.kernels.randomized_response.contingency import occupied_cells
 from duckdb_anon.kernels.randomized_response.risk import RiskModel, reconstruction_probability, require_dense
-from duckdb_anon.kernels.row_keys import joint
 from duckdb_anon.model.errors import ParameterError
-from tests.reference.randomized import PAPER_TABLE, channel_matrix, kronecker, reconstruction, risk, rows_of
+from tests.reference.randomized import PAPER_TABLE, channel_matrix, reconstruction, risk, rows_of
 
 
 def model_of(counts: np.ndarray, prior: str = "cell") -> RiskModel:
@@ -43,13 +42,6 @@ def test_risks_of_the_example_table(p: float, sensitive: float, qi: float, both:
         assert dense(model, found)[1, 0] == pytest.approx(expected, abs=1e-6)
 
 
-def test_least_risks_of_the_example_table() -> None:
-    model = model_of(PAPER_TABLE)
-    for channels, expected in (((1, 1 / 3), 0.0625), ((0.5, 1), 0.12), ((0.5, 1 / 3), 0.03)):
-        found = model.risks([RetentionChannel(2, channels[0])], [RetentionChannel(3, channels[1])])[0]
-        assert dense(model, found)[1, 0] == pytest.approx(expected, abs=1e-9)
-
-
 @pytest.mark.parametrize("prior", ["cell", "marginal"])
 def test_risk_equals_its_definition_on_a_sparse_table(prior: str) -> None:
     rng = np.random.default_rng(8)
@@ -65,17 +57,6 @@ def test_reconstruction_is_not_that_of_the_merged_categories() -> None:
     np.testing.assert_allclose(found, reconstruction(np.array([0.5, 0.3, 0.2]), channel_matrix(3, 0.6)))
 
 
-def test_posterior_sampling_names_the_value_with_its_share_whatever_p_is() -> None:
-    shares = PAPER_TABLE.ravel() / PAPER_TABLE.sum()
-    for p_qi, p_sensitive in ((1.0, 0.4), (0.6, 1.0), (0.55, 0.5)):
-        full = kronecker([2, 3], [p_qi, p_sensitive])
-        posterior = full * shares / (full @ shares)[:, None]
-        guessed = (full @ shares) @ posterior
-        within = guessed.reshape(2, 3) / guessed.reshape(2, 3).sum(1, keepdims=True)
-        table = model_of(PAPER_TABLE).tables[0]
-        np.testing.assert_allclose(within.ravel(), table.conditional, atol=1e-12)
-
-
 def test_without_qi_all_rows_are_one_cell() -> None:
     model = model_of(np.array([3, 1]))
     found = model.risks([], [RetentionChannel(2, 0.9)])[0]
@@ -87,15 +68,6 @@ def test_without_qi_all_rows_are_one_cell() -> None:
 def test_too_many_cells_say_what_to_do() -> None:
     with pytest.raises(ParameterError, match=r"bin the ordered attributes.*name fewer qi"):
         require_dense([1000, 1000, 1000])
-
-
-def test_joint_keys_stay_distinct_beyond_63_bits() -> None:
-    rng = np.random.default_rng(1)
-    columns = [rng.integers(0, 1000, 50).astype(np.int32) for _ in range(9)]
-    columns = [np.concatenate([c, c]) for c in columns]
-    key = joint(columns, [1_000_000] * 9)
-    assert len(np.unique(key)) == 50
-    assert (key[:50] == key[50:]).all()
 
 
 def test_qi_left_alone_may_have_any_number_of_combinations() -> None:

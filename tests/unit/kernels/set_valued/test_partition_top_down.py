@@ -24,16 +24,6 @@ def test_worked_example_gives_the_three_printed_fingerprints():
     assert lists(persons, publish_top_down(persons, 2)) == [["A", "b2"], ["B"], ["B"], ["C"], ["A", "b2"], ["C"]]
 
 
-def test_with_k_one_every_fingerprint_is_published_as_it_is():
-    persons = persons_of(RECORDS)
-    assert lists(persons, publish_top_down(persons, 1)) == [sorted(record) for record in RECORDS]
-
-
-def test_with_k_equal_to_the_persons_all_share_one_fingerprint():
-    persons = persons_of(RECORDS)
-    assert lists(persons, publish_top_down(persons, 6)) == [["*"]] * 6
-
-
 def test_fewer_persons_than_k_is_an_error_that_names_both():
     with pytest.raises(RequirementError, match=r"k := 7 .* has 6 persons; use k <= 6"):
         publish_top_down(persons_of(RECORDS), 7)

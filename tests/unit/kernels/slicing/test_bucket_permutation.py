@@ -38,7 +38,7 @@ def test_what_is_not_a_permutation_inside_buckets_is_noticed() -> None:
     assert not is_bucket_permutation(np.array([0, 1, 2, 4]), bucket)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))
 def test_columns_stay_permutations_and_no_bucket_gets_worse(seed: int) -> None:
     rng = np.random.default_rng(seed)
     bucket = rng.integers(0, 6, 60)
