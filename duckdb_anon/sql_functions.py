@@ -38,7 +38,7 @@ from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.sql_macros import macro_statements
 from duckdb_anon.engine.sql_quoting import ident, planned
 from duckdb_anon.model.errors import AnonError, of_function, unexpected
-from duckdb_anon.model.function_specs import Entry, Method, PureSql, Query, Report, Task
+from duckdb_anon.model.function_specs import Entry, Method, Query, Report, Task
 from duckdb_anon.model.progress import stop_flag
 from duckdb_anon.registry import ENTRIES
 
@@ -86,7 +86,7 @@ def macros(*, temporary: bool = True) -> Iterator[tuple[str, str]]:
         temporary: whether they belong to one connection; otherwise to the default database, for servers whose
             clients get connections of their own.
     """
-    wrapped = {entry.name for entry in ENTRIES if isinstance(entry, PureSql)}
+    wrapped = {entry.name for entry in ENTRIES}
     statements = [
         *((f"_anon_{name}" if name in wrapped else name, sql) for name, sql in macro_statements(wrapped)),
         *((entry.name, _macro(entry)) for entry in ENTRIES),

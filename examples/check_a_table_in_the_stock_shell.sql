@@ -11,3 +11,8 @@ from l_diversity('people', ['age', 'sex'], 'disease');
 from t_closeness('people', ['age', 'sex'], 'disease');
 from reidentification_risk('people', ['age', 'sex'], threshold := 0.1);
 from equivalence_classes('people', ['age', 'sex']) order by class_size limit 3;
+from uniques('people', ['age', 'sex', 'disease']);
+.read sql/utility.sql
+create table half as from people where age < 25;
+from k_map('half', 'people', ['age', 'sex']);
+from k_marginal('people', 'half', ['age', 'sex', 'disease'], k := 2);

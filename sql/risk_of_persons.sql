@@ -1,84 +1,92 @@
--- Protection of 1:M tables, in which a person has a set of sensitive values: needs the macros of risk.sql.
+-- Protection of 1:M tables, in which an individual has a set of sensitive values. Needs the macros of risk.sql.
 --
--- The sensitive column holds lists (a release with one row a person) or single values (raw and exploded tables,
--- with the name of the column that says whose row it is in `person`). A person's fingerprint is the set of its
--- values, NULL being a value; its class is given by its published quasi-identifiers, which for a person with
--- differing rows means the set of all of them.
---   tbl        table or view name, file name, CTE, or a SELECT in parentheses
---   qi         names of the quasi-identifiers
+-- The sensitive column holds lists (a release with one record per individual) or single values (raw tables, with the name
+-- of the column that identifies the individual in `person`). The fingerprint of an individual is the set of its values,
+-- NULL being a value; its class is given by its published quasi-identifiers, which for an individual with differing
+-- records is the set of all of them.
+--   tbl        name of a table, view, file or common table expression, or a SELECT in parentheses
+--   qi         list of the quasi-identifiers
 --   sensitive  name of the sensitive column, or a list of names: one fingerprint over all of them
---   person     name of the person column; NULL: every row is a person
--- Cost: hash aggregations over rows; km_anonymity lists the sets of up to m values of each person.
-
--- A column's values in one row as a list of texts, marked with the number of the column.
-create or replace temp macro _anon_items(name, number) as
-    'list_transform(case when typeof(' || _anon_column(name) || ') like ''%[]'' then ' || _anon_column(name)
-    || '::varchar[] else [' || _anon_column(name) || '::varchar] end, lambda _i: ''' || number
-    || ':'' || coalesce(_i, ''(null)''))';
-
--- Common table expression _anon_person(_class, _items): quasi-identifiers and fingerprint of each person.
-create or replace temp macro _anon_persons(fn, tbl, qi, sensitive, person) as
-    'with _anon_row as (select ' || _anon_qi(fn, qi) || ', flatten(['
-    || coalesce(
-        array_to_string(list_transform(sensitive::varchar[], lambda name, i: _anon_items(name, i)), ', '),
-        error(fn || ': no sensitive column is named; pass it as sensitive := ''disease''')
-    ) || ']) as _items, ' || coalesce(_anon_column(person::varchar), 'row_number() over ()') || ' as _p from '
-    || _anon_from(tbl) || '),
-    _anon_person as (
-        select list_sort(list_distinct(list(row(' || coalesce(_anon_keys(qi), '') || ')))) as _class,
-            list_sort(list_distinct(flatten(list(_items)))) as _items
-        from _anon_row group by _p
-    )';
-
--- kl_diversity(tbl, qi, sensitive, person): how far (k,l)-diversity is met (Gong, Luo, Yang, Ni & Li 2017).
---   k                   persons who share the rarest fingerprint
---   frequency_l         least 1 / share of the most frequent fingerprint of a class; distinct_l, entropy_l likewise
---   qi_risk             chance to pick a person out of the smallest class
---   fingerprint_risk    chance to pick a person out of those with the rarest fingerprint, 1/k
-create or replace temp macro kl_diversity(tbl, qi := NULL, sensitive := NULL, person := NULL) as table
-    from query(
-        _anon_persons('kl_diversity', tbl, qi, _anon_name_list(sensitive), person) || ',
-        _anon_print as (select count(*) as _n from _anon_person group by _items),
-        _anon_pair as (
-            select _class, count(*) as _n, sum(count(*)) over (partition by _class) as _of_class
-            from _anon_person group by _class, _items
-        ),
-        _anon_diverse as (
-            select sum(_n) as _size, max(_n) as _most, count(*) as _different,
-                exp(sum(_n * ln(_of_class / _n)) / sum(_n)) as _effective
-            from _anon_pair group by _class
-        ),
-        _anon_k as (select coalesce(min(_n), ''infinity''::double) as _k, count(*) as _prints from _anon_print)
-        select coalesce(sum(_size), 0)::bigint as persons, count(_size) as classes, any_value(_prints) as fingerprints,
-            any_value(_k) as k,
-            coalesce(min(_size / _most), ''infinity''::double) as frequency_l,
-            coalesce(min(_different), ''infinity''::double) as distinct_l,
-            coalesce(min(_effective), ''infinity''::double) as entropy_l,
-            coalesce(1 / min(_size), 0) as qi_risk, 1 / any_value(_k) as fingerprint_risk
-        from _anon_k left join _anon_diverse on true having true'
-    );
+--   person     name of the person column; NULL: every record is an individual
+-- Cost: hash aggregations over records; km_anonymity lists the sets of up to m values of each individual.
 
 -- Names as a list: 'a' and ['a', 'b'] alike.
 create or replace temp macro _anon_name_list(names) as
-    case when names is null then null when typeof(names) like '%[]' then names::varchar[] else [names::varchar] end;
+    case when names is null then []::varchar[] when typeof(names) like '%[]' then names::varchar[] else [names::varchar] end;
 
--- km_anonymity(tbl, qi, sensitive, m, person): least number of persons of a class who have a set of values that a
--- person of the class has, by size of the set up to m; size 0 is the class itself. (k, k^m)-anonymity
--- (Poulis et al. 2013) holds for the least `smallest_support` of the rows.
+-- A value, or a list of them, as a list of texts.
+create or replace temp macro _anon_texts(value) as
+    case when typeof(value) like '%[]' then value::varchar[] else [value::varchar] end;
+
+-- The individuals: class and fingerprint, a list of texts that start with the number of their column.
+create or replace temp macro _anon_fingerprints(fn, tbl, qi, sensitive, person) as table
+    with names as materialized (
+        from _anon_checked(fn, tbl, qi, list_append(_anon_name_list(sensitive), person))
+        where len(_anon_name_list(sensitive)) > 0
+            or error(fn || ': no sensitive column is named. Pass it as sensitive := ''disease''')
+    ),
+    records as (
+        select row(*columns(lambda c: _anon_among(c, qi) or c = '_anon_none')) as _anon_qi,
+            coalesce(*columns(lambda c: _anon_among(c, [person]) or c = '_anon_none')) as _anon_person,
+            _anon_number,
+            _anon_texts(columns(lambda c: _anon_among(c, _anon_name_list(sensitive)) or c = '_anon_none'))
+        from (select *, null as _anon_none, if(person is null, row_number() over (), null) as _anon_number from _anon_table(tbl))
+        where (select checked from names)
+    ),
+    listed as (
+        select _anon_qi, _anon_person, _anon_number, list_value(*columns(* exclude (_anon_qi, _anon_person, _anon_number))) as texts from records
+    ),
+    numbered as (
+        -- the last column is _anon_none
+        select _anon_qi, _anon_person, _anon_number, flatten(list_transform(texts[:-2], lambda of_column, i:
+            list_transform(of_column, lambda t: i || ':' || coalesce(t, '(null)')))) as items
+        from listed
+    )
+    select list_sort(list_distinct(list(_anon_qi))) as class, list_sort(list_distinct(flatten(list(items)))) as fingerprint
+    from numbered
+    group by _anon_person, _anon_number;
+
+-- kl_diversity(tbl, qi, sensitive, person): the parameters of (k,l)-diversity that a table reaches (Gong, Luo, Yang, Ni and
+-- Li 2017).
+--   k                   individuals who share the rarest fingerprint
+--   frequency_l         least 1 / share of the most frequent fingerprint of a class; distinct_l and entropy_l likewise
+--   qi_risk             probability of picking an individual out of the smallest class
+--   fingerprint_risk    probability of picking an individual out of those with the rarest fingerprint, 1/k
+create or replace temp macro kl_diversity(tbl, qi := NULL, sensitive := NULL, person := NULL) as table
+    with individual as (from _anon_fingerprints('kl_diversity', tbl, qi, sensitive, person)),
+    fingerprint_size as (select count(*) as n from individual group by fingerprint),
+    cell as (
+        select class, count(*) as n, sum(count(*)) over (partition by class) as class_n
+        from individual group by class, fingerprint
+    ),
+    diversity as (
+        select sum(n) as size, sum(n) / max(n) as frequency_l, count(*) as distinct_l,
+            exp(sum(n * ln(class_n / n)) / sum(n)) as entropy_l
+        from cell group by class
+    ),
+    fingerprints as (select coalesce(min(n), 'infinity'::double) as k, count(*) as number from fingerprint_size)
+    select coalesce(sum(size), 0)::bigint as persons, count(size) as classes, any_value(number) as fingerprints,
+        any_value(k) as k,
+        coalesce(min(frequency_l), 'infinity'::double) as frequency_l,
+        coalesce(min(distinct_l), 'infinity'::double) as distinct_l,
+        coalesce(min(entropy_l), 'infinity'::double) as entropy_l,
+        coalesce(1 / min(size), 0) as qi_risk, 1 / any_value(k) as fingerprint_risk
+    from fingerprints left join diversity on true;
+
+-- km_anonymity(tbl, qi, sensitive, m, person): the smallest number of individuals of a class who have a set of values that
+-- occurs in the class, by the size of the set up to m; size 0 is the class itself. (k, k^m)-anonymity (Poulis et al. 2013)
+-- holds for the least `smallest_support` of the rows.
 create or replace temp macro km_anonymity(tbl, qi := NULL, sensitive := NULL, m := 2, person := NULL) as table
-    from query(
-        'with recursive ' || _anon_persons('km_anonymity', tbl, qi, _anon_name_list(sensitive), person)[6:] || ',
-        _anon_set(_class, _items, _set) as (
-            select _class, _items, []::varchar[] from _anon_person
-            union all
-            select _class, _items, list_append(_set, _next)
-            from (
-                select _class, _items, _set,
-                    unnest(list_filter(_items, lambda _i: len(_set) = 0 or _i > _set[-1])) as _next
-                from _anon_set where len(_set) < ' || m::integer || '
-            )
-        ),
-        _anon_support as (select _class, _set, count(*) as _n from _anon_set group by _class, _set)
-        select len(_set) as size, count(*) as sets, min(_n) as smallest_support
-        from _anon_support group by len(_set) order by len(_set)'
-    );
+    with recursive subset(class, fingerprint, items) as (
+        select class, fingerprint, []::varchar[] from _anon_fingerprints('km_anonymity', tbl, qi, sensitive, person)
+        union all
+        select class, fingerprint, list_append(items, next_item)
+        from (
+            select class, fingerprint, items,
+                unnest(list_filter(fingerprint, lambda i: len(items) = 0 or i > items[-1])) as next_item
+            from subset where len(items) < m
+        )
+    ),
+    support as (select class, items, count(*) as n from subset group by class, items)
+    select len(items) as size, count(*) as sets, min(n) as smallest_support
+    from support group by len(items) order by len(items);

@@ -36,7 +36,7 @@ STEPS = (
     ),
     Step(
         "Risk as it stands: who is alone with these values, though no name is in the table?",
-        "SELECT rows, sample_uniques, average AS average_risk FROM reidentification_risk('census');",
+        "SELECT rows, sample_uniques, marketer AS average_risk FROM reidentification_risk('census');",
         "sample_uniques people differ from everybody else in what a neighbour knows.",
     ),
     Step(

@@ -1,13 +1,11 @@
-"""Risk of a table as published: what its equivalence classes give away, all in sql/risk.sql.
+"""Risk of a table as published, by its equivalence classes: the macros of sql/risk.sql.
 
 k-anonymity (Samarati and Sweeney 1998), l-diversity (Machanavajjhala et al. 2006), t-closeness (Li, Li and
-Venkatasubramanian 2007), re-identification risk (El Emam and Dankar 2008) and class sizes. Classes are formed
-from published values: equal intervals, sets or nodes are one class and NULL is a value of its own. Those of a sliced
-release are its buckets, and for l and t what stands in a bucket beside the sensitive value as well (`slicing_diversity`
-measures slicing's own notion). Noisy counts have no classes and are an error. With `sample_weights` the table is a
-sample, and classes are as large as those of the population are estimated to be (Benedetti and Franconi 1998).
-Nothing is computed here; the entries let the columns' roles fill in what a call leaves out. Cost: one hash
-aggregation.
+Venkatasubramanian 2007), re-identification risk (El Emam and Dankar 2008), class sizes and uniques. Classes are formed
+from published values: equal intervals, sets or nodes are one class; NULL is a value like any other, or matches every
+value with missing := 'wildcard'. The classes of a sliced release are its buckets; for l and t what stands in a bucket
+with the sensitive value tells classes apart as well. Noisy counts have no classes and are refused.
+Nothing is computed here; the entries let the columns' roles fill in what a call leaves out. Cost: one hash aggregation.
 """
 
 from __future__ import annotations
@@ -21,6 +19,10 @@ VALUES = ("rows", "boxes", "buckets", "sliced", "sampled", "suppressed")
 SAMPLE_WEIGHTS = Parameter(
     "sample_weights", "column with the number of individuals of the population that a sampled record represents", "text"
 )
+MISSING = Parameter(
+    "missing", "'value': NULL equals NULL only; 'wildcard': NULL matches every value, as in sdcMicro", "text", "value",
+    ("value", "wildcard"),
+)  # fmt: skip
 K_ANONYMITY = PureSql(
     name="k_anonymity",
     summary="size of the smallest equivalence class; with a person column also the largest share of an "
@@ -28,7 +30,7 @@ K_ANONYMITY = PureSql(
     paper="Samarati and Sweeney (1998)",
     example="FROM k_anonymity('people')",
     section="Equivalence classes",
-    parameters=(SAMPLE_WEIGHTS,),
+    parameters=(SAMPLE_WEIGHTS, MISSING),
     answers=CLASSES,
 )
 L_DIVERSITY = PureSql(
@@ -60,13 +62,14 @@ T_CLOSENESS = PureSql(
 )  # fmt: skip
 REIDENTIFICATION_RISK = PureSql(
     name="reidentification_risk",
-    summary="re-identification risk of records: highest, average, share above a threshold, sample uniques",
-    paper="El Emam and Dankar (2008), prosecutor risk",
+    summary="prosecutor, journalist and marketer risk, share of records above a threshold, sample uniques",
+    paper="El Emam and Dankar (2008); Benedetti and Franconi (1998)",
     example="FROM reidentification_risk('people', threshold := 0.2)",
     section="Equivalence classes",
     parameters=(
         Parameter("threshold", "risk above which a record counts as at risk, in [0, 1]", "number", 0.2, low=0, high=1),
         SAMPLE_WEIGHTS,
+        MISSING,
     ),
     answers=CLASSES,
 )
@@ -85,6 +88,15 @@ EQUIVALENCE_CLASSES = PureSql(
     paper="Samarati and Sweeney (1998)",
     example="FROM equivalence_classes('people') ORDER BY class_size LIMIT 10",
     section="Equivalence classes",
-    parameters=(SAMPLE_WEIGHTS,),
+    parameters=(SAMPLE_WEIGHTS, MISSING),
+    answers=CLASSES,
+)
+UNIQUES = PureSql(
+    name="uniques",
+    summary="quasi-identifiers of the records (individuals) that are alone in their equivalence class",
+    paper="Samarati and Sweeney (1998)",
+    example="FROM uniques('people') LIMIT 10",
+    section="Equivalence classes",
+    parameters=(MISSING,),
     answers=CLASSES,
 )

@@ -26,6 +26,7 @@ HOSPITAL = """
 def plain() -> Iterator[duckdb.DuckDBPyConnection]:
     connection = duckdb.connect()
     connection.execute(RISK.read_text())
+    connection.execute(RISK.with_name("utility.sql").read_text())
     yield connection
     connection.close()
 
@@ -91,7 +92,7 @@ def test_hospital_classes_reach_two_of_everything_and_three_quarters(plain: duck
     assert levels == pytest.approx({"distinct": 2, "frequency": 2, "entropy": 2, "recursive": 1})
     assert plain.execute(f"from t_closeness('hospital', {qi}, 'disease')").fetchone() == (0.75, "equal")
     risk = plain.execute(f"from reidentification_risk('hospital', {qi}, threshold := 0.4)").fetchone()
-    assert risk == (8, 0.5, 0.5, 1.0, 0)
+    assert risk == (8, 0.5, 0.5, 0.5, 1.0, 0)
     sizes = plain.execute(f"from class_statistics('hospital', {qi})").fetchone()
     assert sizes == (8, 4, 2, 2.0, 2, 16.0)
 
@@ -99,7 +100,7 @@ def test_hospital_classes_reach_two_of_everything_and_three_quarters(plain: duck
 def test_sample_uniques_and_threshold_count_rows(plain: duckdb.DuckDBPyConnection) -> None:
     plain.execute("create table t as select unnest([1, 2, 2, 3, 3, 3, 3, 3]) as a")
     risk = plain.execute("from reidentification_risk('t', ['a'])").fetchone()
-    assert risk == (8, 1.0, pytest.approx(3 / 8), pytest.approx(3 / 8), 1)
+    assert risk == (8, 1.0, 1.0, pytest.approx(3 / 8), pytest.approx(3 / 8), 1)
 
 
 def test_classes_are_formed_from_published_intervals_sets_and_nodes(plain: duckdb.DuckDBPyConnection) -> None:
@@ -153,15 +154,24 @@ def test_columns_are_case_insensitive_and_quoted(plain: duckdb.DuckDBPyConnectio
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("k_anonymity('t', ['aa'])", 'column named "aa"'),
-        ("k_anonymity('t', ['_anon_t'])", "does not have a column"),
+        ("k_anonymity('t', ['aa'])", "k_anonymity: there is no column 'aa'. Did you mean 'a'"),
         ("k_anonymity('t')", "no quasi-identifier is named"),
         ("k_anonymity('t', [])", "no quasi-identifier is named"),
         ("k_anonymity('t', ['a', NULL])", "qi holds a NULL"),
         ("equivalence_classes('t', [])", "no quasi-identifier is named"),
         ("k_anonymity('nowhere', ['a'])", "nowhere"),
         ("l_diversity('t', ['a'])", "no sensitive column is named"),
-        ("l_diversity('t', ['a'], 'b')", 'column named "b"'),
+        ("k_anonymity('t', ['a', 'ss'])", "there is no column 'ss'. Did you mean 's'"),
+        ("k_anonymity('nobody', ['aa'])", "there is no column 'aa'"),
+        ("equivalence_classes('nobody', ['aa'])", "there is no column 'aa'"),
+        ("k_anonymity('t', ['a'], person := 'pid')", "there is no column 'pid'"),
+        ("k_anonymity('t', ['a'], person := 's', sample_weights := 's')", "cannot be combined"),
+        ("k_anonymity('t', ['a'], sample_weights := 'z')", "must be numbers above 0"),
+        ("k_anonymity('t', ['a'], missing := 'any')", "missing must be 'value' or 'wildcard', got 'any'"),
+        ("k_anonymity('t', ['a'], missing := 'wildcard', person := 's')", "counts records; leave person out"),
+        ("k_map('t', '(select 1 as b)', ['a'])", "k_map: there is no column 'a'. Did you mean 'b'"),
+        ("k_marginal('t', 't', ['a', 'gg'])", "k_marginal: there is no column 'gg'. Did you mean 'g'"),
+        ("l_diversity('t', ['a'], 'b')", "l_diversity: there is no column 'b'"),
         ("l_diversity('t', ['a'], 's', l := 0)", "whole number from 1"),
         ("l_diversity('t', ['a'], 's', l := 1.5)", "whole number from 1"),
         ("l_diversity('t', ['a'], 'g')", "is a STRUCT"),
@@ -175,7 +185,8 @@ def test_columns_are_case_insensitive_and_quoted(plain: duckdb.DuckDBPyConnectio
     ],
 )
 def test_bad_arguments_are_errors(plain: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
-    plain.execute("create table t as select 1 as a, 1 as s, {x: 1, y: 2} as g")
+    plain.execute("create table t as select 1 as a, 1 as s, 0 as z, {x: 1, y: 2} as g")
+    plain.execute("create table nobody as from t limit 0")
     with pytest.raises(duckdb.Error, match=message):
         plain.execute(f"from {call}").fetchall()
 
@@ -186,7 +197,7 @@ def test_an_empty_table_meets_everything(plain: duckdb.DuckDBPyConnection) -> No
     assert plain.execute("from k_anonymity('t', ['a'])").fetchone() == (inf,)
     assert plain.execute("select value from l_diversity('t', ['a'], 's')").fetchall() == [(inf,)] * 3 + [(0.0,)]
     assert plain.execute("from t_closeness('t', ['a'], 's')").fetchone() == (0.0, "ordered")
-    assert plain.execute("from reidentification_risk('t', ['a'])").fetchone() == (0, 0.0, 0.0, 0.0, 0)
+    assert plain.execute("from reidentification_risk('t', ['a'])").fetchone() == (0, 0.0, 0.0, 0.0, 0.0, 0)
     assert plain.execute("from class_statistics('t', ['a'])").fetchone() == (0, 0, 0, 0.0, 0, 0.0)
 
 
@@ -223,3 +234,89 @@ def test_the_entropy_of_one_value_is_exactly_one(con: duckdb.DuckDBPyConnection)
     con.execute("create table classes as select i as a, 'x' as s from range(1, 80) t(i), range(i)")
     levels = dict(con.execute("from l_diversity('classes', 'a', 's')").fetchall())
     assert levels["entropy"] == 1
+
+
+# example published with sdcMicro's tests of freqCalc: key variables and sampling weights of eight records
+SDCMICRO = """
+    create table survey as select unnest([2, 3, 2, 2, 3, 3, 1, 2]) as a, unnest([3, 3, 3, 3, 3, 3, 4, 3]) as b,
+        unnest([1, 3, NULL, 2, 1, 1, NULL, 1]) as c, unnest([18, 45.5, 39, 17, 92, 8, 123.5, 51]) as w
+"""
+FREQUENCIES = [3, 1, 4, 2, 2, 2, 1, 3]
+POPULATION = [108, 45.5, 125, 56, 100, 100, 123.5, 108]
+
+
+def test_a_missing_value_matches_anything_as_in_sdcmicro(plain: duckdb.DuckDBPyConnection) -> None:
+    plain.execute(SDCMICRO)
+    more = "sample_weights := 'w', missing := 'wildcard'"
+    of_class = plain.execute(
+        f"select c.class_size, c.population_size from survey join equivalence_classes('survey', ['a', 'b', 'c'], {more}) "
+        "as c on (survey.a, survey.b, survey.c) is not distinct from (c.a, c.b, c.c) order by survey.rowid"
+    ).fetchall()
+    assert of_class == list(zip(FREQUENCIES, POPULATION, strict=True))
+    assert plain.execute(f"from k_anonymity('survey', ['a', 'b', 'c'], {more})").fetchone() == (min(POPULATION),)
+    assert plain.execute("from k_anonymity('survey', ['a', 'b', 'c'], missing := 'wildcard')").fetchone() == (1,)
+    risk = plain.execute(
+        "select rows, prosecutor, marketer, sample_uniques from "
+        "reidentification_risk('survey', ['a', 'b', 'c'], missing := 'wildcard')"
+    ).fetchone()
+    assert risk == (8, 1.0, pytest.approx(sum(1 / f for f in FREQUENCIES) / 8), 2)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_wildcards_equal_comparing_every_two_records(plain: duckdb.DuckDBPyConnection, seed: int) -> None:
+    pick = random.Random(seed)
+    rows = [tuple(pick.choice([1, 2, None]) for _ in range(3)) for _ in range(40)]
+    plain.execute("create table t(a integer, b integer, c integer)")
+    plain.executemany("insert into t values (?, ?, ?)", rows)
+    matching = [
+        sum(all(x is None or y is None or x == y for x, y in zip(mine, theirs, strict=True)) for theirs in rows)
+        for mine in rows
+    ]
+    found = plain.execute(
+        "select prosecutor, marketer, sample_uniques from reidentification_risk('t', ['a', 'b', 'c'], "
+        "missing := 'wildcard')"
+    ).fetchone()
+    assert found == (
+        pytest.approx(1 / min(matching)), pytest.approx(sum(1 / n for n in matching) / 40), matching.count(1),
+    )  # fmt: skip
+
+
+def test_journalist_risk_is_that_of_the_population_and_prosecutor_risk_that_of_the_sample(
+    plain: duckdb.DuckDBPyConnection,
+) -> None:
+    plain.execute("create table t as select unnest([1, 2, 2]) as a, unnest([1, 50, 50]) as w")
+    risk = plain.execute(
+        "select prosecutor, journalist, marketer from reidentification_risk('t', ['a'], sample_weights := 'w')"
+    ).fetchone()
+    assert risk[:2] == (1, 1)
+    of_two = plain.execute(
+        "select journalist from reidentification_risk('(from t where a = 2)', ['a'], sample_weights := 'w')"
+    )
+    (second,) = of_two.fetchone()
+    assert 1 / 100 < second < 1 / 50
+    assert risk[2] == pytest.approx((1 + 2 * second) / 3)
+
+
+def test_uniques_are_the_classes_of_one_record(plain: duckdb.DuckDBPyConnection) -> None:
+    plain.execute("create table t as select unnest([1, 2, 2, 3]) as a, unnest(['x', 'y', 'y', NULL]) as b")
+    assert plain.execute("from uniques('t', ['a', 'b']) order by a").fetchall() == [(1, "x"), (3, None)]
+
+
+def test_plain_k_map_counts_the_population(plain: duckdb.DuckDBPyConnection) -> None:
+    plain.execute("create table t as select unnest([1, 2, 2, NULL, 9]) as a")
+    plain.execute("create table register as select unnest([1, 1, 2, NULL, NULL, NULL, 5]) as a")
+    assert plain.execute("from k_map('t', 'register', ['a'])").fetchone() == (
+        0, 5, 7, 1.0, pytest.approx((1 / 2 + 2 + 1 / 3) / 5), 1,
+    )  # fmt: skip
+
+
+def test_plain_k_marginal_equals_the_packages(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table o as select i % 4 as a, i % 3 as b, 'x' || i % 5 as c, i % 2 as d from range(200) t(i)")
+    con.execute("create table r as select d, a, c, (a + b) % 3 as b from o where hash(a, b, c) % 3 > 0")
+    columns = "['a', 'b', 'c', 'd']"
+    wanted = con.execute(f"select k, marginals, score, worst_score from k_marginal('o', 'r', columns := {columns})")
+    for k, marginals, score, worst in wanted.fetchall():
+        found = con.execute(
+            f"select marginals, score, worst_score from _anon_k_marginal('o', 'r', {columns}, k := {k})"
+        ).fetchone()
+        assert found == (marginals, pytest.approx(score), pytest.approx(worst))

@@ -95,7 +95,7 @@ def test_an_empty_table_meets_everything(plain: duckdb.DuckDBPyConnection):
     [
         ("kl_diversity('t', ['a'])", "kl_diversity: no sensitive column is named"),
         ("km_anonymity('t', sensitive := 's')", "km_anonymity: no quasi-identifier is named"),
-        ("kl_diversity('t', ['a'], 'x')", '"x"'),
+        ("kl_diversity('t', ['a'], 'ss')", "there is no column 'ss'. Did you mean 's'"),
     ],
 )
 def test_missing_columns_are_errors(plain: duckdb.DuckDBPyConnection, call: str, message: str):

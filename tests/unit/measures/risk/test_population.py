@@ -147,7 +147,7 @@ def test_the_risk_of_a_sampled_row_is_the_mean_of_one_over_the_size_of_its_class
     found = con.execute("from reidentification_risk('t', qi := ['a'], sample_weights := 'w')").fetchall()[0]
     p = n / population
     wanted = p * quad(lambda u: u ** (n - 1) / (p + (1 - p) * u), 0, 1, epsabs=1e-13, limit=200)[0]
-    assert found[1] == pytest.approx(wanted, rel=1e-9)
+    assert found[1:4] == (1 / n, pytest.approx(wanted, rel=1e-9), pytest.approx(wanted, rel=1e-9))
     assert con.execute("from k_anonymity('t', qi := ['a'], sample_weights := 'w')").fetchall()[0][0] == pytest.approx(
         population
     )
@@ -159,7 +159,7 @@ def test_sampled_risk_is_what_a_known_population_shows(census: duckdb.DuckDBPyCo
         "with population as (select AGE, SEX, RACE, count(*) as size from census group by all), "
         "sample as (select *, 10.0 as w from census where hash(rowid, 3) % 10 = 0) "
         "select (select avg(1 / size) from sample join population using (AGE, SEX, RACE)), "
-        "(select average from reidentification_risk('sample', qi := ['AGE', 'SEX', 'RACE'], sample_weights := 'w'))"
+        "(select marketer from reidentification_risk('sample', qi := ['AGE', 'SEX', 'RACE'], sample_weights := 'w'))"
     ).fetchall()[0]
     assert told == pytest.approx(truth, rel=0.25)
 
