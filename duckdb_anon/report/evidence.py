@@ -1,13 +1,13 @@
-"""The evidence behind a release: what NIST SP 800-188, HIPAA, EMA 0070, ISO/IEC 27559 and WP29 ask a holder to show.
+"""The evidence behind a release, as required by NIST SP 800-188, HIPAA, EMA 0070, ISO/IEC 27559 and WP29.
 
 Measures nothing of its own: every figure is one of the package's functions on the tables as they are, and what cannot
-be measured leaves its reason. The guarantee of a method is checked once more on the released table by the pure SQL of
-sql/risk.sql, which shares no code with the method. Measures that must know whose row is whose take the check release.
+be measured leaves its reason. The guarantee of a method is checked again on the released table by the SQL of
+sql/risk.sql, which shares no code with the method. Measures of linkage use the check release.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
@@ -89,7 +89,7 @@ def _roles(ask: Asking, original: str) -> Rows:
         told = {row["column_name"]: row for row in profiled}
     else:
         ask.missing["reasons for the roles"] = (
-            "anon_profile needs the profile extra; pip install 'duckdb-anon[profile]'"
+            "anon_profile needs the profile extra: pip install 'duckdb-anon[profile]'"
         )
     shown = []
     for name, kind in columns:
@@ -147,7 +147,7 @@ def _release(
     named = ("identity", "identity_low", "identity_high", "attribute", "baseline", "advantage", "note")
     unknown = [row for row in measured.attackers if row[0] == LIKELIHOOD.name and row[1] is None]
     for row in unknown:
-        ask.missing["within the limit"] = f"the strongest attacker could not be asked: {row[-1]}"
+        ask.missing["within the limit"] = f"the strongest attacker was not tried: {row[-1]}"
     made.facts["risk"] = [
         _against(dict(zip(named, row[1:], strict=True)), context.threshold, everybody=not unknown) for row in strongest
     ]
@@ -158,7 +158,7 @@ def _release(
     made.facts["wp29"] = wp29
     made.facts["population"] = _k_map(ask, name, context)
     made.facts["guarantee"] = _guarantees(ask, name, description, made.facts["risk"])
-    made.facts["safe_harbor"] = _safe_harbor(roles, types)
+    made.facts["safe_harbor"] = _safe_harbor(roles, types, {name for name, _, share in measured.loss if share})
     if check.source:
         made.facts["suppression"] = _suppression(ask, plan.original, check, [c for c in _quasi(roles) if c in types])
     else:
@@ -183,7 +183,7 @@ def _subgroups(ask: Asking, plan: Plan, roles: Rows, check: Check, checks: Check
         ask.missing["risk by subgroup"] = check.said if not check.source else "the risk of all could not be measured"
         return []
     if any(row["role"] == "person" for row in roles):
-        ask.missing["risk by subgroup"] = "measured for tables of one row a person"
+        ask.missing["risk by subgroup"] = "measured for tables with one row per individual"
         return []
     known = sorted({part.split(": ")[1] for part in risk[0]["note"].split("; ") if not part.startswith("not asked")})
     rows: Rows = []
@@ -227,7 +227,7 @@ def _population(ask: Asking, original: str, context: HoldersContext) -> Rows:
     """How many of the original's people are alone in the population."""
     if context.sampling_fraction is None:
         ask.missing["population uniqueness"] = (
-            "the context names no sampling_fraction, the share of the population in the original"
+            "the context has no sampling_fraction, the share of the population in the original"
         )
         return []
     call = f"population_uniqueness({literal(original)}, {context.sampling_fraction})"
@@ -265,13 +265,13 @@ def _guarantees(ask: Asking, name: str, description: Description | None, risk: R
     if asked.get("delta") is not None:
         rows += [
             _held(f"identity <= {asked['delta']}", row["identity"], row["identity_low"] <= float(asked["delta"]),
-                  "linkage_risk, the strongest attacker (measured, which can refute it and not prove it)")
+                  "linkage_risk, strongest attacker (a measurement can refute the guarantee, not prove it)")
             for row in risk
         ]  # fmt: skip
     if not rows:
         reason = (
-            "names no k, l, t or delta that could be checked on the table; a promise about noise or randomization "
-            "shows in no single release"
+            "no k, l, t or delta to check on the table; a guarantee about noise or randomization cannot be checked on "
+            "one release"
         )
         rows.append(_held("none", None, None, reason))
     return rows
@@ -281,19 +281,19 @@ def _held(promise: str, found: Any, holds: bool | None, by: str) -> dict[str, An
     return {"promise": promise, "found": found, "holds": holds, "checked by": by}
 
 
-def _safe_harbor(roles: Rows, types: Mapping[str, str]) -> Rows:
-    """Each identifier of the list: which columns are it, and whether the release shows them."""
+def _safe_harbor(roles: Rows, types: Mapping[str, str], changed: Collection[str]) -> Rows:
+    """Each identifier of the list: the columns that contain it, and what the release does with them."""
     kinds = {str(row["column"]): row["type"] for row in roles}
     rows = []
     for item in SAFE_HARBOR:
         named = [str(row["column"]) for row in roles if row["safe_harbor"] == item]
         shown = [name for name in named if name in types]
-        as_is = [name for name in shown if types[name] == kinds[name]]
+        unchanged = [name for name in shown if types[name] == kinds[name] and name not in changed]
         state = (
-            "not in the table" if not named
+            "no column recognized" if not named
             else "removed" if not shown
-            else "in the release, as it is" if as_is
-            else "in the release, coarser"
+            else "released unchanged" if unchanged
+            else "released in changed form"
         )  # fmt: skip
         rows.append({"identifier": item, "columns": ", ".join(named) or None, "state": state})
     return rows
@@ -327,10 +327,10 @@ def _utility(ask: Asking, pair: str, seed: str) -> Rows:
         made.append((f"k_marginal, {row['k']} columns (of 1000)", row["score"], halves))
     if find_spec("sklearn"):
         for row in ask.rows("propensity", f"from propensity({options}, permutations := 3)"):
-            times = f"{row['ratio']:.3g} times what a new sample would give" if row["ratio"] is not None else ""
+            times = f"{row['ratio']:.3g} times the value expected of a new sample" if row["ratio"] is not None else ""
             made.append((f"propensity pMSE, {row['learner']}", row["pmse"], times))
     else:
-        ask.missing["propensity"] = "needs scikit-learn; pip install 'duckdb-anon[ml]'"
+        ask.missing["propensity"] = "needs scikit-learn: pip install 'duckdb-anon[ml]'"
     for row in ask.rows("unique_exact_matches", f"from unique_exact_matches({options})"):
         made.append(("unique exact matches, share", row["share"], f"of {row['uniques']:,} uniques"))
     for row in ask.rows("apparent_matches", f"from apparent_matches({options})"):

@@ -1,8 +1,8 @@
-"""Check releases: what ties a release's rows to the original's, for the measures that must know whose row is whose.
+"""Check releases: they link rows of a release to rows of the original, for measures of linkage.
 
-A release that is published has no row_id. Its description says by which call it was made, so the call is made once
-more, with row_id, in a database in memory that goes with the report: another draw of the same method, which is said.
-A release that does not say how it was made cannot be made again; the page then asks for what is needed.
+A published release has no row_id. Its description records its call, which is repeated with row_id in a temporary
+database in memory: another random draw of the same method. Without a recorded call there is no check release, and the
+page says what is missing.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class Checks:
         columns = [c for (c,) in self.con.execute(f"select column_name from (describe {name})").fetchall()]
         own = [column for column in columns if SOURCE.stands_for(fold(column))]
         if own:
-            said = f"the release itself, which has {SOURCE.word} and must not be published so"
+            said = f"the release itself; it has the column {SOURCE.word} and must not be published with it"
             self.of[name] = Check(name, own[0], said)
             return
         table, description = f"{self.place}.main.{ident(f'check{len(self.of)}')}", described(self.con, name)
         if description is None or not description.method:
             self.of[name] = Check(
                 name, "",
-                f"none: the release has no {SOURCE.word} and does not say by which call it was made. Write it with "
+                f"none: the release has no column {SOURCE.word} and does not record its call. Write it with "
                 f"duckdb-anon release or .release, or name a table made with {SOURCE.word} := true",
             )  # fmt: skip
             return
@@ -73,10 +73,10 @@ class Checks:
             with stoppable():
                 self.con.execute(f"create table {table} as from {call}")
         except duckdb.Error as error:
-            self.of[name] = Check(name, "", f"none: making it again by its call failed: {str(error).splitlines()[0]}")
+            self.of[name] = Check(name, "", f"none: repeating its call failed: {str(error).splitlines()[0]}")
             return
         self._comment_as(name, table)
-        said = f"made again by {call}: another draw of the method, not the release itself"
+        said = f"made again by {call}: another random draw of the method, not the release itself"
         self.of[name] = Check(table, SOURCE.word, said)
 
     def group(self, check: Check, column: str, value: str) -> tuple[str, str]:

@@ -1,8 +1,8 @@
-"""Two editions of the evidence, and the evidence for machines.
+"""Two editions of the evidence, and the evidence as JSON.
 
-The internal edition shows everything. The external one holds no value of the original and no count of its people:
-groups, subgroups' names, queries, conditions, hashes of the original and reasons (a message may quote what it met) are
-left out, and figures are rounded, for an exact rate of a known query would give the count behind it.
+The internal edition contains everything. The external one contains no value of the original and no count of its
+individuals: groups, names of subgroups, queries, conditions, hashes of the original and reasons (a message may quote a
+value) are left out, and figures are rounded, because the exact rate of a known query gives the count behind it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from duckdb_anon.report.evidence import PageEvidence, ReleaseEvidence
 
 Edition = Literal["internal", "external"]
 HOLDERS = ("suppression", "queries", "impossible")
-"""Facts that only the holder's edition shows."""
+"""Facts of the internal edition alone."""
 _DIGITS = 3
 _COUNTS = ("rows", "population", "sample_uniques", "population_uniques")
 NOT_COVERED = (
     "Other releases about the same people, earlier or later (composition_risk measures a pair).",
-    "What is generally known: whoever knows that an illness is common among the old learns it of every old person.",
-    "Columns that are released as they are: a rare value in one singles somebody out whatever is done to the others.",
-    "Attackers who know more than the labelled quasi-identifiers.",
+    "Inference from statistics: if a disease is frequent among old individuals, this follows for every old individual.",
+    "Columns that are released unchanged: a rare value in one of them can identify its holder.",
+    "Attackers with background knowledge beyond the labelled quasi-identifiers.",
 )
 
 
@@ -83,7 +83,7 @@ def reasons(missing: Mapping[str, str], edition: Edition) -> dict[str, str]:
     if edition == "internal":
         return dict(missing)
     hidden = ("query ", "condition ", "suppression")
-    return {what: "said in the holder's edition" for what in missing if not what.startswith(hidden)}
+    return {what: "the reason is in the internal edition" for what in missing if not what.startswith(hidden)}
 
 
 def shown_check(release: ReleaseEvidence, edition: Edition) -> str:

@@ -1,8 +1,8 @@
-"""What no program knows of a release: who gets it, for what, who decided. Read from a TOML file.
+"""The context of a release, from a TOML file: recipients, purpose, decision.
 
 The fields are those that ISO/IEC 27559, HIPAA's expert determination and EMA's policy 0070 ask for. All are optional;
 what is not given is shown as not given. `queries` are the analyst's own, on the original's name; `impossible` are SQL
-conditions that must hold for nobody ("age < 15 and marital = 'married'").
+conditions that no individual can meet ("age < 15 and marital = 'married'").
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class HoldersContext:
 
     Attributes:
         title, purpose, recipients, release_model, safeguards, expert, decision, validity, contact: texts.
-        threshold: largest acceptable risk of finding somebody, in (0, 1]; EMA's policy 0070 has .09.
+        threshold: largest acceptable re-identification risk, in (0, 1]; 0.09 in EMA's policy 0070.
         sampling_fraction: share of the population that is in the original, in (0, 1].
         population: table of the population, for k_map.
         queries: queries of the analyst.
-        impossible: conditions that hold for nobody.
+        impossible: conditions that no individual can meet.
     """
 
     title: str = ""
@@ -62,7 +62,7 @@ def read_context(path: str | None, function: str = "report") -> HoldersContext:
         function: who reads it, for messages.
 
     Raises:
-        AnonError: the file cannot be read, is no TOML, or has a field that there is not.
+        AnonError: the file cannot be read, is not TOML, or has an unknown field.
     """
     if path is None:
         return HoldersContext()
@@ -71,7 +71,7 @@ def read_context(path: str | None, function: str = "report") -> HoldersContext:
     except OSError as error:
         raise AnonError(f"{function}: {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise AnonError(f"{function}: {path} is no TOML file: {error}") from error
+        raise AnonError(f"{function}: {path} is not a valid TOML file: {error}") from error
     return context_of(given, path, function)
 
 
@@ -95,11 +95,11 @@ def context_of(given: Mapping[str, Any], path: str, function: str = "report") ->
             )
         if name in _LISTS:
             if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-                raise AnonError(f"{function}: {path}: {name} is a list of texts")
+                raise AnonError(f"{function}: {path}: {name} must be a list of texts")
             checked[name] = tuple(value)
         elif name in _NUMBERS:
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
-                raise AnonError(f"{function}: {path}: {name} = {value!r} is no number in (0, 1]")
+                raise AnonError(f"{function}: {path}: {name} = {value!r} is not a number in (0, 1]")
             checked[name] = float(value)
         else:
             checked[name] = str(value)

@@ -40,8 +40,8 @@ def write_page(
         AnonError: when the report extra is missing, the original has no labels or a file cannot be written.
         duckdb.Error: when a table does not exist.
     """
-    if not (find_spec("altair") and find_spec("vl_convert")):
-        raise AnonError("report: the charts need the report extra; pip install 'duckdb-anon[report]'")
+    if not all(map(find_spec, ("altair", "vl_convert", "jinja2"))):
+        raise AnonError("report: the page needs the report extra: pip install 'duckdb-anon[report]'")
     from duckdb_anon.report.html.page import page  # needs the extra
 
     with check_releases(con, plan.original) as checks:

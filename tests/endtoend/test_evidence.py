@@ -131,7 +131,7 @@ def test_the_internal_edition_holds_every_part(folder: Path) -> None:
     assert figures["k_map: k"] >= 10
     original = {row["figure"] for row in facts(folder, "internal")["original"]["population"]}
     assert {"share_of_population", "sample_uniques"} <= original
-    assert "What no promise here covers" in text
+    assert "What these guarantees do not cover" in text
     assert {row["measure"] for row in release["utility"]} >= {"k_marginal, 2 columns (of 1000)"}
 
 
@@ -146,7 +146,7 @@ def test_the_external_edition_tells_no_value_or_count_of_the_original(folder: Pa
     page = re.sub(r"<script>(?!const CHARTS).*?</script>", "", text, flags=re.DOTALL)
     assert "avg(salary)" not in page
     assert '"original"' not in page.split("const CHARTS")[1]  # no chart of counts in the original
-    assert "alone with their" not in page
+    assert "are unique on the quasi-identifiers" not in page
 
 
 def test_the_external_edition_holds_no_original_value(tmp_path: Path) -> None:
@@ -193,9 +193,9 @@ def test_hashes_do_not_depend_on_the_order_of_the_rows(folder: Path) -> None:
 
 @pytest.mark.parametrize("text, message", [
     ("purpos = 'x'", "no field 'purpos'.*did you mean 'purpose'"),
-    ("threshold = 2", "threshold = 2 is no number in"),
-    ("queries = 'select 1'", "queries is a list of texts"),
-    ("a = [", "is no TOML file"),
+    ("threshold = 2", "threshold = 2 is not a number in"),
+    ("queries = 'select 1'", "queries must be a list of texts"),
+    ("a = [", "is not a valid TOML file"),
 ])  # fmt: skip
 def test_a_context_that_cannot_be_right_is_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "c.toml").write_text(text, encoding="utf-8")

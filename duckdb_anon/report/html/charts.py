@@ -8,10 +8,12 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from duckdb_anon.report.html.style import ORIGINAL, PALETTE
 from duckdb_anon.report.metrics import P_MATCH, Findings, Measured
 
 Spec = dict[str, Any]
+PALETTE = ("#2f7fb5", "#d9822b", "#3a9a6b", "#a45bb5", "#c0504d", "#8c6d46", "#d4679f", "#6f7f2f")
+"""Colours of releases, distinct on white and on near black."""
+ORIGINAL = "#98a1ad"
 _HEIGHT, _STEP = 230, 9
 _MOST_VALUES = 50
 _LABEL = 150  # widest label, in pixels: two thirds of a phone's chart are left
@@ -19,11 +21,11 @@ _GRID = 20
 _FEW_VALUES = 12  # numbers of fewer values are drawn as names: codes often are
 _LEGEND = alt.Legend(orient="top", columns=3)
 RISK_AT = P_MATCH[-1]
-"""What the attacker knows where one figure stands for all: everything."""
+"""One figure for a release is that of an attacker who knows everything."""
 
 
 def risk_utility_map(report: Findings) -> Spec | None:
-    """One point a release: mean query error against the strongest attacker's chance to find somebody's row."""
+    """One point per release: mean query error against the re-identification risk by the strongest attacker."""
     rows = [
         {"release": r.name, "risk": risk, "error": float(np.mean(np.abs(r.errors)))}
         for r in report.releases
@@ -48,7 +50,7 @@ def risk_utility_map(report: Findings) -> Spec | None:
 
 
 def risk_over_knowledge(report: Findings, kind: Literal["identity", "attribute"]) -> Spec | None:
-    """What the strongest attacker finds, over what she knows, a line a release."""
+    """Risk by the strongest attacker over the attacker's knowledge, one line per release."""
     rows = [
         {"release": r.name, "p_match": p, "risk": identity if kind == "identity" else attribute}
         for r in report.releases
@@ -124,7 +126,7 @@ def losses(report: Findings) -> Spec | None:
 
 
 def class_sizes(report: Findings, release: Measured) -> Spec | None:
-    """Rows by the size of the class they are published in."""
+    """Rows by the size of their equivalence class."""
     if not release.classes:
         return None
     frame = pd.DataFrame(release.classes, columns=["size", "rows"])
@@ -134,7 +136,7 @@ def class_sizes(report: Findings, release: Measured) -> Spec | None:
             x=alt.X(
                 "size:Q",
                 bin=alt.Bin(maxbins=30, minstep=1),
-                title="rows alike in their quasi-identifiers",
+                title="size of the equivalence class",
                 axis=alt.Axis(format="d", tickMinStep=1, labelOverlap="greedy"),
             ),
             y=alt.Y("sum(rows):Q", title="rows"),
@@ -143,7 +145,7 @@ def class_sizes(report: Findings, release: Measured) -> Spec | None:
 
 
 def marginal(report: Findings, release: Measured, attribute: str) -> Spec | None:
-    """Counts of one column's values, original against what the release tells.
+    """Counts of one column's values, original against the estimate from the release.
 
     Args:
         report: what was measured.
@@ -178,7 +180,7 @@ def marginal(report: Findings, release: Measured, attribute: str) -> Spec | None
 
 
 def correlation_change(report: Findings, release: Measured) -> Spec | None:
-    """How much the release changes what one column says about another."""
+    """Change of the uncertainty coefficient of each pair of columns."""
     if not release.correlation:
         return None
     frame = pd.DataFrame(release.correlation, columns=["given", "response", "original", "release"])
@@ -193,8 +195,8 @@ def correlation_change(report: Findings, release: Measured) -> Spec | None:
     cells = alt.Chart(frame).mark_rect()
     return _spec(
         cells.encode(
-            x=alt.X("response:N", title="says about"),
-            y=alt.Y("given:N", title=None),
+            x=alt.X("response:N", title="response"),
+            y=alt.Y("given:N", title="given"),
             color=alt.Color("sign:N", scale=sides, title=f"change (full colour: {most:.2g})", legend=_LEGEND),
             opacity=alt.Opacity("size:Q", scale=strength, legend=None),
             tooltip=["given", "response", "original", "release", "change"],
