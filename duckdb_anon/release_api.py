@@ -21,9 +21,8 @@ from typing import Any
 
 import duckdb
 
-from duckdb_anon.engine.call_text import Recorded, function_called, recording
+from duckdb_anon.engine.call_text import Recorded, function_called, planned_only, recording
 from duckdb_anon.engine.catalog import Catalog, is_taken
-from duckdb_anon.engine.partition_context import planned_only
 from duckdb_anon.engine.release_digest import release_digest, row_checksum
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model import progress
@@ -32,7 +31,7 @@ from duckdb_anon.model.function_specs import Method
 from duckdb_anon.model.release_comment import COLUMN_KEY, KEY
 from duckdb_anon.parts.run_directory import Place, place_of
 from duckdb_anon.parts.run_duckdb import Bounds, Finished, Run, said_of, within
-from duckdb_anon.parts.run_part import told
+from duckdb_anon.parts.run_part import message_of
 from duckdb_anon.registry import ENTRIES
 from duckdb_anon.sql_functions import load
 
@@ -95,7 +94,7 @@ def release(
         con.execute("commit")
     except duckdb.Error as error:
         con.execute("rollback")
-        raise AnonError(told(error, method.name, call)) from error
+        raise AnonError(message_of(error, method.name, call)) from error
     except BaseException:
         con.execute("rollback")
         raise
@@ -151,7 +150,7 @@ def _resolved(con: duckdb.DuckDBPyConnection, call: str, method: Method) -> Reco
             con.execute(f"describe from {call}")
             found = recorded()
     except duckdb.Error as error:
-        raise AnonError(told(error, method.name, call)) from error
+        raise AnonError(message_of(error, method.name, call)) from error
     if found is None:
         raise ParameterError(f"release: {call!r} is not one call of a method, such as muco('people', 0.2)")
     return found
@@ -193,7 +192,7 @@ def _failed(error: duckdb.Error, method: Method, place: Place) -> str:
         )
     if "Out of Memory" in text or isinstance(error, duckdb.OutOfMemoryException):
         return f"release: {text.splitlines()[0]}; nothing was written. Give more memory, or a smaller part_rows"
-    return told(error, method.name)
+    return message_of(error, method.name)
 
 
 def _write_table(con: duckdb.DuckDBPyConnection, name: str, call: str, replace: bool, recorded: Any) -> str:

@@ -90,6 +90,7 @@ class _Notes(threading.local):
     check: Callable[[Recorded], None] | None = None
     outermost: object | None = None
     recorded: Recorded | None = None
+    planned_only: bool = False
 
 
 _notes = _Notes()
@@ -126,30 +127,40 @@ def note(call: object, recorded: Callable[[], Recorded]) -> None:
         _notes.recorded = found
 
 
+@contextmanager
+def planned_only() -> Iterator[None]:
+    """Let the calls of this thread be planned, whatever it would take to run them."""
+    _notes.planned_only = True
+    try:
+        yield
+    finally:
+        _notes.planned_only = False
+
+
+def will_run() -> bool:
+    """Whether the call this thread plans is going to be run on its table as it is."""
+    return not _notes.planned_only
+
+
 _MOST_SEED = 2**127
 
 
-def call_on(
-    recorded: Recorded, table: str, settled: Mapping[str, Any] | None = None, trees: Mapping[str, str] | None = None
-) -> str:
+def call_on(recorded: Recorded, table: str) -> str:
     """Write a call with all roles as arguments, since comments stay with their table.
 
     Args:
         recorded: the call.
         table: what takes the place of its table.
-        settled: parameters in place of its own.
-        trees: names of the hierarchies where it will run, by the names the call knows them by.
     """
-    arguments = {**recorded.arguments, **(settled or {})}
+    arguments = dict(recorded.arguments)
     if recorded.entry.resolve_params is not None and "columns" in recorded.params:
-        arguments.setdefault("columns", recorded.params["columns"])
         arguments["columns"] = recorded.params["columns"]
     given = [value_text(table), *(f"{name} := {argument_text(value)}" for name, value in arguments.items())]
-    given += [f"{name} := {value_text(value)}" for name, value in roles_as_arguments(recorded.roles, trees).items()]
+    given += [f"{name} := {value_text(value)}" for name, value in roles_as_arguments(recorded.roles).items()]
     return f"{recorded.entry.name}({', '.join(given)})"
 
 
-def roles_as_arguments(roles: Roles, trees: Mapping[str, str] | None = None) -> dict[str, Any]:
+def roles_as_arguments(roles: Roles) -> dict[str, Any]:
     """Roles as the arguments that would give them.
 
     >>> from duckdb_anon.model.function_specs import ColumnInfo
@@ -167,7 +178,7 @@ def roles_as_arguments(roles: Roles, trees: Mapping[str, str] | None = None) -> 
     categorical = [i.name for i in coded if i.kind == "nominal" and kind_of_type(i.type) == "ordered"]
     if categorical:
         arguments["categorical"] = categorical
-    hierarchies = {i.name: (trees or {}).get(i.hierarchy, i.hierarchy) for i in coded if i.hierarchy}
+    hierarchies = {i.name: i.hierarchy for i in coded if i.hierarchy}
     if hierarchies:
         arguments["hierarchies"] = hierarchies
     return arguments

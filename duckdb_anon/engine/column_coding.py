@@ -22,6 +22,7 @@ from duckdb_anon.kernels.row_keys import joint, sort
 from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.model.coded_table import FARTHEST, Attribute, FloatArray, IntArray, first_rows
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.function_specs import ColumnInfo
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_formats.duckdb_types import is_number, kind_of_type, spread_of
@@ -109,6 +110,24 @@ def code_column(
     hierarchy, leaf_of_code = tree_leaves(function, name, tree, labels, null_code >= 0)
     unseen = tuple(sorted(set(tree.leaf_labels) - set(labels)))
     return replace(attribute, hierarchy=hierarchy, leaf_of_code=leaf_of_code, declared=unseen)
+
+
+def code_counted(
+    function: str, info: ColumnInfo, values: pa.Array, rows: IntArray, tree: Hierarchy | None
+) -> Attribute:
+    """Code the distinct values of a column, one row a value.
+
+    Args:
+        function: SQL function, for messages.
+        info: the column.
+        values: its distinct values.
+        rows: rows of the table that have each of them.
+        tree: its hierarchy.
+    """
+    attribute = code_column(function, info.name, values, info.kind, tree)
+    counts = np.zeros(attribute.domain, dtype=np.int64)
+    np.add.at(counts, attribute.codes, rows)
+    return replace(attribute, whole_counts=counts)
 
 
 def sql_literals(values: pa.Array, has_null: bool) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from duckdb_anon.engine import partition_context
 from duckdb_anon.engine import sensitive_coarsening as edges
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.collation import check_types, guard
@@ -21,14 +20,11 @@ from duckdb_anon.model.function_specs import (
 )
 from duckdb_anon.model.release_formats.duckdb_types import is_enum
 
+NUMBER = "_anon_rn"
+"""Column that numbers the rows of a source."""
 _ON_ONE_THREAD = "(from _anon_src qualify row_number() over () > 0)"
 """The source. One thread numbers its rows, in order, which is what this is for: DuckDB converts rows
 for Python under the GIL, and two threads that wait for each other at every vector take half as long again as one."""
-
-
-def every_info(roles: Roles) -> tuple[ColumnInfo, ...]:
-    """Every column with a role that is released or read."""
-    return roles.qi + roles.sensitive + roles.keep + ((roles.person,) if roles.person else ())
 
 
 def coded_infos(roles: Roles) -> tuple[ColumnInfo, ...]:
@@ -36,8 +32,19 @@ def coded_infos(roles: Roles) -> tuple[ColumnInfo, ...]:
     return roles.qi + roles.sensitive + ((roles.person,) if roles.person else ())
 
 
-def _without_unused(column: str, relation: Relation, kept_enums: Collection[str]) -> str:
-    """A column of the source; an enum as text, for its type would tell values that nobody has (any more)."""
+def declaring(layout: Iterable[ColumnPlan]) -> set[str]:
+    """Columns of which a release may show values that their type declares and no row has."""
+    return {plan.column or plan.name for plan in layout if plan.declared_type}
+
+
+def source_column(column: str, relation: Relation, kept_enums: Collection[str]) -> str:
+    """A column of the source; an enum as text, for its type would reveal values that no record has.
+
+    Args:
+        column: its name.
+        relation: the source.
+        kept_enums: columns that keep the type of their enum.
+    """
     if is_enum(relation.columns.get(column, "")) and column not in kept_enums:
         return f"{ident(column)}::varchar as {ident(column)}"
     return ident(column)
@@ -67,25 +74,23 @@ def run_ctes(
     """
     coded = coded_infos(roles)
     names = dict.fromkeys(info.name for info in coded + roles.keep)
-    needed = "".join(f"{_without_unused(n, relation, kept_enums)}, " for n in names)
+    needed = "".join(f"{source_column(n, relation, kept_enums)}, " for n in names)
     check_types(entry.name, coded)
     row = "".join(f", c{k}: {ident(info.name)}" for k, info in enumerate(coded))
     asked = getattr(entry, "conditions", None)
     conditions = asked(roles, params) if asked else {}
     for k, condition in enumerate(conditions.values()):
-        needed += f"coalesce((\n{condition}\n), false)::integer as _anon_x{k}, "
+        needed += f"{truth_of(condition)} as _anon_x{k}, "
         row += f", x{k}: _anon_x{k}"
     trees, tree_sql = trees_of(context, coded)
     told = {"trees": trees, "conditions": list(conditions), "layout": layout_to_json(layout), "by_code": by_code}
-    part = partition_context.current()
-    own: dict[str, object] = {} if part is None else {"part": part}
+    own: dict[str, object] = {}
     if context.arguments.get(ASKED_BY) is not None:
         own[ASKED_BY] = context.arguments[ASKED_BY]
     call = to_json(entry.name, roles, params, {**told, **own, **context.catalog.settings()})
-    number = f"row_number() over () - 1 as {partition_context.NUMBER}" if part is None else partition_context.NUMBER
-    source = relation.sql
+    number, source = f"row_number() over () - 1 as {NUMBER}", relation.sql
     if params.get(edges.PARAMETER.name) is not None:
-        source, number = edges.SOURCE, partition_context.NUMBER
+        source, number = edges.SOURCE, NUMBER
     counted = _combinations(entry, roles, params)
     guarded = guard(entry.name, coded, "_anon_src")
     run = (
@@ -97,6 +102,11 @@ def run_ctes(
         f"{open_buffer('_anon_input')},\n"
         f"_anon_run as not materialized (select {run} as r from {_ON_ONE_THREAD})"
     )
+
+
+def truth_of(condition: str) -> str:
+    """SQL of whether a condition holds, as 1 or 0."""
+    return f"coalesce((\n{condition}\n), false)::integer"
 
 
 def open_buffer(name: str) -> str:

@@ -13,8 +13,8 @@ from typing import Any
 
 import duckdb
 
+from duckdb_anon.engine.call_text import will_run
 from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.partition_context import will_run
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.function_specs import Method, Roles
 from duckdb_anon.model.release_comment import argument_text, value_text

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from duckdb_anon.engine import partition_context
 from duckdb_anon.engine import sensitive_coarsening as edges
 from duckdb_anon.engine.call_text import Recorded, begin, note
 from duckdb_anon.engine.catalog import Relation
@@ -23,7 +22,7 @@ from duckdb_anon.engine.column_roles import (
     with_labels_of,
 )
 from duckdb_anon.engine.identifier_lineage import identifiers_read
-from duckdb_anon.engine.input_sql import buffered_rows, coded_infos, every_info, open_buffer, run_ctes, trees_of
+from duckdb_anon.engine.input_sql import buffered_rows, coded_infos, declaring, open_buffer, run_ctes, trees_of
 from duckdb_anon.engine.memory_estimate import require_fit
 from duckdb_anon.engine.person_checks import check_described, refusing, require_no_frequency, with_persons
 from duckdb_anon.engine.planning_context import Context
@@ -55,7 +54,6 @@ from duckdb_anon.model.release_formats import (
     may_carry,
     read,
     refuse,
-    released_name,
 )
 from duckdb_anon.model.release_formats.duckdb_types import is_nested, struct_fields
 from duckdb_anon.model.released_columns import Interval, Real, Value
@@ -143,9 +141,6 @@ def _own(entry: Entry) -> Iterable[Parameter]:
 
 def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str:
     relation = context.relation("tbl")
-    if partition_context.current() is not None:
-        columns = {name: kind for name, kind in relation.columns.items() if name != partition_context.NUMBER}
-        relation = replace(relation, columns=columns)
     roles = context.roles(relation, needs=entry.needs)
     if not params["force"]:
         require_no_identifier(entry.name, relation, roles, identifiers_read(context.catalog, relation))
@@ -159,13 +154,9 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
     before, fewest = "", params.get(edges.PARAMETER.name)
     if fewest is not None:
         before, relation = edges.edged(entry, relation, roles, fewest)
-    coded = coded_infos(roles)
-    by_code = columns_by_code(layout, coded)
-    taken = [*relation.columns, *(plan.name for plan in layout), *(info.name for info in every_info(roles))]
-    released = {released_name(plan.name, taken): plan for plan in layout}
-    declaring = {plan.column or plan.name for plan in layout if plan.declared_type}
-    ran = run_ctes(entry, context, relation, roles, params, declaring, layout, by_code)
-    return f"with {before}{ran},\n{release_select(released, by_code)}"
+    by_code = columns_by_code(layout, coded_infos(roles))
+    ran = run_ctes(entry, context, relation, roles, params, declaring(layout), layout, by_code)
+    return f"with {before}{ran},\n{release_select(relation, roles, layout, by_code)}"
 
 
 def _given(entry: Method, context: Context) -> dict[str, Any]:

@@ -204,12 +204,14 @@ class ReleaseEncoder:
         source_row: the source row number of each kernel row.
         order: which of the kernel's rows is released first, second, ...
         by_code: source columns whose codes are released, see `result_sql.columns_by_code`.
+        listed: whether SQL lists the values of attributes by code already, so that no rows of the source are named.
     """
 
     attributes: Mapping[str, Attribute]
     source_row: IntArray
     order: Array
     by_code: Collection[str] = ()
+    listed: bool = False
 
     def column(self, result: Result, plan: ColumnPlan, cells: Any, key: str) -> None:
         """Add a released column to `result` under the name `key`."""
@@ -293,12 +295,15 @@ class ReleaseEncoder:
 
     def values(self, result: Result, names: Collection[str]) -> None:
         """Add, for some attributes, a row of the source for each value, and the values that no row has."""
+        for name in names:
+            result.looked_up.texts[values_of(name)] = self.attributes[name].declared
+        if self.listed:
+            return
         firsts = {name: self.source_row[self.attributes[name].first_row] for name in names}
         rows = np.unique(np.concatenate(list(firsts.values()))) if firsts else np.zeros(0, dtype=np.int64)
         result.looked_up.numbers[FIRST_ROWS] = rows
         for name, first in firsts.items():
             result.looked_up.codes[values_of(name)] = np.searchsorted(rows, first) + 1
-            result.looked_up.texts[values_of(name)] = self.attributes[name].declared
 
     def _places(self, codes: Array) -> Array:
         """Codes in the released order, as places in a list."""

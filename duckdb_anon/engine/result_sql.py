@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.result_encoding import FIRST_ROWS, is_channel, values_of
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model import released_columns as c
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Method, Params, Roles
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_formats import EDGES, SOURCE
+from duckdb_anon.model.release_formats import EDGES, SOURCE, released_name
 from duckdb_anon.model.release_formats.duckdb_types import is_boolean, is_integer, is_moment, is_text
 
 _REPORT_COLUMNS = {"VARCHAR": "texts", "DOUBLE": "reals", "DOUBLE OR NULL": "reals"}
@@ -63,15 +64,28 @@ def columns_by_code(layout: Sequence[ColumnPlan], infos: Iterable[ColumnInfo]) -
     )
 
 
-def release_select(layout: Mapping[str, ColumnPlan], by_code: Collection[str]) -> str:
+def release_select(
+    relation: Relation,
+    roles: Roles,
+    layout: Sequence[ColumnPlan],
+    by_code: Collection[str],
+    listed: Mapping[str, str] | None = None,
+) -> str:
     """CTEs and SELECT of a release, after `_anon_src` and `_anon_run`.
 
     Args:
-        layout: the released columns by the names they get.
+        relation: the table that is released.
+        roles: its columns by role.
+        layout: the released columns.
         by_code: source columns whose codes are released.
+        listed: SQL of the list of an attribute's values by code, by name; values are read from `_anon_src` where it is
+            not given.
     """
-    select = _Select(by_code)
-    return select.sql({name: select.column(plan, ident(plan.name)) for name, plan in layout.items()})
+    persons = (roles.person,) if roles.person else ()
+    infos = (*roles.qi, *roles.sensitive, *roles.keep, *persons)
+    taken = [*relation.columns, *(plan.name for plan in layout), *(info.name for info in infos)]
+    select = _Select(by_code, listed or {})
+    return select.sql({released_name(plan.name, taken): select.column(plan, ident(plan.name)) for plan in layout})
 
 
 def report_select(returns: Mapping[str, str], coded: Sequence[ColumnInfo]) -> str:
@@ -108,6 +122,7 @@ class _Select:
 
     Attributes:
         by_code: source columns whose codes are released.
+        given: lists of the values of attributes by code; where there are some, no rows of the source are read.
         attributes: `_anon_values`: list of the values of each attribute, by name of the attribute.
         typed: `_anon_types`: columns of the source to whose type new values are cast.
         ends: `_anon_ends`: the values that the ends of intervals may be.
@@ -120,6 +135,7 @@ class _Select:
     """
 
     by_code: Collection[str] = ()
+    given: Mapping[str, str] = field(default_factory=dict)
     attributes: dict[str, str] = field(default_factory=dict)
     typed: dict[str, str] = field(default_factory=dict)
     ends: list[str] = field(default_factory=list)
@@ -184,7 +200,8 @@ class _Select:
         """SQL of the list of values of an attribute, by code; with a type, values that it declares follow."""
         if attribute not in self.attributes:
             name = literal(values_of(attribute))
-            sql = f"list_select(list_transform(_u, lambda _s: _s.{ident(attribute)}), _anon_r.codes[{name}])"
+            read = f"list_select(list_transform(_u, lambda _s: _s.{ident(attribute)}), _anon_r.codes[{name}])"
+            sql = self.given.get(attribute, read)
             if declared_type:
                 sql = f"list_concat({sql}, _anon_r.texts[{name}]::{declared_type}[])"
             self.attributes[attribute] = sql
@@ -276,9 +293,11 @@ class _Select:
 
     def _values(self) -> list[str]:
         """The rows of the source that have the values of the attributes, and the values of each."""
+        values = ", ".join(f"{sql} as {ident(name)}" for name, sql in self.attributes.items())
+        if self.given:
+            return [f"_anon_values as materialized (select {values} from _anon_result)"]
         first = f"(select unnest(_anon_r.numbers[{literal(FIRST_ROWS)}]) as _anon_first_rn from _anon_result)"
         fields = ", ".join(f"{literal(name)}: _anon_src.{ident(name)}" for name in self.attributes)
-        values = ", ".join(f"{sql} as {ident(name)}" for name, sql in self.attributes.items())
         return [
             f"_anon_first as (select list({{{fields}}} order by _anon_first_rn) as _u from {first} as _f "
             "join _anon_src on _anon_src._anon_rn = _f._anon_first_rn)",

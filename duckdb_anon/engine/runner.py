@@ -8,7 +8,7 @@ meant for users travel as data, so that DuckDB shows their text alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
 from functools import partial
@@ -22,7 +22,6 @@ from duckdb_anon.engine.arrow import decoded, give_back
 from duckdb_anon.engine.column_coding import canonical_order, code_column, reordered
 from duckdb_anon.engine.hierarchy_io import read_tree
 from duckdb_anon.engine.input_scan import InputBuffer, InputTable
-from duckdb_anon.engine.partition_context import WholeTable, rows_of_part, whole_of
 from duckdb_anon.engine.person_checks import check_coded, check_persons
 from duckdb_anon.engine.release_reader import read_tables, types_of
 from duckdb_anon.engine.result_encoding import (
@@ -159,18 +158,42 @@ def _release(
     counted: pa.StructArray | None,
 ) -> tuple[Result, int]:
     """Code the table, run the method, and encode what it released; each of them goes as soon as the next is made."""
-    table, source_row = coded_table(
-        entry.name, roles, rows, trees, extra["conditions"],
-        canonical=params["seed"] is not None, whole=whole_of(extra.get("part")),
-    )  # fmt: skip
-    give_back()
-    if counted is not None:
-        table = replace(table, combinations=_combinations(counted, source_row))
+
+    def read() -> tuple[CodedTable, IntArray]:
+        seeded = params["seed"] is not None
+        table, source_row = coded_table(entry.name, roles, rows, trees, extra["conditions"], canonical=seeded)
+        give_back()
+        if counted is not None:
+            table = replace(table, combinations=_combinations(counted, source_row))
+        return table, source_row
+
+    return run_method(entry, params, read, layout_from_json(extra["layout"]), extra["by_code"])
+
+
+def run_method(
+    entry: Method,
+    params: Params,
+    read: Callable[[], tuple[CodedTable, IntArray]],
+    layout: Sequence[ColumnPlan],
+    by_code: Collection[str],
+    *,
+    listed: bool = False,
+) -> tuple[Result, int]:
+    """What a method releases of a coded table, encoded, and the number of its rows.
+
+    Args:
+        entry: the method.
+        params: checked parameters of the call.
+        read: gives the table and the source row number of each of its rows; the table goes once the method has run.
+        layout: the released columns.
+        by_code: source columns whose codes are released.
+        listed: see `ReleaseEncoder`.
+    """
+    table, source_row = read()
     check_coded(entry, table.person)
     rng = generator(params["seed"])
     cells = dict(entry.release(table, params, rng))
     progress.say("writing")
-    by_code = extra["by_code"]
     persons = () if table.person is None else (table.person,)
     attributes = {
         attribute.name: attribute if attribute.name in by_code else replace(attribute, codes=attribute.codes[:0].copy())
@@ -180,8 +203,8 @@ def _release(
     count = length(next(iter(cells.values())))
     if params.get(EDGES.word) is not None:
         cells[EDGES.key] = Numbers(np.full(count, params[EDGES.word], dtype=np.int64))
-    encoder = ReleaseEncoder(attributes, source_row, in_buckets(random_order(rng, count), cells), by_code)
-    return encode_release(layout_from_json(extra["layout"]), cells, encoder, entry.name), count
+    encoder = ReleaseEncoder(attributes, source_row, in_buckets(random_order(rng, count), cells), by_code, listed)
+    return encode_release(layout, cells, encoder, entry.name), count
 
 
 def _report(
@@ -271,14 +294,13 @@ def coded_table(
     conditions: Sequence[str] = (),
     *,
     canonical: bool,
-    whole: WholeTable | None = None,
 ) -> tuple[CodedTable, IntArray]:
     """Code the columns of one table; return it with the source row number of each of its rows.
 
     Field x{k} of `rows` holds the truth of the k-th of `conditions`, as 1 or 0.
 
     With `canonical` the rows are put in the order of their codes, so that what a seed draws does not depend
-    on the order in which DuckDB hands rows over. Rows beyond those of the part of a `whole` only lend their values.
+    on the order in which DuckDB hands rows over.
 
     Args:
         function: SQL function, for messages.
@@ -287,7 +309,6 @@ def coded_table(
         trees: hierarchies by name of their table.
         conditions: names of the conditions whose truth the rows hold.
         canonical: whether rows are put in the order of their codes.
-        whole: what is known of the table these rows are a part of.
 
     Raises:
         RequirementError: when the table has no rows.
@@ -307,23 +328,25 @@ def coded_table(
     work: list[Callable[[], Any]] = [numbers, *(partial(coded, k) for k in range(len(infos)))]
     source_row, *attributes = thread_pool.parallel_map(lambda do: do(), work)
     truths = [code_column(function, name, rows.field(f"x{k}"), "ordered") for k, name in enumerate(conditions)]
-    if whole is not None:
-        attributes, truths, source_row = rows_of_part(
-            whole, attributes, truths, source_row, person=roles.person is not None, canonical=canonical
-        )
-        return _by_role(whole.rows, roles, attributes, truths), source_row
     if canonical or not bool((np.diff(source_row) > 0).all()):
         order = canonical_order(attributes, source_row) if canonical else np.argsort(source_row, kind="stable")
         attributes, truths = reordered(attributes, order), reordered(truths, order)
         source_row = source_row[order]
-    return _by_role(len(rows), roles, attributes, truths), source_row
+    return by_role(roles, attributes, {truth.name: truth for truth in truths}), source_row
 
 
-def _by_role(rows: int, roles: Roles, attributes: Sequence[Attribute], truths: Sequence[Attribute]) -> CodedTable:
+def by_role(roles: Roles, attributes: Sequence[Attribute], other: Mapping[str, Attribute]) -> CodedTable:
+    """The table of some attributes, given in the order of the roles.
+
+    Args:
+        roles: columns by role.
+        attributes: quasi-identifiers, sensitive attributes, the person where there is one.
+        other: truths of conditions by name.
+    """
     q, s = len(roles.qi), len(roles.sensitive)
     person = attributes[q + s] if roles.person else None
-    other = {truth.name: truth for truth in truths}
-    return CodedTable(rows, tuple(attributes[:q]), tuple(attributes[q : q + s]), person, other)
+    rows = len(attributes[0].codes)
+    return CodedTable(rows, tuple(attributes[:q]), tuple(attributes[q : q + s]), person, dict(other))
 
 
 def _combinations(counted: pa.StructArray, source_row: IntArray) -> Combinations:

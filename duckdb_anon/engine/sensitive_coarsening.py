@@ -22,7 +22,6 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from duckdb_anon.engine import partition_context
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.kernels.rare_value_coding import coded, grouped
@@ -66,11 +65,6 @@ def edged(entry: Method, relation: Relation, roles: Roles, k: int) -> tuple[str,
         ColumnError: a sensitive column has a hierarchy, or a type that is unknown or has no order and no names.
     """
     function = entry.name
-    if partition_context.current() is not None:
-        raise ColumnError(
-            f"{function}: sensitive_edges := {k} would count carriers in each part of the table on its own; release it "
-            "whole, or join rare values before: they depend on all rows"
-        )
     if not roles.sensitive:
         raise ColumnError(
             f"{function}: sensitive_edges := {k} needs a sensitive column; say sensitive := '...' or COMMENT ON COLUMN "

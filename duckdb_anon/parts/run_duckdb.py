@@ -1,7 +1,7 @@
 """A release in parts on DuckDB, within a bound on memory.
 
 The columns a call needs are copied as codes into a database beside what is written; parts are planned by counting
-there, worked one after the other by the ordinary call, and gathered with a random key for each row. Sorted by that key,
+there, worked one after the other by the method itself, and gathered with a random key for each row. Sorted by that key,
 out of core, they are one shuffled table, which is checked and then written in one transaction (a file: under another
 name, renamed at the end). Rows of a part never stand together, and numbers of buckets and persons are dealt anew, so
 neither tells the part.
@@ -12,26 +12,25 @@ Cost: some passes over the codes, a call a part, two external sorts of small row
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
 from duckdb_anon.engine.call_text import Recorded, call_on, seed_of_part
+from duckdb_anon.engine.input_sql import NUMBER
 from duckdb_anon.engine.memory_estimate import needed, rows_within, size_of, written
-from duckdb_anon.engine.partition_context import NUMBER
 from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model import progress
 from duckdb_anon.model.errors import ParameterError, RequirementError
-from duckdb_anon.model.function_specs import Cutting
+from duckdb_anon.model.function_specs import Cutting, Params
 from duckdb_anon.parts.release_checks import check, hashed
 from duckdb_anon.parts.run_directory import DATABASE, Place, fingerprint_of
-from duckdb_anon.parts.run_part import numbered_columns, whole_of_part, work_part
+from duckdb_anon.parts.run_part import numbered_columns, work_part
 from duckdb_anon.parts.shuffle_merge import KEY, RELEASED, Gathered
 from duckdb_anon.parts.source_encoding import Original
 from duckdb_anon.parts.split_planner import PERSON, CodedPart, parts_of
@@ -114,11 +113,11 @@ class Run:
             self._start(fingerprint)
         parts = self.original.ask(f"select part, rows from {DATABASE}.parts order by rows desc, part").to_pylist()
         done = {row["part"] for row in self.original.ask(f"select part from {DATABASE}.done").to_pylist()}
-        settled = self.original.cutting().settled or {}
+        params = {**self.recorded.params, **(self.original.cutting().settled or {})}
         for k, part in enumerate(parts):
             progress.say(f"part {k + 1} of {len(parts)}", k / len(parts))
             if part["part"] not in done:
-                self._work(part["part"], part["rows"], settled)
+                self._work(part["part"], params)
         return self._finish(len(parts))
 
     def _start(self, fingerprint: str) -> None:
@@ -128,14 +127,13 @@ class Run:
         part, relation = self._part_sql(rows)
         self.original.lay_out(part, relation)
         self._check_parts()
-        self.original.store_told()
         self.con.execute(f"drop table {DATABASE}.source; drop table if exists {DATABASE}.counted")
         self.con.execute(f"create or replace table {DATABASE}.done (part bigint, numbers bigint)")
         self.con.execute(f"create or replace table {DATABASE}.run as select {literal(fingerprint)} as fingerprint")
 
     def _part_sql(self, rows: int) -> tuple[str, str]:
         """SQL of the part of a row, and the relation it is asked of."""
-        attributes = [value.attribute for value in self.original.values]
+        attributes = self.original.attributes
         combinations, counts = self.original.combinations
         cutting = self.original.cutting()
         q, person = len(self.recorded.roles.qi), self.recorded.roles.person
@@ -194,8 +192,7 @@ class Run:
         return "0"
 
     def _seed(self) -> int | None:
-        given = self.recorded.arguments.get("seed")
-        return None if given is None else seed_of_part(int(given), -1)
+        return seed_of_part(self.recorded.params["seed"], -1)
 
     def _check_parts(self) -> None:
         """Refuse a part that cannot be cut and would not fit."""
@@ -209,16 +206,14 @@ class Run:
                 f"{written(size)}; give memory := {written(2 * size)!r}, or more quasi-identifiers"
             )
 
-    def _work(self, part: int, rows: int, settled: Mapping[str, Any]) -> None:
+    def _work(self, part: int, params: Params) -> None:
         """Work one part, and gather what comes of it, with a random key for each row."""
-        piece, out = f"{DATABASE}.main.piece", "_anon_piece_out"
-        self.con.execute(f"create or replace view {piece} as {self.original.piece(part, rows)}")
-        counts = {value.info.name: value.counts() for value in self.original.values}
-        given = self.recorded.arguments.get("seed")
-        fixed = dict(settled) if given is None else {**settled, "seed": seed_of_part(int(given), part)}
+        out, given = "_anon_part_out", params["seed"]
+        rows, source = self.original.part(part)
+        fixed = {**params, "seed": seed_of_part(given, part)}
         try:
-            work_part(self.con, self.name, call_on(self.recorded, piece, fixed), out, whole_of_part(rows, counts))
-            self._gather(out, part, generator(None if given is None else seed_of_part(int(given), -2 - part)))
+            work_part(self.con, self.original.full_table, fixed, rows, source, self.original.lists, out)
+            self._gather(out, part, generator(seed_of_part(given, -2 - part)))
         finally:
             with suppress(duckdb.Error):
                 self.con.execute(f"drop table if exists temp.main.{out}")
@@ -254,8 +249,7 @@ class Run:
             f"from (select distinct {ident(column)} as old from {RELEASED})"
         )
         count = self.original.ask(f"select count(*) as n from {DATABASE}.numbers").to_pylist()[0]["n"]
-        seed = self.recorded.arguments.get("seed")
-        order = generator(None if seed is None else seed_of_part(int(seed), -1)).permutation(count)
+        order = generator(self._seed()).permutation(count)
         fresh = pa.table({"place": np.arange(1, count + 1), "new": order + 1})
         with self.original.registered("_anon_fresh", fresh) as view:
             self.con.execute(

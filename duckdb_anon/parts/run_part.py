@@ -1,62 +1,180 @@
-"""The ordinary call on one part of a table, which knows the values and counts of the whole.
+"""A method on one part of a table, with the values and counts of the full table.
 
-Works on a loaded connection, whoever holds it: DuckDB's own run, or a task of Spark. Cost: that of the call.
+Columns are coded once for the full table, so a part is a few columns of codes: no value of it is coded again, and its
+release is decoded by the SQL that decodes the release of a call. Works on a loaded connection, whoever holds it:
+DuckDB's own run, or a task of Spark. Cost: that of the method on the rows of the part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import duckdb
+import numpy as np
+import pyarrow as pa
 
 from duckdb_anon.binder_errors import explained
+from duckdb_anon.engine import interrupts
 from duckdb_anon.engine.call_text import Recorded
-from duckdb_anon.engine.partition_context import NUMBER, WholeTable, part_of
-from duckdb_anon.engine.sql_quoting import ident
-from duckdb_anon.model.coded_table import IntArray
-from duckdb_anon.model.errors import AnonError
+from duckdb_anon.engine.column_coding import canonical_order, code_column
+from duckdb_anon.engine.input_sql import NUMBER
+from duckdb_anon.engine.result_sql import release_select
+from duckdb_anon.engine.runner import by_role, run_method
+from duckdb_anon.engine.sensitive_coarsening import PARAMETER as EDGES
+from duckdb_anon.kernels import thread_pool
+from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
+from duckdb_anon.model.errors import AnonError, ColumnError, of_function, unexpected
+from duckdb_anon.model.function_specs import Cutting, Params
+from duckdb_anon.model.progress import Interrupted
 from duckdb_anon.model.release_formats import BUCKET
+from duckdb_anon.parts.split_planner import PERSON
+from duckdb_anon.parts.split_tree import CODE
+
+_ENCODED = "_anon_encoded"
 
 
-def work_part(con: duckdb.DuckDBPyConnection, name: str, call: str, out: str, whole: WholeTable | None) -> None:
-    """Make the temporary table `out` of what a call releases of one part.
+@dataclass(frozen=True)
+class FullTable:
+    """What a part needs to know of the full table.
+
+    Attributes:
+        recorded: the call.
+        attributes: quasi-identifiers and sensitive attributes, with the counts of the full table. The first row of a
+            value is a row of `truths`.
+        truths: conditions of the call by name, on one row for each value of each attribute.
+    """
+
+    recorded: Recorded
+    attributes: Sequence[Attribute]
+    truths: Mapping[str, Attribute]
+
+    @staticmethod
+    def of(recorded: Recorded, attributes: Sequence[Attribute], truths: Mapping[str, pa.Array]) -> FullTable:
+        """What is known of the values.
+
+        Args:
+            recorded: the call.
+            attributes: as `column_coding.code_counted` codes them.
+            truths: truth of each condition, for the values of each attribute by code, one attribute after the other.
+        """
+        name, first, numbered = recorded.entry.name, 0, []
+        for attribute in attributes:
+            rows = np.arange(first, first + attribute.domain, dtype=np.int64)
+            numbered.append(replace(attribute, first_row=rows))
+            first += attribute.domain
+        coded = {key: code_column(name, key, truth, "ordered") for key, truth in truths.items()}
+        return FullTable(recorded, numbered, coded)
+
+    def part(self, rows: pa.Table, canonical: bool) -> tuple[CodedTable, IntArray]:
+        """A part as a method reads it, and the number of each of its rows.
+
+        Args:
+            rows: columns of codes, `_anon_person` where there are persons, and `_anon_rn`, which numbers the rows.
+            canonical: whether rows are put in the order of their codes.
+        """
+        roles = self.recorded.roles
+        attributes = [
+            replace(attribute, codes=_numbers(rows.column(f"{CODE}{k}")).astype(np.int32))
+            for k, attribute in enumerate(self.attributes)
+        ]
+        number = _numbers(rows.column(NUMBER)).astype(np.int64)
+        if roles.person is not None:
+            person = rows.column(PERSON).combine_chunks()
+            attributes.append(code_column(self.recorded.entry.name, roles.person.name, person, roles.person.kind))
+        if canonical:
+            order = canonical_order(attributes, number)
+            attributes = [replace(attribute, codes=attribute.codes[order]) for attribute in attributes]
+            number = number[order]
+        return by_role(roles, attributes, self.truths), number
+
+
+def _numbers(column: pa.ChunkedArray) -> Any:
+    return column.combine_chunks().to_numpy(zero_copy_only=False)
+
+
+def work_part(
+    con: duckdb.DuckDBPyConnection,
+    table: FullTable,
+    params: Params,
+    rows: pa.Table,
+    source: str,
+    lists: Sequence[str],
+    out: str,
+) -> None:
+    """Make the temporary table `out` of what a method releases of one part.
 
     Args:
         con: a loaded connection.
-        name: the method.
-        call: the call on a table of the part's rows, numbered in `_anon_rn`, and after them those that stand for
-            values; see `piece_sql`.
+        table: the full table.
+        params: parameters of the method on this part.
+        rows: see `FullTable.part`.
+        source: SELECT of the columns that are released as they are, of a column of the type of each attribute, and
+            `_anon_rn`.
+        lists: SQL of the list of the values of each attribute by code.
         out: name of the table to make, as SQL writes it.
-        whole: what is known of the whole; None: the part is the table.
 
     Raises:
         AnonError: the method cannot work on the part; the message is its own.
     """
-    with nullcontext() if whole is None else part_of(whole):
-        try:
-            con.execute(f"create or replace temp table {out} as from {call}")
-        except duckdb.Error as error:
-            raise AnonError(told(error, name)) from error
+    entry, roles, layout = table.recorded.entry, table.recorded.roles, table.recorded.layout
+    names = [attribute.name for attribute in table.attributes]
+    *statement, threads = con.execute(
+        "select _anon_instance(), current_connection_id(), current_query_id(), current_setting('threads')"
+    ).fetchall()[0]
+
+    def encoded() -> pa.Array:
+        with thread_pool.allowed(int(threads)):
+            read = partial(table.part, rows, params["seed"] is not None)
+            result, count = run_method(entry, params, read, layout, names, listed=True)
+            return result.to_arrow(entry.name, count, (statement[0], statement[1], statement[2]))
+
+    try:
+        answer = interrupts.run(encoded)
+    except Interrupted:
+        raise
+    except AnonError as error:
+        raise AnonError(of_function(entry.name, error)) from error
+    except Exception as error:  # its message might show data
+        raise AnonError(unexpected(entry.name, error)) from error
+    con.register(_ENCODED, pa.table({"r": answer}))
+    try:
+        select = release_select(table.recorded.relation, roles, layout, names, dict(zip(names, lists, strict=True)))
+        con.execute(
+            f"create or replace temp table {out} as with _anon_src as ({source}), "
+            f"_anon_run as (select r from {_ENCODED}),\n{select}"
+        )
+    finally:
+        con.unregister(_ENCODED)
 
 
-def piece_sql(rows: str, columns: list[str], count: int, told_values: str | None) -> str:
-    """SELECT of a part's rows, numbered from 0, and after them those that stand for values.
+def cutting_of(
+    recorded: Recorded, attributes: Sequence[Attribute], combinations: CodeArray, several_rows: bool
+) -> Cutting | None:
+    """How the table of a call is cut into parts; None where its method decides for the table as a whole.
 
     Args:
-        rows: relation of the part's rows, with `_anon_rn` of the whole.
-        columns: columns the call needs.
-        count: number of the part's rows.
-        told_values: relation of the rows that stand for values, numbered in `_anon_rn` from 0;
-            None: the part is the table, and is not numbered.
+        recorded: the call.
+        attributes: quasi-identifiers and sensitive attributes.
+        combinations: codes of the combinations of sensitive values that occur.
+        several_rows: whether an individual has several rows.
+
+    Raises:
+        ColumnError: the call asks for `sensitive_edges`, which depend on all rows.
     """
-    named = ", ".join(ident(column) for column in columns)
-    if told_values is None:
-        return f"select {named} from {rows}"
-    return (
-        f"select {named}, row_number() over () - 1 as {NUMBER} from {rows} union all "
-        f"select {named}, {NUMBER} + {count} as {NUMBER} from {told_values}"
-    )
+    entry, q = recorded.entry, len(recorded.roles.qi)
+    if entry.parts is None:
+        return None
+    if (fewest := recorded.params.get(EDGES.name)) is not None:
+        raise ColumnError(
+            f"{entry.name}: sensitive_edges := {fewest} would count carriers in each part of the table on its own; "
+            "release it whole, or join rare values before: they depend on all rows"
+        )
+    sensitive = tuple(replace(a, codes=combinations[:, k]) for k, a in enumerate(attributes[q:]))
+    table = CodedTable(len(combinations), tuple(attributes[:q]), sensitive)
+    return entry.parts(table, recorded.params, several_rows)
 
 
 def numbered_columns(recorded: Recorded) -> list[int]:
@@ -65,7 +183,7 @@ def numbered_columns(recorded: Recorded) -> list[int]:
     return [k for k, plan in enumerate(recorded.layout) if plan.name in (BUCKET.key, person) and not plan.column]
 
 
-def told(error: duckdb.Error, name: str, call: str = "") -> str:
+def message_of(error: duckdb.Error, name: str, call: str = "") -> str:
     """The method's own words, without DuckDB's frame around them.
 
     Args:
@@ -76,8 +194,3 @@ def told(error: duckdb.Error, name: str, call: str = "") -> str:
     first = explained(str(error), f"from {call}").split("\n\n", 1)[0].split("\nLINE", 1)[0]
     at = first.find(f"{name}: ")
     return first[at:] if at >= 0 else f"release: {first}"
-
-
-def whole_of_part(rows: int, counts: Mapping[str, IntArray | None]) -> WholeTable:
-    """What a call on a part of so many rows is told."""
-    return WholeTable(rows, {name: known for name, known in counts.items() if known is not None})

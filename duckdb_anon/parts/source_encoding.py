@@ -1,15 +1,14 @@
 """The original of a run in parts: the columns a call needs, their codes and values, in the run's own database.
 
-Every column is coded by joining its values, so that what follows (counting, cutting, telling a part of the whole's
-values) reads small whole numbers. Cost: a GROUP BY and a hash join a column.
+Every quasi-identifier and sensitive column is coded by joining its values, so that what follows (counting, cutting, the
+method) reads small whole numbers. Cost: a GROUP BY and a hash join a column.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -20,23 +19,22 @@ import pyarrow as pa
 from duckdb_anon.engine.call_text import Recorded
 from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.collation import check_types, guard
+from duckdb_anon.engine.column_coding import code_counted
 from duckdb_anon.engine.hierarchy_io import read_tree
+from duckdb_anon.engine.input_sql import NUMBER, declaring, source_column, truth_of
 from duckdb_anon.engine.memory_estimate import written
-from duckdb_anon.engine.partition_context import NUMBER
-from duckdb_anon.engine.sql_quoting import ident, idents, literal
+from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model import progress
-from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
+from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
 from duckdb_anon.model.errors import AnonError, ParameterError, RequirementError
 from duckdb_anon.model.function_specs import ColumnInfo, Cutting
 from duckdb_anon.model.hierarchy import Hierarchy
-from duckdb_anon.model.release_formats.duckdb_types import equal_is_same
 from duckdb_anon.parts.run_directory import DATABASE
+from duckdb_anon.parts.run_part import FullTable, cutting_of
+from duckdb_anon.parts.split_planner import PERSON
 from duckdb_anon.parts.split_tree import CODE
-from duckdb_anon.parts.value_dictionaries import Values, most_told, values_of
 
 _TYPES = ((2**8, "utinyint"), (2**16, "usmallint"), (2**32, "uinteger"))
-_FEW = 2**16
-"""Values of a column that are looked up by their codes when a part is worked; columns with more are kept."""
 _OFTEN = 4
 
 
@@ -54,9 +52,10 @@ class Original:
         self.con, self.recorded, self.folder = con, recorded, folder
         self.name, roles = recorded.entry.name, recorded.roles
         self.coded = roles.qi + roles.sensitive
-        others = roles.keep + ((roles.person,) if roles.person else ())
-        self.columns = list(dict.fromkeys(info.name for info in self.coded + others))
-        self.looked_up: dict[str, int] = {}
+        self.kept = list(dict.fromkeys(info.name for info in roles.keep + ((roles.person,) if roles.person else ())))
+        self.columns = [*(info.name for info in self.coded), *self.kept]
+        conditions = recorded.entry.conditions
+        self.conditions = dict(conditions(roles, recorded.params)) if conditions else {}
 
     def ask(self, sql: str) -> pa.Table:
         """Answer a query."""
@@ -73,20 +72,17 @@ class Original:
         check_types(self.name, self.coded)
         self.ask(f"select {guard(self.name, self.coded, self.recorded.relation.sql)}")
         for k, info in enumerate(self.coded):
-            many = self._store_values(k, info)
-            exact = info.type != "" and equal_is_same(info.type)
-            if many <= _FEW and exact:
-                self.looked_up[info.name] = k
+            self._store_values(k, info)
         joins = "".join(
-            f" left join (select _key as _anon_key{k}, code as {CODE}{k} from {DATABASE}.v{k}) "
-            f"on {ident(info.name)} is not distinct from _anon_key{k}"
+            f" left join (select value as _anon_value{k}, code as {CODE}{k} from {DATABASE}.v{k}) "
+            f"on {ident(info.name)} is not distinct from _anon_value{k}"
             for k, info in enumerate(self.coded)
         )
         codes = "".join(f", {CODE}{k}" for k in range(len(self.coded)))
-        own = "".join(f"_anon_s.{ident(name)}, " for name in self.columns if name not in self.looked_up)
+        kept = "".join(f"_anon_s.{ident(name)}, " for name in self.kept)
         self.con.execute(
-            f"create or replace table {DATABASE}.source as select {own}{NUMBER}{codes} from "
-            f"(select {idents(self.columns)}, row_number() over () - 1 as {NUMBER} "
+            f"create or replace table {DATABASE}.source as select {kept}{NUMBER}{codes} from "
+            f"(select {self._read(self.columns)}, row_number() over () - 1 as {NUMBER} "
             f"from {self.recorded.relation.sql}) as _anon_s{joins}"
         )
         self._check_codes()
@@ -99,10 +95,9 @@ class Original:
             part: SQL of the part of a row.
             relation: the relation it is asked of.
         """
-        held = [ident(name) for name in self.columns if name not in self.looked_up]
-        held += [f"{CODE}{k}" for k in self.looked_up.values()]
+        columns = [*map(ident, self.kept), *(f"{CODE}{k}" for k in range(len(self.coded)))]
         self.con.execute(
-            f"create or replace table {DATABASE}.parted as select {', '.join(held)}, {part} as _anon_part "
+            f"create or replace table {DATABASE}.parted as select {', '.join(columns)}, {part} as _anon_part "
             f"from {relation} order by _anon_part, {NUMBER}"
         )
         self.con.execute(
@@ -110,28 +105,41 @@ class Original:
             f"min(rowid) as first from {DATABASE}.parted group by all"
         )
 
-    def piece(self, part: int, rows: int) -> str:
-        """SELECT of the rows of a part as the original has them, numbered, and after them those that stand for values.
+    def part(self, part: int) -> tuple[pa.Table, str]:
+        """The rows of a part as `run_part` reads them, and SELECT of what is released of them as it is.
 
         Args:
             part: number of the part.
-            rows: its rows.
         """
-        held = {row["column_name"] for row in self.ask(f"describe {DATABASE}.parted").to_pylist()}
-        columns, joins = [], ""
-        for name in self.columns:
-            if name in held:
-                columns.append(f"_anon_p.{ident(name)}")
-                continue
-            k = next(k for k, info in enumerate(self.coded) if info.name == name)
-            columns.append(f"_anon_v{k}.value as {ident(name)}")
-            joins += f" join {DATABASE}.v{k} as _anon_v{k} on _anon_v{k}.code = _anon_p.{CODE}{k}"
         first = self.ask(f"select first from {DATABASE}.parts where part = {part}").to_pylist()[0]["first"]
-        return (
-            f"select {', '.join(columns)}, _anon_p.rowid - {first} as {NUMBER} "
-            f"from {DATABASE}.parted as _anon_p{joins} where _anon_part = {part} union all "
-            f"select {idents(self.columns)}, {NUMBER} + {rows} as {NUMBER} from {DATABASE}.told"
+        number, person = f"rowid - {first} as {NUMBER}", self.recorded.roles.person
+        rows = f"from {DATABASE}.parted where _anon_part = {part}"
+        codes = "".join(f"{CODE}{k}, " for k in range(len(self.coded)))
+        persons = f"{ident(person.name)} as {PERSON}, " if person is not None else ""
+        kept = "".join(f"{ident(name)}, " for name in self.kept)
+        typed = "".join(
+            f"(select value from {DATABASE}.v{k} limit 0) as {ident(info.name)}, " for k, info in enumerate(self.coded)
         )
+        return self.ask(f"select {codes}{persons}{number} {rows}"), f"select {kept}{typed}{number} {rows}"
+
+    @property
+    def lists(self) -> list[str]:
+        """SQL of the list of the values of each coded column by code."""
+        return [f"(select list(value order by code) from {DATABASE}.v{k})" for k in range(len(self.coded))]
+
+    @cached_property
+    def full_table(self) -> FullTable:
+        """What a part needs to know of the table."""
+        truths = {}
+        for k, name in enumerate(self.conditions):
+            found = [self.ask(f"select x{k} from {DATABASE}.v{j} order by code") for j in range(len(self.coded))]
+            truths[name] = pa.concat_tables(found).column(0).combine_chunks()
+        return FullTable.of(self.recorded, self.attributes, truths)
+
+    def _read(self, names: Iterable[str]) -> str:
+        """SELECT list of columns of the original."""
+        kept_enums = declaring(self.recorded.layout)
+        return ", ".join(source_column(name, self.recorded.relation, kept_enums) for name in names)
 
     def counted(self, columns: int) -> tuple[str, str]:
         """Relation of the first so many codes, and SQL of how many rows it stands for.
@@ -149,25 +157,19 @@ class Original:
         return f"{DATABASE}.counted", "cast(sum(_anon_many) as bigint)"
 
     @cached_property
-    def values(self) -> list[Values]:
-        """The values of every coded column."""
-        return [self._values(k, info) for k, info in enumerate(self.coded)]
+    def attributes(self) -> list[Attribute]:
+        """The values of every coded column with their counts."""
+        return [self._attribute(k, info) for k, info in enumerate(self.coded)]
 
     def cutting(self) -> Cutting:
         """How the method cuts, asked with the combinations of sensitive values that occur."""
-        entry = self.recorded.entry
-        if entry.parts is None:
+        cutting = cutting_of(self.recorded, self.attributes, self.combinations[0], self.repeated)
+        if cutting is None:
             raise ParameterError(
                 f"{self.name}: decides for the table as a whole, so it cannot be worked in parts; leave part_rows and "
                 "memory out, with a larger memory_limit, or use mondrian, muco or anatomy"
             )
-        attributes = [value.attribute for value in self.values]
-        codes, _ = self.combinations
-        q = len(self.recorded.roles.qi)
-        rows = np.arange(len(codes))
-        sensitive = tuple(replace(a, codes=codes[rows, k]) for k, a in enumerate(attributes[q:]))
-        table = CodedTable(len(codes), tuple(attributes[:q]), sensitive)
-        return entry.parts(table, self.recorded.params, self.repeated)
+        return cutting
 
     @cached_property
     def combinations(self) -> tuple[CodeArray, IntArray]:
@@ -203,26 +205,6 @@ class Original:
         )
         return bool(found.to_pylist()[0]["several"])
 
-    def store_told(self) -> None:
-        """Rows that stand for values: as many as the column with the most values, shorter ones told again."""
-        many = max(most_told(self.values), 1)
-        columns, joins = [], ""
-        by_name = {info.name: k for k, info in enumerate(self.coded)}
-        for name in self.columns:
-            if name not in by_name:
-                columns.append(f"(select any_value({ident(name)}) from {DATABASE}.parted limit 1) as {ident(name)}")
-                continue
-            k = by_name[name]
-            columns.append(f"t{k}.value as {ident(name)}")
-            joins += (
-                f" join (select value, row_number() over (order by code) - 1 as i from {DATABASE}.v{k} where told) "
-                f"as t{k} on t{k}.i = r.i % {max(1, len(self.values[k].told))}"
-            )
-        self.con.execute(
-            f"create or replace table {DATABASE}.told as select {', '.join(columns)}, r.i as {NUMBER} "
-            f"from range({many}) as r(i){joins}"
-        )
-
     @contextmanager
     def registered(self, name: str, table: pa.Table) -> Iterator[str]:
         """Let SQL see an arrow table under a name until the block ends."""
@@ -246,37 +228,39 @@ class Original:
         database, schema = self.con.execute("select current_database(), current_schema()").fetchall()[0]
         return Catalog(self.con.cursor(), database, schema)
 
-    def _store_values(self, k: int, info: ColumnInfo) -> int:
-        """Table v{k}: each value of a column, its key, its code, and its rows; return how many."""
+    def _store_values(self, k: int, info: ColumnInfo) -> None:
+        """Table v{k}: each value of a column, its code, its rows, and the truths of conditions in one of them."""
         person = self.recorded.roles.person
-        many = f"count(distinct {ident(person.name)})" if person is not None else "count(*)"
-        column = ident(info.name)
-        read = f"{column}, {column} as _anon_key" + (f", {ident(person.name)}" if person is not None else "")
+        many = f"count(distinct {PERSON})" if person is not None else "count(*)"
+        persons = f", {ident(person.name)} as {PERSON}" if person is not None else ""
+        names = dict.fromkeys([info.name, *([person.name] if person is not None else [])])
+        truths = "".join(f", {truth_of(sql)} as x{j}" for j, sql in enumerate(self.conditions.values()))
+        listed = "".join(f", x{j}" for j in range(len(self.conditions)))
+        any_truths = "".join(f", any_value(x{j}) as x{j}" for j in range(len(self.conditions)))
         self.con.execute(
             f"create or replace table {DATABASE}.raw as select *, row_number() over () - 1 as place from (select "
-            f"any_value({column}) as value, _anon_key as _key, {many} as n from "
-            f"(select {read} from {self.recorded.relation.sql}) group by _anon_key)"
+            f"_anon_value as value, {many} as n{any_truths} from "
+            f"(select {ident(info.name)} as _anon_value{persons}{listed} from "
+            f"(select {self._read(names)}{truths} from {self.recorded.relation.sql})) group by _anon_value)"
         )
-        found = self.ask(f"select _key, n from {DATABASE}.raw order by place")
-        counts = found.column("n").combine_chunks().to_numpy(zero_copy_only=False)
-        values = values_of(self.name, info, found.column("_key"), counts, self._tree(info))
-        told = np.zeros(len(counts), dtype=bool)
-        told[values.told] = True
-        codes = pa.table({"code": values.attribute.codes, "place": np.arange(len(counts)), "told": told})
-        kind = next(name for bound, name in _TYPES if len(counts) < bound)
+        attribute = self._coded(info, f"select value, n from {DATABASE}.raw order by place")
+        codes = pa.table({"code": attribute.codes, "place": np.arange(len(attribute.codes))})
+        kind = next(name for bound, name in _TYPES if len(attribute.codes) < bound)
         with self.registered("_anon_codes", codes) as view:
             self.con.execute(
-                f"create or replace table {DATABASE}.v{k} as select value, _key, n, code::{kind} as code, told "
+                f"create or replace table {DATABASE}.v{k} as select value, n, code::{kind} as code{listed} "
                 f"from {DATABASE}.raw join {view} using (place) order by code"
             )
         self.con.execute(f"drop table {DATABASE}.raw")
-        return len(counts)
 
-    def _values(self, k: int, info: ColumnInfo) -> Values:
+    def _attribute(self, k: int, info: ColumnInfo) -> Attribute:
         """The values of the k-th coded column, in the order of their codes."""
-        found = self.ask(f"select _key, n from {DATABASE}.v{k} order by code")
+        return self._coded(info, f"select value, n from {DATABASE}.v{k} order by code")
+
+    def _coded(self, info: ColumnInfo, sql: str) -> Attribute:
+        found = self.ask(sql)
         counts = found.column("n").combine_chunks().to_numpy(zero_copy_only=False)
-        return values_of(self.name, info, found.column("_key"), counts, self._tree(info))
+        return code_counted(self.name, info, found.column("value"), counts, self._tree(info))
 
     def _tree(self, info: ColumnInfo) -> Hierarchy | None:
         if not info.hierarchy:

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 
-from duckdb_anon.engine.call_text import Recorded, on_table, recording
-from duckdb_anon.engine.partition_context import planned_only
+from duckdb_anon.engine.call_text import Recorded, on_table, planned_only, recording
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, ParameterError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import argument_text, value_text
-from duckdb_anon.parts.run_part import told
+from duckdb_anon.parts.run_part import message_of
 from duckdb_anon.registry import ENTRIES
 from duckdb_anon.sql_functions import connect
 
@@ -91,7 +90,7 @@ def planned(
             found = recorded()
             described = con.execute(f"describe from {whole}").fetchall()
     except duckdb.Error as error:
-        raise AnonError(told(error, call.partition("(")[0].strip(), whole)) from error
+        raise AnonError(message_of(error, call.partition("(")[0].strip(), whole)) from error
     if found is None:
         raise ParameterError(f'spark.release: {call!r} is not one call of a method, such as "muco(0.2)"')
     typed = ", ".join(f"null::{row[1]} as {ident(row[0])}" for row in described)

@@ -14,7 +14,7 @@ import duckdb
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.release_comment import argument_text
-from duckdb_anon.parts.run_part import told
+from duckdb_anon.parts.run_part import message_of
 from duckdb_anon.sql_functions import connect
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def estimate_sql(
             call = f"rewrite_query({literal(query)}, {literal(names[0])}, {literal(names[1])}, dialect := 'spark'"
             return str(con.execute(f"select {call}{arguments})").fetchall()[0][0])
         except duckdb.Error as error:
-            raise AnonError(told(error, "rewrite_query")) from error
+            raise AnonError(message_of(error, "rewrite_query")) from error
 
 
 def _empty(con: duckdb.DuckDBPyConnection, name: str, frame: Any) -> None:

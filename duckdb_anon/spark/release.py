@@ -14,30 +14,30 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 
 from duckdb_anon.engine.call_text import call_on
+from duckdb_anon.engine.column_coding import code_counted
 from duckdb_anon.engine.hierarchy_io import read_tree
+from duckdb_anon.engine.input_sql import NUMBER, truth_of
 from duckdb_anon.engine.memory_estimate import needed, written
-from duckdb_anon.engine.partition_context import NUMBER
 from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model import progress
-from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
+from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
 from duckdb_anon.model.errors import AnonError, ParameterError, RequirementError
 from duckdb_anon.model.function_specs import Cutting
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.parts.release_checks import check
-from duckdb_anon.parts.run_part import numbered_columns, piece_sql, whole_of_part, work_part
+from duckdb_anon.parts.run_part import FullTable, cutting_of, message_of, numbered_columns, work_part
 from duckdb_anon.parts.split_planner import PERSON, CodedPart, parts_of
 from duckdb_anon.parts.split_tree import CODE
-from duckdb_anon.parts.value_dictionaries import Values, values_of
 from duckdb_anon.rewrite.dialects import spoken
-from duckdb_anon.spark.dataframe_planning import Planned, in_utc, planned, quoted, said_in_task
+from duckdb_anon.spark.dataframe_planning import TABLE, Planned, in_utc, planned, quoted, said_in_task
 from duckdb_anon.sql_functions import connect
 
 if TYPE_CHECKING:
@@ -106,9 +106,10 @@ class _Run:
         self.name, self.roles = plan.recorded.entry.name, plan.recorded.roles
         self.coded = self.roles.qi + self.roles.sensitive
         others = self.roles.keep + ((self.roles.person,) if self.roles.person else ())
-        self.columns = list(dict.fromkeys(info.name for info in self.coded + others))
+        self.kept = list(dict.fromkeys(info.name for info in others))
+        self.columns = list(dict.fromkeys([*(info.name for info in self.coded), *self.kept]))
         self.keys: list[pa.Array] = []
-        self.values: list[Values] = []
+        self.attributes: list[Attribute] = []
         self.view = f"_anon_{secrets.token_hex(6)}"
 
     def run(self) -> DataFrame:
@@ -126,7 +127,7 @@ class _Run:
             coded.createOrReplaceTempView(self.view)
             cutting = self._cutting(rows)
             placed = coded.withColumn(_PART, lit(0)) if cutting is None else self._placed(cutting, rows)
-            placed = placed.select(*(quoted(name) for name in self.columns), NUMBER, _PART)
+            placed = placed.select(*self._read(cutting), NUMBER, _PART)
             released = placed.groupBy(_PART).applyInArrow(self._worker(cutting), self._schema())
             result = self._labelled(released.orderBy(_KEY).drop(_KEY)).localCheckpoint(eager=True)
         finally:
@@ -152,7 +153,7 @@ class _Run:
         keys, counts = found.column("value").combine_chunks(), found.column("n").to_numpy()
         keys = keys.chunk(0) if isinstance(keys, pa.ChunkedArray) else keys
         self.keys.append(keys)
-        self.values.append(values_of(self.name, info, keys, counts, self._tree(info.hierarchy)))
+        self.attributes.append(code_counted(self.name, info, keys, counts, self._tree(info.hierarchy)))
 
     def _tree(self, name: str | None) -> Hierarchy | None:
         if name is None:
@@ -167,10 +168,10 @@ class _Run:
 
         coded = self.df.select(*(f.col(quoted(name)) for name in self.columns))
         coded = coded.withColumn(NUMBER, f.monotonically_increasing_id())
-        for k, (value, keys) in enumerate(zip(self.values, self.keys, strict=True)):
-            table = pa.table({f"_anon_v{k}": keys, f"{CODE}{k}": value.attribute.codes.astype(np.int32)})
+        for k, (info, attribute, keys) in enumerate(zip(self.coded, self.attributes, self.keys, strict=True)):
+            table = pa.table({f"_anon_v{k}": keys, f"{CODE}{k}": attribute.codes.astype(np.int32)})
             known = f.broadcast(self.spark.createDataFrame(table))
-            own = f.col(quoted(value.info.name))
+            own = f.col(quoted(info.name))
             coded = coded.join(known, own.eqNullSafe(f.col(f"_anon_v{k}")), "left").drop(f"_anon_v{k}")
         person = self.roles.person
         return coded if person is None else coded.withColumn(PERSON, f.col(quoted(person.name)))
@@ -206,21 +207,17 @@ class _Run:
             )
         if entry.parts is None:
             return None
-        codes, _ = self._combinations()
-        attributes, q = [value.attribute for value in self.values], len(self.roles.qi)
-        sensitive = tuple(replace(a, codes=codes[:, k]) for k, a in enumerate(attributes[q:]))
-        table = CodedTable(len(codes), tuple(attributes[:q]), sensitive)
-        return entry.parts(table, self.recorded.params, self._repeated())
+        return cutting_of(self.recorded, self.attributes, self._combinations()[0], self._repeated())
 
     def _placed(self, cutting: Cutting, rows: int) -> DataFrame:
         """Rows with the number of their part."""
-        own = ", ".join(quoted(name) for name in self.columns)
+        own = ", ".join(self._read(cutting))
         limit = min(self.part_rows, cutting.most or self.part_rows)
         if cutting.by in ("deal", "deal by value"):
             part = self._dealt(cutting, -(-rows // limit))
             return self.spark.sql(f"select {own}, {NUMBER}, {part} as {_PART} from {self.view}")
         (combinations, counts), q = self._combinations(), len(self.roles.qi)
-        attributes = [value.attribute for value in self.values]
+        attributes = self.attributes
         relation, many = self.view, rows
         if cutting.persons:
             firsts = ", ".join(f"min_by({CODE}{k}, {NUMBER}) as {CODE}{k}" for k in range(q))
@@ -276,49 +273,62 @@ class _Run:
             raise TypeError("the columns of the release are not known")
         return from_arrow_schema(self.plan.columns.append(pa.field(_KEY, pa.int64())))
 
-    def _told(self) -> pa.Table:
-        """Rows that stand for values; see `engine.partition_context`."""
-        many = max((len(value.told) for value in self.values), default=1) or 1
-        columns: dict[str, pa.Array] = {}
-        for value, keys in zip(self.values, self.keys, strict=True):
-            place = value.told[np.arange(many) % max(1, len(value.told))]
-            columns[value.info.name] = keys.take(pa.array(place))
-        return pa.table({**columns, NUMBER: np.arange(many, dtype=np.int64)})
+    def _read(self, cutting: Cutting | None) -> list[str]:
+        """Columns that a task reads: codes and what is released as it is, or the table as it is."""
+        if cutting is None:
+            return [quoted(name) for name in self.columns]
+        person = [PERSON] if self.roles.person is not None else []
+        codes = [f"{CODE}{k}" for k in range(len(self.coded))]
+        return [*(quoted(name) for name in self.kept), *person, *codes]
+
+    def _truths(self) -> dict[str, pa.Array]:
+        """Truth of the call's conditions for each value of each column, by its code."""
+        conditions = self.recorded.entry.conditions
+        if conditions is None:
+            return {}
+        found: dict[str, list[pa.Array]] = {}
+        con = self.plan.con
+        for info, attribute, keys in zip(self.coded, self.attributes, self.keys, strict=True):
+            order = pa.array(np.argsort(attribute.codes))
+            con.register("_anon_values", pa.table({info.name: keys.take(order)}))
+            typed = f"(from {TABLE} limit 0) union all by name from _anon_values"
+            for name, sql in conditions(self.roles, self.recorded.params).items():
+                truth = con.sql(f"select {truth_of(sql)} as x from ({typed})").to_arrow_table().column("x")
+                found.setdefault(name, []).append(truth.combine_chunks())
+        return {name: pa.concat_arrays(truths) for name, truths in found.items()}
 
     def _worker(self, cutting: Cutting | None) -> Callable[[pa.Table], pa.Table]:
         """What a task does with the rows of one part. Nothing of Spark may be in it."""
-        name, columns, told = self.name, self.columns, self._told()
-        call = call_on(self.recorded, "piece", {} if cutting is None else cutting.settled)
-        in_parts = cutting is not None
-        counts = {value.info.name: value.counts() for value in self.values}
-        trees, schema = dict(self.plan.trees), in_utc(self.plan.columns)
-        numbered = numbered_columns(self.recorded)
+        name, call, trees = self.name, call_on(self.recorded, "rows"), dict(self.plan.trees)
+        params = {**self.recorded.params, **((cutting.settled if cutting else None) or {})}
+        full = FullTable.of(self.recorded, self.attributes, self._truths()) if cutting else None
+        kept, coded, keys = self.kept, self.coded, self.keys
+        schema, numbered = in_utc(self.plan.columns), numbered_columns(self.recorded)
 
         def work(rows: pa.Table) -> pa.Table:
             with connect() as con:
-                con.execute("set threads = 1")
-                con.execute("set python_enable_replacements = false")
-                for tree, table in trees.items():
-                    con.register("_anon_tree", table)
-                    con.execute(f"create table {ident(tree)} as from _anon_tree")
-                # rows of a part come in the order of their numbers, which a seed is said of
-                con.register("_anon_rows", rows.sort_by(NUMBER) if in_parts else rows)
-                lacking = [column for column in columns if column not in told.column_names]
-                lent = told
-                for column in lacking:
-                    lent = lent.append_column(column, rows.column(column).slice(0, 1).take(pa.array([0] * len(told))))
-                con.register("_anon_told", lent)
-                piece = piece_sql("_anon_rows", columns, rows.num_rows, "_anon_told" if in_parts else None)
-                con.execute(f"create table piece as {piece}")
-                work_part(con, name, call, "released", whole_of_part(rows.num_rows, counts) if in_parts else None)
+                con.execute("set threads = 1; set python_enable_replacements = false")
+                con.register("_anon_rows", rows)
+                if full is None:
+                    _work_table(con, name, call, trees)
+                else:
+                    for k, attribute in enumerate(full.attributes):
+                        con.register(f"_anon_values{k}", pa.table({"value": keys[k], "code": attribute.codes}))
+                        con.execute(f"create table values{k} as from _anon_values{k}")
+                    typed = "".join(
+                        f"(select value from values{k} limit 0) as {ident(info.name)}, " for k, info in enumerate(coded)
+                    )
+                    source = f"select {''.join(f'{ident(column)}, ' for column in kept)}{typed}{NUMBER} from _anon_rows"
+                    lists = [f"(select list(value order by code) from values{k})" for k in range(len(coded))]
+                    work_part(con, full, params, rows, source, lists, "released")
                 out = con.sql("from released").to_arrow_table()
             rng = generator(None)
             for k in numbered:
                 own, place = np.unique(out.column(k).to_numpy(), return_inverse=True)
                 fresh = rng.integers(1, _NUMBERS, len(own), dtype=np.int64)
                 out = out.set_column(k, out.schema.field(k).name, pa.array(fresh[place], pa.int64()))
-            keys = pa.array(rng.integers(-(2**63), 2**63 - 1, out.num_rows, dtype=np.int64))
-            return out.cast(schema).append_column(_KEY, keys)
+            keys_of_rows = pa.array(rng.integers(-(2**63), 2**63 - 1, out.num_rows, dtype=np.int64))
+            return out.cast(schema).append_column(_KEY, keys_of_rows)
 
         return work
 
@@ -334,9 +344,9 @@ class _Run:
         """The checks of the finished release, in Spark's own SQL."""
         view = f"{self.view}_released"
         result.createOrReplaceTempView(view)
-        for k, (value, keys) in enumerate(zip(self.values, self.keys, strict=True)):
+        for k, (attribute, keys) in enumerate(zip(self.attributes, self.keys, strict=True)):
             if k < len(self.roles.qi):
-                counted = pa.table({"value": keys, "n": value.attribute.counts[value.attribute.codes]})
+                counted = pa.table({"value": keys, "n": attribute.counts[attribute.codes]})
                 self.spark.createDataFrame(counted).createOrReplaceTempView(f"{view}_{k}")
         try:
             check(
@@ -347,3 +357,15 @@ class _Run:
             self.spark.catalog.dropTempView(view)
             for k in range(len(self.roles.qi)):
                 self.spark.catalog.dropTempView(f"{view}_{k}")
+
+
+def _work_table(con: duckdb.DuckDBPyConnection, name: str, call: str, trees: Mapping[str, pa.Table]) -> None:
+    """Make the table `released` by the ordinary call on a full table, the view `_anon_rows`."""
+    for tree, table in trees.items():
+        con.register("_anon_tree", table)
+        con.execute(f"create table {ident(tree)} as from _anon_tree")
+    con.execute(f"create table rows as select * exclude ({NUMBER}, {_PART}) from _anon_rows")
+    try:
+        con.execute(f"create table released as from {call}")
+    except duckdb.Error as error:
+        raise AnonError(message_of(error, name)) from error

@@ -199,6 +199,20 @@ def test_a_randomized_release_has_one_channel_and_the_whole_domain(people: duckd
     assert sorted(told[0][0]["domain"]) == domain
 
 
+def test_rules_hold_in_every_part(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute(
+        "create or replace table patients as select age, gender, case when gender = 'male' and ward < 3 then ward + 3 else "
+        "ward end as ward from (select *, age % 7 as ward from people)"
+    )
+    rule = "rules := [['gender = ''male''', 'ward < 3']], columns := [['age'], ['gender']]"
+    call = f"merging('patients', 2, {rule}, qi := ['age', 'gender'], sensitive := 'ward', fake := 2)"
+    duckdb_anon.release(people, "ruled", call, replace=True, part_rows=1600)
+    counted = "select count(*), count(*) filter (gender.gender = 'male' and ward.ward < 3) from ruled"
+    rows, against = people.execute(counted).fetchall()[0]
+    assert rows >= 6000
+    assert against == 0
+
+
 @pytest.mark.parametrize(
     ("call", "options", "kind", "said"),
     [
