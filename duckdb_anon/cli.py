@@ -10,7 +10,6 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import duckdb
 
@@ -18,8 +17,8 @@ from duckdb_anon import __version__, connect
 from duckdb_anon.model.errors import AnonError, of_function
 from duckdb_anon.serve import command as serve
 from duckdb_anon.serve import publish
-from duckdb_anon.shell import demo, release_command, report, run_command
-from duckdb_anon.shell.dot_commands import Quit, StopScript
+from duckdb_anon.shell import commands, demo, run_command
+from duckdb_anon.shell.dot_commands import Quit, StopScript, read_script
 from duckdb_anon.shell.interactive import interact
 from duckdb_anon.shell.render import HEADED, MODES
 from duckdb_anon.shell.session import Session
@@ -27,22 +26,22 @@ from duckdb_anon.shell.session import Session
 COMMANDS = {
     "demo": demo.main,
     "publish": publish.main,
-    "release": release_command.main,
-    "report": report.main,
+    "release": commands.main_release,
+    "report": commands.main_report,
     "run": run_command.main,
     "serve": serve.main,
 }
 _EPILOG = """commands:
   duckdb-anon demo                         label, protect, attack and query a sample table, in half a minute
-  duckdb-anon release DATABASE NAME CALL   run a method, "muco('people', 0.2)"; the table says what it is
+  duckdb-anon release DATABASE NAME CALL   run a method, "muco('people', 0.2)", write its release
   duckdb-anon publish DATABASE RELEASES    copy the releases into a file of their own
   duckdb-anon report DATABASE --original TABLE --release TABLE
                                            write one page on risk and utility
-  duckdb-anon run PLAN                     label, release, check and write what a TOML file says
+  duckdb-anon run PLAN                     label, release, check and write as a TOML file specifies
   duckdb-anon serve FILE                   serve it over Quack to stock DuckDB shells
-  (each of them says more with --help)
+  (each has --help)
 
-A database file that bears the name of a command is opened as ./NAME.
+Open a database file that has the name of a command as ./NAME.
 Without -c and -f, statements are read from the terminal, or from standard input when that is not one.
 """
 
@@ -105,7 +104,7 @@ def _shell(arguments: list[str]) -> int:
     session = Session(con, mode=given.mode, header=not given.no_header)
     try:
         for kind, text in given.inputs:
-            session.run_script(text.splitlines() if kind == "sql" else _read(text))
+            session.run_script(text.splitlines() if kind == "sql" else read_script(text))
         if not given.inputs and sys.stdin.isatty():
             interact(session, given.database if given.database != ":memory:" else "in memory")
         elif not given.inputs:
@@ -115,20 +114,6 @@ def _shell(arguments: list[str]) -> int:
     finally:
         session.close()
     return 0
-
-
-def _read(path: str) -> list[str]:
-    """Lines of a script file.
-
-    Raises:
-        AnonError: when it cannot be read.
-    """
-    try:
-        return Path(path).read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise AnonError(f"{path}: the file is not UTF-8 text") from error
-    except OSError as error:
-        raise AnonError(f"{path}: {error.strerror}") from error
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The interactive loop, whatever reads the lines: prompt, run, survive errors and Ctrl-C."""
+"""The interactive loop: prompt, run, survive errors and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from duckdb_anon import __version__
 from duckdb_anon.shell.dot_commands import Quit, StopScript
 from duckdb_anon.shell.session import Session
 
-READY, MORE = "anon> ", "  ... "
+HISTORY = ".duckdb_anon_history"
+"""File of earlier statements in the user's home folder."""
 
 
 def interact(session: Session, name: str) -> None:
     """Read and run lines until the user leaves."""
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a script has it of what it starts beside itself
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a script leaves it to processes in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
     read = _reader(session)
     session.out.write(
@@ -28,15 +29,10 @@ def interact(session: Session, name: str) -> None:
     )
     while True:
         try:
-            line = read(MORE if session.pending.strip() else READY)
+            session.feed(read("  ... " if session.pending.strip() else "anon> "))
         except EOFError:
             session.out.write("\n")
             return
-        except KeyboardInterrupt:
-            session.pending = ""
-            continue
-        try:
-            session.feed(line)
         except Quit:
             return
         except KeyboardInterrupt:
@@ -47,29 +43,11 @@ def interact(session: Session, name: str) -> None:
 
 
 def _reader(session: Session) -> Callable[[str], str]:
-    """The best line reader there is: with completion and colours when the shell extra is installed."""
+    """A reader of lines, with completion and colours when the shell extra is installed."""
     if find_spec("prompt_toolkit") and find_spec("pygments"):
         from duckdb_anon.shell.prompt import prompt_reader
 
-        return prompt_reader(session, history_file())
-    return _plain_reader()
-
-
-def _plain_reader() -> Callable[[str], str]:
-    """Python's `input`, with line editing where the platform has it."""
+        return prompt_reader(session, Path.home() / HISTORY)
     if find_spec("readline"):
         importlib.import_module("readline")  # from then on `input` edits lines
-
-    def read(prompt: str) -> str:
-        try:
-            return input(prompt)
-        except KeyboardInterrupt:
-            sys.stdout.write("\n")
-            raise
-
-    return read
-
-
-def history_file() -> Path:
-    """File of earlier statements, in the user's home folder; it is created for its owner alone."""
-    return Path.home() / ".duckdb_anon_history"
+    return input

@@ -1,10 +1,12 @@
-"""The prompt of the `shell` extra: history, many-line editing, completion and colours, by prompt_toolkit."""
+"""The prompt of the `shell` extra: history, editing over several lines, completion and colours, by prompt_toolkit."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import duckdb
 from prompt_toolkit import PromptSession
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -15,31 +17,70 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 from pygments.lexers.sql import PostgresLexer
 
-from duckdb_anon.shell.completer import Words
+from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.shell.dot_commands import COMMANDS
 from duckdb_anon.shell.session import Session
 from duckdb_anon.shell.statement_splitter import is_blank, split_complete
 
 _LEAST_WORD = 2
+_WORD = re.compile(r'[\w."]*$')
+_CALL = re.compile(r"(\w+)\s*\([^()]*$")
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 class WordCompleter(Completer):
-    """Offers `Words` to prompt_toolkit."""
+    """Completes dot commands, functions of the package and their parameters, tables, columns and keywords."""
 
-    def __init__(self, words: Words) -> None:
-        """Complete from `words`, which may change between prompts."""
-        self.words = words
+    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+        """Read what does not change: functions, parameters, keywords."""
+        self.con = con
+        self.functions = dict(con.execute('select "function", summary from anon_functions()').fetchall())
+        self.parameters: dict[str, list[str]] = {}
+        for function, parameter in con.execute('select "function", parameter from anon_parameters()').fetchall():
+            self.parameters.setdefault(function, []).append(parameter)
+        self.keywords = [name for (name,) in con.execute("select keyword_name from duckdb_keywords()").fetchall()]
+        self.names: list[tuple[str, str]] = []
+
+    def refresh(self) -> None:
+        """Read tables and columns again; the old ones stay where the connection cannot answer."""
+        tables = "select distinct table_name, 'table' from duckdb_columns() where not internal"
+        columns = "select distinct column_name, 'column' from duckdb_columns() where not internal"
+        try:
+            self.names = self.con.execute(f"{tables} union all {columns} order by 2 desc, 1").fetchall()
+        except duckdb.Error:
+            return  # a failed transaction answers nothing until it is rolled back
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
         """Yield what could stand at the cursor; while typing only once a word has begun."""
-        for word in self.words.at(document.text_before_cursor):
-            if complete_event.completion_requested or word.replaces >= _LEAST_WORD:
-                yield Completion(
-                    word.text, -word.replaces, display_meta=self.words.functions.get(word.text[:-1], word.kind)
-                )
+        before = document.text_before_cursor
+        found = _WORD.search(before)
+        typed = found.group() if found else ""
+        if len(typed) < (0 if complete_event.completion_requested else _LEAST_WORD):
+            return
+        folded = typed.lower()
+        for text, meaning in dict(self._candidates(before, typed)).items():
+            if text.lower().startswith((folded, f'"{folded}')):
+                yield Completion(text, -len(typed), display_meta=meaning)
+
+    def _candidates(self, before: str, typed: str) -> Iterator[tuple[str, str]]:
+        """What could stand there, the likeliest kinds first."""
+        if before.lstrip() == typed and typed.startswith("."):
+            yield from ((f".{name}", command.summary) for name, command in COMMANDS.items())
+        elif before.count("'") % 2:  # a table named in a call
+            yield from ((name.replace("'", "''"), kind) for name, kind in self.names)
+        else:
+            call = _CALL.search(before[: len(before) - len(typed)])
+            yield from (
+                (f"{name} := ", "parameter") for name in self.parameters.get(call[1].lower() if call else "", [])
+            )
+            if typed:
+                yield from ((f"{name}(", summary) for name, summary in self.functions.items())
+                yield from ((name if _PLAIN.fullmatch(name) else ident(name), kind) for name, kind in self.names)
+                yield from ((word.upper() if typed.isupper() else word, "keyword") for word in self.keywords)
 
 
 def is_finished(text: str) -> bool:
-    """Tell whether Enter should run `text`: a command, nothing at all, or statements that have all ended.
+    """Tell whether Enter runs `text`: a command, nothing at all, or statements that have all ended.
 
     >>> is_finished("select 1;"), is_finished("select 1"), is_finished(".help")
     (True, False, True)
@@ -51,21 +92,17 @@ def is_finished(text: str) -> bool:
 
 
 def prompt_reader(session: Session, history: Path) -> Callable[[str], str]:
-    """A function that reads one statement or command, with all the comfort there is.
+    """A function that reads one statement or command. It raises EOFError and KeyboardInterrupt as `input` does.
 
     Args:
         session: whose connection the completions come from.
-        history: file of earlier statements; readable by its owner alone, since statements may hold values.
-
-    Returns:
-        A function from the prompt to what was typed. It raises EOFError and KeyboardInterrupt as `input` does.
+        history: file of earlier statements; readable by its owner alone, since statements may contain values.
     """
-    words = Words()
-    words.learn(session.con)
+    completer = WordCompleter(session.con)
     reader: PromptSession[str] = PromptSession(
         history=_opened(history),
         lexer=PygmentsLexer(PostgresLexer),
-        completer=WordCompleter(words),
+        completer=completer,
         complete_while_typing=True,
         auto_suggest=AutoSuggestFromHistory(),
         key_bindings=_keys(),
@@ -74,14 +111,14 @@ def prompt_reader(session: Session, history: Path) -> Callable[[str], str]:
     )
 
     def read(prompt: str) -> str:
-        words.refresh(session.con)
+        completer.refresh()
         return reader.prompt(prompt)
 
     return read
 
 
 def _opened(path: Path) -> History:
-    """The history of `path`, or one for this session only where the file cannot be written."""
+    """The history of `path`, or one of this session only where the file cannot be written."""
     try:
         path.touch(mode=0o600, exist_ok=True)
         path.chmod(0o600)

@@ -92,12 +92,6 @@ def paragraphs(text: str, out: TextIO, hanging: int = 0) -> None:
         out.write("\n")
 
 
-def show_plan(result: duckdb.DuckDBPyRelation, out: TextIO) -> None:
-    """Write a query plan as DuckDB drew it."""
-    for row in result.fetchall():
-        out.write(f"{row[-1]}\n")
-
-
 def _text_rows(result: duckdb.DuckDBPyRelation) -> Iterator[Row]:
     """Rows with every value as DuckDB writes it, read batch by batch."""
     for batch in result.project("columns(*)::varchar").to_arrow_reader(_BATCH):

@@ -1,11 +1,12 @@
-"""One user's session: a connection, output settings, and what to do with a line of input.
+"""A shell session: statements and dot commands, spelled as in DuckDB's shell, on one connection.
 
-Every shell of the package (script, plain prompt, prompt with colours) feeds lines to the same `Session`.
+Every front (script, plain prompt, prompt with completion) feeds lines to the same `Session`.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -17,16 +18,15 @@ import duckdb
 
 from duckdb_anon.binder_errors import explained
 from duckdb_anon.engine.error_context import naming_steps
-from duckdb_anon.model.errors import AnonError
-from duckdb_anon.shell import dot_commands
-from duckdb_anon.shell.background import run_stoppable
-from duckdb_anon.shell.dot_commands import StopScript
-from duckdb_anon.shell.progress_bar import Meter
-from duckdb_anon.shell.render import render, show_plan
+from duckdb_anon.model.errors import AnonError, listed, nearest
+from duckdb_anon.shell.dot_commands import COMMANDS, StopScript
+from duckdb_anon.shell.render import render
+from duckdb_anon.shell.running import Meter, run_stoppable
 from duckdb_anon.shell.statement_splitter import is_blank, split_complete
 
 Kind = duckdb.StatementType
 _CHANGES = (Kind.INSERT, Kind.UPDATE, Kind.DELETE, Kind.CREATE, Kind.COPY)
+_POSITION = re.compile(r"\n*^LINE \d+: (?P<shown>.*)\n[ \t]*\^+[ \t]*$", re.MULTILINE)
 
 
 @dataclass
@@ -36,13 +36,13 @@ class Session:
     Attributes:
         con: connection with the package loaded.
         mode: how results are written, one of `render.MODES`.
-        max_rows: rows a box shows at most.
-        timer: whether the time of each statement is shown.
-        header: whether csv, list and tabs begin with the columns' names.
+        max_rows: rows a box has at most.
+        timer: whether the time of each statement is written.
+        header: whether csv, list and tabs begin with the names of the columns.
         out: where results go; `.output` changes it.
-        pending: text of a statement still being typed.
+        pending: text of an unfinished statement.
         depth: number of `.read` files being read, one inside the other.
-        meter: shows how far a long statement has come.
+        meter: draws the progress of a long statement.
     """
 
     con: duckdb.DuckDBPyConnection
@@ -73,15 +73,16 @@ class Session:
 
     def feed(self, line: str) -> None:
         """Take one line; run what it completes."""
-        if line.lstrip().startswith(".") and _between_statements(self.pending):
+        between_statements = is_blank(self.pending) and not is_blank(self.pending + "x")
+        if line.lstrip().startswith(".") and between_statements:
             self.pending = ""
-            dot_commands.run(self, line.strip())
+            self._run_command(line.strip())
             return
         complete, self.pending = split_complete(self.pending + line.rstrip("\r\n") + "\n")
         self.run_text(complete)
 
     def run_text(self, text: str) -> None:
-        """Run every statement of `text` in order, showing results; stop at the first that fails.
+        """Run every statement of `text` in order and write the results; stop at the first that fails.
 
         Raises:
             StopScript: when one failed; its message has been written to stderr.
@@ -97,7 +98,7 @@ class Session:
             self.fail(own_position(explained(str(error), at), at))
 
     def stoppable(self, work: Callable[[], None]) -> None:
-        """Do `work`, which uses the connection, showing how far it has come; Ctrl-C ends it."""
+        """Do `work`, which uses the connection, with a progress line; Ctrl-C ends it."""
         self.meter.start()
         try:
             run_stoppable(self.con, work, self.meter.beat)
@@ -115,55 +116,70 @@ class Session:
         sys.stderr.flush()
         raise StopScript
 
-    def close(self) -> None:
-        """Close the output file, if any, and the connection."""
+    def write_to(self, target: TextIO) -> None:
+        """Send results to another file; the one before is closed."""
         if self.out is not sys.stdout:
             self.out.close()
-            self.out = sys.stdout
+        self.out = target
+
+    def close(self) -> None:
+        """Close the output file, if any, and the connection."""
+        self.write_to(sys.stdout)
         self.con.close()
 
     def _run(self, statement: duckdb.Statement) -> None:
         with naming_steps(self.con):
-            self._shown(statement)
-
-    def _shown(self, statement: duckdb.Statement) -> None:
-        started = time.perf_counter()
-        result = self._result(statement)
-        if result is not None:
-            out = self.meter.making_room(self.out)
-            if statement.type == Kind.EXPLAIN:
-                show_plan(result, out)
-            else:
-                render(result, self.mode, self.max_rows, out, header=self.header)
-        self.out.flush()
-        if self.timer:
-            sys.stderr.write(f"Run Time: {time.perf_counter() - started:.3f} s\n")
+            started = time.perf_counter()
+            result = self._result(statement)
+            if result is not None:
+                out = self.meter.making_room(self.out)
+                if statement.type == Kind.EXPLAIN:
+                    out.write("".join(f"{row[-1]}\n" for row in result.fetchall()))
+                else:
+                    render(result, self.mode, self.max_rows, out, header=self.header)
+            self.out.flush()
+            if self.timer:
+                sys.stderr.write(f"Run Time: {time.perf_counter() - started:.3f} s\n")
 
     def _result(self, statement: duckdb.Statement) -> duckdb.DuckDBPyRelation | None:
         """What there is to show: a query not yet run, the finished rows of another statement, or nothing."""
         result = self.con.sql(statement)
-        if result is None:
-            return None
-        names = result.columns
-        nothing = names == ["Success"] or (names == ["Count"] and statement.type in _CHANGES)
-        return None if nothing and statement.type != Kind.SELECT else result
+        if result is None or statement.type == Kind.SELECT:
+            return result
+        nothing = result.columns == ["Success"] or (result.columns == ["Count"] and statement.type in _CHANGES)
+        return None if nothing else result
 
-
-_PLACE = re.compile(r"\n*^LINE \d+: (?P<shown>.*)\n[ \t]*\^+[ \t]*$", re.MULTILINE)
+    def _run_command(self, line: str) -> None:
+        """Run one dot command, such as `.mode csv`."""
+        head, _, rest = line.partition(" ")
+        typed = head.removeprefix(".")
+        found = [typed] if typed in COMMANDS else [name for name in COMMANDS if name.startswith(typed)]
+        if not typed or len(found) != 1:
+            hint = f"; it could be .{listed(found)}" if len(found) > 1 and typed else nearest(typed, COMMANDS)
+            self.fail(f"unknown command .{typed}{hint}; .help lists them")
+        command, name = COMMANDS[found[0]], found[0]
+        try:
+            # SQL follows .release, with its quotes
+            words = [rest.strip()] if name == "release" and rest.strip() else shlex.split(rest)
+        except ValueError:
+            self.fail(f"{line}: a quote is not closed")
+        optional = not command.usage or command.usage.startswith("[")
+        if len(words) > 1 or not (words or optional):
+            self.fail(f".{name} takes one argument: .{name} {command.usage}")
+        if words and command.choices and words[0] not in command.choices:
+            self.fail(
+                f".{name} {words[0]}: choose one of {', '.join(command.choices)}{nearest(words[0], command.choices)}"
+            )
+        command.run(self, words[0] if words else "")
 
 
 def own_position(message: str, text: str) -> str:
-    r"""An error without the position in a statement that the user did not write, such as a planned one.
+    r"""An error without a position in a statement that the user did not write, such as a planned one.
 
     >>> own_position("Conversion Error: no\n\nLINE 7: ) as _anon_r\n     ^", "FROM muco('people', 0.2)")
     'Conversion Error: no'
     """
-    place = _PLACE.search(message)
+    place = _POSITION.search(message)
     if place is None or place["shown"].strip().strip(".").strip() in text:
         return message
     return message[: place.start()] + message[place.end() :]
-
-
-def _between_statements(pending: str) -> bool:
-    """Tell whether nothing but finished comments has been typed since the last statement."""
-    return is_blank(pending) and not is_blank(pending + "x")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import duckdb
 import pytest
 
-from duckdb_anon.shell.background import run_stoppable
+from duckdb_anon.shell.running import run_stoppable
 
 LONG = "select sum(sqrt(a.range * b.range)) from range(1000000) a, range(1000000) b"
 

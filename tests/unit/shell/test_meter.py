@@ -6,7 +6,7 @@ import io
 
 import duckdb
 
-from duckdb_anon.shell import progress_bar
+from duckdb_anon.shell import running
 
 
 class Terminal(io.StringIO):
@@ -16,23 +16,23 @@ class Terminal(io.StringIO):
 
 def test_result_stands_where_the_meter_was() -> None:
     screen = Terminal()
-    drawn = progress_bar.Meter(duckdb.connect(), screen)
+    drawn = running.Meter(duckdb.connect(), screen)
     drawn.start()
-    drawn.started -= 2 * progress_bar._PATIENCE
+    drawn.started -= 2 * running._PATIENCE
     drawn.beat()
     out = drawn.making_room(screen)
     out.write("first")
     drawn.beat()
     out.write(" second")
     drawn.stop()
-    before, wipe, after = screen.getvalue().rpartition(progress_bar.CLEAR)
+    before, wipe, after = screen.getvalue().rpartition(running.CLEAR)
     assert "2 s" in before and wipe and after == "first second"
     drawn.start()
-    drawn.started -= 2 * progress_bar._PATIENCE
+    drawn.started -= 2 * running._PATIENCE
     drawn.beat()
     assert screen.getvalue().endswith("2 s")
 
 
 def test_what_goes_to_a_file_leaves_the_meter_alone() -> None:
     file = io.StringIO()
-    assert progress_bar.Meter(duckdb.connect(), Terminal()).making_room(file) is file
+    assert running.Meter(duckdb.connect(), Terminal()).making_room(file) is file

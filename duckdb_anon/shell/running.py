@@ -1,15 +1,23 @@
-"""A line on stderr that says how far a long statement has come; nothing where stderr is no terminal."""
+"""Runs a statement in a thread of its own: Ctrl-C always stops it, and a line on stderr shows its progress.
+
+DuckDB returns control to Python only at some points of some calls; a main thread that only waits is always there for
+the signal, stops the kernels and DuckDB, and draws the progress. Nothing is drawn where stderr is no terminal.
+"""
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import TextIO, cast
 
 import duckdb
 
+from duckdb_anon.engine.interrupts import install, pressed, stop_running
 from duckdb_anon.model import progress
 
+_BEAT = 0.1  # seconds
 _PATIENCE = 1.0  # seconds before anything is drawn
 CLEAR = "\r\x1b[K"
 
@@ -68,10 +76,75 @@ class _AfterWiping:
 
     def __init__(self, out: TextIO, meter: Meter) -> None:
         self.out, self.meter = out, meter
+        self.flush = out.flush
 
     def write(self, text: str) -> int:
         self.meter.stop()
         return self.out.write(text)
 
-    def flush(self) -> None:
-        self.out.flush()
+
+def run_stoppable(con: duckdb.DuckDBPyConnection, work: Callable[[], None], beat: Callable[[], None]) -> None:
+    """Run `work`, which uses `con`, to its end; call `beat` every tenth of a second meanwhile.
+
+    Args:
+        con: the connection that is interrupted.
+        work: what is run.
+        beat: called while it runs.
+
+    Raises:
+        KeyboardInterrupt: when the user stopped it; by then it has ended.
+        BaseException: whatever `work` raised.
+    """
+    raised: list[BaseException] = []
+    finished = threading.Event()
+
+    def job() -> None:
+        try:
+            work()
+        except BaseException as error:
+            raised.append(error)
+        finally:
+            finished.set()
+
+    install()  # a line reader replaces that handler by its own
+    before = pressed()
+    thread = threading.Thread(target=job, name="statement", daemon=True)
+    thread.start()
+    stopped = False
+    while not finished.is_set():
+        try:
+            while not finished.wait(_BEAT):
+                stopped = stopped or pressed() > before
+                if stopped:
+                    _stop(con)
+                else:
+                    beat()
+        except KeyboardInterrupt:
+            stopped = True
+            _stop(con)
+    thread.join()
+    if stopped:
+        raise KeyboardInterrupt
+    if raised:
+        raise raised[0]
+
+
+def run_with_progress(con: duckdb.DuckDBPyConnection, work: Callable[[], None]) -> None:
+    """Run a command's `work` to its end, with a progress line, and close the connection; Ctrl-C stops it.
+
+    Raises:
+        KeyboardInterrupt: when the user stopped it; by then it has ended.
+        BaseException: whatever `work` raised.
+    """
+    meter = Meter(con, sys.stderr)
+    meter.start()
+    try:
+        run_stoppable(con, work, meter.beat)
+    finally:
+        meter.stop()
+        con.close()
+
+
+def _stop(con: duckdb.DuckDBPyConnection) -> None:
+    stop_running()
+    con.interrupt()
