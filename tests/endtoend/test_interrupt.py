@@ -15,7 +15,6 @@ LABELS = "qi := ['age', 'gender', 'education', 'hours_per_week'], sensitive := '
 CALLS = {
     "recommend": f"from recommend('people', {LABELS}, rows := 200000, targets := 200000)",
     "disclosure": f"from disclosure('people', 'boxes', {LABELS})",
-    "workload_error": f"select count(*) from workload_error('people', 'boxes', n := 10000, {LABELS})",
 }
 
 

@@ -43,21 +43,15 @@ def pair(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     return con
 
 
-@pytest.mark.parametrize("tables", ["uniform", "linear"])
 @pytest.mark.parametrize("kind", TYPES)
-def test_values_of_any_type_are_released_and_measured(con: duckdb.DuckDBPyConnection, kind: str, tables: str) -> None:
+def test_values_of_any_type_are_released_and_measured(con: duckdb.DuckDBPyConnection, kind: str) -> None:
     con.execute(f"create table t as select {TYPES[kind]} as a, range % 3 as b, range % 11 as s from range(330)")
-    con.execute(f"create table r as from muco('t', 0.2, {ROLES}, tables := '{tables}', row_id := true)")
+    con.execute(f"create table r as from muco('t', 0.2, {ROLES}, row_id := true)")
     # an enum is released as text: its type would tell the values that nobody has
     released = "VARCHAR" if kind.startswith("ENUM(") else kind
     assert con.execute("select distinct typeof(a) from r").fetchall() == [(released,)]
     strange = con.execute("select count(*) from (select a from r except select a from t)").fetchone()
     assert strange == (0,)
-    same = con.execute(
-        "select count(*) from r join (select *, row_number() over () - 1 as row_id from t) as t using (row_id) "
-        "where r.a is not distinct from t.a and r.b = t.b"
-    ).fetchone()
-    assert same == (0,) or tables == "uniform"
     loss = con.execute(f"select attribute, iloss, changed from information_loss('t', 'r', {ROLES})").fetchall()
     differs = con.execute(
         "select avg((r.a is distinct from t.a)::integer) from r join (select *, row_number() over () - 1 as row_id "

@@ -1,4 +1,4 @@
-"""2,000 calls with fixed seeds; more by hand, see `tests.fuzz`."""
+"""1,000 calls with fixed seeds; more by hand, see `tests.fuzz`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_a_few_calls_are_answered_or_refused_as_they_should_be() -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("seed", range(1, 9))
+@pytest.mark.parametrize("seed", range(1, 5))
 def test_random_calls_are_answered_or_refused_as_they_should_be(seed: int) -> None:
     tally = campaign(250, seed=seed)
     print(tally.shown())
@@ -24,7 +24,7 @@ def test_random_calls_are_answered_or_refused_as_they_should_be(seed: int) -> No
 
 @pytest.mark.campaign
 def test_hard_bounds_hold_of_every_cell() -> None:
-    tally = bounds.campaign(20_000, seed=1)
+    tally = bounds.campaign(10_000, seed=1)
     print(tally.shown())
     assert not tally.violations, "\n\n".join(tally.violations)
-    assert all(tally.cells[shape] > 300 for shape in ("boxes", "buckets", "randomized"))
+    assert all(tally.cells[shape] > 150 for shape in ("boxes", "buckets", "randomized"))

@@ -63,16 +63,6 @@ class Superset:
             with error:
                 return {"refused": error.read().decode()}
 
-    def database(self, name: str, uri: str) -> int:
-        """Enter a database."""
-        entry = {"database_name": name, "sqlalchemy_uri": uri, "expose_in_sqllab": True}
-        return int(self.call("database/", entry)["id"])
-
-    def dataset(self, database: int, name: str, sql: str | None = None) -> int:
-        """Enter a table, or a query under a name."""
-        body = {"database": database, "schema": "main", "table_name": name}
-        return int(self.call("dataset/", {**body, "sql": sql} if sql else body)["id"])
-
     def chart_data(self, dataset: int, **query: Any) -> Any:
         """What a chart's query gives: rows and the SQL that Superset made of it; or {"refused": ...}."""
         asked = {"row_limit": 1000, "filters": [], "extras": {}, **query}

@@ -15,11 +15,8 @@ collect_ignore_glob = [] if find_spec("pyspark") and which("java") else ["test_*
 
 
 @pytest.fixture(scope="session")
-def spark(request: pytest.FixtureRequest) -> Iterator[Any]:
+def spark() -> Iterator[Any]:
     from pyspark.sql import SparkSession
-
-    # queries are many and tables small: compiling each costs more than it saves, save on the table of a campaign
-    small = request.config.getoption("markexpr") != "campaign"
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
@@ -28,8 +25,9 @@ def spark(request: pytest.FixtureRequest) -> Iterator[Any]:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.memory", "1500m")
-        .config("spark.sql.codegen.wholeStage", str(not small).lower())
-        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN" if small else "FALLBACK")
+        # queries are many and tables small: compiling each costs more than it saves
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .getOrCreate()
     )

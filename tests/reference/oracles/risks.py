@@ -162,7 +162,7 @@ def check_km(con: duckdb.DuckDBPyConnection, shape: str) -> None:
     assert con.execute(f"from {call}").fetchall() == km_anonymity(persons, 3)
 
 
-SEEDS = 60
+SEEDS = 30
 
 
 def check_classification(con: duckdb.DuckDBPyConnection, shape: str) -> None:

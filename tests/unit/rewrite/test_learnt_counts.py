@@ -27,7 +27,7 @@ def con() -> duckdb.DuckDBPyConnection:
     return made
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("chances", [(0.9, 0.8), (0.5, 0.45), (0.6, 1.0, 0.55), (0.45, 0.4, 0.5)])
 def test_joint_counts_are_those_of_whole_matrices(chances: tuple[float, ...], seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -119,7 +119,7 @@ METHODS = (
 def test_bounds_hold_where_values_are_nan_or_infinite(method: str) -> None:
     con = connect()
     held = 0
-    for seed in range(12):
+    for seed in range(4):
         draw = random.Random(seed)
         odd = draw.sample(["nan", "inf", "-inf", None], draw.randint(1, 4))
         rare = draw.choice([0.05, 0.3, 0.6])
@@ -150,4 +150,4 @@ def test_bounds_hold_where_values_are_nan_or_infinite(method: str) -> None:
             )
             assert wrong.fetchall() == [], (seed, measure)
             held += 1
-    assert held > 30
+    assert held > 8

@@ -21,7 +21,6 @@ ASKED = (
 MONDRIAN = "mondrian('census', l := {}, width := 'spread', seed := 1)"
 MEASURED = {
     MONDRIAN.format(8): (0.600, 0.268),
-    MONDRIAN.format(10): (0.777, 0.321),
     "anatomy('census', 10, seed := 1)": (0.252, 0.200),
 }
 
