@@ -1,4 +1,4 @@
-"""Random queries: equal answers on identity releases, means over completions and hard bounds on real ones."""
+"""Weighted rows: exact on identity releases, means over completions elsewhere, and bounds that hold every completion."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.rewrite.factors import NotLinearError
 from duckdb_anon.rewrite.rewriter import rewrite
 from tests.reference import rewrite as completions
 from tests.reference.random_queries import random_query
-from tests.reference.rewrite_releases import BOXES, BUCKETS, COUNTED, EXTREME, GROUPED, LEAVES, PEOPLE, SLICED, rows_of
+from tests.reference.rewrite_releases import AVERAGED, BOXES, BUCKETS, COUNTED, GROUPED, LEAVES, PEOPLE, SLICED, rows_of
 from tests.reference.rewrite_tables import SELF, TREE, database, seen
 
 SHAPES = sorted(SELF)
 QUERIES = 36
-"""Queries an example; the campaign asks 2,000, a plain run 100."""
+"""Queries an example; the campaign asks 500, a plain run 100."""
 
 
 @pytest.fixture(scope="module")
@@ -44,29 +44,22 @@ def comparable(rows: list[tuple[Any, ...]]) -> list[tuple[tuple[int, str], ...]]
     return sorted(tuple(cell(v) for v in row) for row in rows)
 
 
-def same_answers(con: duckdb.DuckDBPyConnection, shape: str, query: str) -> bool:
-    """Compare a query with its rewriting; False when the shape cannot answer it."""
-    tables = [seen(con, "people", with_tree=True), seen(con, "regions")]
-    try:
-        text = rewrite(query, tables[0], seen(con, f"identity_{shape}"), tables[1:])
-    except RewriteError as error:
-        if "depends on which groups exist" in str(error):
-            groups = query[query.index("FROM (") + len("FROM (") : -1]
-            text = rewrite(groups, tables[0], seen(con, f"identity_{shape}"), tables[1:], bounds="hard")
-            assert '"n_low"' not in text, (shape, query)  # their rows have no bounds, as the message says
-            assert same_answers(con, shape, groups), (shape, groups)  # and the advice to ask for the groups holds
-            return False
-        allowed = ("cannot be bounded", "continuous type", "too many alternatives")
-        assert any(words in str(error) for words in allowed), (query, str(error))
-        return False
-    assert comparable(con.execute(text).fetchall()) == comparable(con.execute(query).fetchall()), (shape, query)
-    return True
-
-
 def answers_exactly(people: duckdb.DuckDBPyConnection, seed: int) -> None:
-    rng = random.Random(seed)
-    answered = sum(same_answers(people, SHAPES[i % len(SHAPES)], random_query(rng)) for i in range(QUERIES))
-    assert answered > QUERIES / 2
+    """Most queries are answered by weighted rows, and on identity releases as the original answers them."""
+    rng, answered = random.Random(seed), 0
+    tables = [seen(people, "people", with_tree=True), seen(people, "regions")]
+    for number in range(QUERIES):
+        query, shape = random_query(rng), SHAPES[number % len(SHAPES)]
+        try:
+            text = rewrite(query, tables[0], seen(people, f"identity_{shape}"), tables[1:])
+        except NotLinearError:
+            continue
+        assert comparable(people.execute(text).fetchall()) == comparable(people.execute(query).fetchall()), (
+            shape,
+            query,
+        )
+        answered += 1
+    assert answered > QUERIES / 3
 
 
 @settings(max_examples=3, phases=[Phase.generate])  # a seed does not shrink
@@ -78,7 +71,7 @@ def test_identity_releases_answer_random_queries_exactly(people: duckdb.DuckDBPy
 @pytest.mark.campaign
 @settings(max_examples=14 if "CI" in os.environ else 56, phases=[Phase.generate])
 @given(st.integers(0, 2**32))
-def test_identity_releases_answer_thousands_of_random_queries_exactly(
+def test_identity_releases_answer_hundreds_of_random_queries_exactly(
     people: duckdb.DuckDBPyConnection, seed: int
 ) -> None:
     answers_exactly(people, seed)
@@ -123,7 +116,7 @@ def test_estimates_are_means_over_completions(shape: str) -> None:
 
 @pytest.mark.parametrize("shape", ["boxes", "buckets"])
 def test_hard_bounds_contain_every_completion(shape: str) -> None:
-    queries = COUNTED + EXTREME + GROUPED
+    queries = COUNTED + AVERAGED + GROUPED
     con, answers = completed(shape, queries, 60)
     people, release = seen(con, "people", with_tree=True), seen(con, shape)
     checked = 0

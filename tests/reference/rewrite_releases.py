@@ -74,25 +74,23 @@ COUNTED = (
     " FROM people WHERE age > 22",
 )
 """Queries whose measures are expectations: counts and sums."""
-EXTREME = (
-    "SELECT min(cost) AS m1, max(cost) AS m2, avg(cost) AS m3, max(age) AS m4, min(weight) AS m5"
-    " FROM people WHERE age < 27",
-    "SELECT avg(age) AS m1, min(age) AS m2, sum(weight) AS m3 FROM people WHERE sex = 'F' AND disease <> 'cold'",
+AVERAGED = (
+    "SELECT avg(cost) AS m1, avg(weight) AS m2 FROM people WHERE age < 27",
+    "SELECT avg(age) AS m1, sum(weight) AS m2 FROM people WHERE sex = 'F' AND disease <> 'cold'",
     "SELECT disease, avg(age) AS m1, count(age) AS m2, sum(age - 24) AS m3"
     " FROM people WHERE weight < 56 GROUP BY disease",
 )
 """Queries with other measures that have bounds."""
 GROUPED = (
-    "SELECT age // 3 AS third, count(*) AS m1, sum(cost) AS m2, avg(cost) AS m3, min(cost) AS m4, max(weight) AS m5 "
+    "SELECT age // 3 AS third, count(*) AS m1, sum(cost) AS m2, avg(cost) AS m3 "
     "FROM people WHERE region <> 'n1' GROUP BY ALL",
-    "SELECT sex, region, count(*) AS m1, sum(age) AS m2, avg(age) AS m3, max(age) AS m4 FROM people "
-    "WHERE age < 28 GROUP BY ALL",
+    "SELECT sex, region, count(*) AS m1, sum(age) AS m2, avg(age) AS m3 FROM people WHERE age < 28 GROUP BY ALL",
     "SELECT disease, sex, count(cost) AS m1, sum(cost - 20) AS m2 FROM people WHERE disease <> 'acne' AND sex <> 'X' "
     "AND age > 22 GROUP BY ALL",
     "SELECT count(*) AS m1, sum(weight) AS m2 FROM people WHERE age < cost",
-    "SELECT sex, age // 5 AS fifth, grouping(sex, age // 5) AS level, count(*) AS m1, sum(cost) AS m2, avg(weight) AS m3, "
-    "min(cost) AS m4 FROM people WHERE weight < 57 AND region <> 'n1' GROUP BY ROLLUP (sex, age // 5)",
-    "SELECT disease, sex, region, grouping(disease, sex, region) AS level, count(*) AS m1, max(cost) AS m2 FROM people "
+    "SELECT sex, age // 5 AS fifth, grouping(sex, age // 5) AS level, count(*) AS m1, sum(cost) AS m2, avg(weight) AS m3 "
+    "FROM people WHERE weight < 57 AND region <> 'n1' GROUP BY ROLLUP (sex, age // 5)",
+    "SELECT disease, sex, region, grouping(disease, sex, region) AS level, count(*) AS m1 FROM people "
     "WHERE age > 22 GROUP BY disease, GROUPING SETS ((sex, region), (sex), ())",
 )
 """Queries that spell out the values of boxes or bags."""
