@@ -84,17 +84,6 @@ def test_values_lie_in_the_cells_of_their_rows(odd: duckdb.DuckDBPyConnection) -
         assert outside.fetchone() == (0,), column
 
 
-def test_null_is_drawn_only_where_the_release_allows_it(odd: duckdb.DuckDBPyConnection) -> None:
-    duckdb_anon.release(odd, "boxes", "mondrian('odd', 10)")
-    odd.execute("create table drawn as from impute('boxes', draws := 5, seed := 1)")
-    allowed = odd.execute(
-        'select count(*) from drawn d join boxes b on d."no" = b."no" where d.born is null '
-        "and not (b.born is null or b.born.lower is null)"
-    )
-    assert allowed.fetchone() == (0,)
-    assert odd.execute("select count(*) from drawn where flag is null or disease is null").fetchone() == (0,)
-
-
 def test_buckets_keep_their_counts(odd: duckdb.DuckDBPyConnection) -> None:
     duckdb_anon.release(odd, "buckets", "anatomy('odd', 3)")
     odd.execute("create table drawn as from impute('buckets', draws := 4, seed := 1)")

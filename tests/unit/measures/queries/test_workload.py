@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import duckdb
 import numpy as np
-import pytest
 
-from duckdb_anon.measures.queries.workload import WorkloadSpec, draw, query_texts, replaced
+from duckdb_anon.measures.queries.workload import WorkloadSpec, draw, query_texts
 from duckdb_anon.model.coded_table import Attribute
-from duckdb_anon.model.errors import ParameterError
 
 
 def attribute(name: str, kind: str, domain: int, null: bool = False) -> Attribute:
@@ -61,21 +59,6 @@ def test_every_query_uses_exactly_dims_attributes_and_all_of_them_equally_often(
     assert all(workload.matches[a][~workload.used[:, a]].all() for a in range(3))
 
 
-def test_same_seed_same_workload() -> None:
-    first, second = (draw(QI, None, WorkloadSpec(50, 2), np.random.default_rng(9)) for _ in range(2))
-    assert all((a == b).all() for a, b in zip(first.matches, second.matches, strict=True))
-
-
-def test_more_dims_than_quasi_identifiers_is_an_error() -> None:
-    with pytest.raises(ParameterError, match="dims := 4 is not possible with 3"):
-        draw(QI, None, WorkloadSpec(10, 4), np.random.default_rng(0))
-
-
-def test_sensitive_predicate_needs_a_sensitive_column() -> None:
-    with pytest.raises(ParameterError, match="needs a sensitive column"):
-        draw(QI, None, WorkloadSpec(10, 2, sensitive=True), np.random.default_rng(0))
-
-
 def test_texts_say_what_the_matches_ask_for() -> None:
     spec = WorkloadSpec(20, 2, 0.2)
     workload = draw(QI, None, spec, np.random.default_rng(3))
@@ -89,11 +72,3 @@ def test_texts_say_what_the_matches_ask_for() -> None:
     for i, text in enumerate(texts):
         sizes = [m[i].sum() for m in workload.matches]
         assert con.execute(text).fetchall() == [(int(np.prod(sizes)),)]
-
-
-def test_replaced_takes_only_the_marked_queries() -> None:
-    first, second = (draw(QI, None, WorkloadSpec(10, 2), np.random.default_rng(s)) for s in (1, 2))
-    which = np.arange(10) < 4
-    mixed = replaced(first, second, which)
-    assert (mixed.matches[0][:4] == second.matches[0][:4]).all()
-    assert (mixed.used[4:] == first.used[4:]).all()

@@ -61,24 +61,6 @@ def test_l_does_not_bound_what_is_inferred(con: duckdb.DuckDBPyConnection) -> No
     assert found["definetti"] > 0.95
 
 
-def test_a_release_without_row_id_can_be_asked(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute(
-        "create table original as select range as a, hash(range) % 4 as b, hash(range, 3) % 5 as s from range(200)"
-    )
-    con.execute(f"create table release as from mondrian('original', k := 5, {LABELS})")
-    rows = con.execute(f"from attribute_risk('original', 'release', {LABELS})").fetchall()
-    assert len(rows) >= 6
-
-
-def test_the_share_l_bounds_is_shown(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("create table original as select range as a, range % 3 as b, range % 2 as s from range(100)")
-    con.execute(f"create table release as from anatomy('original', 2, {LABELS}, row_id := true)")
-    found = con.execute(
-        f"select distinct largest_share from attribute_risk('original', 'release', {LABELS})"
-    ).fetchall()
-    assert found == [(0.5,)]
-
-
 def test_adult_is_guessed_beyond_the_shares(con: duckdb.DuckDBPyConnection, shared_data: Path) -> None:
     con.execute(
         f"create table adult as from read_csv('{shared_data / 'adult.csv'}') where occupation is not null limit 8000"

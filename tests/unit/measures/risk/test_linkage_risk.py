@@ -56,19 +56,6 @@ def expected(
     return identity, attribute
 
 
-def test_rows_agree_with_the_definition(con: duckdb.DuckDBPyConnection) -> None:
-    original = table(con, "original", 60, 1)
-    con.execute(
-        f"create table release as from muco('original', 0.5, tables := 'linear', {LABELS}, row_id := true, seed := 3)"
-    )
-    rows = con.execute("from release").fetchall()
-    source, values = [r[4] for r in rows], domains(original, rows)
-    nearest = expected(original, rows, source, linkage.nearest(ranges(values)), False)
-    assert nearest[0] > 0
-    assert measured(con, "nearest") == pytest.approx(nearest, abs=1e-12)
-    assert measured(con, "exact") == pytest.approx(expected(original, rows, source, linkage.exact, False), abs=1e-12)
-
-
 @pytest.mark.parametrize(("attacker", "most"), [("likelihood", None), ("likelihood_excluding", 2)])
 def test_the_learned_channel_is_that_of_the_call_run_on_the_release(
     con: duckdb.DuckDBPyConnection, attacker: str, most: int | None
@@ -115,50 +102,6 @@ def test_boxes_agree_with_the_definition(con: duckdb.DuckDBPyConnection, attacke
     classes = Counter(str(r[:3]) for r in rows)
     alike = sum(1 / classes[str(r[:3])] for r in rows) / len(original)
     assert measured(con, "told")[0] == pytest.approx(alike, abs=1e-12)
-
-
-@pytest.mark.parametrize("attacker", ["exact", "nearest", "likelihood"])
-def test_buckets_with_counts_agree_with_the_definition(con: duckdb.DuckDBPyConnection, attacker: str) -> None:
-    original = table(con, "original", 60, 4)
-    con.execute(f"create table release as from anatomy('original', 2, {LABELS}, row_id := true)")
-    rows = con.execute("select a, b, c, s, row_id from release").fetchall()
-    values = domains(original, rows)
-    score = linkage.nearest(ranges(values)) if attacker == "nearest" else linkage.boxes(values)
-    wanted = expected(original, rows, [r[4] for r in rows], score, attacker == "likelihood")
-    assert measured(con, attacker) == pytest.approx(wanted, abs=1e-12)
-
-
-@pytest.mark.parametrize(("attacker", "how"), [("exact", "best"), ("nearest", "best"), ("likelihood", "share")])
-def test_permuted_columns_are_matched_bucket_by_bucket(con: duckdb.DuckDBPyConnection, attacker: str, how: str) -> None:
-    original = table(con, "original", 60, 6)
-    con.execute(
-        "create table release as select rowid % 6 as bucket, {'a': a, 'b': b} as ab, {'c': c} as c, {'s': s} as s, "
-        "rowid as row_id from original order by hash(rowid)"
-    )
-    rows = con.execute("select ab.a, ab.b, c.c, s.s, row_id, bucket from release").fetchall()
-    values = domains(original, rows)
-    score = {"nearest": linkage.nearest(ranges(values)), "likelihood": linkage.boxes(values)}.get(
-        attacker, linkage.exact
-    )
-    bucket, source = [r[5] for r in rows], [r[4] for r in rows]
-    identity = attribute = 0.0
-    for t, target in enumerate(original):
-        found = linkage.buckets(target, rows, bucket, [(0, 1), (2,)], score, how)
-        identity += linkage.identity(found, source.index(t)) / len(original)
-        attribute += linkage.attribute(found, [{r[3]: 1.0} for r in rows], target[3], how == "share") / len(original)
-    assert measured(con, attacker) == pytest.approx((identity, attribute), abs=1e-12)
-
-
-def test_the_channel_of_randomized_response_is_the_published_one(con: duckdb.DuckDBPyConnection) -> None:
-    original = table(con, "original", 80, 8)
-    con.execute(
-        f"create table release as from rr_distort('original', p := 0.8, scope := 'qi', {LABELS}, row_id := true)"
-    )
-    rows = con.execute("select a, b, c, s, row_id from release").fetchall()
-    values = domains(original, [])
-    score = linkage.channel([0.8] * 3, values, rows)
-    wanted = expected(original, rows, [r[4] for r in rows], score, True)
-    assert measured(con, "likelihood") == pytest.approx(wanted, abs=1e-12)
 
 
 def test_an_undistorted_copy_is_found_up_to_equal_rows(con: duckdb.DuckDBPyConnection) -> None:

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import duckdb
-import numpy as np
 import pytest
-
-from duckdb_anon.measures.risk.membership_risk import figures
-from duckdb_anon.measures.risk.singling_out import multivariate, singled, univariate
-from duckdb_anon.measures.risk.wp29 import Numbers, residual
-from tests.reference import wp29
 
 LABELS = "qi := ['a', 'b', 'c'], sensitive := 's'"
 SPANS = [99.0, None, 9.0, 4.0]
@@ -22,46 +16,6 @@ def table(con: duckdb.DuckDBPyConnection, name: str, rows: int, salt: int) -> li
         "union all values (0, 'v0', 0, 0), (99, 'v0', 9, 4)"
     )
     return con.execute(f"from {name}").fetchall()
-
-
-def test_linkability_lies_between_what_ties_allow(con: duckdb.DuckDBPyConnection) -> None:
-    original, release = table(con, "original", 60, 1), table(con, "release", 60, 1)
-    release = con.execute("from release").fetchall()
-    by_a = [wp29.nearest(t, release, (0,), SPANS) for t in original]
-    by_b = [wp29.nearest(t, release, (1, 2, 3), SPANS) for t in original]
-    surely = np.mean([x == y and len(x) == 1 for x, y in zip(by_a, by_b, strict=True)])
-    possibly = np.mean([bool(x & y) for x, y in zip(by_a, by_b, strict=True)])
-    found = con.execute(
-        f"select attack from linkability('original', 'release', {LABELS}, columns_a := ['a'], seed := 1)"
-    ).fetchone()
-    assert found is not None
-    assert surely <= found[0] <= possibly
-    assert surely > 0
-
-
-def test_inference_takes_the_value_of_the_nearest_row(con: duckdb.DuckDBPyConnection) -> None:
-    original, release = table(con, "original", 60, 1), table(con, "release", 60, 5)
-    near = [wp29.nearest(t, release, (0, 1, 2), SPANS) for t in original]
-    pairs = list(zip(near, original, strict=True))
-    surely = np.mean([all(release[r][3] == t[3] for r in rows) for rows, t in pairs])
-    possibly = np.mean([any(release[r][3] == t[3] for r in rows) for rows, t in pairs])
-    found = con.execute(f"select attack from inference('original', 'release', {LABELS}, seed := 1)").fetchone()
-    assert found is not None
-    assert surely <= found[0] <= possibly
-
-
-def test_predicates_hold_for_one_released_row_each() -> None:
-    rng = np.random.default_rng(1)
-    values = np.stack([rng.integers(0, 30, 80), rng.integers(0, 3, 80), rng.integers(0, 9, 80)]).astype(float)
-    release = Numbers(["a", "b", "c"], values, np.array([False, True, False]), np.array([29.0, 1.0, 8.0]))
-    rows = values.T.tolist()
-    for predicates in (univariate(release, 1, 50, rng), multivariate(release, 2, 50, rng)):
-        assert predicates
-        for terms in predicates:
-            assert sum(wp29.holds(row, terms) for row in rows) == 1
-            other = [[float(v) for v in row] for row in rng.integers(0, 9, (40, 3))]
-            there = Numbers(release.names, np.array(other).T.copy(), release.nominal, release.span)
-            assert singled(there, terms) == float(sum(wp29.holds(row, terms) for row in other) == 1)
 
 
 def test_an_undistorted_copy_is_singled_out_linked_and_inferred(con: duckdb.DuckDBPyConnection) -> None:
@@ -109,16 +63,3 @@ def test_membership_is_certain_in_a_copy_and_a_guess_in_noise(con: duckdb.DuckDB
     ).fetchone()
     assert noise is not None
     assert noise[0] < 0.5 < noise[1]
-
-
-def test_auc_counts_pairs_and_ties_half() -> None:
-    inside, outside = np.array([0.0, 1.0, 2.0, 2.0]), np.array([0.0, 2.0, -1.0])
-    pairs = [(i > o) + 0.5 * (i == o) for i in inside for o in outside]
-    assert figures(inside, outside)["auc"] == pytest.approx(np.mean(pairs))
-
-
-def test_risk_without_control_is_the_rate_of_the_attack() -> None:
-    assert residual(np.array([1.0, 0.0, 0.0, 0.0]), None)[0] == 0.25
-    risk, low, high = residual(np.repeat([1.0, 0.0], [300, 700]), np.repeat([1.0, 0.0], [100, 900]))
-    assert low < risk < high
-    assert risk == pytest.approx((0.3 - 0.1) / 0.9, abs=0.002)

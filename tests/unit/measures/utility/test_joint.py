@@ -28,28 +28,6 @@ def _release(con: duckdb.DuckDBPyConnection, shape: str) -> None:
     con.execute(f"create table r as select r.* from ({sql})" if " as r" in sql else f"create table r as {sql}")
 
 
-# The original has (1, x) 1/2, (2, y) 1/4, (3, x) 1/4.
-@pytest.mark.parametrize(
-    ("shape", "shares"),
-    [
-        ("boxes", {(1, "x"): 1 / 8, (1, "y"): 1 / 8, (2, "x"): 1 / 8, (2, "y"): 1 / 8, (3, "x"): 1 / 2}),
-        ("buckets", {(1, "x"): 1 / 6, (1, "y"): 1 / 6, (2, "x"): 1 / 6, (2, "y"): 1 / 6, (3, "x"): 1 / 3}),
-        ("sliced", {(1, "x"): 1 / 6, (1, "y"): 1 / 6, (2, "x"): 1 / 6, (2, "y"): 1 / 6, (3, "x"): 1 / 3}),
-        ("counts", {(1, "x"): 1 / 6, (1, "y"): 1 / 6, (2, "x"): 1 / 6, (2, "y"): 1 / 6, (3, "x"): 1 / 3}),
-    ],
-)
-def test_every_shape_is_spread_as_it_says(
-    table: duckdb.DuckDBPyConnection, shape: str, shares: dict[tuple[int, str], float]
-) -> None:
-    _release(table, shape)
-    truth = {(1, "x"): 1 / 2, (2, "y"): 1 / 4, (3, "x"): 1 / 4}
-    cells = set(truth) | set(shares)
-    l1 = sum(abs(truth.get(cell, 0) - shares.get(cell, 0)) for cell in cells)
-    l2 = sum((truth.get(cell, 0) - shares.get(cell, 0)) ** 2 for cell in cells) ** 0.5
-    found = table.execute("select cells, l1, l2 from distribution_distance('t', 'r', ['a', 'b'])").fetchone()
-    assert found == (6, pytest.approx(l1), pytest.approx(l2))
-
-
 def test_an_unknown_interval_is_spread_over_everything_null_too(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table t as select unnest([1, 1, 2, null]) as a")
     con.execute("create table r as select {lower: null::integer, upper: null::integer} as a")
