@@ -16,22 +16,25 @@ an aggregation a column, and the sample's rows times columns.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
 
 from duckdb_anon.engine.catalog import require_visible
+from duckdb_anon.engine.column_roles import role_of
 from duckdb_anon.engine.person_checks import FREQUENCIES
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.kernels.row_keys import compact, joint
+from duckdb_anon.measures.plans.missing_codes import number_codes, text_codes
 from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.function_specs import Parameter, Params, Task
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.parameters import MOST_SEED
-from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_number
+from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_number, is_text
 from duckdb_anon.report.profile.names import hinted
-from duckdb_anon.report.profile.role_classifier import Facts, Suggestion, suggested
+from duckdb_anon.report.profile.role_classifier import Facts, Suggestion, one_person, suggested
 from duckdb_anon.report.profile.value_detectors import country_of, looks_like, require_libraries
 
 _MOST_VALUES = 400
@@ -62,6 +65,7 @@ def plan_profile(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[
         f"(select count(*) as _n from {relation.sql} where {ident(c)} is not null group by {ident(c)})"
         for k, c in enumerate(columns)
     )
+    codes = ", ".join(_codes_for_missing(relation.sql, name, kind) for name, kind in relation.columns.items())
     row = ", ".join(f"c{k}: {ident(c)}::varchar" for k, c in enumerate(columns))
     numbered = f"(select *, row_number() over () as _anon_rn from {relation.sql})"
     sampled = f"(select * from {numbered} order by hash(_anon_rn, {params['seed']}) limit {params['rows']})"
@@ -72,9 +76,21 @@ def plan_profile(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[
     }
     lists = {
         "rows": f"(select [count(*)] from {relation.sql})",
+        "missing": f"(select [{codes}])",
         "facts": f"(select list(_anon_f order by k) from ({facts}) as _anon_f)",
     }
     return told, {**lists, "sample": f"(select list({{{row}}}) from {sampled})"}
+
+
+def _codes_for_missing(source: str, column: str, kind: str) -> str:
+    """SQL of the codes for missing values in a column, a text; NULL for none."""
+    if is_number(kind):
+        found = f"list_transform({number_codes(source, column)}, lambda x: x::bigint::varchar)"
+    elif is_text(kind):
+        found = text_codes(source, column)
+    else:
+        return "null::varchar"
+    return f"nullif(array_to_string({found}, ', '), '')"
 
 
 def profile(told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[tuple[Facts, Suggestion, float]]:
@@ -84,12 +100,18 @@ def profile(told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[tuple[Fact
     for k, (name, kind, _) in enumerate(told["columns"]):
         values = pc.unique(sample.field(f"c{k}").drop_null())[:_MOST_VALUES].to_pylist() if len(sample) else []
         real = is_number(kind) and not is_integer(kind)
-        kind_seen, share = ("", 0.0) if real else looks_like(values, told["country"])
+        kind_seen, share = ("", 0.0) if real or kind == "INTERVAL" else looks_like(values, told["country"])
         one = Facts(
             name, kind, number, facts[k]["d"], 1 - facts[k]["n"] / number if number else 0.0,
             facts[k]["u"] / number if number else 0.0, hinted(name), kind_seen, share,
         )  # fmt: skip
         found.append((one, suggested(one)))
+    labelled = any(role_of(comment) == "person" for _, _, comment in told["columns"])
+    found = list(zip((one for one, _ in found), one_person(found, labelled), strict=True))
+    found = [
+        (one, _with_missing(told["table"], one, each, rows["missing"][k].as_py()))
+        for k, (one, each) in enumerate(found)
+    ]
     codes = [_codes(sample.field(f"c{k}")) for k in range(len(found))] if len(sample) else []
     found = [
         (one, _frequency(told["table"], one) if _counts_records(k, found, codes) else suggestion)
@@ -97,6 +119,14 @@ def profile(told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[tuple[Fact
     ]
     adds = _additions(codes, [suggestion.role == "quasi" for _, suggestion in found])
     return [(one, suggestion, add) for (one, suggestion), add in zip(found, adds, strict=True)]
+
+
+def _with_missing(table: str, facts: Facts, suggestion: Suggestion, codes: str | None) -> Suggestion:
+    """The suggestion, and which values seem to be codes for missing ones."""
+    if codes is None:
+        return suggestion
+    reason = f"{suggestion.reason}; {codes}: codes for missing values, it seems. Make them NULL before a release"
+    return replace(suggestion, reason=reason)
 
 
 def _counts_records(column: int, found: Sequence[tuple[Facts, Suggestion]], codes: Sequence[IntArray]) -> bool:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from threading import Timer
 from typing import Any
 
 import duckdb
@@ -23,6 +26,7 @@ from duckdb_anon.model.release_formats.duckdb_types import is_text, kind_of_type
 Step = dict[str, Any]
 CARRIERS = 10
 EDGED = "rare sensitive values are joined (sensitive_edges), for as they are they single persons out"
+RELAXED = "one sensitive value is too frequent for a larger l: l := 1 limits no sensitive value"
 _FEW_TARGETS, _SIGMAS = 200, 4
 _FIGURES = ("identity", "attribute", "advantage", "information_loss", "query_error", "query_error_median")
 
@@ -39,6 +43,7 @@ class Asked:
     p_match: float
     targets: int
     seed: int
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,8 @@ class Candidate:
         needs_person: whether it releases a row a person.
         counts_persons: whether it protects individuals with several rows.
         takes_edges: whether it has the parameter `sensitive_edges`.
+        needs_sensitive: whether it releases nothing without a sensitive column.
+        takes_l: whether it has the parameter `l`.
     """
 
     name: str
@@ -58,11 +65,21 @@ class Candidate:
     needs_person: bool
     counts_persons: bool
     takes_edges: bool
+    needs_sensitive: bool
+    takes_l: bool
 
     @classmethod
     def of(cls, method: Method) -> Candidate:
         """What recommend needs of a method."""
-        return cls(method.name, method.sweeps, "person" in method.needs, method.unit == "person", takes_edges(method))
+        return cls(
+            method.name,
+            method.sweeps,
+            "person" in method.needs,
+            method.unit == "person",
+            takes_edges(method),
+            "sensitive" in method.needs,
+            any(p.name == "l" for p in method.parameters),
+        )
 
     @classmethod
     def read(cls, told: Mapping[str, Any]) -> Candidate:
@@ -76,14 +93,14 @@ class Sample:
 
     Attributes:
         rows: how many.
-        most_l: the largest l that classes of them could have.
+        most_l: the largest l that classes of them could have, of each sensitive column; None without one.
         person: the column that says whose row it is.
         repeated: whether somebody has several rows.
         edges: the argument that gives rare sensitive values company, '' where there are none.
     """
 
     rows: int
-    most_l: int
+    most_l: int | None
     person: str | None
     repeated: bool
     edges: str = ""
@@ -118,9 +135,14 @@ def try_candidates(
     candidates = _suited([Candidate.read(each) for each in told["candidates"]], sample)
     sweeps = [(candidate, sweep) for candidate in candidates for sweep in candidate.sweeps]
     steps = []
+    started = time.perf_counter()
     for number, (candidate, sweep) in enumerate(sweeps, start=1):
+        left = None if asked.seconds is None else asked.seconds - (time.perf_counter() - started)
+        if left is not None and left <= 0:
+            steps.append(_untried(candidate, asked.seconds, sample))
+            continue
         with progress.running(f"recommend ({number} of {len(sweeps)})"):
-            steps += _swept(con, asked, candidate, sweep, sample)
+            steps += _swept(con, asked, candidate, sweep, sample, left)
     _mark_frontier(steps)
     return sorted(steps, key=_rank)
 
@@ -137,17 +159,23 @@ def _fill(
         con.execute(f"create table {ident(made)} as from _anon_arrived")
         con.unregister("_anon_arrived")
     person = next((column for column, label in labels if label == "anon: person"), None)
-    sensitive = ident(next(column for column, label in labels if label.startswith("anon: sensitive")))
-    counts = f"select count(*) as n from sample group by {sensitive}"
-    total, most = con.execute(f"select sum(n)::bigint, sum(n)::bigint // max(n) from ({counts})").fetchall()[0]
-    people = con.execute(f"select count(distinct {ident(person)}) from sample").fetchall()[0][0] if person else total
+    secrets = [column for column, label in labels if label.startswith("anon: sensitive")]
+    total = con.execute("select count(*) from sample").fetchall()[0][0]
+    carriers = f"count(distinct {ident(person)})" if person else "count(*)"
+    people = con.execute(f"select {carriers} from sample").fetchall()[0][0]
+    most = [
+        con.execute(f"select max(n) from (select {carriers} as n from sample group by {ident(c)})").fetchall()[0][0]
+        for c in secrets
+    ]
     con.execute(f"create table asked as from sample qualify row_number() over (partition by {ident(person)}) = 1"
                 if person else "create view asked as from sample")  # fmt: skip
     for column, label in labels:
         for table in ("sample", "asked"):
             con.execute(f"comment on column {table}.{ident(column)} is {literal(label)}")
-    edges = f", {EDGES.name} := {CARRIERS}" if _has_rare(con, labels, sensitive, person) else ""
-    return Sample(int(total), int(most), person, people < total, edges)
+    rare = [_has_rare(con, labels, ident(column), person) for column in secrets]
+    edges = f", {EDGES.name} := {CARRIERS}" if any(rare) else ""
+    most_l = people // max(most) if most else None
+    return Sample(int(total), most_l, person, people < total, edges)
 
 
 def _has_rare(
@@ -178,24 +206,81 @@ def _kinds(con: duckdb.DuckDBPyConnection, labels: Sequence[Sequence[str]]) -> s
 
 
 def _suited(candidates: Sequence[Candidate], sample: Sample) -> list[Candidate]:
-    """Those that need no person column the sample lacks, and protect individuals where they have several rows."""
+    """Those that need no column the sample lacks, and protect individuals where they have several rows; slow last."""
     able = [c for c in candidates if sample.person is not None or not c.needs_person]
-    return [c for c in able if c.counts_persons or not sample.repeated]
+    able = [c for c in able if sample.most_l is not None or not c.needs_sensitive]
+    able = [c for c in able if c.counts_persons or not sample.repeated]
+    return sorted(able, key=lambda c: c.name == "incognito")  # whose time grows with the product of the levels
 
 
 def _swept(
-    con: duckdb.DuckDBPyConnection, asked: Asked, candidate: Candidate, sweep: Sweep, sample: Sample
+    con: duckdb.DuckDBPyConnection,
+    asked: Asked,
+    candidate: Candidate,
+    sweep: Sweep,
+    sample: Sample,
+    left: float | None,
 ) -> list[Step]:
-    """Steps of one sweep up to the first that meets the risk or cannot be taken."""
+    """Steps of one sweep up to the first that meets the risk or cannot be taken, or up to the limit of time.
+
+    `left`: seconds that are left, None for no limit.
+    """
     steps: list[Step] = []
-    edges = sample.edges if candidate.takes_edges else ""
-    for arguments in (call + edges for call in sweep.calls(sample.most_l)):
-        progress.say(f"{candidate.name} {arguments}")
-        step, released = _step(con, asked, candidate, sweep, arguments, sample)
+    deadline = math.inf if left is None else time.perf_counter() + left
+    calls = _calls(candidate, sweep, sample)
+    while calls and not (steps and steps[-1]["meets_max_risk"]):
+        if time.perf_counter() > deadline:
+            return [*steps, _untried(candidate, asked.seconds, sample)]
+        progress.say(f"{candidate.name} {calls[0]}")
+        try:
+            with _ended_at(con, deadline):
+                step, released = _step(con, asked, candidate, sweep, calls[0], sample)
+                if not released and candidate.takes_l and "l := 1" not in calls[0].split(", "):
+                    relaxed, released = _step(con, asked, candidate, sweep, _with_l_1(calls[0]), sample)
+                    if released:
+                        step, calls = relaxed, list(dict.fromkeys(map(_with_l_1, calls)))
+        except progress.Interrupted:
+            progress.tick()  # the user's interrupt ends the call
+            return [*steps, _untried(candidate, asked.seconds, sample)]
         steps.append(step)
-        if step["meets_max_risk"] or not released:
-            break
+        calls = calls[1:] if released else []
     return steps
+
+
+def _calls(candidate: Candidate, sweep: Sweep, sample: Sample) -> list[str]:
+    """Arguments of the calls of a sweep, without an l where there is no sensitive column."""
+    edges = sample.edges if candidate.takes_edges else ""
+    if sample.most_l is None:
+        sweep = replace(sweep, arguments=sweep.arguments.replace(", l := {l}", ""))
+    return [call + edges for call in sweep.calls(sample.most_l or 2)]
+
+
+def _with_l_1(arguments: str) -> str:
+    """Arguments of a call that asks for no diversity."""
+    found = re.sub(r"\bl := [\d.]+", "l := 1", arguments)
+    return found if "l := 1" in found else f"{arguments}, l := 1"
+
+
+@contextmanager
+def _ended_at(con: duckdb.DuckDBPyConnection, deadline: float) -> Iterator[None]:
+    """Interrupt the statement that runs on `con` at a time; a kernel under way ends first."""
+    if deadline == math.inf:
+        yield
+        return
+    timer = Timer(max(deadline - time.perf_counter(), 0.0), con.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _untried(candidate: Candidate, seconds: float | None, sample: Sample) -> Step:
+    """The row of a method for which no time was left."""
+    note = f"not tried: seconds := {seconds:g} were over"
+    empty = dict.fromkeys((*_FIGURES, "call", "meets_max_risk", "seconds"))
+    return {"method": candidate.name, **empty, "rows": sample.rows, "note": note}
 
 
 def _step(
@@ -209,6 +294,7 @@ def _step(
     columns = "" if problem or not sweep.finds_columns else f", columns := {literal(_columns_found(con))}"
     step["call"] = f"FROM {candidate.name}({literal(asked.tbl)}, {arguments}{columns}{asked.roles})"
     notes = [problem] if problem else [sweep.note, EDGED if sample.edges and sample.edges in arguments else ""]
+    notes.append(RELAXED if "l := 1" in arguments.split(", ") else "")
     if not problem:
         notes.append(_attacked(con, asked, f"{candidate.name}({arguments}{columns})", sample, step))
     for names, question in () if problem else _questions(asked, candidate):
@@ -269,7 +355,8 @@ def _attacked(con: duckdb.DuckDBPyConnection, asked: Asked, call: str, sample: S
 
 def _questions(asked: Asked, candidate: Candidate) -> list[tuple[tuple[str, ...], str]]:
     """What else is asked of each release, with the columns the answers go to."""
-    # a release of a row a person answers for persons, and shows no plain sensitive value to ask for
+    # a release of a record per individual answers for individuals, and has no plain sensitive value for a predicate
+    table = literal("asked" if candidate.needs_person else "sample")
     sensitive = literal(asked.on_sensitive and not candidate.needs_person)
     return [
         (
@@ -278,7 +365,7 @@ def _questions(asked: Asked, candidate: Candidate) -> list[tuple[tuple[str, ...]
         ),
         (
             ("query_error", "query_error_median"),
-            "select avg(abs(relative_error)), median(abs(relative_error)) from workload_error('asked', 'release', "
+            f"select avg(abs(relative_error)), median(abs(relative_error)) from workload_error({table}, 'release', "
             f"{asked.workload}, predicate_on_sensitive := {sensitive}, seed := {asked.seed})",
         ),
     ]
@@ -286,9 +373,9 @@ def _questions(asked: Asked, candidate: Candidate) -> list[tuple[tuple[str, ...]
 
 def _risk(step: Step) -> float | None:
     """What is held against the largest risk: somebody is found, or her value is told better than by a model."""
-    if step["identity"] is None or step["advantage"] is None:
+    if step["identity"] is None or (step["advantage"] is None and step["attribute"] is not None):
         return None
-    return float(max(step["identity"], step["advantage"]))
+    return float(max(step["identity"], step["advantage"] or 0.0))
 
 
 def _mark_frontier(steps: Sequence[Step]) -> None:

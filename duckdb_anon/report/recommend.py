@@ -27,6 +27,8 @@ from duckdb_anon.model.function_specs import ColumnInfo, Method, Parameter, Para
 from duckdb_anon.model.parameters import MOST_SEED
 from duckdb_anon.report.candidate_search import Candidate, try_candidates
 
+_ON_REQUEST = ("rank_swap", "merging")
+"""Methods that bound no risk by themselves: tried where they are named."""
 RETURNS = {
     "method": "VARCHAR",
     "call": "VARCHAR",
@@ -59,7 +61,7 @@ def plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str
         ParameterError: when `workload` holds something that is no option of workload_error.
     """
     relation = context.relation("tbl")
-    roles = context.roles(relation, needs=("qi", "sensitive"))
+    roles = context.roles(relation, needs=("qi",))
     seed = params["seed"] if params["seed"] is not None else secrets.randbelow(2**31)
     columns = (*roles.qi, *roles.sensitive, *((roles.person,) if roles.person else ()))
     row = ", ".join(f"{ident(info.name)}: {ident(info.name)}" for info in columns)
@@ -72,6 +74,7 @@ def plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str
     lists = {"t0": f"(select list({{{row}}}) from {sampled})"}
     lists |= {f"h{k}": context.tree_sql(named[tree]) for k, tree in enumerate(trees)}
     options, on_sensitive = _workload(params["workload"], len(roles.qi))
+    on_sensitive = on_sensitive and bool(roles.sensitive)
     told = {
         "tbl": relation.given,
         "roles": _role_arguments(context.arguments),
@@ -81,7 +84,7 @@ def plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str
         "labels": [[info.name, _label(info, roles, list(trees))] for info in columns],
         "workload": options,
         "on_sensitive": on_sensitive,
-        **{name: params[name] for name in ("max_risk", "p_match", "targets")},
+        **{name: params[name] for name in ("max_risk", "p_match", "targets", "seconds")},
         "seed": seed,
     }
     return told, lists
@@ -107,7 +110,7 @@ def _chosen(methods: Mapping[str, Method], given: Sequence[str] | None) -> list[
         raise ParameterError(
             f"recommend: methods has '{unknown[0]}'{nearest(unknown[0], able)}; it tries {listed(able)}"
         )
-    return [method for name, method in able.items() if given is None or name in given]
+    return [method for name, method in able.items() if (name not in _ON_REQUEST if given is None else name in given)]
 
 
 def _workload(given: Mapping[str, Any] | None, qi: int) -> tuple[str, bool]:
@@ -157,7 +160,11 @@ MEASURE = Task(
             high=1,
         ),
         Parameter("workload", "options of workload_error, {'dims': 2, 'aggregate': 'sum(salary)'}", "mapping"),
-        Parameter("methods", "names of the methods to try (default: all that suit the table)", "names"),
+        Parameter(
+            "methods",
+            "names of the methods to try (default: all that suit the table, except rank_swap and merging)",
+            "names",
+        ),
         Parameter(
             "rows",
             "number of records in the random sample that methods are tried on",
@@ -170,6 +177,7 @@ MEASURE = Task(
             "p_match", "probability that the attacker knows each quasi-identifier", "number", 1.0, above=0, high=1
         ),
         Parameter("targets", "number of individuals that the attacker looks for", "integer", 1000, low=1),
+        Parameter("seconds", "time limit: methods that are not tried by then say so in `note`", "number", above=0),
         *ROLE_PARAMETERS,
         Parameter("seed", "whole number from 0 that makes the trials repeatable", "integer", low=0, high=MOST_SEED),
     ),

@@ -1,12 +1,14 @@
 """anon_hierarchy: a hierarchy for a column, as the table that methods and `hierarchies := {...}` take.
 
-One row a value: the value (`level0`), then its ancestors up to the root '*'. Dates become months, quarters, years,
-five years and decades; codes and postcodes lose characters from the right, as ARX masks them (whole numbers are filled
-up with zeros from the left first: a postcode that was read as a number has lost them); numbers fall into intervals that
+One row a value: the value (`level0`), then its ancestors up to the root '*'. Dates become months, quarters, years, five
+years and decades; codes and postcodes lose characters from the right, as ARX masks them (whole numbers are filled up
+with zeros from the left first: a postcode that was read as a number has lost them); numbers fall into intervals that
 are joined two by two: of equal width with round ends, at quantiles, or between given breaks. Their outer ends are open,
-so that no label tells the smallest or largest value; quantiles are values that rows have. Texts go to the groups of a
-mapping, or rare ones together. ARX's CSV files (no header; ';', ',' or tabs) are read as they are. NULL is no leaf: it
-stands under the root by itself. Values that appear later are no leaves either: give all that may come as the table.
+so that no label tells the smallest or largest value; quantiles are values that rows have. Codes for missing values
+(999, -1; `missing_codes`) are kept out of the intervals, as a node "(missing)", unless breaks are given. Texts go to
+the groups of a mapping, or rare ones together. ARX's CSV files (no header; ';', ',' or tabs) are read as they are. NULL
+is no leaf: it stands under the root by itself. Values that appear later are no leaves either: give all that may come as
+the table.
 What an option says decides the kind where none is given; one that the kind does not heed is refused.
 Cost: two aggregations.
 """
@@ -21,6 +23,7 @@ from typing import Any
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.column_roles import column_of
 from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.measures.plans.missing_codes import LABEL, number_codes
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import Parameter, Params, Query
 from duckdb_anon.model.release_comment import argument_text
@@ -229,7 +232,11 @@ def _numbers(
         raise ParameterError(f"{NAME}: bottom := {bottom:g} is above top := {top:g}; all below bottom go together")
     if breaks is not None and "bins" in given:
         raise ParameterError(f"{NAME}: breaks say where the intervals end; leave bins out")
-    rows = f"(select {ident(column)}::double as _x from {relation.sql} where isfinite({ident(column)}::double))"
+    codes = "[]::double[]" if breaks is not None else number_codes(relation.sql, column)
+    rows = (
+        f"(select {ident(column)}::double as _x from {relation.sql} "
+        f"where isfinite({ident(column)}::double) and not list_contains({codes}, {ident(column)}::double))"
+    )
     if breaks is not None:
         edges = f"{literal(_breaks(breaks))}::double[]"
         bins = len(breaks) + 1
@@ -261,10 +268,11 @@ def _numbers(
     levels: list[str] = []
     width = 1
     while width < bins and len(levels) < _MOST_LEVELS:
-        levels.append(_interval(width))
+        levels.append(f"case when list_contains(_codes, _v::double) then {literal(LABEL)} else {_interval(width)} end")
         width *= 2
     place = "len(list_filter(_e, lambda e: e <= _v::double))"
-    return _select(levels, f"(select _v, _e, {place} as _i from {source}, (select list_sort({edges}) as _e))")
+    edged = f"(select list_sort({edges}) as _e), (select {codes} as _codes)"
+    return _select(levels, f"(select _v, _e, _codes, {place} as _i from {source}, {edged})")
 
 
 _POWER = "try_cast(if(_raw > 0, floor(log10(_raw)), 0) as int)"

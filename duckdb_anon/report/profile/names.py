@@ -6,6 +6,7 @@ Column names are cut into words (`dateOfBirth`, `date_of_birth`, `DATE OF BIRTH`
 from __future__ import annotations
 
 import re
+import unicodedata
 
 _HINTS: tuple[tuple[str, str], ...] = (
     ("fax", r"(tele)?fax( no| number)?"),
@@ -121,19 +122,66 @@ _HINTS: tuple[tuple[str, str], ...] = (
         r"(admi(t|ssion|tted)|discharge|death|created|updated|visit)( date| at)?|year",
     ),
 )  # fmt: skip
-_PATTERNS = tuple((kind, re.compile(rf"(?:{pattern})")) for kind, pattern in _HINTS)
-_WORD = re.compile(r"[a-z]+|\d+")
+_MORE: tuple[tuple[str, str], ...] = (
+    # German, French, Greek and Chinese
+    ("phone", r"telefonnummer|handynummer|numero( de)? telephone|τηλεφωνο|κινητο|电话(号码)?|手机号?码?"),
+    ("mail", r"邮箱|电子邮件"),
+    ("national id", r"(numero( de)? )?securite sociale|personalausweis( ?nummer)?|ausweisnummer"),
+    ("national id", r"(sozial|renten)versicherungsnummer|αμκα|αφμ|(αριθμος )?ταυτοτητας?|身份证号?码?|护照号?码?"),
+    ("medical record number", r"fallnummer|病历号"),
+    ("account number", r"kontonummer|αριθμος λογαριασμου|(银行)?[账帐卡]号"),
+    ("name", r"familienname|nom( de)? famille|επωνυμο|ονομα(τεπωνυμο)?|姓名?|名字"),
+    ("date of birth", r"geburtstag|date de naissance|ημερομηνια γεννησης|出生日期|生日"),
+    ("year of birth", r"annee( de)? naissance|ετος γεννησης|出生年份?"),
+    ("postcode", r"τ ?κ|ταχυδρομικος κωδικας|邮编|邮政编码"),
+    ("address", r"διευθυνση|οδος|地址|住址"),
+    ("place", r"wohnort|kreis|departement|πολη|δημος|νομος|城市|省份?|[区县]"),
+    ("country", r"staatsangehorigkeit|nationalite|χωρα|υπηκοοτητα|国籍|国家"),
+    ("age", r"ηλικια|年龄"),
+    ("sex", r"φυλο|性别"),
+    ("ethnicity", r"ethnie|εθνικοτητα|民族"),
+    ("marital status", r"etat civil|situation matrimoniale|οικογενειακη κατασταση|婚姻状况"),
+    ("education", r"(schul|bildungs)abschluss|ausbildung|diplome|niveau d? ?etudes|εκπαιδευση|μορφωση|学历|教育程度"),
+    ("occupation", r"metier|emploi|επαγγελμα|职业"),
+    ("income", r"lohn|salaire|revenus?|μισθος|εισοδημα|αποδοχες|工资|收入|薪[水资]"),
+    ("health", r"diagnosen?|krankheit|befund|medikament|maladie|diagnostic|traitement"),
+    ("health", r"διαγνωση|ασθενεια|νοσος|θεραπεια|诊断|疾病|病名|药物"),
+    ("belief", r"konfession|θρησκευμα|θρησκεια|宗教|政治面貌"),
+    ("person key", r"pupil|kunde|mitarbeiter|schuler|eleve"),
+)
+# the last letter of a Greek word is written as in its middle after casefold()
+_PATTERNS = tuple(
+    (kind, re.compile(rf"(?:{pattern})".replace("\u03c2", "\u03c3"))) for kind, pattern in (*_HINTS, *_MORE)
+)
+_WORD = re.compile(r"[^\W\d_]+|\d+")
 _QUALIFIERS = {"the", "my", "his", "her", "main", "current", "primary", "secondary", "new", "old", "is", "has", "flag"}
 
 
 def words(column: str) -> list[str]:
-    """Words of a column's name, in lower case.
+    """Words of a column's name, in lower case and without accents.
 
     >>> words("dateOfBirth"), words("UHRSWORK"), words("zip_code2")
     (['date', 'of', 'birth'], ['uhrswork'], ['zip', 'code', '2'])
     """
-    split = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", column)
-    return _WORD.findall(split.lower())
+    split = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", column).casefold()
+    plain = "".join(c for c in unicodedata.normalize("NFKD", split) if not unicodedata.combining(c))
+    return _WORD.findall(plain)
+
+
+_GROUPS = re.compile(
+    r"school|class(room)?|house ?hold|hh|family|store|shop|country|region|city|state|district|area|dep(artmen)?t|"
+    r"company|firm|team|branch|site|hospital|clinic|ward|product|item|category|group|station|course|room|vendor|"
+    r"supplier"
+)
+
+
+def names_a_group(column: str) -> bool:
+    """Whether a key is that of something that many individuals share.
+
+    >>> names_a_group("school_id"), names_a_group("hhId"), names_a_group("patient_id")
+    (True, True, False)
+    """
+    return any(_GROUPS.fullmatch(word) for word in words(column))
 
 
 def hinted(column: str) -> str:

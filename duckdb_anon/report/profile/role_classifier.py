@@ -7,9 +7,11 @@ A column about which nothing is known is taken for a quasi-identifier, the caref
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment, is_number
+from duckdb_anon.report.profile.names import names_a_group
 
 IDENTIFIERS = {
     "name": "A names",
@@ -53,6 +55,7 @@ QUASI = {
     "working hours": "",
 }
 SENSITIVE = ("income", "health", "belief", "judicial")
+_NUMBERS_OF_PERSONS = ("medical record number", "health plan number")
 _SPECIAL = {
     "health": "health data",
     "belief": "a special category (GDPR article 9)",
@@ -107,7 +110,8 @@ def suggested(facts: Facts) -> Suggestion:
     """The role of a column and the reason for it."""
     kind, how = _kind(facts)
     number = is_number(facts.type) and not is_integer(facts.type)
-    if kind in ("key", "person key") or (not kind and facts.uniqueness > 0.95 and not number):
+    repeated = kind in _NUMBERS_OF_PERSONS and facts.uniqueness < 0.5
+    if kind in ("key", "person key") or repeated or (not kind and facts.uniqueness > 0.95 and not number):
         return _key(facts, kind, how)
     if kind in IDENTIFIERS:
         return Suggestion(kind, "identifier", f"{how}: it points at a person by itself", "", IDENTIFIERS[kind])
@@ -119,7 +123,7 @@ def suggested(facts: Facts) -> Suggestion:
         return Suggestion(kind, "sensitive", f"{how}: {_SPECIAL[kind]}", _HIERARCHIES.get(kind, ""), "")
     if kind in QUASI:
         reason = f"{how}: others may know it of a person"
-        return Suggestion(kind, "quasi", reason, _HIERARCHIES.get(kind, ""), QUASI[kind])
+        return Suggestion(kind, "quasi", reason, _hierarchy(facts, kind), QUASI[kind])
     if facts.distinct <= 1:
         return Suggestion("constant", "insensitive", "it has one value in all rows", "", "")
     numeric = is_number(facts.type)
@@ -131,6 +135,39 @@ def suggested(facts: Facts) -> Suggestion:
         tree,
         "",
     )
+
+
+def _hierarchy(facts: Facts, kind: str) -> str:
+    """The kind of hierarchy that can be made of the column: whole numbers are no dates, times of the day have none."""
+    tree = _HIERARCHIES.get(kind, "")
+    if tree != "date" or facts.type == "DATE" or facts.type.startswith("TIMESTAMP"):
+        return tree
+    if is_number(facts.type):
+        return "number"
+    return tree if facts.looks_like == "date" else ""
+
+
+def one_person(found: Sequence[tuple[Facts, Suggestion]], labelled: bool) -> list[Suggestion]:
+    """The suggestions with one person column at most: of several candidates the one that most individuals could have.
+
+    Args:
+        found: each column.
+        labelled: whether a column is labelled as the person already, so that no other is.
+    """
+    candidates = [facts for facts, suggestion in found if suggestion.role == "person"]
+    named = [f for f in candidates if f.called in ("person key", *_NUMBERS_OF_PERSONS)] or candidates
+    chosen = None if labelled or not named else max(named, key=lambda facts: facts.distinct)
+    suggestions = []
+    for facts, suggestion in found:
+        if suggestion.role == "person" and facts is chosen:
+            others = ", ".join(f"'{other.name}'" for other in candidates if other is not chosen)
+            more = f"; {others} could be it as well, with no more individuals" if others else ""
+            suggestion = replace(suggestion, reason=suggestion.reason + more)
+        elif suggestion.role == "person":
+            why = "a column is labelled as the person" if chosen is None else f"'{chosen.name}' is taken as the person"
+            suggestion = replace(suggestion, role="identifier", reason=f"it points at an individual, and {why}")
+        suggestions.append(suggestion)
+    return suggestions
 
 
 def _kind(facts: Facts) -> tuple[str, str]:
@@ -168,9 +205,11 @@ def _contradicted(facts: Facts) -> bool:
 
 def _key(facts: Facts, kind: str, how: str) -> Suggestion:
     often = facts.rows * (1 - facts.nulls) / max(facts.distinct, 1)
-    if kind and often >= 1.5 and facts.distinct > 10 and facts.uniqueness < 0.5:
+    if kind and not names_a_group(facts.name) and often >= 1.5 and facts.distinct > 10 and facts.uniqueness < 0.5:
         reason = f"{how}: each of its values stands in {often:.1f} rows on average, so it says whose row it is"
         return Suggestion(kind, "person", reason, "", IDENTIFIERS["key"])
+    if facts.uniqueness <= 0.5 and names_a_group(facts.name):
+        return Suggestion("group key", "quasi", "its name says so: it is the key of a group of individuals", "", "")
     if facts.uniqueness > 0.5 or kind == "key":
         why = how or f"{facts.uniqueness:.0%} of the rows have a value of their own"
         return Suggestion(kind or "key", "identifier", f"{why}: it points at a row by itself", "", IDENTIFIERS["key"])

@@ -42,6 +42,11 @@ _STREET = re.compile(
     re.IGNORECASE,
 )
 _DAY = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}")
+_QUANTITY = re.compile(r"[-+]?\d+([.,]\d+)? ?([^\W\d_]{1,12}|%)\.?")
+_MOST_UNITS = 5
+_SCALAR = re.compile(r"[^\[\]{}\"',=:]+")
+_INSIDE = 0.25
+"""Share of the members of lists, MAPs and JSON texts that are of a kind."""
 _CODE = re.compile(r"(?=.*\d)[A-Z]{0,4}[-.]?\d[\dA-Z]*([-./][\dA-Z]+)*", re.ASCII)
 _NUMBER = re.compile(r"[-+]?\d*\.?\d+([eE][-+]?\d+)?")
 _WORDS = re.compile(r"[^\W\d_]{2,}")
@@ -121,6 +126,12 @@ def looks_like(values: Sequence[str], country: str) -> tuple[str, float]:
     texts = [value.strip() for value in values if value.strip()]
     if len(texts) < _FEW:
         return "", 0.0
+    if all(text[0] in "[{" for text in texts):
+        return _inside(texts, country)
+    units = {found.group(2).lower() for found in map(_QUANTITY.fullmatch, texts) if found}
+    quantities = sum(bool(_QUANTITY.fullmatch(text)) for text in texts) / len(texts)
+    if quantities >= ENOUGH and len(units) <= _MOST_UNITS:
+        return "quantity", quantities
     for kind, test in _tests(country):
         share = sum(map(test, texts)) / len(texts)
         if share >= (_MOSTLY.get(kind, ENOUGH)):
@@ -128,6 +139,17 @@ def looks_like(values: Sequence[str], country: str) -> tuple[str, float]:
     return shaped(texts) or _described(texts)
 
 
+def _inside(texts: Sequence[str], country: str) -> tuple[str, float]:
+    """The kind of identifier that members of lists, MAPs and JSON texts are."""
+    members = [member.strip() for text in texts for member in _SCALAR.findall(text) if member.strip()]
+    for kind, test in _tests(country):
+        share = sum(map(test, members)) / max(len(members), 1)
+        if kind in _NESTED and share >= _INSIDE:
+            return kind, share
+    return "", 0.0
+
+
+_NESTED = ("mail", "ip address", "iban", "card number", "national id", "phone")
 _MOSTLY = {"name": 0.2, "address": 0.7, "phone": 0.75}
 """Names are found by the common ones among them; addresses and phone numbers have many forms."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import duckdb
@@ -140,3 +141,84 @@ def test_suggested_hierarchies_can_be_made(con: duckdb.DuckDBPyConnection) -> No
         "max_suppression := 0.1)"
     ).fetchall()
     assert found[0][0] >= 360
+
+
+def roles_of(con: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:
+    found = con.execute(f"select column_name, role from anon_profile('{table}')").fetchall()
+    return dict(found)
+
+
+def test_at_most_one_column_is_the_person_and_keys_of_groups_are_not(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table t as select range // 3 as customer_id, range // 4 as subject_id, range // 6 as hhId, "
+                "range // 20 as school_id, range // 5 as class_id, range % 30 as store_id, range % 9 as country_id, "
+                "range % 7 + 6 as age, range % 5 as mark from range(400)")  # fmt: skip
+    roles = roles_of(con, "t")
+    assert [name for name, role in roles.items() if role == "person"] == ["customer_id"]
+    assert roles["subject_id"] == "identifier"
+    assert {roles[name] for name in ("hhId", "school_id", "class_id", "store_id", "country_id")} == {"quasi"}
+    reasons = con.execute("select statement, reason from label_statements('t')").fetchall()
+    assert any("'subject_id' could be it as well" in reason for _, reason in reasons)
+    for statement, _ in reasons:
+        con.execute(statement)
+    assert con.execute("from k_anonymity('t')").fetchone()[0] >= 1
+    assert con.execute("select count(*) from mondrian('t', k := 3)").fetchone()[0] == 400
+    con.execute("comment on column t.customer_id is null; comment on column t.hhId is 'anon: person'")
+    assert roles_of(con, "t")["customer_id"] == "identifier"
+
+
+def test_quantities_are_no_addresses_and_numbers_called_date_get_a_hierarchy(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table t as select (range % 31) || ' days' as stay, (40 + range % 60) || ' kg' as load, "
+                "(range % 90) || ' years' as dauer, to_days((range % 30)::int) as span, 2000 + range % 20 as year, "
+                "20200101 + range % 28 as date, range % 200 as time, time '10:00' + to_minutes(range % 40) as start_time "
+                "from range(400)")  # fmt: skip
+    assert set(roles_of(con, "t").values()) == {"quasi"}
+    for name, call in con.execute("select column_name, hierarchy from anon_profile('t')").fetchall():
+        assert (call is None) == (name not in ("year", "date", "time"))
+        if call:
+            assert con.execute(f"from {call}").fetchall()
+
+
+def test_identifiers_inside_lists_maps_and_json_are_found(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("""create table t as select ['+49 30 12345' || i % 90, '+49 30 99887' || i % 80] as phones,
+        map {'mail': 'a' || i % 90 || '@b.org'} as contacts, '{"mail": "x' || i % 90 || '@y.org"}' as extra,
+        [i % 5, i % 3] as marks from range(400) t(i)""")
+    found = dict(con.execute("select column_name, looks_like from anon_profile('t')").fetchall())
+    assert found == {"phones": "phone", "contacts": "mail", "extra": "mail", "marks": None}
+    roles = roles_of(con, "t")
+    assert [roles[name] for name in found] == ["identifier"] * 3 + ["quasi"]
+
+
+def test_codes_for_missing_values_are_named_and_kept_out_of_intervals(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("""create table t as select if(i % 10 = 0, 99, 20 + i % 50) as age, i % 100 as real_age,
+        if(i % 20 = 0, 9999999, 20000 + i * 37 % 60000) as income, if(i % 9 = 0, '?', ['a', 'b'][1 + i % 2]) as job,
+        if(i % 9 = 0, -1, i % 8) as children, if(i % 12 = 0, 9, 1 + i % 4) as edu, 1 + i % 9 as scale,
+        if(i % 11 = 0, 'unknown', ['n', 's'][1 + i % 2]) as region, i - 400 as change from range(800) t(i)""")
+    reasons = dict(con.execute("select column_name, reason from anon_profile('t')").fetchall())
+    codes = {name: re.search(r"; (\S+): codes for missing", reason) for name, reason in reasons.items()}
+    assert {name: found.group(1) for name, found in codes.items() if found} == {
+        "age": "99", "income": "9999999", "job": "?", "children": "-1", "edu": "9", "region": "unknown",
+    }  # fmt: skip
+    levels = con.execute("select level0, level1 from anon_hierarchy('t', 'income') order by level0").fetchall()
+    assert levels[-1] == (9999999, "(missing)")
+    assert levels[0][1] != "(missing)" and len({level for _, level in levels}) >= 6
+    assert "(missing)" not in {r[1] for r in con.execute("from anon_hierarchy('t', 'real_age')").fetchall()}
+
+
+@pytest.mark.parametrize(
+    ("names", "roles"),
+    [
+        (("Versichertennummer", "Geburtsjahr", "Geschlecht", "PLZ", "Diagnose", "Gehalt"), "iqqqss"),
+        (("Numéro_sécurité_sociale", "année_naissance", "sexe", "code_postal", "maladie", "salaire"), "iqqqss"),
+        (("ΑΜΚΑ", "Ηλικία", "Φύλο", "Τ.Κ.", "Διάγνωση", "Μισθός"), "iqqqss"),  # noqa: RUF001
+        (("身份证号", "年龄", "性别", "邮政编码", "诊断", "工资"), "iqqqss"),
+        (("ssn", "birth_year", "sex", "zip", "diagnosis", "salary"), "iqqqss"),
+    ],
+    ids=["German", "French", "Greek", "Chinese", "English"],
+)
+def test_names_of_several_languages_say_the_role_and_a_unique_salary_is_no_identifier(
+    con: duckdb.DuckDBPyConnection, names: tuple[str, ...], roles: str
+) -> None:
+    values = ("i", "1950 + i % 50", "i % 2", "10000 + i % 90", "'d' || i % 9", "20000 + i * 31")
+    shown = ", ".join(f'{value} as "{name}"' for value, name in zip(values, names, strict=True))
+    con.execute(f"create table t as select {shown} from range(400) t(i)")
+    assert "".join(role[0] for role in roles_of(con, "t").values()) == roles
