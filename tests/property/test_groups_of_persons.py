@@ -31,7 +31,7 @@ def tables(draw: st.DrawFn) -> tuple[Any, ...]:
     return qi, secret, person
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(case=tables(), k=st.integers(1, 6), least=st.sampled_from([1.0, 1.5, 2.0]),
        cut=st.sampled_from(["sse", "loss", "median"]))  # fmt: skip
 def test_groups_hold_whole_persons_and_every_share(case: tuple[Any, ...], k: int, least: float, cut: str) -> None:

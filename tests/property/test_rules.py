@@ -74,7 +74,7 @@ def requirements() -> st.SearchStrategy[PrivacyModel]:
     return st.one_of(flat, st.builds(lambda parts: All(tuple(parts)), st.lists(flat, min_size=2, max_size=3)))
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, VALUES - 1)), min_size=1, max_size=60), requirements())
 def test_rules_agree_with_the_array_form(rows, requirement):
     check(rows, None, requirement)

@@ -73,7 +73,7 @@ def test_the_order_of_rows_does_not_matter(con: duckdb.DuckDBPyConnection, rows:
 
 
 @given(ROWS, st.data())
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_any_other_cell_or_number_of_rows_changes_it(
     con: duckdb.DuckDBPyConnection, rows: list[Any], data: Any
 ) -> None:
@@ -89,7 +89,7 @@ def test_any_other_cell_or_number_of_rows_changes_it(
 
 
 @given(TEXTS, TEXTS, TEXTS, TEXTS)
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_texts_do_not_run_into_each_other(
     con: duckdb.DuckDBPyConnection, a: str | None, b: str | None, c: str | None, d: str | None
 ) -> None:

@@ -20,8 +20,8 @@ MOMENTS = (
 )
 
 
-def asked(kind: str, values: str, query: str, bounds: str = "none") -> tuple[Any, Any]:
-    """The answer of an original with column `a` of some type, and of a release of it whose boxes are single values."""
+def asked(kind: str, values: str, queries: list[str], bounds: str = "none") -> list[tuple[Any, Any]]:
+    """Answers of an original with column `a` of some type, and of a release of it whose boxes are single values."""
     con = duckdb_anon.connect()
     con.execute(
         f"create table people as select unnest([{values}])::{kind} as a, unnest(range(1, 7))::{kind} as b, "
@@ -29,11 +29,10 @@ def asked(kind: str, values: str, query: str, bounds: str = "none") -> tuple[Any
     )
     con.execute("create table r as select {lower: a, upper: a} as a, {lower: b, upper: b} as b, c, s from people")
     asking = "select rewrite_query($1, 'people', 'r', qi := ['a', 'b'], bounds := $2)"
-    text = con.execute(asking, [query, bounds]).fetchall()[0][0]
-    return con.execute(query).fetchall(), con.execute(text).fetchall()
+    texts = [con.execute(asking, [query, bounds]).fetchall()[0][0] for query in queries]
+    return [(con.execute(q).fetchall(), con.execute(t).fetchall()) for q, t in zip(queries, texts, strict=True)]
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize(
     ("kind", "values"),
     [
@@ -49,9 +48,10 @@ def asked(kind: str, values: str, query: str, bounds: str = "none") -> tuple[Any
         ("DECIMAL(18, 3)", "999999999999999.999, 0, 46341, 0, 5, 90"),
     ],
 )
-def test_moments_are_not_too_much_for_a_type(kind: str, values: str, moment: str) -> None:
-    truth, found = asked(kind, values, f"select {moment} from people")
-    assert found[0][0] == pytest.approx(truth[0][0], rel=1e-6)
+def test_moments_are_not_too_much_for_a_type(kind: str, values: str) -> None:
+    answers = asked(kind, values, [f"select {moment} from people" for moment in MOMENTS])
+    for moment, (truth, found) in zip(MOMENTS, answers, strict=True):
+        assert found[0][0] == pytest.approx(truth[0][0], rel=1e-6), moment
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_moments_are_not_too_much_for_a_type(kind: str, values: str, moment: str
     ],
 )
 def test_sums_that_sql_rounds_are_not_called_certain(kind: str, values: str, value: str, bounded: bool) -> None:
-    (truth,), (found,) = asked(kind, values, f"select sum({value}) from people", "sure")
+    [((truth,), (found,))] = asked(kind, values, [f"select sum({value}) from people"], "sure")
     assert found[0] == pytest.approx(float(truth[0]), rel=1e-6)
     assert len(found) == (3 if bounded else 1)
     if bounded:
@@ -75,9 +75,9 @@ def test_sums_that_sql_rounds_are_not_called_certain(kind: str, values: str, val
         assert found[2] >= float(truth[0]) - 1e-9
 
 
-@pytest.mark.parametrize("value", ["a * a", "(a - 3) * a + 1", "-2 * a * a + 5", "(a - 10) * (a - 20)"])
-@pytest.mark.parametrize("where", ["", "where a > 4", "where a between 2 and 30", "where a is null or a < 9"])
-@pytest.mark.parametrize("kind", ["DOUBLE", "INTEGER", "BIGINT", "DECIMAL(9,3)"])
+@pytest.mark.parametrize("value", ["a * a", "-2 * a * a + 5", "(a - 10) * (a - 20)"])
+@pytest.mark.parametrize("where", ["", "where a between 2 and 30", "where a is null or a < 9"])
+@pytest.mark.parametrize("kind", ["DOUBLE", "INTEGER", "DECIMAL(9,3)"])
 def test_squares_of_boxes_are_the_mean_over_the_box(kind: str, where: str, value: str) -> None:
     """Against boxes cut into many small ones; bounds against what the values of a box can be."""
     con = duckdb_anon.connect()
