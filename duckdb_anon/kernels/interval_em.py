@@ -217,8 +217,8 @@ class Boxes:
                     length = last.astype(np.float64) - first.astype(np.float64)
                     wide = np.clip(far - (middle - float(scale.starts[0])) ** 2, 0, length**2)
                     variance = np.where(learnt & (part > 0) & np.isfinite(far), wide, variance)
-        of_value = np.where(share > 0, share * slope * value, 0.0) if slope else 0.0
         with np.errstate(all="ignore"):
+            of_value = np.where(share > 0, share * slope * value, 0.0) if slope else 0.0
             of_square = np.where(share > 0, share * square * (value**2 + variance), 0.0) if square else 0.0
         return share * shift + of_value + of_square
 

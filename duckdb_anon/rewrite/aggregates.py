@@ -5,15 +5,11 @@ What is not linear in rows (DISTINCT, order statistics, lists) is refused here; 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sqlglot import exp
 
 from duckdb_anon.rewrite.factors import NotLinearError
 from duckdb_anon.rewrite.query.parse import plain
 from duckdb_anon.rewrite.query.template import tree
-
-Maker = Callable[[exp.Expr, exp.Expr | None], exp.Expr]
 
 LINEAR = (exp.Count, exp.CountIf, exp.Sum, exp.Avg)
 MOMENTS = (
@@ -21,6 +17,9 @@ MOMENTS = (
     *(exp.CovarPop, exp.CovarSamp, exp.Corr, exp.RegrSlope, exp.RegrIntercept, exp.RegrR2, exp.RegrCount),
     *(exp.RegrAvgx, exp.RegrAvgy, exp.RegrSxx, exp.RegrSyy, exp.RegrSxy),
 )
+
+_UNDEFINED = "case when {{n}} > 0 then coalesce({x}, 'nan'::double) end"
+"""As DuckDB has it, where values do not vary."""
 
 
 def weighted(node: exp.Expr, where: exp.Expr | None, weight: exp.Expr) -> exp.Expr:
@@ -85,8 +84,8 @@ def _moment(node: exp.Expr, where: exp.Expr | None, weight: exp.Expr) -> exp.Exp
     forms: dict[type[exp.Expr], str] = {
         exp.CovarPop: "{sxy} / {n}",
         exp.CovarSamp: "{sxy} / nullif({n} - 1, 0)",
-        exp.Corr: "{sxy} / nullif(sqrt({sxx} * {syy}), 0)",
-        exp.RegrSlope: "{sxy} / nullif({syy}, 0)",
+        exp.Corr: _UNDEFINED.format(x="{sxy} / nullif(sqrt({sxx} * {syy}), 0)"),
+        exp.RegrSlope: _UNDEFINED.format(x="{sxy} / nullif({syy}, 0)"),
         exp.RegrIntercept: "({sx} - {sxy} / nullif({syy}, 0) * {sy}) / {n}",
         exp.RegrR2: "case when {sxx} = 0 and {syy} > 0 then 1 else {sxy} * {sxy} / nullif({sxx} * {syy}, 0) end",
         exp.RegrCount: "coalesce({n}, 0)",

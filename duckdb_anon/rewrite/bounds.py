@@ -137,7 +137,15 @@ class BoundedBlock(Block):
         )
         if not rows_are_original or any(one.signed for one in factors):
             return found
+        if self._reads_one_bucket_factor(factors):
+            return self._exact_bounds(found)
         return self._hard_bounds(found, factors)
+
+    def _reads_one_bucket_factor(self, factors: Sequence[Factor]) -> bool:
+        """Whether only values are read that each bucket holds as a whole, whichever row has which."""
+        if len(factors) != 1 or not isinstance(factors[0], BucketFactor) or self.model.missing:
+            return False
+        return set(self.read) <= set(factors[0].columns) and not self.select.args.get("joins")
 
     def _exact_bounds(self, found: FoundBounds) -> FoundBounds:
         """An answer that is exact lies between itself and itself."""

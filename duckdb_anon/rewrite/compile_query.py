@@ -53,7 +53,7 @@ class Steps:
         return name
 
     def attach(self, query: exp.Query, tables: Sequence[TableInfo]) -> None:
-        """Put the steps before those of a query.
+        """Put the steps among those of a query, each after what it reads.
 
         Args:
             query: it is changed.
@@ -73,7 +73,29 @@ class Steps:
         if with_ is None:
             query.set("with_", exp.With(expressions=made))
         else:
-            with_.set("expressions", [*made, *with_.expressions])
+            with_.set("expressions", _merged(made, with_.expressions))
+
+
+def _merged(steps: Sequence[exp.CTE], written: Sequence[exp.CTE]) -> list[exp.CTE]:
+    """Steps and CTEs of a query in one order: each step after what it reads, the query's own in their order."""
+    own = {fold(one.alias) for one in written}
+    placed: list[exp.CTE] = []
+    missing = set(own)
+    waiting = list(steps)
+    for cte in [*written, None]:
+        ready = []
+        for step in waiting:
+            reads = {fold(one.name) for one in all_of(step.this, exp.Table)}
+            if not reads & missing:
+                ready.append(step)
+            else:
+                missing.add(fold(step.alias))
+        waiting = [step for step in waiting if step not in ready]
+        placed += ready
+        if cte is not None:
+            placed.append(cte)
+            missing = own - {fold(one.alias) for one in placed}
+    return placed
 
 
 def parsed(text: str) -> exp.Query:

@@ -65,7 +65,11 @@ class IntervalFactor(Factor):
                 from ({self.listing(uses)}) as l where _cell is null or _cell.lower is not null"""
         else:
             first, last = "greatest(low, a)", "least(high, b)"
-            inside = f"({first} < {last} or ({first} = {last} and a = b) or (low = high and a < low and low < b))"
+            # NaN is the largest number, so segments reach from -infinity to NaN with both
+            inside = (
+                "case when a = b then low <= a and a <= high "
+                "else (a < high or a = '-inf'::double) and (low < b or isnan(b)) end"
+            )
             ends = f"""
                 select _cell, {self._number("_cell.lower")} as low, {self._number("_cell.upper")} as high
                 from ({self.cells()}) as c"""
@@ -73,7 +77,7 @@ class IntervalFactor(Factor):
                 select _cell, {self._value(self._middle(first, last))} as {name},
                   case when a <= low then _cell.lower else {self._value(first)} end as {low},
                   case when b >= high then _cell.upper else {self._value(last)} end as {high}
-                from ({ends}) as e, ({self._pieces(use.constants)}) as p
+                from ({ends}) as e, ({self._pieces(use.constants, "nan")}) as p
                 where _cell.lower is not null and {f"{first} <= {last}" if self.discrete else inside}
                 union all select _cell, null, null, null from ({self.cells()}) as c where _cell is null"""
         columns = f", {name}, {low}, {high}" if needed else ""
@@ -167,12 +171,14 @@ class IntervalFactor(Factor):
             return f"case when abs({end}) < {2**63 - 1} then {end}::bigint end"
         return f"case when isinf({end}) then null else {end} end"
 
-    def _pieces(self, constants: Sequence[str]) -> str:
-        """SELECT a, b: each constant as a point, and the segments between them.
+    def _pieces(self, constants: Sequence[str], largest: str = "inf") -> str:
+        """SELECT a, b: each constant as a point, and the segments between them up to the largest number.
 
         Segments of a counted type hold both ends; those of a measured one hold neither where it is a point too.
         """
-        least, most = (f"({sign}{_FAR})::hugeint" if self.discrete else f"'{sign}inf'::double" for sign in ("-", ""))
+        least, most = "'-inf'::double", f"'{largest}'::double"
+        if self.discrete:
+            least, most = f"({-_FAR})::hugeint", f"{_FAR}::hugeint"
         if not constants:
             return f"select {least} as a, {most} as b"
         cuts = ", ".join(f"({below}, {above})" for below, above in map(self._cut, constants))
@@ -184,7 +190,7 @@ class IntervalFactor(Factor):
         if self.discrete:
             a, b = f"{a} + {own}", f"{b} - {following}"
         return f"""
-            select {a} as a, {b} as b from ({points} union all {ends}) as cuts qualify b is not null
+            select {a} as a, {b} as b from ({points} union {ends}) as cuts qualify b is not null
             union all select below, above from ({points}) as points where below = above"""
 
     def _cut(self, constant: str) -> tuple[str, str]:

@@ -46,7 +46,7 @@ class Line:
         """
         low, high = _array(self.low)[atoms], _array(self.high)[atoms]
         if low.dtype == np.float64:
-            measured: Numbers = np.clip(low + random * (high - low), low, high)
+            measured: Numbers = np.clip(low * (1 - random) + high * random, low, high)
             return measured
         width = high.astype(np.float64) - low.astype(np.float64) + 1
         counted: Numbers = np.minimum(low + np.floor(random * width).astype(np.int64), high)
@@ -213,7 +213,9 @@ def _intervals(function: str, column: ReadColumn) -> tuple[Ranges, IntArray, Flo
     widths = np.ones(len(codes))
     inside = slice(len(before), len(before) + len(low))
     real = numbers.dtype == np.float64
-    widths[inside] = high.astype(np.float64) - low.astype(np.float64) + (0.0 if real else 1.0)
+    with np.errstate(over="ignore"):
+        width = high.astype(np.float64) - low.astype(np.float64) + (0.0 if real else 1.0)
+    widths[inside] = np.minimum(width, np.finfo(np.float64).max / (2 * len(codes)))  # so that their sum is finite
     alone = first == last
     widths[first[alone]] = np.maximum(widths[first[alone]], 1.0)
     line = Line(
@@ -233,8 +235,9 @@ def _segments(lower: Numbers, upper: Numbers) -> tuple[Numbers, Numbers]:
         gaps = np.stack([points[:-1], points[1:]])
         low = np.insert(points, np.arange(1, len(points)), gaps[0])
         return low, np.insert(points, np.arange(1, len(points)), gaps[1])
-    starts = np.unique(np.concatenate([lower, upper + 1]))
-    return starts[:-1], starts[1:] - 1
+    largest = np.concatenate([lower, upper]).max(initial=np.iinfo(np.int64).min)
+    starts = np.unique(np.concatenate([lower, upper[upper < largest] + 1]))  # the largest may be the end of the type
+    return starts, np.concatenate([starts[1:] - 1, [largest] * (len(starts) > 0)])
 
 
 def _sets(column: ReadColumn, options: Options) -> Column:

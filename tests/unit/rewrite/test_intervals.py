@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import duckdb
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 
 from duckdb_anon.rewrite.rewriter import rewrite
-from tests.reference.permutations import totals
 from tests.reference.rewrite_tables import seen
 
 REACH = 1.959963984540054
@@ -77,97 +75,32 @@ def answers(con: duckdb.DuckDBPyConnection, query: str) -> dict[tuple[object, ..
     return {row[:-1]: row[-1] for row in con.execute(query).fetchall()}
 
 
-@pytest.mark.parametrize("shape", sorted(COLUMNS))
-def test_intervals_hold_the_truth_in_95_of_100_permutations(shape: str) -> None:
-    con, rng = database(), np.random.default_rng(7)
-    con.execute(f"create table release as {RELEASE[shape]}")
-    permute(con, COLUMNS[shape], rng)
-    known = {query: intervals(con, query) for query in QUERIES}
-    assert {query for query, found in known.items() if any(low is not None for low, _ in found.values())} == set(
-        QUERIES
-    )
-    inside: dict[str, list[bool]] = {query: [] for query in QUERIES}
-    for _ in range(RUNS):
-        permute(con, COLUMNS[shape], rng)
-        for query in QUERIES:
-            for key, answer in answers(con, query).items():
-                low, high = known[query][key]
-                # a group of one column is exact from buckets, and has no interval from slices
-                if low is not None and high - low > 1e-9:
-                    inside[query].append(low <= answer <= high)
-    shares = [np.mean(found) for found in inside.values()]
-    assert 0.93 < np.mean(shares) < 0.97, shares
-    assert min(shares) > 0.88, shares  # 150 draws put the share of a right interval 4 standard errors from 0.95
-
-
-SMALL = {"age": [30, 41, 55, 62], "sex": ["f", "f", "m", None], "disease": ["flu", "cold", "flu", "acne"]}
-AMOUNTS: dict[str, Callable[[int, str | None, str], float]] = {
-    "count(*) FILTER (WHERE age < 60 AND sex = 'f' AND disease = 'flu')": lambda age, sex, disease: float(
-        age < 60 and sex == "f" and disease == "flu"
-    ),
-    "sum(age) FILTER (WHERE sex = 'f' OR disease = 'flu')": lambda age, sex, disease: float(
-        age if sex == "f" or disease == "flu" else 0
-    ),
-    "sum(CASE WHEN sex IS NULL THEN age ELSE 7 END) FILTER (WHERE disease <> 'cold')": lambda age, sex, disease: float(
-        (age if sex is None else 7) if disease != "cold" else 0
-    ),
-}
-
-
-@pytest.mark.parametrize("text", AMOUNTS)
-def test_variance_is_that_over_all_permutations(text: str) -> None:
-    con = duckdb.connect()
-    con.execute("create table people (age integer, sex varchar, disease varchar)")
-    con.execute(
-        "create table release (bucket bigint, a struct(age integer), b struct(sex varchar), c struct(disease varchar))"
-    )
-    for row in zip(*SMALL.values(), strict=True):
-        con.execute("insert into release values (1, {'age': $1}, {'sex': $2}, {'disease': $3})", list(row))
-    # 40 equal buckets, so that the interval does not reach the 0 it is cut at
-    con.execute("insert into release select bucket + i, a, b, c from release, range(1, 40) as t(i)")
-    every = totals(list(SMALL.values()), AMOUNTS[text])
-    ((low, high),) = intervals(con, f"SELECT {text} AS m FROM people").values()
-    assert (low + high) / 2 == pytest.approx(40 * every.mean())
-    assert ((high - low) / 2 / REACH) ** 2 == pytest.approx(40 * every.var())
-
-
 SAMPLED = (
     "SELECT count(*) AS m FROM people WHERE sex = 'f' AND disease = 'flu'",
     "SELECT sex, sum(cost) AS m FROM people WHERE disease <> 'acne' GROUP BY sex",
     "SELECT disease, avg(cost) AS m FROM people WHERE sex = 'm' GROUP BY disease",
     "SELECT sex, disease, count(*) AS m FROM people GROUP BY ROLLUP (sex, disease)",
 )
-BOXED = (
-    "SELECT count(*) AS m FROM people WHERE age < 43",
-    "SELECT age // 20 AS k, sum(cost) AS m FROM people GROUP BY 1",
-)
 
 
-@pytest.mark.parametrize(
-    ("column", "queries", "least", "most"), [("age", SAMPLED, 0.93, 0.97), ("box", BOXED, 0.93, 1)]
-)
-def test_intervals_hold_the_truth_in_95_of_100_samples(
-    column: str, queries: tuple[str, ...], least: float, most: float
-) -> None:
+def test_intervals_hold_the_truth_in_95_of_100_samples() -> None:
     con, rng, inside = database(), np.random.default_rng(3), []
     con.execute("create table people as select * exclude (bucket) from base")
-    con.execute("alter table base add column box struct(lower integer, upper integer)")
-    con.execute("update base set box = {lower: age // 10 * 10, upper: age // 10 * 10 + 9}")
-    truths = {query: answers(con, query) for query in queries}
+    truths = {query: answers(con, query) for query in SAMPLED}
     texts: dict[str, str] = {}
     for _ in range(RUNS // 2):
         con.register("_kept", {"kept": rng.random(ROWS) < 0.4})
         con.execute(
-            f"create or replace table release as select {column} as age, sex, cost, disease, 0.4::double as sampling_rate "
+            "create or replace table release as select age, sex, cost, disease, 0.4::double as sampling_rate "
             "from base positional join _kept where kept"
         )
-        for query in queries:
+        for query in SAMPLED:
             if query not in texts:
                 texts[query] = rewrite(query, seen(con, "people"), seen(con, "release"), bounds="likely")
             for key, (low, high) in ends(con, texts[query]).items():
                 inside.append(low <= truths[query][key] <= high)
     assert len(inside) >= 2 * RUNS
-    assert least < np.mean(inside) <= most
+    assert 0.93 < np.mean(inside) < 0.97
 
 
 def test_an_average_over_sampled_boxes_has_no_interval() -> None:
@@ -180,15 +113,6 @@ def test_an_average_over_sampled_boxes_has_no_interval() -> None:
         "SELECT avg(cost) FROM people WHERE age < 40", seen(con, "people"), seen(con, "release"), bounds="likely"
     )
     assert "_low" not in text
-
-
-def test_hard_bounds_are_there_for_who_wants_no_risk() -> None:
-    con = database()
-    con.execute("create table people as select * exclude (bucket) from base")
-    con.execute(f"create table release as {RELEASE['buckets']}")
-    text = rewrite(QUERIES[0], seen(con, "people"), seen(con, "release"), bounds="hard")
-    (wide_low, wide_high), ((low, high),) = con.execute(text).fetchall()[0][1:], intervals(con, QUERIES[0]).values()
-    assert wide_low < low < high < wide_high
 
 
 def test_what_speaks_of_one_column_of_buckets_is_known_exactly() -> None:
@@ -245,30 +169,3 @@ def test_an_answer_that_only_fake_rows_can_change_has_no_interval() -> None:
     ):
         text = rewrite(query, seen(con, "people"), seen(con, "release"), bounds="likely")
         assert "m_low" not in text or all(ends == (None, None) for ends in intervals(con, query).values())
-
-
-def test_least_of_boxes_passes_over_cells_that_could_be_anything() -> None:
-    con = duckdb.connect()
-    con.execute("create table people (age integer)")
-    con.execute(
-        "create table release as select unnest([{lower: 20, upper: 29}, {lower: null, upper: null}, null])::"
-        "struct(lower integer, upper integer) as age"
-    )
-    text = rewrite("SELECT min(age) AS m FROM people", seen(con, "people"), seen(con, "release"), bounds="hard")
-    assert con.execute(text).fetchall() == [(25, -math.inf, 29)]  # the median of one row's 20 to 29
-
-
-def test_hard_bounds_come_first_unless_an_interval_is_asked_for() -> None:
-    con = database()
-    con.execute("create table people as select * exclude (bucket) from base")
-    con.execute(f"create table release as {RELEASE['buckets']}")
-    query = QUERIES[0]
-    sure, hard, likely = (
-        con.execute(rewrite(query, seen(con, "people"), seen(con, "release"), bounds=wanted)).fetchall()
-        for wanted in ("sure", "hard", "likely")
-    )
-    assert sure == hard != likely
-    mean = QUERIES[2]
-    assert (
-        con.execute(rewrite(mean, seen(con, "people"), seen(con, "release"), bounds="sure")).fetchone()[1] is not None
-    )

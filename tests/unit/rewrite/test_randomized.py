@@ -35,10 +35,8 @@ QUERIES = {
     "late filter": "select age, count(*) filter (where disease = 'flu' or age > 30) from people group by age",
     "all beside some": "select count(*), count(*) filter (where age > 30 and sex = 'f'), sum(cost) filter (where age > 30) "
     "from people",
-    "share": "select count(*) filter (where age > 30 or sex = 'f') / count(*), avg(cost) from people where cost > 6",
-    "formula": "select avg(cost) - 100.0 * count(*) filter (where age > 30) / nullif(count(*), 0) from people",
 }
-CELLS = 4 + 3 + 2 + 3 * 4 + 11 + 3 + 2 * 3 + 1 + 2 * 3 + 4 + 3 + 2 + 1
+CELLS = 4 + 3 + 2 + 3 * 4 + 11 + 3 + 2 * 3 + 1 + 2 * 3 + 4 + 3
 
 
 @pytest.fixture
@@ -93,7 +91,7 @@ def test_random_queries_on_an_undistorted_release_have_the_querys_own_answers() 
         try:
             text = rewrite(query, tables[0], release, tables[1:])
         except RewriteError as error:
-            assert "bounded" in str(error) or "too many alternatives" in str(error)
+            assert "bounded" in str(error) or "is not a sum over rows" in str(error)
             continue
         assert _comparable(con, text) == _comparable(con, query), query
         compared = plan_relative_error(query, tables[0], release, tables[1:], spread="uniform")

