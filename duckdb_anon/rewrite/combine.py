@@ -1,8 +1,9 @@
 """The answers that one query has on several plausible tables, put together.
 
-Numbers are the mean of the answers; booleans, texts, times and lists the most frequent one. A row with keys is left out
-where fewer than half of the draws have it, or have it fulfil HAVING. ORDER BY and LIMIT hold of what was put together,
-so top lists are those of the means. The spread over draws is no interval.
+Numbers are the mean of the answers, where a draw that lacks a group counts 0 for its counts and sums; booleans, texts,
+times and lists the most frequent one. A row with keys is left out where fewer than half of the draws have it, or have
+it fulfil HAVING. ORDER BY and LIMIT hold of what was put together, so top lists are those of the means. The spread over
+draws is no interval.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _NUMBERS = (
     *(exp.StddevSamp, exp.CovarPop, exp.CovarSamp, exp.Corr, exp.ApproxDistinct, exp.RegrSlope, exp.RegrIntercept),
     *(exp.RowNumber, exp.Grouping),
 )
+_COUNTS = (exp.Count, exp.CountIf, exp.Sum)
 
 
 @dataclass
@@ -135,10 +137,16 @@ def combined(query: DrawQuery, drawn: str, answers: Sequence[str], tables: Seque
         )
         groups.append("place")
     made = [*keys]
-    for column, measure, is_numeric in zip(columns, query.measures, _numeric(query.tree, tables), strict=True):
+    outputs = [one.unalias() for one in leftmost(query.tree).expressions]
+    nodes = [one.this if isinstance(one, exp.Filter) else one for one in outputs]
+    for column, measure, is_numeric, node in zip(
+        columns, query.measures, _numeric(query.tree, tables), nodes, strict=True
+    ):
         if measure:
-            together = "avg" if is_numeric else "mode"
-            made.append(f"case when 2 * count({column}) >= count(*) then {together}({column}) end as {column}")
+            together = f"avg({column})" if is_numeric else f"mode({column})"
+            if isinstance(node, _COUNTS):
+                together = f"sum({column}) / {len(answers)}"  # a group that a draw lacks counts nothing there
+            made.append(f"case when 2 * count({column}) >= count(*) then {together} end as {column}")
     present = "count(*)" if query.kept is None else f"count(*) filter (where c{query.kept})"
     made += [f"{present} >= {half:g} as kept", f"count(*) < {half:g} as rare"]
     by = f" group by {', '.join(groups)}" if groups else ""

@@ -130,7 +130,7 @@ def _imputed(question: Question) -> Answer:
         draws.append(found.draws)
         return found
 
-    tree = over_draws(question.tree, noted, question.tables)
+    tree = over_draws(question.tree, noted, question.release, question.tables)
     if isinstance(tree, exp.Select):
         left_out = sqlglot.parse_one(f"(select count(*) from {COMBINED} where rare)", dialect="duckdb")
         tree.select(exp.alias_(left_out, LEFT_OUT), copy=False)

@@ -8,6 +8,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.optimizer.scope import build_scope
 
+from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.combine import DrawQuery, combined
 from duckdb_anon.rewrite.factors import quoted
@@ -18,15 +19,20 @@ from duckdb_anon.rewrite.query.walking import all_of, leftmost
 
 
 def over_draws(
-    tree: exp.Query, drawn: Callable[[Sequence[str]], PlausibleTables], tables: Sequence[TableInfo]
+    tree: exp.Query,
+    drawn: Callable[[Sequence[str]], PlausibleTables],
+    release: TableInfo,
+    tables: Sequence[TableInfo],
 ) -> exp.Query:
     """Write the query that answers from plausible tables.
 
     Args:
         tree: a bound query over the original.
         drawn: gives plausible tables with some of the original's columns.
+        release: the release they are of.
         tables: the original first, then other tables of the query.
     """
+    _require_told_apart(tree, release, tables[0])
     scope = build_scope(tree)
     flags = measure_flags(scope) if scope is not None else []
     outputs = leftmost(tree).expressions
@@ -44,6 +50,29 @@ def over_draws(
         for made in [_on_draw(query.tree, '"plausible"', plausible.number, draw, tables)]
     ]
     return combined(query, plausible.sql, answers, tables)
+
+
+def _require_told_apart(tree: exp.Query, release: TableInfo, original: TableInfo) -> None:
+    """Refuse to show or compare the names of persons: plausible persons have none."""
+    names = {fold(name) for name, role in original.roles.items() if role == "person"}
+    names -= contents_of(release, original).columns.keys()
+    for one in [one for one in all_of(tree, exp.Column) if fold(one.name) in names]:
+        above = one.parent
+        if isinstance(above, exp.EQ):
+            sides = (above.this, above.expression)
+            counted = all(isinstance(side, exp.Column) and fold(side.name) in names for side in sides)
+        elif isinstance(above, (exp.Alias, exp.Select)):
+            counted = one.parent_select is not leftmost(tree)
+        elif isinstance(above, exp.Window):
+            counted = one.arg_key == "partition_by"
+        else:
+            counted = isinstance(above, (exp.Group, exp.Distinct, exp.Count, exp.Paren))
+        if not counted:
+            raise RewriteError(
+                f"column '{one.name}' is not in the release {release.name}: persons can be counted, "
+                f"count(DISTINCT {one.name}), and a nested query can group by them; their names cannot be shown or "
+                "compared"
+            )
 
 
 def _on_draw(tree: exp.Query, source: str, number: str, draw: int, tables: Sequence[TableInfo]) -> exp.Query:

@@ -39,6 +39,7 @@ class ReleaseModel:
         edged: whether sensitive values stand for others too.
         missing: SQL of the number of original rows that were left out, where that alone is the weight; '' otherwise.
         retyped: released and original type of the columns of which these differ.
+        person: the original's person column where released rows are persons without it, folded; '' otherwise.
     """
 
     release: str
@@ -51,6 +52,7 @@ class ReleaseModel:
     edged: bool = False
     missing: str = ""
     retyped: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    person: str = ""
 
     @property
     def has_original_values(self) -> bool:
@@ -69,7 +71,9 @@ class ReleaseModel:
         return next((one for one in self.factors if column in one.columns), None)
 
     def require(self, column: str, name: str) -> None:
-        """Raise unless the release carries a column."""
+        """Raise unless the release carries a column, or its rows are the persons that the column names."""
+        if column == self.person:
+            return
         if column not in self.exact and self.factor_of(column) is None:
             carried = [*self.exact, *(one for factor in self.factors for one in factor.columns)]
             raise RewriteError(
@@ -146,7 +150,15 @@ def release_model(release: TableInfo, original: TableInfo, learnt: bool = False)
             for one in contents.columns.values()
             if one.value_type and one.original_type and one.value_type != one.original_type
         },
+        person=_person(original, contents),
     )
+
+
+def _person(original: TableInfo, contents: Contents) -> str:
+    """The original's person column, '' unless released rows are persons without it."""
+    names = {fold(name) for name, role in original.roles.items() if role == "person"} - contents.columns.keys()
+    listed = any(content.cell == "nodes" for content in contents.columns.values())
+    return next(iter(names), "") if listed else ""
 
 
 def _are_records(contents: Contents, release: TableInfo, original: TableInfo) -> bool:

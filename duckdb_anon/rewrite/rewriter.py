@@ -106,7 +106,7 @@ def estimator(
     except NotLinearError:
         if before is None or release.drawn is None:
             raise
-        tree = over_draws(before, release.drawn, tables)
+        tree = over_draws(before, release.drawn, release, tables)
     unrounded(tree)
     tried(tree)
     if found.ends:
@@ -157,6 +157,8 @@ def _why_unbounded(
     """Why no answer to the query has low and high; '' where some may."""
     if release.of_another:
         return "no bounds: the release says that it was made of a query or of another table"
+    if model.person in read:
+        return "no bounds: persons are told apart in plausible tables only"
     binned = sorted(release.binned & set(read))
     if binned:
         return (

@@ -28,6 +28,9 @@ from duckdb_anon.model.release_formats import Content, Contents
 from duckdb_anon.model.release_formats.duckdb_types import is_nested, list_type
 
 _MOST = 1000
+_NUMBERED = re.compile(r"U?(INTEGER|BIGINT|HUGEINT)|VARCHAR|DOUBLE")
+"""Types of person columns that plausible persons have numbers in."""
+_NUMBER_OF_PERSON = ""
 _OF_BYTES = re.compile(r"\b(?:BIT|BIGNUM)(?=[],)[]|$)")
 
 
@@ -44,7 +47,7 @@ def _plan(context: Any, params: Params) -> str:
         raise ColumnError(
             f"impute: {release.given} holds noisy counts, of which no rows can be drawn. Query it with estimate"
         )
-    columns = _columns(release, original or flat, contents)
+    columns = _columns(release, original or flat, contents, roles.person.name if roles.person else "")
     call = replace(call, drawn=[name for name, content in columns.items() if not _is_own(content)])
     if params["columns"] == []:
         raise ParameterError("impute: columns := [] names no column. Name one or more, or leave it out for all")
@@ -99,6 +102,11 @@ def _is_own(content: Content) -> bool:
     return content.truth == "exact" and content.cell in ("value", "items") and not content.field
 
 
+def _is_list(content: Content) -> bool:
+    """Whether the original has a list of values for each person."""
+    return content.cell == "nodes" and list_type(content.original_type) is not None
+
+
 def _is_read(content: Content) -> bool:
     """Whether the model reads a column: not the nested values of an exact one, which draws have as they are."""
     if content.field or content.cell not in ("value", "items"):
@@ -106,17 +114,21 @@ def _is_read(content: Content) -> bool:
     return content.cell == "value" and not is_nested(content.type)
 
 
-def _columns(release: Relation, original: Relation, contents: Contents) -> dict[str, Content]:
-    """The original's columns that the release carries, in the original's order."""
-    found = {name: contents.columns[fold(name)] for name in original.columns if fold(name) in contents.columns}
+def _columns(release: Relation, original: Relation, contents: Contents, person: str) -> dict[str, Content]:
+    """The original's columns that the release carries, in the original's order.
+
+    Where rows of the release are persons without their column, plausible persons have numbers in it, so that they can
+    be counted and their records grouped.
+    """
+    found = {}
+    of_persons = any(content.cell == "nodes" for content in contents.columns.values())
+    for name, kind in original.columns.items():
+        if fold(name) in contents.columns:
+            found[name] = contents.columns[fold(name)]
+        elif name == person and of_persons and _NUMBERED.fullmatch(kind):
+            found[name] = Content(fold(name), _NUMBER_OF_PERSON, "", kind, "value", original_type=kind)
     if not found:
         raise ColumnError(f"impute: {release.given} shows no column of {original.given}. Name the original it is of")
-    for name, content in found.items():
-        if content.cell == "nodes" and list_type(content.original_type) is not None:
-            raise ColumnError(
-                f"impute: {name} is a list for each person in the original ({content.original_type}). "
-                "Only lists that stand for several rows can be drawn"
-            )
     return found
 
 
@@ -125,24 +137,32 @@ def _select(context: Any, release: Relation, call: ImputeCall, columns: dict[str
     wanted = [name for name, content in columns.items() if not _is_own(content)]
     lists = ["unnest(r.rows) as _anon_row", "unnest(r.draw) as _anon_draw"]
     steps, shown, joins = _handed_over(context, release, call, contents, wanted), [], []
+    by_person = any(_is_list(content) for content in contents.columns.values())
+    value = "first({x}) as {name}" if by_person else "{x} as {name}"
     if len(wanted) < len(columns):
         joins.append("join _anon_release on _anon_release._anon_rn = _anon_row")
     for name, content in columns.items():
         if _is_own(content):
             cast = f"::{content.original_type}" if content.original_type not in ("", content.type) else ""
-            shown.append(f"_anon_release.{ident(content.carrier)}{cast} as {ident(name)}")
+            own = f"_anon_release.{ident(content.carrier)}{cast}"
+            if content.carrier == _NUMBER_OF_PERSON:
+                own = f"(_anon_row + 1)::{content.type}"
+            shown.append(value.format(x=own, name=ident(name)))
             continue
         k = wanted.index(name) + 1
         kind = content.original_type or content.value_type or "VARCHAR"
+        kind = (list_type(kind) or kind) if _is_list(content) else kind
         values = f"unnest(range(len(r.texts[{k}]))) as place, unnest(r.texts[{k}]::{kind}[]) as value"
         lists.append(f"unnest(r.places[{k}]) as _anon_p{k}")
         steps.append(f"_anon_values{k} as materialized (select {values} from _anon_answer)")
         joins.append(f"join _anon_values{k} on _anon_values{k}.place = _anon_p{k}")
-        shown.append(f"_anon_values{k}.value as {ident(name)}")
+        drawn = "list({x}) as {name}" if _is_list(content) else value
+        shown.append(drawn.format(x=f"_anon_values{k}.value", name=ident(name)))
     steps.append(f"_anon_drawn as (select {', '.join(lists)} from _anon_answer)")
     if call.draws > 1:
         shown.append(f"_anon_draw as {ident(free_name('draw', columns))}")
-    return "with " + ",\n".join(steps) + f"\nselect {', '.join(shown)}\nfrom _anon_drawn {' '.join(joins)}"
+    grouped = "\ngroup by _anon_draw, _anon_row" if by_person else ""
+    return "with " + ",\n".join(steps) + f"\nselect {', '.join(shown)}\nfrom _anon_drawn {' '.join(joins)}{grouped}"
 
 
 def _handed_over(
