@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from duckdb_anon.model.errors import when_run
 from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment, is_number, is_timestamp
 from duckdb_anon.rewrite.factors import ColumnUse, Factor, NotLinearError, Uses, quoted, where_all
+from duckdb_anon.rewrite.query.parse import literal
 
 MOST_LISTED = 1_000_000
+_INFINITE = 2**31 - 1  # days of an infinite date
 _FAR = 10**20  # beyond every whole number of 64 bits
 
 
@@ -89,7 +91,7 @@ class IntervalFactor(Factor):
     def _ends(self) -> str:
         """SELECT _cell, low, high, nulls: ends as numbers, and how many NULLs an interval without ends stands for."""
         low, high = self._number("_cell.lower"), self._number("_cell.upper")
-        none = f"error('{when_run(f'no interval of {self.columns[0]} has ends')}')"
+        none = f"error({literal(when_run(f'no interval of {self.columns[0]} has ends'))})"
         return f"""
             select _cell, case when _cell is not null then coalesce({low}, min({low}) over (), {none}) end as low,
               case when _cell is not null then coalesce({high}, max({high}) over (), {none}) end as high,
@@ -125,10 +127,10 @@ class IntervalFactor(Factor):
 
     def _every_value(self) -> str:
         column = self.columns[0]
-        many = when_run(f"intervals of {column} have over {MOST_LISTED} values")
+        many = literal(when_run(f"intervals of {column} have over {MOST_LISTED} values"))
         listed = f"""
             select _cell, low, high, nulls, low + unnest(range(
-              (case when high - low < {MOST_LISTED} then high - low + 1 else error('{many}') end)::bigint)) as v
+              (case when high - low < {MOST_LISTED} then high - low + 1 else error({many}) end)::bigint)) as v
             from ({self._ends()}) as e where _cell is not null"""
         return f"""
             select _cell, {self._of_type("v")} as {quoted(column)}, 1.0 / (high - low + 1 + nulls) as _share
@@ -205,7 +207,11 @@ class IntervalFactor(Factor):
         """A value of the column, or a constant it is compared with, as a number on its line."""
         kind = self.kind.upper()
         if kind == "DATE":
-            return f"(({sql})::date - date '1970-01-01')::hugeint"
+            days = f"({sql})::date - date '1970-01-01'"
+            return (
+                f"(case when isfinite(({sql})::date) then {days} when ({sql})::date > date '1970-01-01' "
+                f"then {_INFINITE} when ({sql}) is not null then -{_INFINITE} end)::hugeint"
+            )
         if is_moment(kind):
             function = "epoch_ns" if kind.endswith("_NS") else "epoch_us"
             return f"{function}(({sql})::{self.kind})::double"
@@ -231,7 +237,7 @@ class IntervalFactor(Factor):
         """A number on the line as something that compares as values of the column do."""
         kind = self.kind.upper()
         if kind == "DATE":
-            return f"(date '1970-01-01' + floor({sql})::integer)"
+            return self._date(f"floor({sql})")
         if kind.endswith("_NS"):
             return f"make_timestamp_ns(floor({sql})::bigint)::{self.kind}"
         if is_timestamp(kind):
@@ -243,4 +249,12 @@ class IntervalFactor(Factor):
 
     def _of_type(self, sql: str) -> str:
         """A whole number as a value of the column."""
-        return f"date '1970-01-01' + ({sql})::integer" if self.kind.upper() == "DATE" else f"{sql}::{self.kind}"
+        return self._date(sql) if self.kind.upper() == "DATE" else f"{sql}::{self.kind}"
+
+    @staticmethod
+    def _date(days: str) -> str:
+        """The date so many days after 1970."""
+        return (
+            f"case when abs({days}) < {_INFINITE} then date '1970-01-01' + ({days})::integer "
+            f"when {days} > 0 then date 'infinity' when {days} < 0 then date '-infinity' end"
+        )

@@ -123,8 +123,8 @@ def refusal(con: duckdb.DuckDBPyConnection, table: Table, call: Call, message: s
     named = re.match(r"Invalid Input Error: (\w+): ", told)
     if "internal error" in told or named is None:
         raise Fault(f"not a refusal: {told}")
-    # workload_error asks what workload would, and compare what several measures would
-    asks_others = BY_NAME[call.function].section == "Choosing"
+    # workload_error asks what workload would, compare what several measures would, and estimates may ask impute
+    asks_others = BY_NAME[call.function].section == "Choosing" or named[1] == "impute"
     if not (call.function.startswith(named[1]) or (asks_others and named[1] in TAKES)):
         raise Fault(f"another function refuses: {told}")
     if SECRET in told:

@@ -189,7 +189,7 @@ def learnt_shares(cells: Ranges | Lists, rows: FloatArray, widths: FloatArray, r
 
 
 def _quotient(rows: FloatArray, mass: FloatArray) -> FloatArray:
-    return np.divide(rows, mass, out=np.zeros(len(rows)), where=mass > 0)
+    return np.divide(rows, mass, out=np.zeros(len(rows)), where=mass > np.finfo(np.float64).tiny * np.maximum(rows, 1))
 
 
 def _bins(shares: FloatArray, most: int) -> IntArray:

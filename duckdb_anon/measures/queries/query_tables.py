@@ -14,7 +14,7 @@ from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import QUERY, Description, read_description, table_name
 from duckdb_anon.rewrite.query.called import require_understood
 from duckdb_anon.rewrite.query.parse import tables_of
-from duckdb_anon.rewrite.query.tables import Bounds, TableInfo, same_name
+from duckdb_anon.rewrite.query.tables import Bounds, TableInfo, contents_of, same_name
 
 
 @contextmanager
@@ -69,7 +69,8 @@ def tables_around(
     info = context.table_info(original, [release])
     trees = {name: tree.given or tree.sql for name, tree in info.hierarchies.items()}
     released = context.release_info(original, release, trees, bounds=bounds != "none")
-    released = replace(released, drawn=plausible_tables_of(context, original, release))
+    if all(one.says != "rows" for one in contents_of(released, info).weights):  # of noisy counts no rows are drawn
+        released = replace(released, drawn=plausible_tables_of(context, original, release))
     said = read_description(release.comment)
     if said is not None:
         released = replace(
