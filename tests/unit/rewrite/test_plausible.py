@@ -37,7 +37,7 @@ def imputed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every query is answered from plausible tables."""
 
     def estimator(tree: Any, release: Any, tables: Any, bounds: Any = "none", spread: Any = "") -> rewriter.Estimate:
-        return rewriter.Estimate(over_draws(tree, release.drawn, tables))
+        return rewriter.Estimate(over_draws(tree, release.drawn, release, tables))
 
     monkeypatch.setattr(rewriter, "estimator", estimator)
     monkeypatch.setattr(rewriter, "_round", lambda *_: None)
