@@ -6,7 +6,6 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -15,6 +14,7 @@ import pytest
 import duckdb_anon
 from duckdb_anon.model.function_specs import Entry, PureSql, Report
 from duckdb_anon.registry import ENTRIES
+from tests.reference.answers import answered
 from tests.reference.diversity_of_sets import kl_diversity, km_anonymity
 from tests.reference.entry_calls import Tables, reads_release, refusal
 
@@ -43,12 +43,6 @@ def expected_visits() -> dict[tuple[int, str], float]:
             for leaf in leaves(node):
                 found[a, leaf] += 1 / (high - low + 1) / len(leaves(node))
     return found
-
-
-def answered(con: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
-    cursor = con.execute(sql)
-    names = [d[0] for d in cursor.description]
-    return dict(zip(names, cursor.fetchall()[0], strict=True))
 
 
 @pytest.fixture(scope="module")

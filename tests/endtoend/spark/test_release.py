@@ -10,6 +10,7 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon import AnonError
+from tests.reference.answers import differing
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -29,11 +30,6 @@ def con() -> duckdb.DuckDBPyConnection:
 @pytest.fixture(scope="module")
 def people(spark: Any, con: duckdb.DuckDBPyConnection) -> Any:
     return spark.createDataFrame(con.sql("from people").to_arrow_table()).cache()
-
-
-def differing(con: duckdb.DuckDBPyConnection, a: str, b: str) -> int:
-    sql = f"select count(*) from ((from {a} except all from {b}) union all (from {b} except all from {a}))"
-    return int(con.execute(sql).fetchall()[0][0])
 
 
 def test_classes_are_those_of_duckdb_and_so_are_measures_and_estimates(spark: Any, con: Any, people: Any) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.reference import linkage
+from tests.reference.answers import answered
 from tests.reference.tiny_releases import (
     ORIGINAL,
     Row,
@@ -24,12 +25,6 @@ from tests.reference.tiny_releases import (
 
 PEOPLE = [(1, "F"), (2, "F"), (2, "M"), (4, "F")]
 Score = Callable[[Row, str, Any], float]
-
-
-def answered(con: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
-    cursor = con.execute(sql)
-    names = [d[0] for d in cursor.description]
-    return dict(zip(names, cursor.fetchall()[0], strict=True))
 
 
 def check_disclosure(con: duckdb.DuckDBPyConnection, shape: str) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from tests.reference import wp29
+from tests.reference.answers import answered
 from tests.reference.tiny_releases import ORIGINAL, Row, cell, printed, values_of
 
 OTHERS = [(1, "F", "cold"), (2, "M", "flu"), (4, "F", "flu"), (4, "F", "cold"), (3, "M", "flu")]
@@ -92,21 +93,15 @@ def within(found: float, chance: float, trials: int) -> bool:
 Answer = dict[str, Any]
 
 
-def asked(con: duckdb.DuckDBPyConnection, call: str) -> Answer:
-    cursor = con.execute(f"from {call}")
-    names = [d[0] for d in cursor.description or ()]
-    return dict(zip(names, cursor.fetchall()[0], strict=True))
-
-
 def check_singling_out(con: duckdb.DuckDBPyConnection, shape: str) -> None:
     rows = plain(shape, printed(con, shape))
     made: dict[str, tuple[int, list[list[tuple[int, str, Any]]]]] = {
         "univariate": (1, univariate(rows)), "multivariate": (2, multivariate(rows, 2))
     }  # fmt: skip
     for mode, (n, predicates) in made.items():
-        told = asked(
+        told = answered(
             con,
-            f"singling_out('tiny', '{shape}_release', mode := '{mode}', n := 2, holdout := 'others', seed := 1, "
+            f"from singling_out('tiny', '{shape}_release', mode := '{mode}', n := 2, holdout := 'others', seed := 1, "
             f"columns := {list(columns(shape))})",
         )
         width = len(rows[0])
@@ -137,7 +132,7 @@ def check_risk(told: Answer, attack: float, control: float, attacks: int, contro
 def check_nearest(
     con: duckdb.DuckDBPyConnection, call: str, bounds: Callable[[Sequence[Plain]], tuple[float, float]]
 ) -> Answer:
-    told = asked(con, f"{call}, holdout := 'others', seed := 1)")
+    told = answered(con, f"from {call}, holdout := 'others', seed := 1)")
     for figure, people in (("attack", ORIGINAL), ("control", OTHERS)):
         surely, possibly = bounds(people)
         assert surely - 1e-9 <= told[figure] <= possibly + 1e-9, figure

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
+from tests.reference.answers import answered
 from tests.reference.diversity_of_sets import kl_diversity, km_anonymity
 from tests.reference.tiny_releases import (
     ORIGINAL,
@@ -28,12 +29,6 @@ from tests.reference.tiny_releases import (
 )
 
 QI = ("a", "g")
-
-
-def answered(con: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
-    cursor = con.execute(sql)
-    names = [d[0] for d in cursor.description]
-    return dict(zip(names, cursor.fetchall()[0], strict=True))
 
 
 def present(shape: str, rows: list[Row]) -> list[tuple[Row, int]]:

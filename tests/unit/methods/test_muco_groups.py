@@ -12,6 +12,7 @@ from duckdb_anon.kernels.random_output_tables.min_changed import randomize_uncha
 from duckdb_anon.methods import muco, muco_lp
 from duckdb_anon.methods.muco import METHOD, groups_of
 from duckdb_anon.model.coded_table import CodedTable
+from tests.reference.answers import answered
 from tests.reference.cover_lp import nominal, ordered
 
 
@@ -44,8 +45,7 @@ def test_moved_rows_are_those_the_last_step_finds_stuck(seed: int) -> None:
 def test_counts_in_sql(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table t as select i // 40 as a, i // 40 as b, i as s from range(120) t(i)")
     roles = "qi := ['a', 'b'], sensitive := 's'"
-    names = [d[0] for d in con.execute(f"from muco_groups('t', 0.1, {roles})").description or ()]
-    found = dict(zip(names, con.execute(f"from muco_groups('t', 0.1, {roles})").fetchall()[0], strict=True))
+    found = answered(con, f"from muco_groups('t', 0.1, {roles})")
     assert found == {"rows": 120, "groups": 3, "smallest": 40, "largest": 40, "as_they_were": 120, "moved": 0}
     linear = con.execute(f"select moved from muco_groups('t', 0.1, {roles}, tables := 'linear')").fetchall()
     assert linear == [(120,)]

@@ -11,6 +11,7 @@ from scipy.sparse import csgraph
 import duckdb_anon
 from duckdb_anon import AnonError, ParameterError
 from duckdb_anon.parts.source_encoding import Original
+from tests.reference.answers import differing
 
 QI = "qi := ['age', 'gender', 'education', 'hours_per_week', 'born', 'height']"
 SAME = {
@@ -44,11 +45,6 @@ def people() -> duckdb.DuckDBPyConnection:
     con.execute("""create table tree as select distinct coalesce(education, '?') as leaf,
         left(coalesce(education, '?'), 1) || '..' as letter, '*' as root from people where education is not null""")
     return con
-
-
-def differing(con: duckdb.DuckDBPyConnection, a: str, b: str) -> int:
-    sql = f"select count(*) from ((from {a} except all from {b}) union all (from {b} except all from {a}))"
-    return int(con.execute(sql).fetchall()[0][0])
 
 
 @pytest.mark.parametrize("call", SAME.values(), ids=SAME)

@@ -11,6 +11,7 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon import registry
+from tests.reference.answers import dicts
 
 ON_REQUEST = ("rank_swap", "merging")
 QI = ("gender", "age", "relationship", "education")
@@ -29,9 +30,7 @@ def people() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def steps(con: duckdb.DuckDBPyConnection, arguments: str) -> list[dict[str, Any]]:
-    result = con.execute(f"from recommend({arguments}, seed := 3)")
-    names = [column[0] for column in result.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+    return dicts(con, f"from recommend({arguments}, seed := 3)")
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import duckdb
 import pytest
 
+from tests.reference.answers import dicts
 from tests.reference.merging import HOSPITAL_A, HOSPITAL_B, class_pairs, victims, zip_tree
 
 QI = ["age", "sex", "place"]
@@ -38,12 +38,6 @@ def tables(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     return con
 
 
-def _rows(con: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, Any]]:
-    result = con.execute(query)
-    names = [column[0] for column in result.description]
-    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
-
-
 def _release(con: duckdb.DuckDBPyConnection, first: str, second: str) -> None:
     """Make r1 of table one and r2 of table other."""
     for release, shape, table in (("r1", first, "one"), ("r2", second, "other")):
@@ -56,7 +50,7 @@ def test_pairs_of_shapes_agree_with_counting_person_by_person(
     tables: duckdb.DuckDBPyConnection, first: str, second: str
 ) -> None:
     _release(tables, first, second)
-    one, other, persons = (_rows(tables, f"from {name}") for name in ("r1", "r2", "shared"))
+    one, other, persons = (dicts(tables, f"from {name}") for name in ("r1", "r2", "shared"))
     for weighted, as_published in itertools.product((False, True), repeat=2):
         found = tables.execute(
             f"""select true_matches, true_matches + false_matches, privacy_risk from composition_risk('r1', 'r2',
@@ -76,9 +70,9 @@ def test_pairs_of_classes_agree_with_counting_them_one_by_one(
     tables: duckdb.DuckDBPyConnection, first: str, second: str
 ) -> None:
     _release(tables, first, second)
-    everybody = _rows(tables, "from everybody")
+    everybody = dicts(tables, "from everybody")
     domain = {name: {row[name] for row in everybody} for name in QI}
-    one, other, persons = (_rows(tables, f"from {name}") for name in ("r1", "r2", "shared"))
+    one, other, persons = (dicts(tables, f"from {name}") for name in ("r1", "r2", "shared"))
     for as_published in (False, True):
         found = tables.execute(
             f"""select true_matches, true_matches + false_matches from composition_risk('r1', 'r2', 'shared', {ROLES},

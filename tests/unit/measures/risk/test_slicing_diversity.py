@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from tests.reference.answers import dicts
 from tests.reference.merging import HOSPITAL_A, _covers, flattened
 
 QI = ["age", "sex", "place"]
@@ -25,20 +26,14 @@ def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     return con
 
 
-def _rows(con: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, Any]]:
-    result = con.execute(query)
-    names = [column[0] for column in result.description]
-    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
-
-
 def _slow(con: duckdb.DuckDBPyConnection) -> list[float]:
     """Largest p(t, s) of each person, by the definition."""
-    flat, slices = flattened(_rows(con, "from r"), [*QI, "disease"])
+    flat, slices = flattened(dicts(con, "from r"), [*QI, "disease"])
     buckets: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in flat:
         buckets[row["bucket"]].append(row)
     result = []
-    for person in _rows(con, "from people"):
+    for person in dicts(con, "from people"):
 
         def shows(row: dict[str, Any], names: list[str], who: dict[str, Any] = person) -> bool:
             return all(_covers(row[n], who[n]) for n in names if n != "disease")
