@@ -1,9 +1,8 @@
 -- Analysts need DuckDB's own shell and nothing of this package.
 --
 -- The data holder, once (the file people.duckdb has the labelled table people):
---   duckdb-anon people.duckdb -c "CREATE TABLE people_release AS FROM mondrian('people', 10, l := 3)"
---   duckdb-anon people.duckdb -c "COMMENT ON TABLE people_release IS 'anon: release'"
---   duckdb-anon publish people.duckdb releases.duckdb --original people
+--   duckdb-anon release people.duckdb people_release "mondrian('people', 10, l := 3)"
+--   duckdb-anon publish people.duckdb releases.duckdb
 --   duckdb-anon serve releases.duckdb --token-file token.txt
 --
 -- The analyst, with DuckDB 1.5 and its Quack extension (INSTALL quack), here with the token 'TOKEN':

@@ -1,14 +1,13 @@
-"""Copy what may be shown into a file of its own: isolation comes before filtering.
+"""Copy releases into a file of their own: isolation comes before filtering.
 
-Published are the base tables commented `anon: release`, row by row into a new file, so that no page of the
-original's file is carried along. Views are refused: one over a randomizing function draws afresh at each read,
-and readers could average the noise away; so is whatever `refusals` finds.
+Published are the tables that `release()` wrote, row by row into a new file, so that no page of the original's file is
+copied. Views are refused: a view over a randomizing function draws again at each read, and readers could average the
+noise away; `publish_checks` refuses more.
 
-A release travels with what an analyst needs to ask it without the original: its comments, the hierarchies they name
-(tables commented `anon: hierarchy`), and its original's shape. The shape is a view that bears the original's name,
-shows the columns that some release shows, and answers any query with an error that says what to ask instead: queries
-over the original can be rewritten, and none returns an empty answer in silence. The file is written in a format that
-DuckDB 1.5 shells read.
+Each release is accompanied by its comments, the hierarchies they name (tables commented `anon: hierarchy`), and the
+original's shape: a view with the original's name and the released columns, which answers any query with an error that
+says what to query instead. So queries over the original can be rewritten, and none returns an empty answer silently.
+The file is written in a format that DuckDB 1.5 shells read.
 """
 
 from __future__ import annotations
@@ -31,9 +30,8 @@ from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import QUERY, is_release, read_description
 from duckdb_anon.model.release_formats import SOURCE
 from duckdb_anon.model.release_formats.duckdb_types import without_enums
-from duckdb_anon.serve.cell_unwrapping import CandidateTable
 from duckdb_anon.serve.publish_checks import refuse
-from duckdb_anon.serve.source_tables import ATTACHED, all_tables, all_views, candidate
+from duckdb_anon.serve.source_tables import ATTACHED, SourceTable, all_tables, all_views, read_table
 
 _SHAPE = "anon: columns of an original, without its rows"
 _TREE = "anon: hierarchy"
@@ -72,7 +70,7 @@ def publish(
     originals: Sequence[str] = (),
     replace: bool = False,
     *,
-    allow_unchanged: bool = False,
+    allow: Sequence[str] = (),
     storage_version: str = STORAGE,
 ) -> Published:
     """Copy every release of `database` into the new file `target`.
@@ -82,7 +80,7 @@ def publish(
         target: file to write; it appears only once it is complete.
         originals: originals of releases whose comments do not name theirs.
         replace: whether an existing file may be replaced.
-        allow_unchanged: publish although rows are as they were, at these persons' risk.
+        allow: tables declared a release that `release()` did not write, for which the caller is responsible.
         storage_version: the oldest DuckDB that shall read the file, 'v1.0.0', or 'latest'.
 
     Raises:
@@ -102,8 +100,11 @@ def publish(
         _open(con, draft, storage_version)
         releases = _releases(con)
         known = _Originals(con, releases, originals)
+        allowed = {fold(name) for name in allow}
+        if unknown := allowed - {fold(table.name) for table in releases}:
+            raise AnonError(f"publish: --allow {listed(unknown)}: there is no such table declared a release")
         for table in releases:
-            refuse(con, table, known.of(table), known.others(table), allow_unchanged)
+            refuse(con, table, known.of(table), known.others(table), fold(table.name) in allowed)
         trees = _CopiedTables(con, {fold(table.name) for table in releases})
         rows = {table.name: _copy(con, table, trees) for table in releases}
         shapes = known.shapes()
@@ -133,34 +134,32 @@ def _open(con: duckdb.DuckDBPyConnection, draft: Path, storage_version: str) -> 
 class _Originals:
     """The originals of the releases that are in the file."""
 
-    def __init__(
-        self, con: duckdb.DuckDBPyConnection, releases: Sequence[CandidateTable], named: Sequence[str]
-    ) -> None:
+    def __init__(self, con: duckdb.DuckDBPyConnection, releases: Sequence[SourceTable], named: Sequence[str]) -> None:
         self._con, self._releases = con, releases
         self._tables = {fold(name): (schema, name, comment) for schema, name, comment in all_tables(con)}
         self._named = [self._given(name) for name in named]
 
-    def of(self, release: CandidateTable) -> CandidateTable | None:
+    def of(self, release: SourceTable) -> SourceTable | None:
         """The original a release was made from: as its comment says, else the one named for those that do not say."""
         said = read_description(release.comment)
         if said is not None and said.original not in ("", QUERY):
             last = re.findall(r'"(?:[^"]|"")+"|[^.]+', said.original)[-1].strip('"').replace('""', '"')
             found = self._tables.get(fold(last))
-            return candidate(self._con, *found) if found and not is_release(found[2]) else None
+            return read_table(self._con, *found) if found and not is_release(found[2]) else None
         return self._named[0] if len(self._named) == 1 else None
 
-    def others(self, release: CandidateTable) -> list[CandidateTable]:
+    def others(self, release: SourceTable) -> list[SourceTable]:
         """Tables of the file that are neither a release, nor this one's original, nor a hierarchy."""
         own = self.of(release)
         comments = [text or "" for r in self._releases for _, text in r.columns.values()]
         trees = {fold((m.group(1) or m.group(2) or "").strip('")')) for c in comments for m in HIERARCHY.finditer(c)}
         return [
-            candidate(self._con, *place)
+            read_table(self._con, *place)
             for name, place in self._tables.items()
             if not is_release(place[2]) and name not in trees and (own is None or place[1] != own.name)
         ]
 
-    def shapes(self) -> list[tuple[CandidateTable, list[str]]]:
+    def shapes(self) -> list[tuple[SourceTable, list[str]]]:
         """Each original, and its columns that some release shows."""
         every = {o.name: o for o in [*(self.of(r) for r in self._releases), *self._named] if o is not None}
         shown = {fold(field) for release in self._releases for field in _shown(self._con, release)}
@@ -172,13 +171,13 @@ class _Originals:
             found.append((original, columns))
         return found
 
-    def _given(self, name: str) -> CandidateTable:
+    def _given(self, name: str) -> SourceTable:
         found = self._tables.get(fold(name))
         if found is None:
             raise AnonError(f"publish: --original {name} is not a table{nearest(name, self._tables)}")
         if is_release(found[2]):
             raise AnonError(f"publish: --original {name} is a release itself")
-        return candidate(self._con, *found)
+        return read_table(self._con, *found)
 
 
 @dataclass
@@ -201,9 +200,7 @@ class _CopiedTables:
 
     def _copied(self, name: str) -> str:
         """Name of the copy of a hierarchy."""
-        known = {
-            fold(n): (schema, n) for schema, n in [*((s, n) for s, n, _ in all_tables(self.con)), *all_views(self.con)]
-        }
+        known = {fold(n): (schema, n) for schema, n, _ in [*all_tables(self.con), *all_views(self.con)]}
         place = known.get(fold(name))
         if place is None:
             raise AnonError(
@@ -222,39 +219,31 @@ class _CopiedTables:
         return self.written[place[1]]
 
 
-def _releases(con: duckdb.DuckDBPyConnection) -> list[CandidateTable]:
-    views = [
-        name
-        for name, comment in con.execute(
-            "select view_name, comment from duckdb_views() where database_name = ? and not internal", [ATTACHED]
-        ).fetchall()
-        if is_release(comment)
-    ]
+def _releases(con: duckdb.DuckDBPyConnection) -> list[SourceTable]:
+    views = [name for _, name, comment in all_views(con) if is_release(comment)]
     if views:
         raise AnonError(
-            f"publish: {listed(views)} is a view commented 'anon: release'. A view is worked out anew at each read, "
-            "and readers could average its noise away; make it a table (CREATE TABLE ... AS FROM ...) and comment that"
+            f"publish: {listed(views)} is a view commented 'anon: release'. A view draws its noise again at "
+            "each read, and readers could average it away. Write a table with duckdb-anon release or .release"
         )
-    found = [candidate(con, *row) for row in all_tables(con) if is_release(row[2])]
+    found = [read_table(con, *row) for row in all_tables(con) if is_release(row[2])]
     if not found:
-        raise AnonError(
-            "publish: no table is declared a release; COMMENT ON TABLE my_release IS 'anon: release' declares one"
-        )
+        raise AnonError("publish: no table is declared a release. Write one with duckdb-anon release or .release")
     names = [fold(table.name) for table in found]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise AnonError(f"publish: two releases are called {listed(twice)}; all go into one schema, so rename one")
+        raise AnonError(f"publish: two releases are called {listed(twice)}. All are copied into one schema: rename one")
     for table in found:
         internal = [column for column in table.columns if SOURCE.stands_for(column)]
         if internal:
             raise AnonError(
-                f"publish: {table.name} has the column {listed(internal)}, which ties rows to the original's; it is "
-                "for your own checks. Make the release without row_id, or drop the column"
+                f"publish: {table.name} has the column {listed(internal)}, which links its rows to the original. "
+                "It is for your own checks. Make the release without row_id"
             )
     return found
 
 
-def _copy(con: duckdb.DuckDBPyConnection, table: CandidateTable, trees: _CopiedTables) -> int:
+def _copy(con: duckdb.DuckDBPyConnection, table: SourceTable, trees: _CopiedTables) -> int:
     target = f"{_TARGET}.main.{ident(table.name)}"
     # the type of an enum tells values that nobody has any more
     columns = [
@@ -281,7 +270,7 @@ def _comment(
 
 
 def _write_shape(
-    con: duckdb.DuckDBPyConnection, original: CandidateTable, shown: Sequence[str], trees: _CopiedTables
+    con: duckdb.DuckDBPyConnection, original: SourceTable, shown: Sequence[str], trees: _CopiedTables
 ) -> None:
     """Create the view that has the original's name and columns and answers with an error."""
     if fold(original.name) in trees.taken:
@@ -303,7 +292,7 @@ def _write_shape(
     _comment(con, f"{_TARGET}.main.{name}", said, trees)
 
 
-def _shown(con: duckdb.DuckDBPyConnection, release: CandidateTable) -> list[str]:
+def _shown(con: duckdb.DuckDBPyConnection, release: SourceTable) -> list[str]:
     """Columns of a release, and the fields of its STRUCT columns (slices hold attributes)."""
     relation = con.sql(f"from {release.sql}")
     names = list(relation.columns)
@@ -317,7 +306,7 @@ def main(arguments: Sequence[str]) -> int:
     """`duckdb-anon publish`."""
     parser = argparse.ArgumentParser(
         prog="duckdb-anon publish",
-        description="Copy the tables commented 'anon: release' into a file of their own, fit to be served or sent.",
+        description="Copy the releases of a database into a file of their own, which can be served or sent.",
     )
     parser.add_argument("database", help="DuckDB file with the releases (opened read-only)")
     parser.add_argument("target", help="file to write")
@@ -326,8 +315,8 @@ def main(arguments: Sequence[str]) -> int:
         help="original of releases whose comments do not name it; its column names and types go along, no rows",
     )  # fmt: skip
     parser.add_argument(
-        "--allow-unchanged", action="store_true",
-        help="publish a release that has rows of the original as they were: whoever knows a person finds the row",
+        "--allow", action="append", default=[], metavar="TABLE",
+        help="publish a table commented 'anon: release' that release() did not write; its rows are not checked",
     )  # fmt: skip
     parser.add_argument(
         "--storage-version", default=STORAGE, metavar="VERSION",
@@ -337,7 +326,7 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     done = publish(
         given.database, given.target, given.original, given.replace,
-        allow_unchanged=given.allow_unchanged, storage_version=given.storage_version,
+        allow=given.allow, storage_version=given.storage_version,
     )  # fmt: skip
     told = {name: f"{rows} rows" for name, rows in done.releases.items()}
     told |= dict.fromkeys(done.originals, "column names and types, no rows") | dict.fromkeys(done.trees, "hierarchy")
