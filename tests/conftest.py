@@ -15,9 +15,11 @@ import duckdb_anon
 from tests.reference.emptied import give_back, take
 
 CAMPAIGNS = (
-    "contract/test_advice", "contract/test_examples", "contract/test_ordinary_names",
-    "endtoend/test_odd_data", "endtoend/test_release_in_parts", "unit/measures/queries/test_published_errors",
-    "unit/measures/risk/test_composition_risk", "unit/parts/test_same_release", "unit/report/test_recommend",
+    "contract/test_advice", "contract/test_examples", "contract/test_one_file", "contract/test_ordinary_names",
+    "endtoend/test_evidence", "endtoend/test_interrupt", "endtoend/test_odd_data", "endtoend/test_release_in_parts",
+    "endtoend/test_report", "unit/measures/queries/test_published_errors",
+    "unit/measures/risk/test_composition_risk", "unit/parts/test_same_release", "unit/releases/test_publish",
+    "unit/report/test_recommend",
     "unit/rewrite/test_corpus", "unit/rewrite/test_intervals", "unit/rewrite/test_learnt_counts",
     "unit/rewrite/test_names_of_steps", "unit/rewrite/test_persons", "unit/rewrite/test_trees",
     "unit/rewrite/test_unbounded_cells",

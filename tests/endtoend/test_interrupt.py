@@ -31,13 +31,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        pytest.param(call, id=name, marks=[] if name == "disclosure" else pytest.mark.campaign)
-        for name, call in CALLS.items()
-    ],
-)
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_interrupt_ends_a_long_call_with_a_plain_message(file: Path, call: str) -> None:
     command = [sys.executable, "-m", "duckdb_anon.cli", str(file), "-c", f".maxrows 1\nselect 'begun';\n{call};"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

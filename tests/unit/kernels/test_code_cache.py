@@ -46,6 +46,7 @@ def module(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.campaign
 def test_a_second_process_finds_what_the_first_compiled(module, tmp_path):
     cache = tmp_path / "cache"
     assert run(module, cache) == [[49, 0.25], 2]

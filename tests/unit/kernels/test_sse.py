@@ -29,7 +29,7 @@ def tables(draw: st.DrawFn):
     return attributes, draw(st.integers(1, 4)), rng.integers(0, 3, rows).astype(np.int32)
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(case=tables(), diverse=st.booleans())
 def test_the_first_cut_is_the_best_and_the_last_groups_allow_none(case, diverse) -> None:
     attributes, least, secret = case

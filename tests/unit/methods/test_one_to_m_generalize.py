@@ -187,6 +187,7 @@ def visits(shared_data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     con.close()
 
 
+@pytest.mark.campaign
 def test_visits_lose_less_than_the_published_code(visits: duckdb.DuckDBPyConnection):
     k, most = 10, 0.1079
     options = f"diversity := 'distinct', row_id := true, {VISITS}"
