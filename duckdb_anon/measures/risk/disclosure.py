@@ -7,7 +7,8 @@ the target's own row is among the rows that match, attribute disclosure the shar
 when it covers the value; counts of a bucket carry each value to its share; slices are taken as printed. Of several
 sensitive columns the most exposed counts. Departure: the mean over what is known is exact, over all subsets by their
 probabilities, up to 12 quasi-identifiers; with more, one subset is drawn for each target.
-Cost: for rows one sort a subset; for boxes targets times distinct boxes a subset.
+This is what the attacker `exact` of linkage_risk looks for. Cost: for rows one sort a subset; for boxes targets times
+distinct boxes, once for all subsets.
 """
 
 from __future__ import annotations
@@ -19,17 +20,18 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.kernels.attacks.exact_matches import count_covering
 from duckdb_anon.kernels.row_keys import keys_of
-from duckdb_anon.measures.cells import PublishedCells, distinct_boxes
+from duckdb_anon.measures.cells import Boxes, PublishedCells, distinct_boxes
 from duckdb_anon.measures.released_rows import is_plain, released_rows, require_columns
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, RequirementError
 from duckdb_anon.model.function_specs import Parameter, Params, Report, fields
-from duckdb_anon.model.progress import tick
+from duckdb_anon.model.progress import stop_flag, tick
 from duckdb_anon.model.release_table import BoolArray, ReadColumn, ReadTable
 
 EXACT_UP_TO = 12
-_BLOCK = 1_000_000
+_BLOCK = 16_000_000
 
 
 def disclosure(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
@@ -51,15 +53,19 @@ def disclosure(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
                 "lists or nodes cannot be read"
             )
     secrets = [_secret(original.columns[name], release.columns[name]) for name in sensitive]
-    matcher = (_ReleasedRows if is_plain(release, qi) else _ReleasedBoxes)(original, release, qi, secrets, own)
-    for known, weight in _knowledge(len(qi), len(targets), params["p_match"], rng):
-        tick()
-        picked = np.flatnonzero(weight > 0)
-        own_hit, matches, with_secret = matcher.match(targets[picked], known)
-        found = matches > 0
-        at = picked[found]
-        identity[at] += weight[at] * own_hit[found] / matches[found]
-        attribute[at] += weight[at] * with_secret[found] / matches[found]
+    known = _knowledge(len(qi), len(targets), params["p_match"], rng)
+    if not is_plain(release, qi):
+        identity, attribute = _of_boxes(original, release, qi, secrets, own, targets, known)
+    else:
+        rows = _ReleasedRows(original, release, qi, secrets, own)
+        for columns, weight in known:
+            tick()
+            picked = np.flatnonzero(weight > 0)
+            own_hit, matches, with_secret = rows.match(targets[picked], columns)
+            found = matches > 0
+            at = picked[found]
+            identity[at] += weight[at] * own_hit[found] / matches[found]
+            attribute[at] += weight[at] * with_secret[found] / matches[found]
     return {
         "p_match": [params["p_match"]],
         "targets": [len(targets)],
@@ -146,43 +152,69 @@ class _ReleasedRows:
         return (own >= 0) & (published[own] == asked), matches, with_secret
 
 
-class _ReleasedBoxes:
-    """Matching against boxes, sets and nodes: each known value is covered."""
+def _of_boxes(
+    original: ReadTable,
+    release: ReadTable,
+    qi: list[str],
+    secrets: list[_Secret],
+    own: IntArray,
+    targets: IntArray,
+    known: list[tuple[BoolArray, FloatArray]],
+) -> tuple[FloatArray, FloatArray]:
+    """Identity and attribute disclosure of each target where boxes, sets and nodes cover each known value."""
+    boxes = distinct_boxes(release, qi)
+    size = np.bincount(boxes.of_row, minlength=boxes.number).astype(np.float64)
+    tables = []
+    for secret in secrets:
+        held = np.zeros((secret.domain, boxes.number))
+        np.add.at(held, (secret.code, boxes.of_row[secret.of_row]), secret.share)
+        tables.append(held)
+    first_secret = np.cumsum([0, *(secret.domain for secret in secrets)])[:-1]
+    values = np.stack([original.columns[name].value_codes().astype(np.int64)[targets] for name in qi], axis=1)
+    theirs = np.stack([s.theirs[targets] + f for s, f in zip(secrets, first_secret, strict=True)], axis=1)
+    bits = np.array([int(columns @ (1 << np.arange(len(qi)))) for columns, _ in known], dtype=np.int64)
+    every = len(qi) <= EXACT_UP_TO
+    weights = np.stack([weight for _, weight in known], axis=1)
+    subset = np.full(len(targets), -1, dtype=np.int64) if every else bits[weights.argmax(axis=1)]
+    box = np.where(own[targets] >= 0, boxes.of_row[own[targets]], -1)
+    alike = keys_of([*values.T, *theirs.T, box + 1, subset + 1])
+    identity, attribute = np.zeros(alike.number), np.zeros(alike.number)
+    sets = 1 << len(qi) if every else 1
+    step = max(1, min(_BLOCK // boxes.number, _BLOCK // sets))
+    for at in range(0, alike.number, step):
+        tick()
+        block, some = slice(at, at + step), alike.first[at : at + step]
+        covered, row = _covered(boxes, values[some])
+        out = np.zeros((1 + len(secrets), len(some), sets))
+        count_covering(covered, row, size, np.vstack(tables), theirs[some], subset[some], out, stop_flag())
+        asked = bits[None, :] if every else subset[some][:, None]
+        counts = out[:, :, bits] if every else out
+        weight = weights[0] if every else 1.0
+        hit = (_covering(boxes, values[some], box[some])[:, None] & asked) == asked
+        share = np.divide(weight, counts[0], out=np.zeros(counts[0].shape), where=counts[0] > 0)
+        identity[block] = (share * hit).sum(axis=1)
+        attribute[block] = (share * counts[1:].max(axis=0)).sum(axis=1)
+    return identity[alike.of_row], attribute[alike.of_row]
 
-    def __init__(
-        self, original: ReadTable, release: ReadTable, qi: list[str], secrets: list[_Secret], own: IntArray
-    ) -> None:
-        self.boxes = distinct_boxes(release, qi)
-        self.theirs = [original.columns[name].value_codes().astype(np.int64) for name in qi]
-        self.secrets = secrets
-        self.values = []
-        for secret in secrets:
-            held = np.zeros((secret.domain, self.boxes.number), dtype=np.float32)
-            np.add.at(held, (secret.code, self.boxes.of_row[secret.of_row]), secret.share)
-            self.values.append(held)
-        self.size = np.bincount(self.boxes.of_row, minlength=self.boxes.number).astype(np.float32)
-        self.own = own
 
-    def match(self, targets: IntArray, known: BoolArray) -> tuple[BoolArray, FloatArray, FloatArray]:
-        """As `_ReleasedRows.match`; targets with equal known values and secrets are matched once."""
-        use = np.flatnonzero(known).tolist()
-        columns = [self.theirs[a][targets] for a in use]
-        index, first = keys_of([*columns, *(secret.theirs[targets] for secret in self.secrets)])
-        matches, with_secret = np.zeros(len(first)), np.zeros(len(first))
-        step = max(1, _BLOCK // self.boxes.number)
-        for at in range(0, len(first), step):
-            tick()
-            block, some = slice(at, at + step), targets[first[at : at + step]]
-            covered = self.boxes.covered([column[first[block]] for column in columns], use)
-            matches[block] = covered @ self.size
-            for secret, held in zip(self.secrets, self.values, strict=True):
-                found = np.einsum("ij,ij->i", covered, held[secret.theirs[some]])
-                with_secret[block] = np.maximum(with_secret[block], found)
-        own = self.own[targets]
-        hit = own >= 0
-        for a, column in zip(use, columns, strict=True):
-            hit &= self.boxes.columns[a].covers(column, self.boxes.of_row[own])
-        return hit, matches[index], with_secret[index]
+def _covered(boxes: Boxes, values: IntArray) -> tuple[BoolArray, IntArray]:
+    """Whether each box covers the different values of all columns, and the row of each target's value among them."""
+    tables, rows, before = [], np.zeros(values.shape, dtype=np.int64), 0
+    for a, cells in enumerate(boxes.columns):
+        different, index = np.unique(values[:, a], return_inverse=True)
+        tables.append(cells.covered(different))
+        rows[:, a] = index + before
+        before += len(different)
+    return np.vstack(tables), rows
+
+
+def _covering(boxes: Boxes, values: IntArray, box: IntArray) -> IntArray:
+    """Columns in which a box covers the values, as a bit mask for each pair; 0 for no box."""
+    mask = np.zeros(len(box), dtype=np.int64)
+    there = np.flatnonzero(box >= 0)
+    for a, cells in enumerate(boxes.columns):
+        mask[there] |= cells.covers(values[there, a], box[there]).astype(np.int64) << a
+    return mask
 
 
 MEASURE = Report(

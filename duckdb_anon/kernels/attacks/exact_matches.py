@@ -1,0 +1,65 @@
+"""Boxes that cover what is known of a target, for every set of known columns at once: arrays in, arrays out.
+
+For each box the columns whose value it covers are a bit mask; boxes are counted by mask, and the number of those that
+cover a set of columns is the sum over the masks that contain it. Cost: targets times boxes times columns, once for all
+sets, and sets times columns for each target.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from duckdb_anon.kernels.jit import compiled
+from duckdb_anon.model.coded_table import FloatArray, IntArray
+from duckdb_anon.model.release_table import BoolArray
+
+
+@compiled
+def count_covering(
+    covered: BoolArray,
+    row: IntArray,
+    size: FloatArray,
+    held: FloatArray,
+    secret_row: IntArray,
+    subset: IntArray,
+    out: FloatArray,
+    stop: IntArray,
+) -> None:
+    """Count the records that cover what is known of each target, and those that hold its sensitive values.
+
+    Args:
+        covered: whether each box covers each value, the values of all columns one after another, shape (values, boxes).
+        row: row of `covered` for each target's value, shape (targets, columns).
+        size: records of each box.
+        held: records of each box that hold each sensitive value, shape (sensitive values, boxes).
+        secret_row: row of `held` for each target and sensitive column, shape (targets, sensitive columns).
+        subset: the columns that are known of each target as a bit mask; -1 for every set of columns.
+        out: receives the counts of all records, then by sensitive column, shape (1 + sensitive columns, targets, sets);
+            a set is a bit mask, and one set stands alone where it is given.
+        stop: the flag of the call.
+    """
+    targets, columns = row.shape
+    mask = np.zeros(len(size), dtype=np.int64)
+    for t in range(targets):
+        if stop[0] != 0:
+            return
+        mask[:] = 0
+        for a in range(columns):
+            inside = covered[row[t, a]]
+            for b in range(len(size)):
+                mask[b] |= np.int64(inside[b]) << a
+        for b in range(len(size)):
+            place = mask[b]
+            if subset[t] >= 0:
+                if place & subset[t] != subset[t]:
+                    continue
+                place = 0
+            out[0, t, place] += size[b]
+            for k in range(secret_row.shape[1]):
+                out[k + 1, t, place] += held[secret_row[t, k], b]
+        if subset[t] < 0:
+            for a in range(columns):
+                for known in range(out.shape[2]):
+                    if not known >> a & 1:
+                        for k in range(out.shape[0]):
+                            out[k, t, known] += out[k, t, known | 1 << a]
