@@ -58,7 +58,7 @@ def with_bounds(
         SQL, or None where no bounds are asked for.
 
     Raises:
-        ParameterError: bounds are asked for where they cannot be told.
+        ParameterError: bounds are asked for where there are none.
     """
     tree = query.copy()
     if isinstance(tree, exp.Select):
@@ -70,6 +70,12 @@ def with_bounds(
         raise ParameterError(
             f"{_text(calls[0])}: bounds may be asked for as whole columns of the outermost SELECT and in its ORDER BY, "
             f"for instance SELECT sex, count(*), low(count(*)), high(count(*)) FROM people GROUP BY sex"
+        )
+    single = [call for call in calls if call.expressions[0].find(exp.AggFunc) is None] if _source(tree) is None else []
+    if single:
+        raise ParameterError(
+            f"{_text(single[0])}: a value without an aggregate has no bounds. Aggregates have, for instance "
+            "low(count(*)) or high(sum(cost))"
         )
     _unnumbered(tree)
     order = _order_of_bounds(tree)
