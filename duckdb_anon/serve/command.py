@@ -1,8 +1,8 @@
-"""`duckdb-anon serve`: start an endpoint and stay until the process is told to end.
+"""`duckdb-anon serve`: start an endpoint and run until SIGINT or SIGTERM.
 
-This process is the front: it holds no database and passes on what known clients ask, within limits. The database
-is held by a worker, a process of its own that is ended and started again when a statement takes too long or too
-much, with the address, the token and the clients' sessions as they were.
+This process is the proxy: it opens no database and relays requests of authenticated clients, within limits. The
+database is opened by a worker process, which is terminated and restarted when a statement exceeds its time or memory;
+address, token and sessions of the clients stay the same.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def main(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(arguments)
     host, _, port = given.listen.rpartition(":")
     if not host or not port.isdecimal():
-        raise AnonError(f"serve: --listen {given.listen} is not HOST:PORT, for instance localhost:9494")
+        raise AnonError(f"serve: --listen {given.listen} is not HOST:PORT. Write it as localhost:9494")
     if host not in _HERE and not given.anywhere:
-        raise AnonError(f"serve: {host} may be reached from other machines; add --anywhere if that is meant")
+        raise AnonError(f"serve: {host} can be reached from other machines. Add --anywhere if this is intended")
     limits = ServingLimits(
         given.memory, given.threads, given.timeout, bytes_of("--statement", given.statement), given.connections
     )
@@ -102,41 +102,44 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="duckdb-anon serve", description="Serve a database over Quack to stock DuckDB shells."
     )
-    parser.add_argument("database", help="a published file (analyst) or the database itself (curator)")
+    parser.add_argument("database", help="a published file (analyst) or a database (curator)")
     parser.add_argument(
         "--role", choices=("analyst", "curator"), default="analyst",
-        help="analyst: releases only, read-only, guarded; curator: everything (default: analyst)",
+        help="analyst: releases only, read-only, each statement checked; curator: everything (default: analyst)",
     )  # fmt: skip
     parser.add_argument("--listen", default="localhost:9494", metavar="HOST:PORT", help="default: localhost:9494")
-    parser.add_argument("--anywhere", action="store_true", help="allow an address other machines can reach")
+    parser.add_argument("--anywhere", action="store_true", help="allow an address that other machines can reach")
     analyst = parser.add_argument_group("limits for analysts")
     analyst.add_argument(
         "--timeout", type=_seconds, default=ServingLimits.seconds, metavar="SECONDS",
-        help="a query that takes longer, planning included, is ended, and with it whatever else runs on the endpoint, "
-        f"which is there again within seconds; 0: no limit (default: {ServingLimits.seconds:g})",
+        help="a query that takes longer, planning included, is terminated together with all queries of the endpoint, "
+        f"which restarts within seconds; 0: no limit (default: {ServingLimits.seconds:g})",
     )  # fmt: skip
     analyst.add_argument(
         "--memory", default=ServingLimits.memory, metavar="SIZE",
-        help="memory of all queries together, enforced by the system; nothing is spilled to disk "
+        help="memory of all queries together, enforced by the operating system; nothing is spilled to disk "
         f"(default: {ServingLimits.memory})",
     )  # fmt: skip
     analyst.add_argument(
-        "--statement", default="256KB", metavar="SIZE", help="largest request, its text included (default: 256KB)"
+        "--statement",
+        default="256KB",
+        metavar="SIZE",
+        help="largest request, including the text of the query (default: 256KB)",
     )
     analyst.add_argument("--threads", type=_threads, metavar="N", help="threads of all queries (default: every core)")
     parser.add_argument(
         "--connections", type=_threads, default=ServingLimits.connections, metavar="N",
-        help=f"clients connected at once; silent ones make room (default: {ServingLimits.connections})",
+        help=f"clients connected at once; idle ones are disconnected first (default: {ServingLimits.connections})",
     )  # fmt: skip
     parser.add_argument(
         "--token-file", metavar="FILE",
-        help=f"file with the token clients must present (default: ${_TOKEN_VARIABLE}, else a new one, shown once)",
+        help=f"file with the token of the clients (default: ${_TOKEN_VARIABLE}, else a new one, printed once)",
     )  # fmt: skip
     return parser
 
 
 class _Token:
-    """The token, and what is said about it on the screen."""
+    """The token, and the line printed about it."""
 
     def __init__(self, text: str, shown: str = "") -> None:
         if len(text) < _LEAST_TOKEN:

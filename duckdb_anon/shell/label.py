@@ -1,7 +1,7 @@
-"""`.label TABLE`: go through the columns, a role suggested for each, and write the comments at the end.
+"""`.label TABLE`: suggest a role for each column, ask for confirmation, and write the comments at the end.
 
-Nothing is written before all columns were gone through, and nothing when somebody leaves halfway. Where nobody can be
-asked (a script), the suggestions are shown and nothing is written: a guess must not become a label unread.
+Nothing is written before all columns are confirmed. In a script the suggestions are printed and nothing is written: a
+suggestion must not become a label unread.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from duckdb_anon.model.errors import nearest
 from duckdb_anon.report.label_statements import label_statement
 from duckdb_anon.shell.render import wrapped
 
-_HELP = f"Enter: take it; a role ({', '.join(ROLES)}); s: leave this column unlabelled; q: leave, nothing is written.\n"
+_HELP = f"Enter: accept; a role ({', '.join(ROLES)}); s: skip this column; q: quit, nothing is written.\n"
 
 
 def label(con: duckdb.DuckDBPyConnection, table: str, out: TextIO, ask: Callable[[str], str] | None) -> list[str]:
@@ -27,7 +27,7 @@ def label(con: duckdb.DuckDBPyConnection, table: str, out: TextIO, ask: Callable
         con: a connection with the package loaded.
         table: a table as SQL names it.
         out: where questions and suggestions go.
-        ask: answers a question; None where nobody is there to be asked.
+        ask: answers a question; None in a script.
 
     Raises:
         duckdb.Error: the table takes no comments, or there is none of that name.
@@ -38,7 +38,7 @@ def label(con: duckdb.DuckDBPyConnection, table: str, out: TextIO, ask: Callable
         return []
     if ask is None:
         wrapped([(statement, f"-- {reason}") for statement, reason in proposed], out)
-        out.write("-- nothing was written: read them, and run those that are right\n")
+        out.write("-- nothing was written: read these statements and run the correct ones\n")
         return []
     columns = con.execute(
         f"select column_name, looks_like, role, reason, comment from anon_profile({literal(table)}) "

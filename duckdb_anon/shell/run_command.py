@@ -1,8 +1,8 @@
 """`duckdb-anon run plan.toml`: label, release, check and write, or write nothing.
 
-Releases are made in memory, and measured there through check releases; only when every check of every release holds
-is anything written, each file whole or not at all. What was written from the same original, plan and version is kept
-as it is: a second draw of the same table would let readers compare the two. Exit codes: 0 written or kept, 1 an
+Releases are made and measured in memory; files are written, each completely or not at all, only when every check of
+every release holds. A file written from the same original, plan and version is kept: a second random draw of the same
+table would let readers compare the two. Exit codes: 0 written or kept, 1 an
 error, 2 wrong usage, 3 a check does not hold.
 """
 
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
         "Exit codes: 0 written or kept, 1 an error, 2 wrong usage, 3 a check does not hold",
     )
     parser.add_argument("plan", help="TOML file with [tables], [labels.TABLE] and [[releases]]")
-    parser.add_argument("--force", action="store_true", help="draw anew though nothing has changed")
+    parser.add_argument("--force", action="store_true", help="make the releases again although nothing has changed")
     given = parser.parse_args(arguments)
     path = Path(given.plan)
     plan = read_plan(path)
@@ -106,11 +106,11 @@ def read_plan(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise AnonError(f"run: {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise AnonError(f"run: {path} is no TOML file: {error}") from error
+        raise AnonError(f"run: {path} is not a valid TOML file: {error}") from error
     _known(path, "the plan", plan, _FIELDS)
     tables, labels, releases = plan.get("tables", {}), plan.get("labels", {}), plan.get("releases", [])
     if not tables or not releases:
-        raise AnonError(f"run: {path} needs [tables], a name and a file each, and at least one [[releases]]")
+        raise AnonError(f"run: {path} needs [tables], NAME = FILE, and at least one [[releases]]")
     for name, roles in labels.items():
         _known(path, "labels", {name: 0}, tables)
         for role in roles.values():
@@ -129,7 +129,9 @@ def read_plan(path: Path) -> dict[str, Any]:
 def _known(path: Path, where: str, given: Mapping[str, Any], known: Any) -> None:
     for name in given:
         if name not in known:
-            raise AnonError(f"run: {path}: {where} has '{name}'{nearest(name, known)}; there are {listed(known)}")
+            raise AnonError(
+                f"run: {path}: {where} has unknown '{name}'{nearest(name, known)}. Allowed: {listed(known)}"
+            )
 
 
 def _read_table(con: duckdb.DuckDBPyConnection, name: str, folder: Path, source: str) -> None:
@@ -173,10 +175,10 @@ def _checked(con: duckdb.DuckDBPyConnection, one: Mapping[str, Any]) -> list[str
             found = con.execute(question.format(release=literal(ident(name)), pair=pair)).fetchall()
             value = found[0][0] if found else None
             holds = value is not None and (value >= limit if side == "at least" else value <= limit)
-            say(f"{name}: {check} {value if value is None else f'{value:.4g}'}, {side} {limit:g} was asked")
+            say(f"{name}: {check} {value if value is None else f'{value:.4g}'}, {side} {limit:g} is required")
             if not holds:
                 shown = "could not be measured" if value is None else f"is {value:.4g}"
-                lines.append(f"{name}: {check} {shown}, {side} {limit:g} was asked")
+                lines.append(f"{name}: {check} {shown}, {side} {limit:g} is required")
     return lines
 
 
@@ -195,5 +197,5 @@ def _write(con: duckdb.DuckDBPyConnection, name: str, goal: Path) -> None:
 
 
 def say(line: str) -> None:
-    """Tell how far it is, on stderr."""
+    """Report progress on stderr."""
     sys.stderr.write(f"{line}\n")

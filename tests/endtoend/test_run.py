@@ -70,7 +70,7 @@ def test_nothing_is_written_where_a_check_fails(
 
 
 @pytest.mark.parametrize("old, new, message", [
-    ("k = 10", "kk = 10", "checks of boxes has 'kk'"),
+    ("k = 10", "kk = 10", "checks of boxes has unknown 'kk'"),
     ('"quasi"', '"quasy"', "did you mean 'quasi'"),
     ("[tables]", "[tabels]", "did you mean 'tables'"),
     ('original = "people"', 'original = "peple"', "did you mean 'people'"),
