@@ -320,3 +320,33 @@ def test_plain_k_marginal_equals_the_packages(con: duckdb.DuckDBPyConnection) ->
             f"select marginals, score, worst_score from _anon_k_marginal('o', 'r', {columns}, k := {k})"
         ).fetchone()
         assert found == (marginals, pytest.approx(score), pytest.approx(worst))
+
+
+ARX_LEVELS = {
+    "sex": 1, "age": 4, "race": 1, "marital-status": 1, "education": 3, "native-country": 2, "workclass": 2,
+    "salary-class": 1,
+}  # fmt: skip
+
+
+def recoded_adult(folder: Path, levels: dict[str, int]) -> str:
+    """SELECT of ARX's adult table with each column at a level of its hierarchy."""
+    shown = ", ".join(f'h{k}.column{level} as "{name}"' for k, (name, level) in enumerate(levels.items()))
+    read = "read_csv('{}', delim = ';', header = {}, all_varchar = true)"
+    trees = " ".join(
+        f'join {read.format(folder / f"adult_hierarchy_{name}.csv", "false")} h{k} on t."{name}" = h{k}.column0'
+        for k, name in enumerate(levels)
+    )
+    return f"select {shown}, t.occupation as job from {read.format(folder / 'adult.csv', 'true')} t {trees}"
+
+
+def test_figures_of_arx_on_its_adult_table(plain: duckdb.DuckDBPyConnection, shared_data: Path) -> None:
+    """Discernibility and t (equal distance) that ARX's own tests expect, and a node of which it reports k = 5."""
+    plain.execute(f"create table adult as {recoded_adult(shared_data / 'arx', ARX_LEVELS)}")
+    qi = list(ARX_LEVELS)
+    found = plain.execute(f"select rows, discernibility from class_statistics('adult', {qi})").fetchone()
+    assert found == (30162, 456_853_172)
+    t = plain.execute(f"select t from t_closeness('adult', {qi}, 'job', distance := 'equal')").fetchone()
+    assert t[0] == pytest.approx(0.1315, abs=5e-5)
+    levels = ARX_LEVELS | {"age": 2, "occupation": 1}
+    plain.execute(f"create or replace table adult as {recoded_adult(shared_data / 'arx', levels)}")
+    assert plain.execute(f"from k_anonymity('adult', {list(levels)})").fetchone() == (5,)

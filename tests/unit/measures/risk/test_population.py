@@ -249,3 +249,19 @@ def test_special_uniques_of_a_table_with_a_hierarchy_are_those_without(con: duck
     con.execute("create table r as from mondrian('t', 3, qi := ['a', 'b'], hierarchies := {'a': 'tree'}, seed := 1)")
     with pytest.raises(duckdb.Error, match="release in the place of its original"):
         con.execute("from special_uniques('r', qi := ['a', 'b'], hierarchies := {'a': 'tree'})")
+
+
+def test_special_uniques_have_the_scores_of_the_guide_to_sdcmicro(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("""create table guide as from (values
+        ('urban', 'f', 'secondary incomplete', 'employed'), ('urban', 'f', 'secondary incomplete', 'employed'),
+        ('urban', 'f', 'primary incomplete', 'non-LF'), ('urban', 'm', 'secondary complete', 'employed'),
+        ('rural', 'f', 'secondary complete', 'unemployed'), ('urban', 'm', 'secondary complete', 'employed'),
+        ('urban', 'f', 'primary complete', 'non-LF'), ('urban', 'm', 'post-secondary', 'unemployed'),
+        ('urban', 'f', 'secondary incomplete', 'non-LF'), ('urban', 'f', 'secondary incomplete', 'non-LF')
+        ) t(residence, gender, education, labour)""")
+    found = con.execute(
+        "select row_id, score from special_uniques('guide', qi := ['residence', 'gender', 'education', 'labour'], "
+        "max_size := 4)"
+    ).fetchall()
+    scores = dict(found)
+    assert [scores.get(row, 0) for row in range(10)] == [0, 0, 6, 0, 12, 0, 6, 10, 0, 0]
