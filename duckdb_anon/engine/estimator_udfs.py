@@ -5,7 +5,6 @@ call to call: learning costs less than finding the cells does.
 
     box_shares(cells, rows, asked, of_null)      share of each box that lies in one of the asked intervals
     box_means(cells, rows, asked, slope, shift)  mean of slope * value + shift there, 0 elsewhere
-    box_squares(cells, rows, asked, square, slope, shift)  the same with square * value ** 2 beside it
     box_values(cells)                            values of each box of whole numbers, NULL for one of too many
     box_weights(cells, rows)                     weight of each value of each box, NULL last where it may be anything
     member_weights(members, rows, prior)         weight of each member of each set
@@ -45,18 +44,11 @@ def _box_shares(cells: pa.Array, rows: pa.Array, asked: pa.Array, of_null: pa.Ar
 
 
 def _box_means(cells: pa.Array, rows: pa.Array, asked: pa.Array, slope: pa.Array, shift: pa.Array) -> pa.Array:
-    return _box_squares(cells, rows, asked, pa.nulls(len(cells), pa.float64()), slope, shift)
-
-
-def _box_squares(
-    cells: pa.Array, rows: pa.Array, asked: pa.Array, square: pa.Array, slope: pa.Array, shift: pa.Array
-) -> pa.Array:
     found = []
     for k in range(len(cells)):
         boxes = _boxes(_of(cells, k), _of(rows, k))
         line = (float(slope[k].as_py()), float(shift[k].as_py()))
-        factor = float(square[k].as_py() or 0)
-        found.append(boxes.means(_pieces(_of(asked, k), boxes), *line, False, square=factor).tolist())
+        found.append(boxes.means(_pieces(_of(asked, k), boxes), *line, False).tolist())
     return pa.array(found, _NUMBERS)
 
 
@@ -126,7 +118,6 @@ def _joint_counts(codes: pa.Array, rows: pa.Array, sizes: pa.Array, chances: pa.
 FUNCTIONS: dict[str, tuple[Callable[..., pa.Array], str]] = {
     "box_shares": (_box_shares, "DOUBLE[]"),
     "box_means": (_box_means, "DOUBLE[]"),
-    "box_squares": (_box_squares, "DOUBLE[]"),
     "box_values": (_box_values, "BIGINT[][]"),
     "box_weights": (_box_weights, "DOUBLE[][]"),
     "member_weights": (_member_weights, "DOUBLE[][]"),

@@ -1,15 +1,8 @@
 """Shares of the values inside generalized cells, learnt from all cells of a column.
 
 A box says that a row's value is inside, not which value it is. Boxes of different rows overlap in different ways, so
-together they tell more: the values' shares are found by expectation maximisation (Dempster, Laird and Rubin 1977;
-for interval-censored values Turnbull 1976). Each round spreads every row over its cell by the shares so far and counts
-what came together:
-
-    p(v) <- p(v) * sum over cells b that hold v of rows(b) / p(b)
-
-The first shares are even, so that the values of boxes which overlap with nothing stay even. Full convergence gives all
-weight to few values (Turnbull's estimate is supported on few intervals); a few rounds do not, and err less. `ROUNDS` is
-the same for every release: no original is asked when to stop.
+together they tell more, see `held_out_em`. The first shares are even, so that the values of boxes which overlap with
+nothing stay even.
 
 Within one row the columns stay independent given the cells, as in uniform overlap (Xiao and Tao 2006).
 
@@ -24,11 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.kernels.held_out_em import learnt
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 
-ROUNDS = 3
 _FAR = 2**62
-_LOST = 1e-290
 _INFINITE = 2**31 - 1  # days of an infinite date
 BoolArray = NDArray[np.bool_]
 Ends = NDArray[Any]
@@ -57,21 +49,10 @@ class ColumnScale:
         middle = (self.starts[at] - self.starts[0]).astype(np.float64) + (into - self.step) / 2
         return self.mass[at] + mass, self.moment[at] + mass * middle
 
-    def squares_before(self, ends: Ends) -> FloatArray:
-        """Mass times squared distance from `starts[0]` of all values less than each end."""
-        width = np.diff(self.starts).astype(np.float64)
-        middle = (self.starts[:-1] - self.starts[0]).astype(np.float64) + (width - self.step) / 2
-        each = np.diff(self.mass) * (middle**2 + (width**2 - self.step) / 12)
-        inside = np.clip(ends, self.starts[0], self.starts[-1])
-        at = np.clip(np.searchsorted(self.starts, inside, side="right") - 1, 0, len(self.starts) - 2)
-        into = (inside - self.starts[at]).astype(np.float64)
-        middle = (self.starts[at] - self.starts[0]).astype(np.float64) + (into - self.step) / 2
-        mass = np.diff(self.mass)[at] * into / width[at]
-        before = np.concatenate([[0.0], np.cumsum(each)])
-        return np.asarray(before[at] + mass * (middle**2 + (into**2 - self.step) / 12))
 
-
-def learnt_scale(lower: Ends, upper: Ends, rows: FloatArray, step: int, rounds: int = ROUNDS) -> ColumnScale | None:
+def learnt_scale(
+    lower: Ends, upper: Ends, rows: FloatArray, step: int, rounds: int | None = None
+) -> ColumnScale | None:
     """Learn how the values of an ordered column are spread."""
     ends = upper + step
     known = (ends > lower) & (rows > 0)
@@ -86,16 +67,16 @@ def learnt_scale(lower: Ends, upper: Ends, rows: FloatArray, step: int, rounds: 
     if not np.isfinite(length_of_line):  # a line longer than numbers are has no shares
         return None
     mass = width / length_of_line
-    for _ in range(rounds):
-        before = np.concatenate([[0.0], np.cumsum(mass)])
-        mass_of_cell = before[last] - before[first]
-        # a cell whose mass is lost beside that of others asks for none
-        weight = np.divide(rows, mass_of_cell, out=np.zeros(len(rows)), where=mass_of_cell > _LOST)
+
+    def mass_of_cells(shares: FloatArray) -> FloatArray:
+        before = np.concatenate([[0.0], np.cumsum(shares)])
+        return np.asarray(before[last] - before[first])
+
+    def gathered(weight: FloatArray) -> FloatArray:
         change = np.bincount(first, weight, len(starts)) - np.bincount(last, weight, len(starts))
-        improved = mass * np.maximum(np.cumsum(change)[:-1], 0)
-        if improved.sum() <= 0:
-            break
-        mass = improved / improved.sum()
+        return np.asarray(np.cumsum(change)[:-1])
+
+    mass = learnt(mass, rows, mass_of_cells, gathered, rounds)
     covered = np.cumsum(np.bincount(first, minlength=len(starts)) - np.bincount(last, minlength=len(starts)))[:-1] > 0
     # what rounding took from a value that some box holds is given back, so that no box is without mass
     mass = np.where(covered, np.maximum(mass, 1e-300), 0.0)
@@ -147,9 +128,8 @@ class Boxes:
         shift: float,
         null: bool,
         scale: ColumnScale | None = None,
-        square: float = 0.0,
     ) -> FloatArray:
-        """Mean of square * value ** 2 + slope * value + shift over each cell, 0 for values outside all pieces.
+        """Mean of slope * value + shift over each cell, 0 for values outside all pieces.
 
         Args:
             pieces: asked values, lowest and highest of each interval, both inside, disjoint, shape (pieces, 2).
@@ -157,7 +137,6 @@ class Boxes:
             shift: what is added.
             null: whether NULL is asked for; it adds the shift where nothing is asked of the value, nothing elsewhere.
             scale: what `scale()` gave, where it is known already.
-            square: factor of the value's square.
 
         Returns:
             Shape (cells,).
@@ -166,8 +145,8 @@ class Boxes:
         boxes = self.filled()
         total = np.zeros(len(self.lower))
         for low, high in pieces:
-            total += boxes._mean(low, high, (square, slope, shift), scale)
-        of_null = shift if null and not slope and not square else 0.0
+            total += boxes._mean(low, high, (slope, shift), scale)
+        of_null = shift if null and not slope else 0.0
         if self.step:  # NULL is one more value of a cell that could be anything
             size = (boxes.upper - boxes.lower).astype(np.float64) + 1
             total = np.where(self.unknown, (total * size + of_null) / (size + 1), total)
@@ -177,11 +156,11 @@ class Boxes:
         self,
         low: np.int64 | np.float64,
         high: np.int64 | np.float64,
-        factors: tuple[float, float, float],
+        factors: tuple[float, float],
         scale: ColumnScale | None,
     ) -> FloatArray:
         """The same of one piece."""
-        square, slope, shift = factors
+        slope, shift = factors
         first, last = np.maximum(self.lower, low), np.minimum(self.upper, high)
         ends = [self.lower.astype(np.float64), self.upper.astype(np.float64)]
         missing = np.isnan(ends[0])
@@ -198,10 +177,6 @@ class Boxes:
         share = np.where(point, np.where(missing, float(high == np.inf), inside[0]), share)
         value = np.where(finite, middle, np.where(inside[0] > 0, ends[0], ends[1]))
         value = np.where(point, ends[0], value)
-        variance = np.zeros(len(value))  # how far the values of a piece lie from their mean, squared
-        if square:
-            with np.errstate(all="ignore"):
-                variance = np.where(finite & ~point, np.maximum(size**2 - self.step, 0) / 12, variance)
         if scale is not None:
             mass_of_cell = scale.before(self.upper + self.step)[0] - scale.before(self.lower)[0]
             # where no row is, as noisy counts may have it, nothing is learnt
@@ -212,15 +187,9 @@ class Boxes:
                 share = np.where(learnt, np.clip(part / mass_of_cell, 0, 1), share)
                 middle = float(scale.starts[0]) + (upto_moment - after_moment) / part
                 value = np.where(learnt & (part > 0), np.clip(middle, first, last), value)
-                if square:
-                    far = (scale.squares_before(last + self.step) - scale.squares_before(first)) / part
-                    length = last.astype(np.float64) - first.astype(np.float64)
-                    wide = np.clip(far - (middle - float(scale.starts[0])) ** 2, 0, length**2)
-                    variance = np.where(learnt & (part > 0) & np.isfinite(far), wide, variance)
         with np.errstate(all="ignore"):
             of_value = np.where(share > 0, share * slope * value, 0.0) if slope else 0.0
-            of_square = np.where(share > 0, share * square * (value**2 + variance), 0.0) if square else 0.0
-        return share * shift + of_value + of_square
+        return share * shift + of_value
 
     def sizes(self, most: int) -> IntArray:
         """How many values each cell of a counted type has, NULL among them; 0 where they are more than `most`.
@@ -282,7 +251,7 @@ def _listed(size: IntArray) -> tuple[IntArray, IntArray, IntArray]:
 
 
 def member_weights(
-    codes: IntArray, prior: FloatArray, offsets: IntArray, rows: FloatArray, rounds: int = ROUNDS
+    codes: IntArray, prior: FloatArray, offsets: IntArray, rows: FloatArray, rounds: int | None = None
 ) -> FloatArray:
     """Weights of the members of cells that name their values, adding up to 1 in each cell.
 
@@ -291,23 +260,22 @@ def member_weights(
         prior: how likely it is in its cell before anything is learnt, up to a factor; 0 stays 0.
         offsets: where cells start, shape (cells + 1,).
         rows: how many rows have each cell.
-        rounds: how often shares are improved.
+        rounds: how often shares are improved; None lets held-out rows tell it.
 
     Returns:
         Shape (members,).
     """
     cell = np.repeat(np.arange(len(rows)), np.diff(offsets))
-    many = int(codes.max(initial=-1)) + 1
-    share = np.ones(many)
-    weight = prior.astype(np.float64)
-    rows = np.maximum(rows, 0)
-    for round_ in range(rounds + 1):
-        weight = prior * share[codes]
-        total = np.bincount(cell, weight, len(rows))[cell]
-        even = np.bincount(cell, prior, len(rows))[cell]
-        with np.errstate(all="ignore"):
-            weight = np.where(total > 0, weight / total, np.where(even > 0, prior / even, 0.0))
-        if round_ < rounds:
-            found = np.bincount(codes, weight * rows[cell], many)
-            share = np.maximum(found, 1e-300) if found.sum() > 0 else share
-    return weight
+    many, cells = int(codes.max(initial=-1)) + 1, len(rows)
+
+    def mass(shares: FloatArray) -> FloatArray:
+        return np.bincount(cell, prior * shares[codes], cells).astype(np.float64)
+
+    def gathered(weight: FloatArray) -> FloatArray:
+        return np.bincount(codes, prior * weight[cell], many).astype(np.float64)
+
+    shares = learnt(np.full(many, 1 / max(1, many)), np.maximum(rows, 0.0), mass, gathered, rounds)
+    weight = prior * np.maximum(shares, 1e-300)[codes]
+    total, even = np.bincount(cell, weight, cells)[cell], np.bincount(cell, prior, cells)[cell]
+    with np.errstate(all="ignore"):
+        return np.asarray(np.where(total > 0, weight / total, np.where(even > 0, prior / even, 0.0)))

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.kernels.held_out_em import learnt
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 
 _LEAST = 1e-12
@@ -154,14 +155,14 @@ class Column:
         return np.asarray(atoms[_places(weights, first, last, random)])
 
 
-def learnt_shares(cells: Ranges | Lists, rows: FloatArray, widths: FloatArray, rounds: int = 3) -> FloatArray:
-    """Share of each atom, by a few rounds of expectation maximisation from even shares (Turnbull 1976).
+def learnt_shares(cells: Ranges | Lists, rows: FloatArray, widths: FloatArray, rounds: int | None = None) -> FloatArray:
+    """Share of each atom, learnt from even shares on, see `held_out_em`.
 
     Args:
         cells: distinct cells.
         rows: rows with each cell.
         widths: number of values of each atom.
-        rounds: how often shares are improved.
+        rounds: how often shares are improved; None lets held-out rows tell it.
 
     Returns:
         Shares that sum to 1, shape (atoms,).
@@ -170,26 +171,21 @@ def learnt_shares(cells: Ranges | Lists, rows: FloatArray, widths: FloatArray, r
     >>> learnt_shares(cells, np.array([2.0, 2.0]), np.ones(2), rounds=1).tolist()
     [0.25, 0.75]
     """
-    shares = np.asarray(widths / widths.sum())
-    for _ in range(rounds):
-        if isinstance(cells, Ranges):
-            before = np.concatenate([[0.0], np.cumsum(shares)])
-            asked = _quotient(rows, before[cells.last + 1] - before[cells.first])
-            change = np.bincount(cells.first, asked, len(shares) + 1)
-            change -= np.bincount(cells.last + 1, asked, len(shares) + 1)
-            improved = shares * np.maximum(np.cumsum(change)[:-1], 0)
-        else:
-            each, cell = shares[cells.atoms] * cells.weights, cells.cell
-            asked = _quotient(rows, np.bincount(cell, each, len(rows)).astype(np.float64))
-            improved = np.bincount(cells.atoms, each * asked[cell], len(shares))
-        if improved.sum() <= 0:
-            break
-        shares = improved / improved.sum()
-    return shares
+    many = len(widths)
 
+    def mass(shares: FloatArray) -> FloatArray:
+        if isinstance(cells, Lists):
+            return np.bincount(cells.cell, shares[cells.atoms] * cells.weights, len(rows)).astype(np.float64)
+        before = np.concatenate([[0.0], np.cumsum(shares)])
+        return np.asarray(before[cells.last + 1] - before[cells.first])
 
-def _quotient(rows: FloatArray, mass: FloatArray) -> FloatArray:
-    return np.divide(rows, mass, out=np.zeros(len(rows)), where=mass > np.finfo(np.float64).tiny * np.maximum(rows, 1))
+    def gathered(weight: FloatArray) -> FloatArray:
+        if isinstance(cells, Lists):
+            return np.bincount(cells.atoms, cells.weights * weight[cells.cell], many).astype(np.float64)
+        change = np.bincount(cells.first, weight, many + 1) - np.bincount(cells.last + 1, weight, many + 1)
+        return np.asarray(np.cumsum(change)[:-1])
+
+    return learnt(widths / widths.sum(), rows, mass, gathered, rounds)
 
 
 def _bins(shares: FloatArray, most: int) -> IntArray:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import duckdb
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.interval_em import ROUNDS, Boxes, member_weights
+from duckdb_anon.kernels import held_out_em
+from duckdb_anon.kernels.interval_em import Boxes, learnt_scale, member_weights
 
 CELLS = [(0, 9), (0, 3), (2, 5), (5, 5), (4, 8), (9, 9), (2, 2)]
 ROWS = [3, 10, 4, 6, 2, 1, 5]
+
+
+ROUNDS = 3
+
+
+@pytest.fixture
+def three_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Held-out rows do not decide."""
+    monkeypatch.setattr(held_out_em, "MOST_ROUNDS", ROUNDS)
+    monkeypatch.setattr(held_out_em, "LEAST_GAIN", -np.inf)
 
 
 def slow(cells: list[list[object]], rows: list[int]) -> list[list[float]]:
@@ -33,6 +42,7 @@ def boxes(cells: list[tuple[int, int]], rows: list[int]) -> Boxes:
     return Boxes(lower, upper, nothing, nothing, np.array(rows, dtype=np.float64), 1)
 
 
+@pytest.mark.usefixtures("three_rounds")
 def test_boxes_are_learnt_as_their_values_one_by_one_are() -> None:
     expected = slow([list(range(low, high + 1)) for low, high in CELLS], ROWS)
     weights, offsets = boxes(CELLS, ROWS).weights(100)
@@ -44,31 +54,22 @@ def test_boxes_are_learnt_as_their_values_one_by_one_are() -> None:
         assert found == pytest.approx(sum(w * (2 * (low + i) + 1) for i, w in enumerate(mine) if low + i in asked))
 
 
-@pytest.mark.parametrize("pieces", [[[0, 9]], [[3, 5], [9, 9]], [[4, 4]], [[-5, 2]]])
-def test_squares_of_boxes_are_those_of_their_values_one_by_one(pieces: list[list[int]]) -> None:
-    weights, offsets = boxes(CELLS, ROWS).weights(100)
-    found = boxes(CELLS, ROWS).means(np.array(pieces), -2.0, 1.0, False, square=3.0)
-    for k, (low, high) in enumerate(CELLS):
-        value = np.arange(low, high + 1)
-        asked = np.any([(value >= a) & (value <= b) for a, b in pieces], axis=0)
-        mine = weights[offsets[k] : offsets[k + 1]]
-        assert found[k] == pytest.approx(np.sum(mine * asked * (3 * value**2 - 2 * value + 1)))
+def test_rounds_end_where_held_out_rows_gain_nothing() -> None:
+    """Even values stay even; values that come in tens are found."""
+    rng = np.random.default_rng(3)
+    lower = rng.integers(0, 90, 400)
+    upper = lower + rng.integers(1, 15, 400)
+    even = learnt_scale(lower, upper, np.full(400, 5.0), 1)
+    assert even is not None
+    shares = np.diff(even.before(np.arange(91))[0])
+    heaps = np.ceil(lower / 10) * 10
+    tens = learnt_scale(np.maximum(lower, 0), upper, np.where(heaps <= upper, 20.0, 0.0), 1)
+    assert tens is not None
+    heaped = np.diff(tens.before(np.arange(91))[0])
+    assert heaped[10:90:10].sum() > 2 * shares[10:90:10].sum()
 
 
-def test_squares_of_measured_boxes_are_those_of_many_small_ones() -> None:
-    cells = np.array([(0, 10), (2.5, 4), (3, 9), (7, 7), (-4, 2)], dtype=np.float64)
-    rows, nothing = np.array([4.0, 2, 9, 1, 3]), np.zeros(len(cells), dtype=bool)
-    whole = Boxes(cells[:, 0], cells[:, 1], nothing, nothing, rows, 0)
-    found = whole.means(np.array([[1.0, 8.0]]), 0.5, -1.0, False, square=2.0)
-    ends = np.linspace(1, 8, 7001)
-    middles = (ends[1:] + ends[:-1]) / 2
-    each = [whole.means(np.array([[low, np.nextafter(high, 0)]]), 0.0, 1.0, False) for low, high in pairwise(ends)]
-    expected = np.sum([share * (2 * x * x + 0.5 * x - 1) for share, x in zip(each, middles, strict=True)], axis=0)
-    assert np.allclose(found[:3], expected[:3], rtol=1e-6)
-    assert np.allclose(found[4], expected[4], rtol=1e-6)
-    assert found[3] == pytest.approx(2 * 49 + 3.5 - 1)
-
-
+@pytest.mark.usefixtures("three_rounds")
 def test_sets_are_learnt_as_their_members_one_by_one_are() -> None:
     sets = [[0, 1, 4], [1, 2], [3], [0, 3, 4], [2]]
     codes = np.array([code for one in sets for code in one])
