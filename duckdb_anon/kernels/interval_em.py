@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from duckdb_anon.kernels.held_out_em import learnt
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 
+ROUNDS = 3
 _FAR = 2**62
 _INFINITE = 2**31 - 1  # days of an infinite date
 BoolArray = NDArray[np.bool_]
@@ -59,6 +60,8 @@ def learnt_scale(
     if not known.any():
         return None
     lower, ends, rows = lower[known], ends[known], rows[known]
+    order = np.lexsort((ends, lower))  # held-out rows are drawn cell by cell
+    lower, ends, rows = lower[order], ends[order], rows[order]
     starts = np.unique(np.concatenate([lower, ends]))
     first, last = np.searchsorted(starts, lower), np.searchsorted(starts, ends)
     with np.errstate(over="ignore"):
@@ -251,7 +254,7 @@ def _listed(size: IntArray) -> tuple[IntArray, IntArray, IntArray]:
 
 
 def member_weights(
-    codes: IntArray, prior: FloatArray, offsets: IntArray, rows: FloatArray, rounds: int | None = None
+    codes: IntArray, prior: FloatArray, offsets: IntArray, rows: FloatArray, rounds: int = ROUNDS
 ) -> FloatArray:
     """Weights of the members of cells that name their values, adding up to 1 in each cell.
 
@@ -260,7 +263,7 @@ def member_weights(
         prior: how likely it is in its cell before anything is learnt, up to a factor; 0 stays 0.
         offsets: where cells start, shape (cells + 1,).
         rows: how many rows have each cell.
-        rounds: how often shares are improved; None lets held-out rows tell it.
+        rounds: how often shares are improved.
 
     Returns:
         Shape (members,).

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.held_out_em import learnt
+from duckdb_anon.kernels.interval_em import ROUNDS
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 
 _LEAST = 1e-12
@@ -185,6 +186,8 @@ def learnt_shares(cells: Ranges | Lists, rows: FloatArray, widths: FloatArray, r
         change = np.bincount(cells.first, weight, many + 1) - np.bincount(cells.last + 1, weight, many + 1)
         return np.asarray(np.cumsum(change)[:-1])
 
+    if rounds is None and isinstance(cells, Lists):  # sets of values have no neighbours
+        rounds = ROUNDS
     return learnt(widths / widths.sum(), rows, mass, gathered, rounds)
 
 

@@ -220,7 +220,8 @@ def _intervals(column: ReadColumn, table: ReadTable, valued: bool, learnt: bool)
     codes = codes[np.isfinite(places[codes])]
     step = 1.0 if domain.discrete else 0.0
     cell_of_row = cell_of_row.ravel().astype(np.int64)
-    rows = np.bincount(cell_of_row, table.row_weights() * learnt, minlength=len(cells)).astype(np.float64)
+    weights = table.row_weights() * learnt if table.counted else np.full(table.rows, learnt)
+    rows = np.bincount(cell_of_row, weights, minlength=len(cells)).astype(np.float64)
     return Intervals(lower, upper, places[codes], codes, step, rows, valued), cell_of_row
 
 
