@@ -22,7 +22,7 @@ from typing import Any
 import duckdb
 
 from duckdb_anon.engine.call_text import Recorded, function_called, planned_only, recording
-from duckdb_anon.engine.catalog import Catalog, is_taken
+from duckdb_anon.engine.catalog import Catalog, is_taken, place
 from duckdb_anon.engine.release_digest import release_digest, row_checksum
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model import progress
@@ -246,9 +246,10 @@ def write_parquet(con: duckdb.DuckDBPyConnection, name: str, path: str, *, repla
     cursor = load(con).cursor()
     try:
         database, schema = con.execute("select current_database(), current_schema()").fetchall()[0]
+        place(cursor, database, schema)
         catalog = Catalog(cursor, database, schema)
         relation = catalog.relation("write_parquet", "name", name)
-        comments, comment = catalog.rows.said(relation.sql)
+        comments, comment = catalog.comments(relation.sql)
     finally:
         cursor.close()
     said = {KEY: comment} if comment else {}

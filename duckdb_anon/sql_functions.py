@@ -206,8 +206,8 @@ def _run_each(work: Callable[[pa.StructArray], pa.Array], call: pa.Array) -> pa.
 
 
 def _opener(call: pa.Array) -> pa.Array:
-    asked = [((c["instance"], c["caller"], c["statement"]), c["threads"]) for c in _whole(call).to_pylist()]
-    return pa.array([input_scan.open_buffer(*one) for one in asked], pa.int64())
+    statements = [(c["instance"], c["caller"], c["statement"]) for c in _whole(call).to_pylist()]
+    return pa.array([input_scan.open_buffer(statement) for statement in statements], pa.int64())
 
 
 def _task(entry: Task) -> tuple[Answers, str]:
@@ -257,7 +257,7 @@ def _planned(number: int, call: dict[str, Any]) -> str:
     while True:
         cursor, is_callers = _cursor(number, call.get("caller", -1))
         try:
-            told = _planned_on(cursor, call, number)
+            told = _planned_on(cursor, call)
             # a connection takes its cursors with it, and this one may be another than the caller's: the threads of a
             # server close theirs at any time, and what was found or went wrong then says nothing of the call
             if cursor is None or is_callers or not _is_closed(cursor):
@@ -275,12 +275,13 @@ def _is_closed(cursor: duckdb.DuckDBPyConnection) -> bool:
     return False
 
 
-def _planned_on(cursor: duckdb.DuckDBPyConnection | None, call: dict[str, Any], number: int) -> str:
+def _planned_on(cursor: duckdb.DuckDBPyConnection | None, call: dict[str, Any]) -> str:
     entry = _BY_NAME[call["function"]]
     try:
         takes = [p.name for p in parameters_of(entry)]
-        catalog = Catalog(cursor, call["database"], call["schema"], takes, number)
-        catalog.rows.expect(call["arguments"].values())
+        if cursor is not None:
+            place(cursor, call["database"], call["schema"])
+        catalog = Catalog(cursor, call["database"], call["schema"], takes)
         text = plan(entry, Context(entry.name, catalog, call["arguments"], _BY_NAME))
         if isinstance(entry, Query):
             error_context.keep(text)

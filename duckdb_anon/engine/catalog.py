@@ -1,17 +1,17 @@
 """What the planner can see: tables, columns, types and comments, through a cursor of the user's database.
 
 A cursor sees committed objects only. Temporary tables, CTEs, DataFrames and uncommitted tables are found when the
-planned SQL runs; for those the caller names the columns. The catalog is read once for all names that a call gives.
+planned SQL runs; for those the caller names the columns.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -25,123 +25,13 @@ PART = r'(?:"(?:[^"]|"")+"|[^\s".()]+)'
 QUALIFIED = re.compile(rf"{PART}(?:\.{PART}){{0,2}}")
 
 
-class _Row(NamedTuple):
-    """What the catalog says of a column, or of a table itself, whose `column` is ''; `place` is folded.
-
-    `number_of_table` is that by which DuckDB knows a table, 0 of what is none: no other of the instance has it, nor
-    has one that replaces it.
-    """
-
-    place: tuple[str, str]
-    number: int
-    column: str
-    kind: str
-    comment: str | None
-    is_table: bool
-    may_collate: bool
-    number_of_table: int
-
-
-_TABLES = """
-select table_name, database_name, schema_name, column_index, column_name, data_type, comment, false, false, 0
-from duckdb_columns() where not internal and lower(table_name) {named}
-union all select table_name, database_name, schema_name, 0, '', '', comment, true,
-contains(lower(sql), 'collate') or current_setting('default_collation') <> '', table_oid
-from duckdb_tables() where lower(table_name) {named}"""
-_VIEWS = """
-select view_name, database_name, schema_name, 0, '', '', comment, false, false, 0
-from duckdb_views() where not internal and lower(view_name) {named}"""
-
-
-class CatalogRows:
-    """Rows of the catalog for the names a call gives, read in one statement."""
-
-    def __init__(self, cursor: duckdb.DuckDBPyConnection | None, database: str, schema: str) -> None:
-        """Read through `cursor`, wherever it stands.
-
-        Args:
-            cursor: a connection to the caller's database; None sees nothing.
-            database: the caller's default database.
-            schema: the caller's default schema.
-        """
-        self._cursor, self._here = cursor, (fold(database), fold(schema))
-        self._said: dict[str, list[_Row]] = {}
-        self._expected: set[str] = set()
-        self._views: set[str] = set()
-
-    def expect(self, given: Iterable[object]) -> None:
-        """Let the catalog be read for several tables in one statement, once one of them is asked for.
-
-        Args:
-            given: arguments of a call, of which some may be names of tables.
-        """
-        named = [text for text in given if isinstance(text, str) and QUALIFIED.fullmatch(text)]
-        self._expected |= {names_of(text)[-1] for text in named}
-
-    def said(self, sql: str) -> tuple[dict[str, str], str]:
-        """Comments of a table's columns as they are written, and of the table itself."""
-        *qualifiers, table = names_of(sql)
-        rows = self._look_up(table)
-        columns, tables = ([row for row in rows if bool(row.column) is of_column] for of_column in (True, False))
-        return self._nearest(columns, qualifiers), self._nearest(tables, qualifiers).get("", "")
-
-    def columns_here(self, sql: str) -> dict[str, str]:
-        """Columns of a table, not of a view, in the caller's own schema, which a bare name means; none for others."""
-        rows = self._of_table_here(sql)
-        return {row.column: row.kind for row in sorted(rows, key=lambda row: row.number) if row.column}
-
-    def by_letters(self, sql: str) -> bool:
-        """Whether a table that has `columns_here` has, for certain, no column with a collation."""
-        rows = self._of_table_here(sql)
-        return bool(rows) and not any(row.may_collate for row in rows)
-
-    def number_of_table(self, sql: str) -> int:
-        """The number by which DuckDB knows a table that has `columns_here`; 0 for others."""
-        return next((row.number_of_table for row in self._of_table_here(sql) if row.is_table), 0)
-
-    def _of_table_here(self, sql: str) -> list[_Row]:
-        qualified = len(parts := names_of(sql)) > 1
-        rows = [] if qualified else [row for row in self._look_up(parts[0]) if self._is_here(row)]
-        return rows if any(row.is_table for row in rows) else []
-
-    def _is_here(self, row: _Row) -> bool:
-        return row.place == self._here
-
-    def _look_up(self, table: str) -> list[_Row]:
-        """What the catalog says of all tables and views that a name, folded, means somewhere."""
-        if self._cursor is None:
-            return []
-        self._expected.add(table)
-        if table not in self._said:
-            self._read(_TABLES)
-        if table not in self._views and not any(row.is_table and self._is_here(row) for row in self._said[table]):
-            self._read(_VIEWS)  # a view of the caller's schema comes before tables elsewhere
-            self._views |= self._expected
-        return self._said[table]
-
-    def _read(self, statement: str) -> None:
-        assert self._cursor is not None  # noqa: S101 -- callers ask
-        asked = self._expected - (self._views if statement == _VIEWS else set(self._said))
-        named = f"in ({', '.join(f'lower({literal(name)})' for name in sorted(asked))})"
-        for name in asked:
-            self._said.setdefault(name, [])
-        for name, database, schema, *said in self._cursor.execute(statement.format(named=named)).fetchall():
-            if fold(name) in asked:  # lower() of SQL makes one of letters that DuckDB tells apart
-                self._said[fold(name)].append(_Row((fold(database), fold(schema)), *said))
-
-    def _nearest(self, rows: list[_Row], qualifiers: list[str]) -> dict[str, str]:
-        """Comments by name, of the table a name with these qualifiers means: the caller's own schema comes first."""
-
-        def rank(row: _Row) -> int:
-            database, schema = row.place
-            if qualifiers and not (schema == qualifiers[-1] or (len(qualifiers) == 1 and database == qualifiers[0])):
-                return 9
-            if len(qualifiers) == 2 and database != qualifiers[0]:
-                return 9
-            return 0 if self._is_here(row) else 1 if database == self._here[0] else 2
-
-        best = min(map(rank, rows), default=9)
-        return {row.column: row.comment for row in rows if row.comment and best < 9 and rank(row) == best}
+_COMMENTS = """
+select table_name, database_name, schema_name, column_name, comment from duckdb_columns()
+where not internal and lower(table_name) = lower($1)
+union all select table_name, database_name, schema_name, '', comment from duckdb_tables()
+where lower(table_name) = lower($1)
+union all select view_name, database_name, schema_name, '', comment from duckdb_views()
+where not internal and lower(view_name) = lower($1)"""
 
 
 def names_of(sql: str) -> list[str]:
@@ -165,9 +55,6 @@ class Relation:
         hint: what to tell a user when a column of an invisible relation is needed.
         comment: the comment of the table itself.
         text: what the macros of sql/ take as their table: a name, a file, or a SELECT in parentheses.
-        by_letters: whether it is certain that no column has a collation, which takes different texts for equal.
-        full: what follows FROM wherever the cursor stands: of a plain table its name with database and schema.
-        number: by which DuckDB knows a plain table: no other of the database instance has it; 0 of others.
     """
 
     given: str
@@ -177,9 +64,6 @@ class Relation:
     hint: str = ""
     text: str = ""
     comment: str = ""
-    by_letters: bool = False
-    full: str = ""
-    number: int = 0
 
     @property
     def unnamed(self) -> str:
@@ -220,42 +104,23 @@ class Catalog:
         database: str,
         schema: str,
         takes: Collection[str] = ("qi", "sensitive", "keep", "categorical"),
-        instance: int | None = None,
     ) -> None:
         """Use `cursor` with the caller's default database and schema; None sees nothing.
 
         Args:
-            cursor: a connection of its own to the caller's database.
+            cursor: a connection to the caller's database, see `place`.
             database: the caller's default database.
             schema: the caller's default schema.
             takes: parameters of the function that is planned; what errors may advise.
-            instance: number of the database instance, where what was found in it may be kept.
         """
-        self._unplaced, self._placed = cursor, cursor is None
         self.takes = takes
-        self.database, self.schema, self.instance = database, schema, instance
-        self.rows = CatalogRows(cursor, database, schema)
-
-    @property
-    def cursor(self) -> duckdb.DuckDBPyConnection | None:
-        """The cursor in the caller's place, with no DataFrame of ours in scope; a plain table is found without it."""
-        if not self._placed and self._unplaced is not None:
-            self._placed = True
-            place(self._unplaced, self.database, self.schema)
-        return self._unplaced
+        self.database, self.schema = database, schema
+        self.cursor = cursor
 
     @property
     def sees(self) -> bool:
         """Whether there is a database to ask."""
-        return self._unplaced is not None
-
-    def cursor_for(self, relations: Iterable[Relation]) -> duckdb.DuckDBPyConnection | None:
-        """A cursor that finds these relations; one that has `full` is found from anywhere, so by that it is asked.
-
-        Args:
-            relations: what is read through the cursor.
-        """
-        return self._unplaced if all(relation.full for relation in relations) else self.cursor
+        return self.cursor is not None
 
     def settings(self) -> dict[str, int | None]:
         """DuckDB's settings that a kernel heeds."""
@@ -279,24 +144,38 @@ class Catalog:
         if text.startswith("("):
             return self._subquery(function, parameter, text)
         for sql in self._spellings(text):
-            here = self.rows.columns_here(sql)
-            columns = here or self._describe(sql)
-            if columns:
-                comments, comment = self._written_in(text) if _FILE.match(text) else self.rows.said(sql)
-                return Relation(
-                    given,
-                    sql,
-                    columns,
-                    _with_fields(comments),
-                    text=sql,
-                    comment=comment,
-                    by_letters=self.rows.by_letters(sql),
-                    full=f"{ident(self.database)}.{ident(self.schema)}.{sql}" if here else "",
-                    number=self.rows.number_of_table(sql) if here else 0,
-                )
+            if columns := self._describe(sql):
+                comments, comment = self._written_in(text) if _FILE.match(text) else self.comments(sql)
+                return Relation(given, sql, columns, _with_fields(comments), text=sql, comment=comment)
         if _FILE.match(text):
             return self._file(function, parameter, text)
         return self._unseen(function, parameter, text)
+
+    def comments(self, sql: str) -> tuple[dict[str, str], str]:
+        """Comments of a table's columns, and of the table itself; the caller's own schema comes first.
+
+        Args:
+            sql: name of the table, as SQL writes it.
+        """
+        if self.cursor is None:
+            return {}, ""
+        *qualifiers, table = names_of(sql)
+        here = (fold(self.database), fold(self.schema))
+
+        def rank(database: str, schema: str) -> int:
+            if qualifiers and not (schema == qualifiers[-1] or (len(qualifiers) == 1 and database == qualifiers[0])):
+                return 9
+            if len(qualifiers) == 2 and database != qualifiers[0]:
+                return 9
+            return 0 if (database, schema) == here else 1 if database == here[0] else 2
+
+        found = self.cursor.execute(_COMMENTS, [table]).fetchall()
+        # lower() of SQL makes one of letters that DuckDB tells apart
+        ranked = [(rank(fold(row[1]), fold(row[2])), *row[3:]) for row in found if fold(row[0]) == table]
+        best = min((nearness for nearness, *_ in ranked), default=9)
+        said = {column: text for nearness, column, text in ranked if text and nearness == best < 9}
+        comment = said.pop("", "")
+        return said, comment
 
     def every_nth_row(self, relation: Relation, columns: str, most: int = 200_000) -> pa.StructArray:
         """Read the SELECT list `columns` (which may use `_anon_rn`, the row number) of at most `most` rows.

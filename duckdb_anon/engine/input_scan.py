@@ -13,7 +13,6 @@ Cost: one call of Python for each 2048 rows, a few of arrow for each `_MOST_BYTE
 from __future__ import annotations
 
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,7 +47,6 @@ class InputBuffer:
         waiting: vectors that are in no piece yet.
         size: their bytes.
         last: those of them that waited at the end, by column.
-        threads: how many its statement may use; with more than one, vectors are narrowed while DuckDB reads on.
     """
 
     pieces: dict[str, list[pa.Array]] = field(default_factory=dict)
@@ -57,10 +55,7 @@ class InputBuffer:
     waiting: list[pa.StructArray] = field(default_factory=list)
     size: int = 0
     last: dict[str, list[pa.Array]] = field(default_factory=dict)
-    threads: int = 1
     lock: threading.Lock = field(default_factory=threading.Lock)
-    _beside: ThreadPoolExecutor | None = None
-    _narrowing: Future[None] | None = None
 
     def __len__(self) -> int:
         """Rows put so far."""
@@ -72,21 +67,11 @@ class InputBuffer:
             self.waiting.append(rows)
             self.size += rows.nbytes
             self.rows += len(rows)
-            batch, before = self._batch() if self.size >= _MOST_BYTES else [], None
-            if batch and self.threads > 1:
-                # while another thread narrows them DuckDB reads on, but not further than to the next batch
-                self._beside = self._beside or ThreadPoolExecutor(1, thread_name_prefix="input")
-                before, self._narrowing = self._narrowing, self._beside.submit(self._keep, batch)
-                batch = []
-        if before is not None:
-            before.result()
+            batch = self._batch() if self.size >= _MOST_BYTES else []
         self._keep(batch)
 
     def ended(self) -> InputBuffer:
         """The buffer with all of its rows, of which some are narrowed when their column is asked for."""
-        if self._beside is not None and self._narrowing is not None:
-            self._narrowing.result()
-            self._beside.shutdown()
         batch = self._batch()
         for k, one in enumerate(batch[0].type if batch else ()):
             self.types.setdefault(one.name, one.type)
@@ -147,9 +132,9 @@ class InputTable:
         return decoded(self.buffer.field(name))
 
 
-def open_buffer(statement: statement_store.Statement, threads: int = 1) -> int:
-    """Open a buffer for a call of `statement`, which may use so many threads; return its number."""
-    return statement_store.put(statement, InputBuffer(threads=threads))
+def open_buffer(statement: statement_store.Statement) -> int:
+    """Open a buffer for a call of `statement`; return its number."""
+    return statement_store.put(statement, InputBuffer())
 
 
 def put(number: int, rows: pa.StructArray) -> None:

@@ -111,9 +111,7 @@ def truth_of(condition: str) -> str:
 
 def open_buffer(name: str) -> str:
     """CTE that opens a buffer and says its number."""
-    told = f"{CALLER}, {STATEMENT}, threads: current_setting('threads')"
-    asked = f"_anon_open({{{told}}})"
-    return f"{name} as materialized (select {asked} as _buffer)"
+    return f"{name} as materialized (select _anon_open({{{CALLER}, {STATEMENT}}}) as _buffer)"
 
 
 def buffered_rows(buffer: str, row: str, source: str, guarded: str = "true") -> str:

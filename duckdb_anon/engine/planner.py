@@ -245,11 +245,8 @@ def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
         given["sample_weights"] = column_of(entry.name, relation, str(weights))
     named = "".join(f", {name} := {literal(value)}" for name, value in given.items() if value is not None)
     select = f"from _anon_{entry.name}({', '.join(arguments)}{named})"
-    if not relation.by_letters:
-        infos = [
-            info for info in (*roles.qi, *roles.sensitive) if info.name in relation.columns or not relation.visible
-        ]
-        select += f" where {guard(entry.name, infos, relation.sql)}"
+    infos = [info for info in (*roles.qi, *roles.sensitive) if info.name in relation.columns or not relation.visible]
+    select += f" where {guard(entry.name, infos, relation.sql)}"
     return select if relation.visible else _told_apart(entry, context, relation, select)
 
 

@@ -80,13 +80,11 @@ class ReleasePair:
                 continue
             tree = None if texts.counted else trees.get(attribute)
             if tree is not None:
-                unknown = self._count_others(texts, _nodes(tree), "nullif(s.t, {leaf})", [tree])
+                unknown = self._count_others(texts, _nodes(tree), "nullif(s.t, {leaf})")
             elif self._is_clear(name, contents):
                 continue
             else:
-                unknown = self._count_others(
-                    texts, self._values(name, texts, contents), self._null_or_not(contents), [self.original]
-                )
+                unknown = self._count_others(texts, self._values(name, texts, contents), self._null_or_not(contents))
             if unknown:
                 raise ColumnError(self._refusal(name, texts, tree, unknown))
 
@@ -105,8 +103,8 @@ class ReleasePair:
             tree = trees[fold(texts.attribute)]
             if texts.counted or _is_plain(texts.type):
                 continue
-            leaves = f"select {ident(next(iter(tree.columns)))}::varchar from {_source(tree)}"
-            if self._count_others(texts, leaves, "nullif(s.t, {leaf})", [tree]):
+            leaves = f"select {ident(next(iter(tree.columns)))}::varchar from {tree.sql}"
+            if self._count_others(texts, leaves, "nullif(s.t, {leaf})"):
                 found.add(fold(texts.attribute))
         return frozenset(found)
 
@@ -149,19 +147,19 @@ class ReleasePair:
         listing = texts.sql.startswith("unnest") and not texts.counted and list_type(self.original.columns[column])
         own = _MEMBER.format(path=path) if listing else path
         rest = f" union all select {literal(REST)}" if contents.edges else ""
-        return f"select {own}::varchar from {_source(self.original)}{rest}"
+        return f"select {own}::varchar from {self.original.sql}{rest}"
 
     @staticmethod
     def _null_or_not(contents: Contents) -> str:
         """What is counted of unknown texts: NULL too, unless rows of slices are made up, which show some."""
         return "s.t" if contents.slices() else "*"
 
-    def _count_others(self, texts: _Texts, known: str, counted: str, tables: list[Relation]) -> int:
+    def _count_others(self, texts: _Texts, known: str, counted: str) -> int:
         """Number of distinct texts that `known` does not list; 0 where the planner cannot read the rows."""
-        cursor = self.catalog.cursor_for([self.release, *tables])
+        cursor = self.catalog.cursor
         select = (
             f"select count({counted.format(leaf=literal(NULL_LEAF))}) from "
-            f"(select distinct {texts.sql}::varchar from {_source(self.release)}) as s(t) "
+            f"(select distinct {texts.sql}::varchar from {self.release.sql}) as s(t) "
             f"anti join (select distinct t from ({known}) as k(t)) as k on s.t is not distinct from k.t"
         )
         try:
@@ -172,8 +170,8 @@ class ReleasePair:
 
     def _refusal(self, column: str, texts: _Texts, tree: Relation | None, unknown: int) -> str:
         given, original = self.release.given, self.original
-        cursor = self.catalog.cursor_for([original])
-        empty = f"select count(*) from (from {_source(original)} limit 1)"
+        cursor = self.catalog.cursor
+        empty = f"select count(*) from (from {original.sql} limit 1)"
         if tree is None and cursor is not None and cursor.execute(empty).fetchall() == [(0,)]:
             return (
                 f"{self.function}: {original.given} has no rows, so nothing tells whether the texts of '{column}' in "
@@ -219,10 +217,5 @@ def _is_plain(kind: str) -> bool:
     return is_number(kind) or is_moment(kind) or is_boolean(kind)
 
 
-def _source(relation: Relation) -> str:
-    """What follows FROM, found from wherever the cursor stands."""
-    return relation.full or relation.sql
-
-
 def _nodes(tree: Relation) -> str:
-    return " union all ".join(f"select {ident(level)}::varchar from {_source(tree)}" for level in tree.columns)
+    return " union all ".join(f"select {ident(level)}::varchar from {tree.sql}" for level in tree.columns)

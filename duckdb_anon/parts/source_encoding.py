@@ -226,7 +226,7 @@ class Original:
 
     def _catalog(self) -> Catalog:
         database, schema = self.con.execute("select current_database(), current_schema()").fetchall()[0]
-        return Catalog(self.con.cursor(), database, schema)
+        return Catalog(self.con, database, schema)
 
     def _store_values(self, k: int, info: ColumnInfo) -> None:
         """Table v{k}: each value of a column, its code, its rows, and the truths of conditions in one of them."""

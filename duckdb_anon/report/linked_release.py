@@ -138,5 +138,5 @@ def described(con: duckdb.DuckDBPyConnection, name: str) -> Description | None:
 def comments(con: duckdb.DuckDBPyConnection, name: str) -> tuple[str, Mapping[str, str]]:
     """The comment of a table, '' for none, and those of its columns by name."""
     here = con.execute("select current_database(), current_schema()").fetchall()[0]
-    columns, table = Catalog(con, *here).rows.said(name)
+    columns, table = Catalog(con, *here).comments(name)
     return table, columns
