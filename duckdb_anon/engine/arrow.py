@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -108,6 +109,22 @@ def steps(values: pa.Array) -> pa.Array:
     """
     kind = step_type(values.type)
     return values if kind == values.type else values.cast(kind)
+
+
+def by_duckdb(values: pa.Array, sql: str) -> pa.Array:
+    """What DuckDB makes of values.
+
+    Args:
+        values: without a dictionary.
+        sql: expression of a value `v`; moments with a zone are in UTC.
+
+    >>> by_duckdb(pa.array(["44-03-15 (BC)", "tomorrow"]), "try_cast(v as date) is null").to_pylist()
+    [False, True]
+    """
+    with duckdb.connect(config={"threads": 1}) as con:
+        con.execute("set TimeZone = 'UTC'")
+        con.register("given", pa.table({"v": values}))
+        return con.sql(f"select {sql} as v from given").to_arrow_table().column("v").combine_chunks()
 
 
 def as_numbers(values: pa.Array) -> FloatArray:

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckdb_anon.engine.arrow import Encoded, as_numbers, decoded, plain, steps, type_text
+from duckdb_anon.engine.arrow import Encoded, as_numbers, by_duckdb, decoded, plain, steps, type_text
 from duckdb_anon.engine.hierarchy_io import labelled, tree_leaves
-from duckdb_anon.engine.number_formatting import moment_texts, scale_of
+from duckdb_anon.engine.number_formatting import scale_of
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.kernels.array_ops import gathered
 from duckdb_anon.kernels.row_keys import joint, sort
@@ -138,7 +138,7 @@ def sql_literals(values: pa.Array, has_null: bool) -> tuple[str, ...]:
     elif pa.types.is_floating(values.type):
         texts = [repr(v) if np.isfinite(v) else literal(repr(v)) for v in values.to_pylist()]
     elif pa.types.is_temporal(values.type):
-        texts = moment_texts(values)
+        texts = by_duckdb(values, "v::varchar").to_pylist()
     else:
         texts = values.cast(pa.string()).to_pylist()
     return tuple(t if bare else literal(t) for t in texts) + (("NULL",) if has_null else ())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import groupby
@@ -11,16 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckdb_anon.engine.arrow import steps
+from duckdb_anon.engine.arrow import by_duckdb, steps, type_text
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.coded_table import CodeArray
 from duckdb_anon.model.errors import ColumnError, ParameterError
 from duckdb_anon.model.hierarchy import NULL_LEAF, Hierarchy
-
-_MOMENT = re.compile(
-    r"(?P<year>\d{4,7})(?P<day>-\d\d-\d\d)(?P<bc> \(BC\))?(?:[ T](?P<time>\d\d:\d\d:\d\d(?:\.\d{1,9})?))?"
-    r"(?:(?P<sign>[+-])(?P<hours>\d\d)(?::?(?P<minutes>\d\d))?)?"
-)
 
 
 def read_tree(function: str, name: str, rows: pa.StructArray) -> Hierarchy:
@@ -70,8 +64,8 @@ def _check_names(function: str, name: str, paths: tuple[tuple[str, ...], ...]) -
 def labelled(function: str, column: str, array: pa.Array, tree: Hierarchy) -> pa.Array:
     """Values as labels of the tree's leaves: texts are labels, others are equal to the label that reads as they do.
 
-    DuckDB, Arrow and people write one number, date or time in several ways (5.0, 5, 5.00), so labels are read as values
-    of the column's type. A value that no label reads as stays what Arrow writes.
+    One number, date or time is written in several ways (5.0, 5, 5.00), so labels are read as values of the type of the
+    column, as DuckDB reads them. A value that no label reads as stays what Arrow writes.
 
     Args:
         function: SQL function, for messages.
@@ -90,14 +84,11 @@ def labelled(function: str, column: str, array: pa.Array, tree: Hierarchy) -> pa
             f"{function}: column '{column}' is BLOB, BIT, BIGNUM or the like, which a hierarchy's labels cannot name; "
             "cast it to VARCHAR"
         )
-    if pa.types.is_nested(kind):
+    if pa.types.is_nested(kind) or pa.types.is_interval(kind):
         return array
     leaf_of_value: dict[object, str] = {}
-    for label in tree.leaf_labels:
-        value = _read_as(label, kind)
-        if value is None:
-            continue
-        if leaf_of_value.setdefault(value, label) != label:
+    for label, value in zip(tree.leaf_labels, _read_as(tree.leaf_labels, kind), strict=True):
+        if value is not None and leaf_of_value.setdefault(value, label) != label:
             raise ColumnError(
                 f"{function}: two leaves of hierarchy '{tree.name}' are one value of '{column}' ({kind}); keep one"
             )
@@ -108,43 +99,19 @@ def labelled(function: str, column: str, array: pa.Array, tree: Hierarchy) -> pa
     return pc.take(pa.array(labels, pa.string()), encoded.indices)
 
 
-def _read_as(label: str, kind: pa.DataType) -> object:
-    """The value of a type that a label reads as, None if it is none."""
-    try:
-        if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
-            return Decimal(label) if Decimal(label).is_finite() else None
-        if pa.types.is_boolean(kind):
-            return {"true": True, "false": False, "t": True, "f": False}.get(label.lower())
-        if pa.types.is_time(kind):
-            # Arrow reads no times by themselves
-            moment = pc.cast(pa.array([f"1970-01-01 {label}"]), pa.timestamp(kind.unit))
-            return steps(moment)[0].as_py()
-        if (far := _far_moment(label, kind)) is not None:
-            return far
-        return _key(steps(pc.cast(pa.array([label]), kind))[0].as_py())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidOperation):
-        return None
+def _read_as(labels: Sequence[str], kind: pa.DataType) -> list[object]:
+    """The values of a type that labels read as, None for one that is none."""
+    if pa.types.is_integer(kind) or pa.types.is_decimal(kind):  # 1.5 is no integer, though a cast makes it one
+        return [_decimal(label) for label in labels]
+    values = by_duckdb(pa.array(labels, pa.string()), f"try_cast(v as {type_text(kind)})")
+    return [_key(value) for value in steps(values).to_pylist()]
 
 
-def _far_moment(label: str, kind: pa.DataType) -> int | None:
-    """The steps of a date or timestamp that DuckDB prints in a way Arrow does not read: infinite, BC, of a far year."""
-    if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
-        return None
-    if label.strip().lower() in ("infinity", "-infinity"):
-        greatest = 2**31 - 1 if pa.types.is_date32(kind) else 2**63 - 1
-        return -greatest if label.strip().startswith("-") else greatest
-    told = _MOMENT.fullmatch(label.strip())
-    if told is None or (len(told["year"]) == 4 and not told["bc"]):
-        return None
-    year = 1 - int(told["year"]) if told["bc"] else int(told["year"])
-    unit = "D" if pa.types.is_date(kind) else kind.unit
+def _decimal(label: str) -> Decimal | None:
     try:
-        moment = np.datetime64(f"{year:05d}{told['day']}T{told['time'] or '00:00:00'}")
-    except ValueError:
+        return Decimal(label) if Decimal(label).is_finite() else None
+    except InvalidOperation:
         return None
-    hours, minutes = int(told["hours"] or 0), int(told["minutes"] or 0)
-    moment -= np.timedelta64(int(f"{told['sign'] or ''}{hours * 60 + minutes}"), "m")
-    return int(moment.astype(f"M8[{unit}]").astype(np.int64))
 
 
 def _key(value: object) -> object:

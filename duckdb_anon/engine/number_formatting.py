@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from duckdb_anon.engine.arrow import steps
-from duckdb_anon.model.number_scale import Numbers, Scale
+from duckdb_anon.engine.arrow import by_duckdb, steps
+from duckdb_anon.model.number_scale import Scale
 
 _INT64 = np.iinfo(np.int64)
 _DAYS = 2**31 - 2  # beyond are DuckDB's infinities
@@ -54,28 +53,29 @@ def texts(scale: Scale, numbers: NDArray[Any]) -> pa.StringArray:
     fitted = scale.fitted(numbers)
     if scale.line == "real":
         return pa.array(fitted, pa.float64()).cast(pa.string())
+    return by_duckdb(pa.array(fitted, pa.int64()), _text(scale))
+
+
+def _text(scale: Scale) -> str:
+    """SQL of the text of a number of steps `v`."""
     if scale.line in ("integer", "decimal"):
-        if scale.origin:
-            return pa.array([_decimal(int(n) + scale.origin, scale.digits) for n in fitted], pa.string())
-        return _whole(fitted, scale.digits)
-    if scale.line == "time":
-        return _clock(fitted, scale.unit)
-    return _calendar(fitted, scale)
-
-
-def moment_texts(values: pa.Array) -> list[str]:
-    """Text of dates, times or timestamps, none of them NULL, as DuckDB reads it into the column's type.
-
-    Args:
-        values: of any unit, infinite ones included.
-    """
-    scale = scale_of(values)
-    if scale is None:
-        raise TypeError(f"{values.type} is no date, time or timestamp")
-    greatest = 2**31 - 1 if scale.line == "date" else 2**63 - 1
-    infinite = {greatest: "infinity", -greatest: "-infinity"}
-    written = texts(scale, scale.numbers).to_pylist()
-    return [infinite.get(int(number), text) for number, text in zip(scale.numbers, written, strict=True)]
+        steps = f"(v::hugeint + {scale.origin})"
+        if not scale.digits:
+            return f"{steps}::varchar"
+        one = f"{10**scale.digits}::hugeint"
+        fraction = f"lpad((abs({steps}) % {one})::varchar, {scale.digits}, '0')"
+        return f"case when {steps} < 0 then '-' else '' end || (abs({steps}) // {one}) || '.' || {fraction}"
+    if scale.line == "date":
+        return "(date '1970-01-01' + v::integer)::varchar"
+    per = _PER_SECOND[scale.unit]
+    if scale.line == "time":  # midnight at the end of the day is a time of its own
+        clock = " || ':' || ".join(
+            f"lpad(({part})::varchar, 2, '0')"
+            for part in (f"v // {3600 * per}", f"v // {60 * per} % 60", f"v // {per} % 60")
+        )
+        return f"{clock} || '.' || lpad((v % {per})::varchar, {len(str(per)) - 1}, '0')" if per > 1 else clock
+    moment = "make_timestamp_ns(v)" if scale.unit == "ns" else f"make_timestamp(v * {10**6 // per})"
+    return f"{moment}::varchar" + (" || '+00'" if scale.zoned else "")
 
 
 def _timestamp_ends(unit: str) -> tuple[int, int]:
@@ -110,65 +110,3 @@ def _shifted(line: Any, steps: NDArray[Any], low: int, high: int, digits: int = 
         steps = steps - steps.dtype.type(origin) if steps.dtype != object else steps - origin
     ends = max(low - origin, _INT64.min), min(high - origin, _INT64.max)
     return Scale(line, steps.astype(np.int64), origin, digits, low=ends[0], high=ends[1])
-
-
-def _decimal(steps: int, digits: int) -> str:
-    """Decimal text of a number of steps."""
-    sign, text = "-" if steps < 0 else "", str(abs(steps)).rjust(digits + 1, "0")
-    return f"{sign}{text[:-digits]}.{text[-digits:]}" if digits else sign + text
-
-
-def _whole(steps: Numbers, digits: int) -> pa.StringArray:
-    if not digits:
-        return pa.array(steps, pa.int64()).cast(pa.string())
-    words = np.stack([steps, steps >> 63], axis=1).astype(np.int64)  # type: ignore[operator]
-    kind = pa.decimal128(38, digits)
-    written = pa.Array.from_buffers(kind, len(steps), [None, pa.py_buffer(words.tobytes())]).cast(pa.string())
-    # numbers near 0 are written with an exponent, which DuckDB does not read down to the last digit
-    small = np.abs(steps) < 10**digits // 10**5 if digits > 5 else np.zeros(len(steps), dtype=bool)
-    if not small.any():
-        return written
-    spelled = pa.array([_decimal(int(n), digits) if s else None for n, s in zip(steps, small, strict=True)])
-    return pc.coalesce(spelled, written)
-
-
-def _clock(ticks: Numbers, unit: str) -> pa.StringArray:
-    per_day = 86_400 * _PER_SECOND[unit]
-    kind = pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
-    short = np.where(ticks >= per_day, 0, ticks).astype(np.int32 if unit in ("s", "ms") else np.int64)
-    written = pa.array(short).cast(kind).cast(pa.string())
-    # midnight at the end of the day is a time of its own
-    return pc.if_else(pa.array(ticks >= per_day), pa.scalar("24:00:00"), written)
-
-
-def _calendar(ticks: Numbers, scale: Scale) -> pa.StringArray:
-    """Dates and timestamps. Years before 1 and after 9999 are written the way DuckDB reads them."""
-    days = scale.line == "date"
-    kind = pa.date32() if days else pa.timestamp(scale.unit)
-    per_day = 1 if days else 86_400 * _PER_SECOND[scale.unit]
-    day = ticks // per_day
-    plain = (day >= -719_162) & (day <= 2_932_896)
-    kept = np.where(plain, ticks, 0)
-    written = pa.array(kept.astype(np.int32) if days else kept).cast(kind).cast(pa.string())
-    zone = "+00" if scale.zoned else ""
-    if not plain.all():
-        odd: list[str | None] = [None] * len(ticks)
-        for i in np.flatnonzero(~plain):
-            odd[i] = _odd_date(int(day[i])) + ("" if days else f" {_tick_text(int(ticks[i]) % per_day, scale.unit)}")
-        written = pc.coalesce(pa.array(odd, pa.string()), written)
-    return pc.binary_join_element_wise(written, zone, "") if zone else written
-
-
-def _odd_date(day: int) -> str:
-    text = str(np.datetime64(day, "D"))
-    sign, digits = text[0] == "-", text.lstrip("+-")
-    year, rest = digits.split("-", 1)
-    before = 1 - (-int(year) if sign else int(year))
-    return f"{before:04d}-{rest} (BC)" if before > 0 else f"{int(year):04d}-{rest}"
-
-
-def _tick_text(ticks: int, unit: str) -> str:
-    per = _PER_SECOND[unit]
-    seconds, part = divmod(ticks, per)
-    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-    return f"{text}.{part:0{len(str(per)) - 1}d}" if part else text

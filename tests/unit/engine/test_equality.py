@@ -5,8 +5,6 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from duckdb_anon.engine.catalog import Catalog
-
 
 @pytest.mark.parametrize("special", ["'-inf'::double", "'inf'::double", "'nan'::double", "null::double"])
 @pytest.mark.parametrize("method", ["mondrian", "incognito"])
@@ -102,15 +100,6 @@ def test_a_collation_is_seen_wherever_it_was_said(con: duckdb.DuckDBPyConnection
         con.execute("from mondrian('c', l := 2, qi := ['a'], sensitive := 's')").fetchall()
     con.execute("set default_collation = ''")
     assert len(con.execute("from mondrian('plain', l := 2, qi := ['a'], sensitive := 's')").fetchall()) == 40
-
-
-def test_only_a_table_that_speaks_of_collations_is_asked_which(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute('create table c(s varchar collate nocase, "collate" integer)')
-    con.execute("create table t(s varchar)")
-    con.execute("create view v as from t")
-    catalog = Catalog(con.cursor(), *con.execute("select current_database(), current_schema()").fetchall()[0])
-    told = {name: catalog.relation("f", "tbl", name).by_letters for name in ("c", "t", "v", "main.t")}
-    assert told == {"c": False, "t": True, "v": False, "main.t": False}
 
 
 def test_a_collation_in_a_table_the_planner_cannot_see_is_refused(con: duckdb.DuckDBPyConnection) -> None:
