@@ -112,13 +112,7 @@ class LabelledNames:
 
 
 def labels_of(function: str, relation: Relation, arguments: Mapping[str, Any]) -> LabelledNames:
-    """Columns and fields that comments or arguments give a role; they may stand inside slices.
-
-    Args:
-        function: SQL function, for messages.
-        relation: the table.
-        arguments: checked role arguments of the call.
-    """
+    """Columns and fields that comments or arguments give a role; they may stand inside slices."""
     labels = _from_comments(function, relation)
     given = {role: names for role, names in _given(arguments).items() if names is not None}
     roles = {**labels.roles, **given}

@@ -67,12 +67,6 @@ def labelled(function: str, column: str, array: pa.Array, tree: Hierarchy) -> pa
     One number, date or time is written in several ways (5.0, 5, 5.00), so labels are read as values of the type of the
     column, as DuckDB reads them. A value that no label reads as stays what Arrow writes.
 
-    Args:
-        function: SQL function, for messages.
-        column: name of the column.
-        array: its values.
-        tree: its hierarchy.
-
     Raises:
         ColumnError: the column has a type whose values have no one text, or two labels read as the same value.
     """

@@ -304,13 +304,7 @@ def _hierarchy_of(context: Context, roles: Roles, params: Params) -> str | None:
 
 
 def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
-    """SQL of a report: one coded table, or several tables of any shape.
-
-    Args:
-        entry: the function that is called.
-        context: what the planner can ask.
-        params: checked parameters of the call.
-    """
+    """SQL of a report: one coded table, or several tables of any shape."""
     if not entry.tables:
         call = to_json(entry.name, Roles(), params, {"trees": [], **context.catalog.settings()})
         run = f"_anon_run as not materialized (select _anon_run({{call: {literal(call)}, {CALLER}, {STATEMENT}}}) as r)"

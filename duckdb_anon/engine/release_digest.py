@@ -86,12 +86,7 @@ def release_digest(con: duckdb.DuckDBPyConnection, source: str) -> str:
 
 
 def row_checksum(con: duckdb.DuckDBPyConnection, source: str) -> str:
-    """Number of rows and the sum of DuckDB's hashes of names, types and rows, as a text without spaces.
-
-    Args:
-        con: a connection that reads the table.
-        source: what follows FROM.
-    """
+    """Number of rows and the sum of DuckDB's hashes of names, types and rows, as a text without spaces."""
     columns = _columns(con, source)
     named = literal(json.dumps(list(columns.items())))
     row = ", ".join(part for name, kind in columns.items() for part in _hashed(ident(name), kind))

@@ -26,11 +26,6 @@ _REPORT_COLUMNS = {"VARCHAR": "texts", "DOUBLE": "reals", "DOUBLE OR NULL": "rea
 def layout_of(entry: Method, roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     """Released columns of a call, what `sensitive_edges` were and `row_id` last when asked for.
 
-    Args:
-        entry: the function that is called.
-        roles: columns by role.
-        params: checked parameters of the call.
-
     Raises:
         ColumnError: two columns would have one name.
     """
@@ -47,12 +42,7 @@ def layout_of(entry: Method, roles: Roles, params: Params) -> tuple[ColumnPlan, 
 
 
 def columns_by_code(layout: Sequence[ColumnPlan], infos: Iterable[ColumnInfo]) -> tuple[str, ...]:
-    """Coded columns that are released unchanged and whose codes say all of a value, so that no join brings it back.
-
-    Args:
-        layout: the released columns.
-        infos: the coded columns.
-    """
+    """Coded columns that are released unchanged and whose codes say all of a value, so that no join brings it back."""
     plans = [part for plan in layout for part in (plan, *plan.fields) if part.cells is not c.Struct]
     changed = {plan.column or plan.name for plan in plans if plan.cells is not c.Source}
     return tuple(

@@ -18,7 +18,7 @@ from duckdb_anon.engine.call_text import Recorded, on_table, planned_only, recor
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, ParameterError
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import argument_text, value_text
+from duckdb_anon.model.release_comment import argument_text
 from duckdb_anon.parts.run_part import message_of
 from duckdb_anon.registry import ENTRIES
 from duckdb_anon.sql_functions import connect
@@ -66,12 +66,7 @@ def planned(
     con.execute("set python_enable_replacements = false")
     # methods that find columns by association read a sample of the rows while they are planned
     finds = getattr(_BY_NAME.get(fold(call.partition("(")[0].strip())), "resolve_params", None) is not None
-    con.register("_anon_empty", df.orderBy(_rand()).limit(_SAMPLE).toArrow() if finds else df.limit(0).toArrow())
-    con.execute(f"create table {TABLE} as from _anon_empty")
-    for column in df.schema.fields:
-        said = (column.metadata or {}).get("comment")
-        if said:
-            con.execute(f"comment on column {TABLE}.{ident(column.name)} is {literal(str(said))}")
+    create_labelled(con, TABLE, df, df.orderBy(_rand()).limit(_SAMPLE).toArrow() if finds else df.limit(0).toArrow())
     trees = {f"tree of {column}": _arrow(tree) for column, tree in hierarchies.items()}
     for name, rows in trees.items():
         con.register("_anon_tree", rows)
@@ -96,6 +91,16 @@ def planned(
     typed = ", ".join(f"null::{row[1]} as {ident(row[0])}" for row in described)
     schema = con.sql(f"select {typed} limit 0").to_arrow_table().schema
     return Planned(con, found, trees, _signed(schema))
+
+
+def create_labelled(con: duckdb.DuckDBPyConnection, name: str, frame: DataFrame, rows: pa.Table) -> None:
+    """Create a table of some rows of a DataFrame, with the labels of its columns as comments."""
+    con.register("_anon_rows", rows)
+    con.execute(f"create table {ident(name)} as from _anon_rows")
+    for column in frame.schema.fields:
+        said = (column.metadata or {}).get("comment")
+        if said:
+            con.execute(f"comment on column {ident(name)}.{ident(column.name)} is {literal(str(said))}")
 
 
 def _rand() -> Any:
@@ -130,9 +135,6 @@ def _signed(schema: pa.Schema) -> pa.Schema:
 def quoted(name: str) -> str:
     """A column's name as Spark SQL quotes it."""
     return "`" + name.replace("`", "``") + "`"
-
-
-__all__ = ["TABLE", "Planned", "planned", "quoted", "value_text"]
 
 
 def in_utc(schema: pa.Schema | None) -> pa.Schema | None:

@@ -7,14 +7,15 @@ Cost: that of a rewrite, some milliseconds; the answer is Spark's work.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import duckdb
 
-from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.release_comment import argument_text
 from duckdb_anon.parts.run_part import message_of
+from duckdb_anon.spark.dataframe_planning import create_labelled
 from duckdb_anon.sql_functions import connect
 
 if TYPE_CHECKING:
@@ -55,18 +56,9 @@ def estimate_sql(
     with connect() as con:
         con.execute("set python_enable_replacements = false")
         for name, frame in zip(names, (original, release), strict=True):
-            _empty(con, name, frame)
+            create_labelled(con, name, frame, frame.limit(0).toArrow())
         try:
             call = f"rewrite_query({literal(query)}, {literal(names[0])}, {literal(names[1])}, dialect := 'spark'"
             return str(con.execute(f"select {call}{arguments})").fetchall()[0][0])
         except duckdb.Error as error:
             raise AnonError(message_of(error, "rewrite_query")) from error
-
-
-def _empty(con: duckdb.DuckDBPyConnection, name: str, frame: Any) -> None:
-    con.register("_anon_empty", frame.limit(0).toArrow())
-    con.execute(f"create table {ident(name)} as from _anon_empty")
-    for column in frame.schema.fields:
-        said = (column.metadata or {}).get("comment")
-        if said:
-            con.execute(f"comment on column {ident(name)}.{ident(column.name)} is {literal(str(said))}")
