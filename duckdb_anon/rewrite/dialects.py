@@ -52,6 +52,8 @@ def spoken(sql: str, dialect: str) -> str:
         return sql
     try:
         tree = sqlglot.parse_one(sql, read="duckdb")
+        for step in tree.find_all(exp.CTE):
+            step.set("materialized", None)
         _name_functions(tree, dialect)
         _refuse_rows_without_order(tree, dialect)
         _unnest_alone(tree, dialect)

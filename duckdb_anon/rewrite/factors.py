@@ -150,7 +150,7 @@ class SetFactor(Factor):
         if not self.learnt:
             return f"""
                 select _cell, unnest(coalesce(_cell, [null])) as {column},
-                  1.0 / greatest(len(coalesce(_cell, [])), 1) as _share
+                  1.0 / greatest(array_length(coalesce(_cell, [])), 1) as _share
                 from ({self.cells()}) as c"""
         return f"""
             select _cell, unnest(coalesce(_cell, [null])) as {column}, unnest(weights) as _share from (
@@ -317,8 +317,9 @@ class RandomizedFactor(Factor):
         channel = channel_of(f"r.{channels}.{column}", f"{self.release} as r")
         domain = f"""
             select unnest(c.domain) as value,
-              case when len(c.domain) > 1 then (c.p - 1) / (c.p * len(c.domain) - 1) else 0 end as other,
-              1 - len(c.domain) * other as kept
+              case when array_length(c.domain) > 1 then (c.p - 1) / (c.p * array_length(c.domain) - 1)
+                else 0 end as other,
+              1 - array_length(c.domain) * other as kept
             from ({channel}) as k"""
         return f"""
             select * from (

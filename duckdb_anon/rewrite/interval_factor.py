@@ -51,7 +51,7 @@ class IntervalFactor(Factor):
             select _cell, null as {quoted(column)},
               case when _cell is null then 1.0 else 1 / (high - low + 2)::double end as _share
             from ({self._ends()}) as e where _cell is null or nulls > 0"""
-        return f"{values} union all by name {null}"
+        return f"{values} union all {null}"
 
     def open_cell(self, cell: str) -> str:
         """Intervals without ends cover everything."""
@@ -129,8 +129,8 @@ class IntervalFactor(Factor):
         column = self.columns[0]
         many = literal(when_run(f"intervals of {column} have over {MOST_LISTED} values"))
         listed = f"""
-            select _cell, low, high, nulls, low + unnest(range(
-              (case when high - low < {MOST_LISTED} then high - low + 1 else error({many}) end)::bigint)) as v
+            select _cell, low, high, nulls, unnest(range(
+              (case when high - low < {MOST_LISTED} then high - low + 1 else error({many}) end)::bigint)) as place
             from ({self._ends()}) as e where _cell is not null"""
         return f"""
             select _cell, {self._of_type("v")} as {quoted(column)}, 1.0 / (high - low + 1 + nulls) as _share
@@ -164,7 +164,7 @@ class IntervalFactor(Factor):
             from ({self.counted_cells()}) as c"""
         return f"""
             {self._of_segments(segments, use)}
-            union all by name
+            union all
             select _cell, null as {quoted(self.columns[0])}, _share from ({nulls}) as n where _share > 0"""
 
     def _learnt_end(self, end: str) -> str:
