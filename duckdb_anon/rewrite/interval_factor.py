@@ -133,7 +133,7 @@ class IntervalFactor(Factor):
               (case when high - low < {MOST_LISTED} then high - low + 1 else error({many}) end)::bigint)) as place
             from ({self._ends()}) as e where _cell is not null"""
         return f"""
-            select _cell, {self._of_type("v")} as {quoted(column)}, 1.0 / (high - low + 1 + nulls) as _share
+            select _cell, {self._of_type("low + place")} as {quoted(column)}, 1.0 / (high - low + 1 + nulls) as _share
             from ({listed}) as l"""
 
     def _learnt_values(self) -> str:
@@ -249,7 +249,7 @@ class IntervalFactor(Factor):
 
     def _of_type(self, sql: str) -> str:
         """A whole number as a value of the column."""
-        return self._date(sql) if self.kind.upper() == "DATE" else f"{sql}::{self.kind}"
+        return self._date(sql) if self.kind.upper() == "DATE" else f"({sql})::{self.kind}"
 
     @staticmethod
     def _date(days: str) -> str:
