@@ -32,7 +32,7 @@ def con() -> duckdb.DuckDBPyConnection:
         ("select rewrite_query('a', 'b', 'c', bound := 'x')", "(did you mean 'bounds'?)"),
         (
             "from k_anonymity('people', 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)",
-            "there are 9 parameters, and 11 arguments without a name",
+            "there are 10 parameters, and 11 arguments without a name",
         ),
         ("from anon_functions('muco')", "anon_functions"),
         (
