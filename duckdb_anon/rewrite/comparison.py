@@ -73,7 +73,8 @@ def comparison(
 
     Returns:
         SQL with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, original DOUBLE, estimate DOUBLE,
-        relative_error DOUBLE, low DOUBLE, high DOUBLE, confidence DOUBLE, note VARCHAR: one row a group and measure.
+        relative_error DOUBLE, low DOUBLE, high DOUBLE, confidence DOUBLE, method VARCHAR, note VARCHAR: one row a group
+        and measure.
 
     Raises:
         RewriteError: when the query cannot be estimated from the release.
@@ -93,7 +94,8 @@ def comparison(
             f"select {extra}keys, m.measure as measure, m.original as original, m.estimate as estimate,",
             "  case when m.original <> 0 and not isnan(m.original)",
             "    then abs(m.estimate - m.original) / abs(m.original) end as relative_error,",
-            "  m.low as low, m.high as high, m.confidence as confidence, m.note as note",
+            "  m.low as low, m.high as high, m.confidence as confidence,",
+            f"  {_method(sides, 'm')} as method, m.note as note",
             "from _both",
         ]
     )
@@ -137,7 +139,6 @@ def answers(
     names = _once([*_ANSWER, *(sides.columns[number].name for number in keys)])[len(_ANSWER) :]
     shown = [f"e._c{number} as {quoted(name)}" for number, name in zip(keys, names, strict=True)]
     shown += [f"e._level as {quoted(_once([*_ANSWER, *names, 'grouping'])[-1])}"] * bool(sides.levels)
-    method = "imputed" if sides.draws else "closed form"
     return "\n".join(
         [
             f"with _estimate as (\n{sides.estimate}\n),",
@@ -145,11 +146,16 @@ def answers(
             "  from (select _one as e, _one as o from _estimate as _one)\n)",
             "select * exclude (_m), _m.measure as measure, _m.estimate as estimate, _m.low as low, _m.high as high,",
             "  _m.confidence as confidence,",
-            f"  case when _m.confidence = 1 and _m.low = _m.high then 'exact' else '{method}' end as method,",
-            "  _m.note as note",
+            f"  {_method(sides, '_m')} as method, _m.note as note",
             "from _both",
         ]
     )
+
+
+def _method(sides: _Sides, measure: str) -> str:
+    """SQL of how a measure was answered."""
+    method = "imputed" if sides.draws else "closed form"
+    return f"case when {measure}.confidence = 1 and {measure}.low = {measure}.high then 'exact' else '{method}' end"
 
 
 def _sides(

@@ -72,10 +72,10 @@ def plan_relative_error(
         engine: which engine is to answer.
 
     Returns:
-        SELECT with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, original, estimate, relative_error,
-        low, high and confidence DOUBLE, note VARCHAR. The truth lies between low and high for sure at confidence 1
-        (hard bounds, up to the rounding of DOUBLE), with 95% over the method's own randomness where it is 0.95; NULL
-        where neither is known.
+        SELECT with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, original, estimate, relative_error, low, high
+        and confidence DOUBLE, method ('exact', 'closed form' or 'imputed') and note VARCHAR. The truth lies between low
+        and high for sure at confidence 1 (hard bounds, up to the rounding of DOUBLE), with 95% over the method's own
+        randomness where it is 0.95; NULL where neither is known.
 
     Raises:
         RewriteError: when the query cannot be estimated from the release.

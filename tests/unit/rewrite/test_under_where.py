@@ -68,7 +68,7 @@ def test_the_answer_is_the_originals(con: duckdb.DuckDBPyConnection, query: str,
 def test_bounds_hold_the_truth_and_the_note_tells_of_it(con: duckdb.DuckDBPyConnection, query: str) -> None:
     rows = con.execute(f"from relative_error($1, 'o', 'coarse', {ROLES})", [query]).fetchall()
     assert rows
-    for _, _, original, _, _, low, high, confidence, note in rows:
+    for _, _, original, _, _, low, high, confidence, _, note in rows:
         assert "cannot be cast" in note
         if confidence == 1 and original is not None:
             assert low - 1e-9 <= original <= high + 1e-9
