@@ -37,5 +37,6 @@ def _told(con: duckdb.DuckDBPyConnection, method: str, column: str, table: str, 
     for query in QUERIES:
         asked = literal(query.format(x=ident(column), o=ident(table)))
         call = f"estimate({asked}, {literal(ident(release))}, {literal(ident(table))}, {roles}, bounds := 'none')"
-        found.append(sorted(str(row) for row in con.execute(f"from {call}").fetchall()))
+        rows = con.execute(f"from {call}").fetchall()
+        found.append(sorted(str([round(one, 9) if isinstance(one, float) else one for one in row]) for row in rows))
     return found
