@@ -312,6 +312,7 @@ def _measure(sides: _Sides, number: int) -> str:
 
 
 NO_NUMBER = "the answer is no number, so it has no place here; run what rewrite_query gives"
+_WIDE = "low and high lie further apart than the estimate is large"
 _OF_ANY_TYPE = (exp.Min, exp.Max, exp.Mode, exp.Median, exp.PercentileDisc, exp.PercentileCont, exp.Quantile)
 
 
@@ -328,6 +329,10 @@ def _note(sides: _Sides, number: int) -> str:
         left_out = f"concat(e.{LEFT_OUT}, ' groups that fewer than half of them have are left out')"
         told.insert(0, f"case when e.{LEFT_OUT} > 0 then {left_out} end")
         told.insert(0, literal(f"put together from {sides.draws} plausible tables"))
+    if number in sides.bounded:
+        low, high, value = (f"try_cast(e._c{number}{end}::varchar as double)" for end in ("_low", "_high", ""))
+        wide = f"{high} - {low} > abs({value})"
+        told.append(f"case when {wide} then {literal(_WIDE)} end")
     if number < len(sides.made_of) and not _is_number(sides.made_of[number]):
         empty = f"e._c{number} is not null and try_cast(e._c{number}::varchar as double) is null"
         told.append(f"case when {empty} then {literal(NO_NUMBER)} end")

@@ -78,3 +78,12 @@ def test_groups_that_few_plausible_tables_have_are_left_out_and_counted(people: 
     query = "select age, city, count(*) as n from people group by all"
     found = people.execute(f"select method, note from estimate($${query}$$, 'boxes', engine := 'imputed')").fetchall()
     assert found and all(method == "imputed" and "left out" in note for method, note in found)
+
+
+def test_bounds_wider_than_the_answer_say_so(people: duckdb.DuckDBPyConnection) -> None:
+    rows = people.execute(
+        "select estimate, low, high, note from estimate('select age, count(*) as n from people group by age', 'boxes')"
+    ).fetchall()
+    wide = [high - low > estimate for estimate, low, high, _ in rows]
+    assert any(wide)
+    assert [note is not None and "further apart than the estimate" in note for *_, note in rows] == wide
