@@ -196,12 +196,7 @@ class BoundedBlock(Block):
         conditions, exact_conditions = self.push_conditions(factors)
         measures = [one for one in self._measures() if one.kind in ("count", "sum", "avg")]
         left = {fold(one.name) for one in all_of(self.select, exp.Column) if one.table == self.alias}
-        columns = [f"{self.exact[one]} as {quoted(one)}" for one in sorted(left) if one in self.exact]
-        columns += [f"{one.cell} as {cell_name(one)}" for one in factors]
-        columns += [f"{self.model.rate} as _rate"] if self.model.rate else []
-        grouped = f"{self.release.sql} as r{where_all(exact_conditions)} group by all"
-        grouped = f"select {', '.join([*columns, 'count(*) as _records'])} from {grouped}"
-        rows = self.steps.add("rows", f"select row_number() over () as _id, * from ({grouped}) as g")
+        rows = self.steps.add("rows", self._numbered_rows(factors, left, exact_conditions))
         joins, shares = [], ["1.0"]
         shown = [f"g.{quoted(one)}" for one in sorted(left) if one in self.exact]
         for one in factors:
@@ -267,6 +262,7 @@ class BoundedBlock(Block):
         """SELECT of the released rows that pass the conditions, equal ones together, each with a number."""
         columns = [f"{self.exact[one]} as {quoted(one)}" for one in sorted(left) if one in self.exact]
         columns += [f"{one.cell} as {cell_name(one)}" for one in factors]
+        columns += [f"{self.model.rate} as _rate"] * bool(self.model.rate)
         where = where_all(exact_conditions)
         grouped = (
             f"select {', '.join([*columns, 'count(*) as _records'])} from {self.release.sql} as r{where} group by all"
@@ -439,10 +435,10 @@ def row_cells(
     for i, one in enumerate(measures):
         added += [f"(hits_{i} = total)::integer as fewest_{i}", f"(hits_{i} > 0)::integer as most_{i}"]
         if one.kind == "sum":
-            for end, nothing in (("least", "least"), ("greatest", "greatest")):
+            for end in ("least", "greatest"):
                 value = f"{end}_{i}"
                 added.append(
-                    f"case when hits_{i} = total then {value} when hits_{i} > 0 then {nothing}({value}, 0) end "
+                    f"case when hits_{i} = total then {value} when hits_{i} > 0 then {end}({value}, 0) end "
                     f"as {end}_total_{i}"
                 )
     return f"select *, {', '.join(added)} from ({cells}) as c"
@@ -471,11 +467,11 @@ def joined_cells(
         if one.value is not None:
             cells += [f"min(least_{i}) as least_{i}", f"max(greatest_{i}) as greatest_{i}"]
         if one.kind == "sum":
-            for which, end in enumerate(("least", "greatest")):
-                corners = _corners(one.value, ends) if one.value is not None else []
-                first.append(f"sum({end}({', '.join(corners)})){one.filter} as total_{which}_{i}")
+            corners = _corners(one.value, ends) if one.value is not None else []
+            for end in ("least", "greatest"):
+                first.append(f"sum({end}({', '.join(corners)})){one.filter} as total_{end}_{i}")
                 outer = "min" if end == "least" else "max"
-                total = f"{outer}(total_{which}_{i})"
+                total = f"{outer}(total_{end}_{i})"
                 cells.append(f"case when {everywhere} then {total} else {end}({total}, 0) end as {end}_total_{i}")
     inner = f"select {', '.join(first)} {source}{_group_by(['_id', '_combination', *_named(keys), *_nulls(keys)])}"
     grouped = ["_id", *(f"_k{i}" for i, _ in enumerate(keys))]

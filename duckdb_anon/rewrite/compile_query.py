@@ -83,15 +83,14 @@ def _merged(steps: Sequence[exp.CTE], written: Sequence[exp.CTE]) -> list[exp.CT
     missing = set(own)
     waiting = list(steps)
     for cte in [*written, None]:
-        ready = []
+        later = []
         for step in waiting:
-            reads = {fold(one.name) for one in all_of(step.this, exp.Table)}
-            if not reads & missing:
-                ready.append(step)
+            if missing.isdisjoint(fold(one.name) for one in all_of(step.this, exp.Table)):
+                placed.append(step)
             else:
                 missing.add(fold(step.alias))
-        waiting = [step for step in waiting if step not in ready]
-        placed += ready
+                later.append(step)
+        waiting = later
         if cte is not None:
             placed.append(cte)
             missing = own - {fold(one.alias) for one in placed}
@@ -139,6 +138,9 @@ class Block:
                 f"{original.name} is joined with itself: a release does not say which rows belong together"
             )
         self.item = items[0]
+        joined = [one for one in select.args.get("joins") or [] if one.this is self.item or one.method == "POSITIONAL"]
+        if any(one.method in ("ASOF", "POSITIONAL") for one in joined):
+            raise NotLinearError(f"ASOF and POSITIONAL JOIN take single rows of {original.name}")
         self.alias = self.item.alias_or_name
         self.columns = [
             one for one in all_of(select, exp.Column) if one.table == self.alias and one.find_ancestor(exp.Select)

@@ -210,7 +210,3 @@ def loss_cuts(attr: Attribute, group: Group) -> list[list[Group]]:
 
 def gain(attr: Attribute, group: Group, parts: Sequence[Group]) -> float:
     return len(group) * ncp(attr, group, as_set=True) - sum(len(p) * ncp(attr, p, as_set=True) for p in parts)
-
-
-def total_ncp(qi: Sequence[Attribute], groups: Sequence[Group]) -> float:
-    return sum(len(group) * ncp(attr, group, as_set=True) for group in groups for attr in qi)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
-from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.refusals import is_aggregate
 from duckdb_anon.rewrite.query.walking import all_of
 
@@ -42,18 +41,6 @@ def columns_inside(nodes: Iterable[exp.Expr]) -> set[int]:
         nodes: aggregates of a SELECT.
     """
     return {id(column) for node in nodes for column in all_of(node, exp.Column)}
-
-
-def columns_outside(clause: exp.Expr, alias: str, inside: Collection[int]) -> set[str]:
-    """Columns of a table that a clause reads outside of aggregates, folded.
-
-    Args:
-        clause: a clause or projection of a SELECT.
-        alias: what the SELECT calls the table.
-        inside: what `columns_inside` gives for its aggregates.
-    """
-    columns = (one for one in all_of(clause, exp.Column) if one.table == alias and id(one) not in inside)
-    return {fold(one.name) for one in columns}
 
 
 def without_filter(node: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:

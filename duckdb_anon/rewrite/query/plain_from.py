@@ -10,7 +10,7 @@ Whatever would hide the original from the rewriter is read from the release as i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from sqlglot import exp
 
@@ -144,35 +144,6 @@ def _name_arguments(select: exp.Select, name: str, columns: Collection[str]) -> 
         for column in all_of(called, exp.Column) if isinstance(called, exp.Func) else []:
             if not column.table and fold(column.name) in columns:
                 column.set("table", exp.to_identifier(name, quoted=True))
-
-
-def items_beside(items: Sequence[exp.Expr], table: exp.Table) -> list[str]:
-    """Aliases of the items of FROM beside the original.
-
-    Args:
-        items: what stands in FROM.
-        table: the original.
-
-    Raises:
-        RewriteError: an item is made anew for each row of the original, or takes single rows of it.
-    """
-    join = table.parent
-    if isinstance(join, exp.Join) and (join.args.get("method") or "").upper() == "ASOF":
-        raise RewriteError(
-            f"{table.alias} stands on the right of ASOF JOIN, which takes single rows of it, and no row of a release "
-            "is known to be the original's; put it on the left"
-        )
-    others = [item for item in items if item is not table]
-    for item in others:
-        for column in all_of(item, exp.Column):
-            if column.find_ancestor(exp.Join) is not item.parent or column.arg_key == "using":
-                continue
-            if column.table == table.alias:
-                raise RewriteError(
-                    f"{item.alias_or_name} in FROM is made of {column.name} for each row of {table.alias}, which "
-                    "cannot be answered from the release; write EXISTS, or a condition on a table"
-                )
-    return [item.alias_or_name for item in others]
 
 
 def _whole(window: exp.Window, named: Mapping[str, exp.Window]) -> exp.Window:

@@ -64,11 +64,6 @@ def own(text: str, table: str | None = None) -> exp.Column:
     return exp.Column(this=name(text), table=name(table) if table else None)
 
 
-def own_name(found: exp.Column) -> str:
-    """What `own` was called with."""
-    return found.name.removeprefix(OWN)
-
-
 def column(text: str, table: exp.Identifier | None = None) -> exp.Column:
     """A column of the analyst's."""
     return exp.Column(this=_quoted(text), table=copied(table) if table is not None else None)

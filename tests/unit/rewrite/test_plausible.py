@@ -29,6 +29,7 @@ QUERIES = (
     "select min(born), max(city) from people where exists (select 1 from people)",
     "select city, median(age) from people where age > 1000 group by city",
     "select median(age) from people where age > 1000",
+    "select count(*), sum(p.age) from (select unnest([13, 23, 33]) as day) as d asof join people as p on day >= p.age",
 )
 
 

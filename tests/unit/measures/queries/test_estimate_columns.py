@@ -87,3 +87,11 @@ def test_bounds_wider_than_the_answer_say_so(people: duckdb.DuckDBPyConnection) 
     wide = [high - low > estimate for estimate, low, high, _ in rows]
     assert any(wide)
     assert [note is not None and "further apart than the estimate" in note for *_, note in rows] == wide
+
+
+def test_joins_that_take_single_rows_of_the_original_are_imputed(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("create table days as select range * 10 + 23 as day from range(4)")
+    query = "select count(*) as n from days asof join people on days.day >= people.age"
+    found = people.execute(f"select estimate, low, method from estimate('{query}', 'boxes')").fetchall()
+    assert people.execute(query).fetchall() == [(4,)]
+    assert found == [(4.0, None, "imputed")]
