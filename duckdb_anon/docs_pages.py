@@ -23,6 +23,7 @@ from duckdb_anon.engine.planner import parameters_of
 from duckdb_anon.measures.help.anon_functions import about, signature
 from duckdb_anon.model.function_specs import REQUIRED, SECTIONS, Entry, Method, PureSql
 from duckdb_anon.registry import ENTRIES, METHODS
+from duckdb_anon.release_api import release
 from duckdb_anon.shell.render import render
 from duckdb_anon.sql_functions import connect
 
@@ -54,6 +55,7 @@ def example_connection() -> duckdb.DuckDBPyConnection:
     con.execute("comment on column visits.disease is 'anon: sensitive hierarchy=diseases'")
     for entry in METHODS:
         con.execute(entry.example)
+    release(con, "published", "mondrian('people', 10)")
     return con
 
 

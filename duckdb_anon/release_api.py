@@ -8,36 +8,36 @@ refuses what must not reach them: `row_id`, and a `seed` that can be guessed.
 
 from __future__ import annotations
 
-import datetime
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace as with_fields
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
 from duckdb_anon.engine.call_text import Recorded, function_called, planned_only, recording
-from duckdb_anon.engine.catalog import Catalog, is_taken, place
+from duckdb_anon.engine.catalog import Catalog, is_taken, names_of, place
 from duckdb_anon.engine.release_digest import release_digest, row_checksum
+from duckdb_anon.engine.rng import LEAST_KEY
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model import progress
 from duckdb_anon.model.errors import AnonError, ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import Method
-from duckdb_anon.model.release_comment import COLUMN_KEY, KEY
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_comment import COLUMN_KEY, KEY, Description
 from duckdb_anon.parts.run_directory import Place, place_of
 from duckdb_anon.parts.run_duckdb import Bounds, Finished, Run, said_of, within
 from duckdb_anon.parts.run_part import message_of
 from duckdb_anon.registry import ENTRIES
+from duckdb_anon.sequence.registration import Registration
 from duckdb_anon.sql_functions import load
 
 _PART = r'(?:"(?:[^"]|"")+"|[A-Za-z_][A-Za-z0-9_]*)'
 _QUALIFIED = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}")
-_LEAST_SEED = 2**64
 
 
 def release(
@@ -48,8 +48,12 @@ def release(
     replace: bool = False,
     part_rows: int | None = None,
     memory: str | int | None = None,
+    key: str | None = None,
+    independent: bool = False,
 ) -> str:
     """Run a method and write its release with its description; on failure nothing is left behind.
+
+    The release is entered in the register, the tables of schema `anon` in the original's database (`engine.register`).
 
     Args:
         con: an open connection; the package is loaded on it. No transaction may be open.
@@ -60,13 +64,17 @@ def release(
         part_rows: where given, the table is cut into parts of at most so many rows, which are worked one after the
             other and shuffled as one; 1,000 or more. A run that was stopped goes on when it is called again.
         memory: where given, such as '2GB', the process keeps to it by working in parts. Numbers are bytes.
+        key: column that identifies a record (with several records of an individual, the person column); the register
+            then holds keyed hashes of the records.
+        independent: release the original regardless of its earlier releases; the description shows it.
 
     Returns:
         The comment of the table, 'anon: release of people by muco(delta := 0.2) on ... with duckdb-anon ...'.
 
     Raises:
         ParameterError: when `call` is not one call of a method, asks for `row_id`, or has a seed below 2^64.
-        AnonError: whatever the method refuses, a name that is taken, an open transaction.
+        AnonError: whatever the method refuses, a name that is taken, an open transaction, an original that has been
+            released before.
 
     Example:
         >>> import duckdb_anon
@@ -79,7 +87,20 @@ def release(
     load(con)
     method = _method_of(con, call)
     if part_rows is not None or memory is not None or name.endswith(("/", "\\")):
-        return _release_in_parts(con, name, call, method, replace, part_rows, memory)
+        if key is not None:
+            raise ParameterError("release: key does not go with part_rows, memory or a folder; leave one of them out")
+        return _release_in_parts(con, name, call, method, replace, independent, part_rows, memory)
+    is_file = name.lower().endswith(".parquet")
+    with _transaction(con, method, call):
+        _refuse_taken(con, name, is_file, replace)
+        found = _resolved(con, call, method)
+        registration = Registration.of(con, found, _database_of(con, name, is_file), _version(), key, independent)
+        return _write(registration, name, replace, is_file)
+
+
+@contextmanager
+def _transaction(con: duckdb.DuckDBPyConnection, method: Method, call: str) -> Iterator[None]:
+    """A transaction of its own, which ends with the block."""
     try:
         con.execute("begin")
     except duckdb.TransactionException as error:
@@ -88,9 +109,7 @@ def release(
             "in a transaction of their own"
         ) from error
     try:
-        with recording(_may_be_shown) as recorded:
-            written = _write_file if name.lower().endswith(".parquet") else _write_table
-            comment = written(con, name, call, replace, recorded)
+        yield
         con.execute("commit")
     except duckdb.Error as error:
         con.execute("rollback")
@@ -98,7 +117,6 @@ def release(
     except BaseException:
         con.execute("rollback")
         raise
-    return comment
 
 
 def _release_in_parts(
@@ -107,6 +125,7 @@ def _release_in_parts(
     call: str,
     method: Method,
     replace: bool,
+    independent: bool,
     part_rows: int | None,
     memory: str | int | None,
 ) -> str:
@@ -114,6 +133,7 @@ def _release_in_parts(
     is_file = name.lower().endswith((".parquet", "/", "\\"))
     _refuse_taken(con, name, is_file, replace)
     found = _resolved(con, call, method)
+    registration = Registration.of(con, found, _database_of(con, name, is_file), _version(), None, independent)
     coded = len(found.roles.qi) + len(found.roles.sensitive)
     bounds = Bounds.of(part_rows, memory, coded)
     place = Place(con, place_of(con, name, is_file))
@@ -123,7 +143,7 @@ def _release_in_parts(
             run = Run(con, found, place, bounds)
             finished = run.run(said_of(found, name, bounds, _version()))
             progress.say("writing")
-            return _write_finished(con, name, found, finished, replace, is_file)
+            return _write_finished(registration, name, finished, replace, is_file)
     except (KeyboardInterrupt, duckdb.InterruptException, progress.Interrupted):
         keep = True
         raise
@@ -156,30 +176,22 @@ def _resolved(con: duckdb.DuckDBPyConnection, call: str, method: Method) -> Reco
     return found
 
 
-def _write_finished(
-    con: duckdb.DuckDBPyConnection, name: str, found: Recorded, finished: Finished, replace: bool, is_file: bool
-) -> str:
-    columns = found.column_comments()
-    if is_file:
-        comment = _comment(con, found, f"({finished.sql})")
-        said = {KEY: comment, **_column_keys(columns)}
-        if name.lower().endswith(".parquet"):
-            _write_parquet(con, f"({finished.sql})", Path(name), said)
-        else:
-            _write_folder(con, f"({finished.sql})", Path(name), said)
-        return comment
+def _write_finished(registration: Registration, name: str, finished: Finished, replace: bool, is_file: bool) -> str:
+    con, rows = registration.con, f"({finished.sql})"
     con.execute("begin")
     try:
-        target = _target(name)
-        con.execute(f"create {'or replace ' if replace else ''}table {target} as {finished.sql}")
-        comment = _comment(con, found, target)
-        _comment_on(con, target, comment, columns)
+        register = registration.open()
+        if not is_file:
+            rows = _target(name)
+            con.execute(f"create {'or replace ' if replace else ''}table {rows} as {finished.sql}")
+        said = _describe(registration, name, rows, is_file)
+        registration.enter(register, name, rows, said, is_file=is_file)
         con.execute("commit")
     except BaseException:
         with suppress(duckdb.Error):
             con.execute("rollback")
         raise
-    return comment
+    return said.comment()
 
 
 def _failed(error: duckdb.Error, method: Method, place: Place) -> str:
@@ -195,34 +207,54 @@ def _failed(error: duckdb.Error, method: Method, place: Place) -> str:
     return message_of(error, method.name)
 
 
-def _write_table(con: duckdb.DuckDBPyConnection, name: str, call: str, replace: bool, recorded: Any) -> str:
-    target = _target(name)
-    _refuse_taken(con, name, False, replace)
-    con.execute(f"create {'or replace ' if replace else ''}table {target} as from {call}")
-    found: Recorded = recorded()
-    comment = _comment(con, found, target)
-    _comment_on(con, target, comment, found.column_comments())
-    return comment
+def _write(registration: Registration, name: str, replace: bool, is_file: bool) -> str:
+    """Run the call, write the table or file, and enter it in the register."""
+    con, draft = registration.con, f"temp.main._anon_{secrets.token_hex(8)}"
+    if registration.key:
+        registration.require_keys(registration.found.relation.sql)
+    register = registration.open()
+    call = registration.call(register, row_id=bool(registration.key))
+    rows = call
+    if registration.key or is_file:
+        con.execute(f"create temp table {draft} as from {call}")
+        rows = registration.without_row_id(draft) if registration.key else draft
+    if not is_file:
+        con.execute(f"create {'or replace ' if replace else ''}table {_target(name)} as from {rows}")
+        rows = _target(name)
+    said = _describe(registration, name, rows, is_file)
+    registration.enter(register, name, rows, said, is_file=is_file, draft=draft)
+    con.execute(f"drop table if exists {draft}")
+    return said.comment()
+
+
+def _describe(registration: Registration, name: str, rows: str, is_file: bool) -> Description:
+    """Write the description: comments of a table; a file is written with its metadata."""
+    con, columns = registration.con, registration.found.column_comments()
+    said = with_fields(registration.described(), checksum=row_checksum(con, rows), digest=release_digest(con, rows))
+    if not is_file:
+        _comment_on(con, rows, said.comment(), columns)
+        return said
+    writer = _write_parquet if name.lower().endswith(".parquet") else _write_folder
+    writer(con, rows, Path(name), {KEY: said.comment(), **_column_keys(columns)})
+    return said
+
+
+def _database_of(con: duckdb.DuckDBPyConnection, name: str, is_file: bool) -> str | None:
+    """The database a table is written to; None for a file."""
+    if is_file:
+        return None
+    *places, _ = names_of(_target(name))
+    here, attached = con.execute(
+        "select current_database(), list(database_name) from duckdb_databases() where database_name <> 'system'"
+    ).fetchall()[0]
+    named = {fold(database): str(database) for database in attached}
+    return named.get(places[0], str(here)) if places else str(here)
 
 
 def _comment_on(con: duckdb.DuckDBPyConnection, target: str, comment: str, columns: Mapping[str, str]) -> None:
     con.execute(f"comment on table {target} is {literal(comment)}")
     for column, text in columns.items():
         con.execute(f"comment on column {target}.{ident(column)} is {literal(text)}")
-
-
-def _write_file(con: duckdb.DuckDBPyConnection, name: str, call: str, replace: bool, recorded: Any) -> str:
-    goal = Path(name)
-    if goal.exists() and not replace:
-        raise AnonError(f"release: {name} exists; give another file, or replace")
-    draft = f"_anon_{secrets.token_hex(8)}"
-    con.execute(f"create temp table {draft} as from {call}")
-    found: Recorded = recorded()
-    comment = _comment(con, found, f"temp.{draft}")
-    columns = found.column_comments()
-    _write_parquet(con, f"temp.{draft}", goal, {KEY: comment, **_column_keys(columns)})
-    con.execute(f"drop table temp.{draft}")
-    return comment
 
 
 def write_parquet(con: duckdb.DuckDBPyConnection, name: str, path: str, *, replace: bool = False) -> None:
@@ -288,12 +320,6 @@ def _column_keys(comments: Mapping[str, str]) -> dict[str, str]:
     return {f"{COLUMN_KEY}{column}": text for column, text in comments.items() if text}
 
 
-def _comment(con: duckdb.DuckDBPyConnection, found: Recorded, source: str) -> str:
-    """The comment of a release whose rows `source` has."""
-    said = found.description(datetime.date.today().isoformat(), _version())
-    return with_fields(said, checksum=row_checksum(con, source), digest=release_digest(con, source)).comment()
-
-
 def _version() -> str:
     from duckdb_anon import __version__
 
@@ -309,7 +335,7 @@ def _may_be_shown(found: Recorded) -> None:
             "use CREATE TABLE checked AS FROM ..."
         )
     seed = given.get("seed")
-    if seed is not None and int(seed) < _LEAST_SEED:
+    if seed is not None and int(seed) < LEAST_KEY:
         raise ParameterError(
             f"{name}: a seed below 2^64 can be found by trying: who guesses it repeats every draw and takes the noise "
             "away. Leave seed out (the system's entropy), or use CREATE TABLE ... AS for tests and studies"

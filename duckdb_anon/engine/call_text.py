@@ -175,7 +175,8 @@ def roles_as_arguments(roles: Roles) -> dict[str, Any]:
     }
     if roles.person is not None:
         arguments["person"] = roles.person.name
-    categorical = [i.name for i in coded if i.kind == "nominal" and kind_of_type(i.type) == "ordered"]
+    ordered = {i.name for i in coded if not i.type or kind_of_type(i.type) == "ordered"}
+    categorical = [i.name for i in coded if i.kind == "nominal" and i.name in ordered]
     if categorical:
         arguments["categorical"] = categorical
     hierarchies = {i.name: i.hierarchy for i in coded if i.hierarchy}

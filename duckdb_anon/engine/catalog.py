@@ -320,14 +320,44 @@ def require_visible(function: str, relation: Relation) -> None:
 
 
 _THERE = """
-select name, database_name, schema_name, current_database(), current_schema()
-from (select database_name, schema_name, table_name as name from duckdb_tables()
-  union all select database_name, schema_name, view_name from duckdb_views())
+select name, kind, database_name, schema_name, current_database(), current_schema()
+from (select database_name, schema_name, table_name as name, 'table' as kind from duckdb_tables()
+  union all select database_name, schema_name, view_name, 'view' from duckdb_views())
 where lower(name) = lower($1)"""
 
 
+def located(con: duckdb.DuckDBPyConnection, target: str) -> tuple[str, str, str, str] | None:
+    """Where a name points: database, schema, name and kind ('table' or 'view'); None where nothing is there.
+
+    Args:
+        con: the connection that reads the name.
+        target: the name, as SQL writes it, perhaps with a database and a schema.
+
+    >>> con = duckdb.connect()
+    >>> _ = con.execute("attach ':memory:' as other; create table other.t as select 1 as x")
+    >>> located(con, "t"), located(con, "other.T")
+    (None, ('other', 'main', 't', 'table'))
+    """
+    *places, name = names_of(target)
+    # lower() of SQL makes one of letters that DuckDB tells apart
+    found = [row for row in con.execute(_THERE, [name]).fetchall() if fold(row[0]) == name]
+    if not found:
+        return None
+    here = [fold(found[0][4]), fold(found[0][5])]
+    meant: list[list[str]] = [["temp", "main"], here]  # a temporary table hides what is called as it is
+    if len(places) == 2:
+        meant = [places]
+    elif places:
+        meant = [[here[0], *places], [*places, "main"]]
+    for place in meant:
+        for table, kind, database, schema, *_ in found:
+            if [fold(database), fold(schema)] == place:
+                return database, schema, table, kind
+    return None
+
+
 def is_taken(con: duckdb.DuckDBPyConnection, target: str) -> bool:
-    """Whether there is a table or view where a name points; a temporary table hides what is called as it is.
+    """Whether there is a table or view where a name points.
 
     Args:
         con: the connection that would make it.
@@ -338,14 +368,4 @@ def is_taken(con: duckdb.DuckDBPyConnection, target: str) -> bool:
     >>> is_taken(con, "t"), is_taken(con, "other.T"), is_taken(con, "other.main.u")
     (False, True, False)
     """
-    *places, name = names_of(target)
-    for row in con.execute(_THERE, [name]).fetchall():
-        found, database, schema, *here = map(fold, row)
-        meant: list[list[str]] = [[*here], ["temp", "main"]]
-        if len(places) == 2:
-            meant = [places]
-        elif places:
-            meant = [[here[0], *places], [*places, "main"]]
-        if found == name and [database, schema] in meant:  # lower() of SQL makes one of letters that DuckDB tells apart
-            return True
-    return False
+    return located(con, target) is not None

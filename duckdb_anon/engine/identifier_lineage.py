@@ -87,7 +87,7 @@ def _read(cursor: duckdb.DuckDBPyConnection, text: str) -> tuple[set[str], list[
         tree = {"error": True}
     if tree.get("error"):
         return set(re.findall(r"\w+", text.lower())), []
-    nodes = list(_nodes(tree))
+    nodes = list(tree_nodes(tree))
     tables = {fold(str(node["table_name"])) for node in nodes if node.get("table_name")}
     renamed = [
         (fold(str(node["column_names"][-1])), fold(str(node["alias"])))
@@ -97,10 +97,11 @@ def _read(cursor: duckdb.DuckDBPyConnection, text: str) -> tuple[set[str], list[
     return tables, renamed
 
 
-def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+def tree_nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """Every node of a parsed statement."""
     if isinstance(tree, dict):
         yield tree
         tree = list(tree.values())
     if isinstance(tree, list):
         for part in tree:
-            yield from _nodes(part)
+            yield from tree_nodes(part)

@@ -68,12 +68,11 @@ def release_digest(con: duckdb.DuckDBPyConnection, source: str) -> str:
     """
     columns = _columns(con, source)
     found = hashlib.sha256(json.dumps(list(columns.items()), ensure_ascii=True).encode())
-    row = ", ".join(_text(ident(name), kind) for name, kind in columns.items())
     blocks = [np.empty(0, dtype=_ROW)]
     with warnings.catch_warnings():
         # DuckDB advises a relation instead, which is refused while a statement is being bound
         warnings.simplefilter("ignore", UserWarning)
-        reader: Any = con.execute(f"select sha256(concat({row})) from {source}").to_arrow_reader(_BLOCK)
+        reader: Any = con.execute(f"select sha256({row_text(columns)}) from {source}").to_arrow_reader(_BLOCK)
     for block in reader:
         hexadecimal = block.column(0).cast(pa.string()).buffers()[2]
         if len(block):
@@ -83,6 +82,15 @@ def release_digest(con: duckdb.DuckDBPyConnection, source: str) -> str:
     rows.sort()
     found.update(rows.tobytes())
     return found.hexdigest()
+
+
+def row_text(columns: Mapping[str, str]) -> str:
+    """SQL of a text of a row, which differs where a cell differs, on every version of DuckDB.
+
+    Args:
+        columns: name and type of each column.
+    """
+    return f"concat({', '.join(_text(ident(name), kind) for name, kind in columns.items())})"
 
 
 def row_checksum(con: duckdb.DuckDBPyConnection, source: str) -> str:

@@ -5,6 +5,7 @@ role, whether its numbers are names, and its hierarchy. A STRUCT column of a sli
 comment says so for each of them:
 
     anon: release of people by muco(delta := 0.2) on 2026-11-22 with duckdb-anon 0.2.0 rows 8:93 digest 3f...
+    anon: release of people by muco(delta := 0.2) independent of earlier releases on 2026-11-22 ...
     anon: quasi hierarchy=edu_tree
     anon: attributes (age: quasi; disease: sensitive hierarchy=icd)
 
@@ -34,6 +35,7 @@ _RELEASE = re.compile(r"\banon:\s*release\b", re.IGNORECASE)
 _OF = re.compile(rf"\s+of\s+(a query|{_NAME})", re.IGNORECASE)
 _BY = re.compile(r"\s+by\s+(\w+)\s*\(", re.IGNORECASE)
 _PERSONS = re.compile(r"\s+counting\s+persons\b", re.IGNORECASE)
+_INDEPENDENT = re.compile(r"\s+independent\s+of\s+earlier\s+releases\b", re.IGNORECASE)
 _ON = re.compile(r"\s+on\s+(\d{4}-\d{2}-\d{2})")
 _WITH = re.compile(r"\s+with\s+duckdb-anon\s+([\w.+!-]+)")
 _DIGEST = re.compile(r"\s+rows\s+(\d+:\d+)\s+digest\s+([0-9a-f]{64})\b")
@@ -81,6 +83,7 @@ class Description:
         date: the day it was made, ISO 8601; '' where nothing is said.
         version: of the package that made it; '' where nothing is said.
         persons: whether the method counted persons, whose column was not released.
+        independent: whether it was made without regard to earlier releases of its original.
         checksum: number of rows and the sum of DuckDB's hashes of them; '' where nothing is said.
         digest: SHA-256 of the released rows (`engine.release_digest`); '' where nothing is said.
     """
@@ -91,6 +94,7 @@ class Description:
     date: str = ""
     version: str = ""
     persons: bool = False
+    independent: bool = False
     checksum: str = ""
     digest: str = ""
 
@@ -112,6 +116,7 @@ class Description:
             ("of", self.original),
             ("by", self.call),
             ("counting", "persons" if self.persons else ""),
+            ("independent", "of earlier releases" if self.independent else ""),
             ("on", self.date),
             ("with duckdb-anon", self.version),
             ("rows", self.checksum if self.digest else ""),
@@ -150,13 +155,15 @@ def read_description(comment: str | None) -> Description | None:
             said["method"], (parameters, at) = by.group(1).lower(), read
     if (persons := _PERSONS.match(comment, at)) is not None:
         at = persons.end()
+    if (independent := _INDEPENDENT.match(comment, at)) is not None:
+        at = independent.end()
     if (on := _ON.match(comment, at)) is not None:
         said["date"], at = on.group(1), on.end()
     if (version := _WITH.match(comment, at)) is not None:
         said["version"], at = version.group(1), version.end()
     if (digest := _DIGEST.match(comment, at)) is not None:
         said["checksum"], said["digest"] = digest.groups()
-    return Description(parameters=parameters, persons=persons is not None, **said)
+    return Description(parameters=parameters, persons=persons is not None, independent=independent is not None, **said)
 
 
 def attributes_comment(labels: Mapping[str, Label]) -> str:

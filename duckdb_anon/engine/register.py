@@ -1,0 +1,252 @@
+"""The register of a data holder's releases: schema `anon` of the database that holds the original.
+
+`anon.releases` has one row a release; `anon.records` one row a released record, at most 40 bytes: the keyed hash of its
+key, its group, and keyed hashes of what it was and of its published row. `anon.secret` holds the key of these hashes,
+from which the draws of releases come too. None of the three may be published. A database that is read-only, a file or
+a SELECT has no register; the current database keeps it then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import duckdb
+
+from duckdb_anon.engine.catalog import Relation, located
+from duckdb_anon.engine.identifier_lineage import tree_nodes
+from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.model.identifier_case import fold
+
+SCHEMA = "anon"
+_VIEW = re.compile(r"^\s*create\b.*?\bview\b.*?\bas\b", re.IGNORECASE | re.DOTALL)
+_TABLES = """
+create schema if not exists {schema};
+create table if not exists {schema}.secret (secret varchar not null);
+create table if not exists {schema}.releases (
+  number integer not null, name varchar not null, original varchar not null, key varchar, method varchar not null,
+  call varchar not null, day date not null, version varchar not null, rows bigint not null, digest varchar not null,
+  previous integer, sequence integer not null, independent boolean not null, epsilon double,
+  added bigint not null, waiting bigint not null, deleted bigint not null, changed bigint not null);
+create table if not exists {schema}.records (
+  release integer not null, key uuid not null, content ubigint not null, "group" integer, row ubigint not null,
+  deleted integer, withdrawn integer)"""
+
+
+@dataclass(frozen=True)
+class Registered:
+    """One release of the register.
+
+    Attributes:
+        number: of the release in its register, from 1.
+        name: the table or file it was written to.
+        original: what it was made from: a table (without its database where that keeps the register), file or SELECT.
+        key: the column that identifies a record (with persons, an individual); None where the call named none.
+        method: SQL name of the method.
+        call: the whole call with its roles.
+        day: the day it was made.
+        version: of the package that made it.
+        rows: number of released rows.
+        digest: SHA-256 of the released rows, as the description has it.
+        previous: number of the release before it in its sequence; None for the first one.
+        sequence: number of the first release of its sequence.
+        independent: whether it was made independently of earlier releases of the original.
+        epsilon: of a differentially private method; None for the others.
+        added: records published for the first time.
+        waiting: new records that could not be published yet.
+        deleted: published records that the original holds no more.
+        changed: published records whose values differ from the original's.
+    """
+
+    number: int
+    name: str
+    original: str
+    key: str | None
+    method: str
+    call: str
+    day: date
+    version: str
+    rows: int
+    digest: str
+    previous: int | None
+    sequence: int
+    independent: bool
+    epsilon: float | None = None
+    added: int = 0
+    waiting: int = 0
+    deleted: int = 0
+    changed: int = 0
+
+
+_FIELDS = tuple(Registered.__dataclass_fields__)
+
+
+def registered(con: duckdb.DuckDBPyConnection, database: str, original: str | None = None) -> list[Registered]:
+    """Releases in the register of a database, in the order they were made; none where it keeps no register.
+
+    Args:
+        con: a connection to which the database is attached.
+        database: its name there.
+        original: only those of this original, as `original_of` names it.
+    """
+    if not has_register(con, database):
+        return []
+    columns = ", ".join(map(ident, _FIELDS))
+    rows = con.execute(f"select {columns} from {_schema(database)}.releases order by number").fetchall()
+    return [release for release in (Registered(*row) for row in rows) if original in (None, release.original)]
+
+
+def has_register(con: duckdb.DuckDBPyConnection, database: str) -> bool:
+    """Whether a database keeps a register."""
+    return database in registers(con)
+
+
+def registers(con: duckdb.DuckDBPyConnection) -> list[str]:
+    """Attached databases that keep a register."""
+    found = con.execute(
+        "select database_name from duckdb_tables() where schema_name = ? and table_name = 'releases' "
+        "and column_count >= ? order by all",
+        [SCHEMA, len(_FIELDS)],
+    ).fetchall()
+    return [name for (name,) in found]
+
+
+def original_of(con: duckdb.DuckDBPyConnection, relation: Relation, database: str) -> str:
+    """Name of an original in the register of `database`.
+
+    A view or SELECT that reads one table stands for that table.
+
+    Args:
+        con: a connection that sees it.
+        relation: the table argument of a method.
+        database: whose register names it.
+    """
+    text, seen = relation.text or relation.sql, set[str]()
+    while text not in seen:
+        seen.add(text)
+        found = None if text.startswith(("(", "'")) else located(con, text)
+        if found is not None and found[3] == "table":
+            return _name(found, database)
+        select = _select_of(con, found) if found is not None else text if text.startswith("(") else None
+        tables = _tables_read(con, select) if select else []
+        if len(tables) != 1:
+            break
+        text = tables[0]
+    if text.startswith("("):
+        return text
+    return os.path.abspath(relation.given) if os.path.exists(relation.given) else text
+
+
+def release_name(con: duckdb.DuckDBPyConnection, target: str, database: str, *, is_file: bool) -> str:
+    """Name of a release in the register of `database`.
+
+    Args:
+        con: a connection that sees it.
+        target: the table, as SQL writes it, or the file.
+        database: whose register names it.
+        is_file: whether it is a file.
+    """
+    found = None if is_file else located(con, target)
+    return _name(found, database) if found is not None else os.path.abspath(target) if is_file else target
+
+
+def database_of(con: duckdb.DuckDBPyConnection, relation: Relation, target: str | None = None) -> str | None:
+    """The database that keeps the register of an original's releases; None where none of them can be written.
+
+    The original's own, else the current one, else the one the release is written to.
+
+    Args:
+        con: a connection that sees the original.
+        relation: the table argument of a method.
+        target: database of the table that is written; None for a file.
+    """
+    found = con.execute("select database_name, readonly, current_database() from duckdb_databases() where not internal")
+    states = found.fetchall()
+    writable = {name for name, readonly, _ in states if not readonly}
+    place = None if relation.sql.startswith(("(", "'")) else located(con, relation.sql)
+    for name in (place[0] if place else None, states[0][2] if states else None, target):
+        if name in writable:
+            return str(name)
+    return None
+
+
+class Register:
+    """The register of one database, made when it is first opened for writing."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, database: str) -> None:
+        """Open the register inside a transaction of the caller's."""
+        self.con, self.database, self.schema = con, database, _schema(database)
+        for statement in _TABLES.format(schema=self.schema).split(";"):
+            con.execute(statement)
+        if not con.execute(f"select count(*) from {self.schema}.secret").fetchall()[0][0]:
+            con.execute(f"insert into {self.schema}.secret values (?)", [secrets.token_hex(32)])
+        self.secret: str = con.execute(f"select secret from {self.schema}.secret").fetchall()[0][0]
+
+    def draw_seed(self, *facts: str) -> int:
+        """A seed that nobody can guess, the same for the same facts."""
+        text = "\x1f".join(facts).encode()
+        return int.from_bytes(hmac.digest(self.secret.encode(), text, hashlib.sha256)[:15]) | 1 << 64
+
+    def key_sql(self, value: str) -> str:
+        """SQL of the keyed hash of a key."""
+        return f"sha256({literal(self.secret)} || 'key' || {value}::varchar)[:32]::uuid"
+
+    def hash_sql(self, text: str) -> str:
+        """SQL of a keyed hash of 64 bits of a text."""
+        return f"('0x' || sha256({literal(self.secret)} || {text})[:16])::ubigint"
+
+    def enter(self, release: Registered) -> None:
+        """Enter a release."""
+        values: Sequence[Any] = [getattr(release, name) for name in _FIELDS]
+        marks = ", ".join("?" for _ in values)
+        self.con.execute(
+            f"insert into {self.schema}.releases ({', '.join(map(ident, _FIELDS))}) values ({marks})", values
+        )
+
+    def next_number(self) -> int:
+        """Number of the next release."""
+        query = f"select coalesce(max(number), 0) + 1 from {self.schema}.releases"
+        return int(self.con.execute(query).fetchall()[0][0])
+
+
+def _schema(database: str) -> str:
+    return f"{ident(database)}.{SCHEMA}"
+
+
+def _name(place: tuple[str, str, str, str], database: str) -> str:
+    owner, schema, table, _ = place
+    parts = [owner] * (owner != database) + [schema] * (schema != "main") + [table]
+    return ".".join(map(_plain, parts))
+
+
+def _plain(name: str) -> str:
+    return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else ident(name)
+
+
+def _select_of(con: duckdb.DuckDBPyConnection, place: tuple[str, str, str, str]) -> str | None:
+    """The SELECT of a view, in parentheses."""
+    found = con.execute(
+        "select sql from duckdb_views() where (database_name, schema_name, view_name) = (?, ?, ?)", list(place[:3])
+    ).fetchall()
+    return f"({_VIEW.sub('', found[0][0]).strip().rstrip(';')})" if found and found[0][0] else None
+
+
+def _tables_read(con: duckdb.DuckDBPyConnection, select: str) -> list[str]:
+    """Names of the tables, views and files a SELECT reads; none where it cannot be parsed."""
+    text = con.execute("select json_serialize_sql(?::varchar)", [f"from {select} as _anon_read\n"]).fetchall()[0][0]
+    nodes = list(tree_nodes(json.loads(text)))
+    steps = {fold(str(step["key"])) for node in nodes for step in node.get("cte_map", {}).get("map", ())}
+    parts = [
+        (node["catalog_name"], node["schema_name"], node["table_name"]) for node in nodes if node.get("table_name")
+    ]
+    return sorted({
+        ".".join(ident(part) for part in path if part) for path in parts if path[1] or fold(path[2]) not in steps
+    })  # fmt: skip

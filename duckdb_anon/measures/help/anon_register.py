@@ -1,0 +1,52 @@
+"""anon_register: the releases that the registers of the attached databases list, one row a release.
+
+`release()` writes the register; it is of the data holder alone and is never published. `previous` names the release
+that a release continues; `independent` says that it was made without regard to earlier releases of its original, whose
+risks add up. Cost: reading the register.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from duckdb_anon.engine.register import SCHEMA, registers
+from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.model.function_specs import Params, Query
+
+_COLUMNS = (
+    "name VARCHAR, number INTEGER, original VARCHAR, key VARCHAR, call VARCHAR, day DATE, rows BIGINT, "
+    "previous VARCHAR, independent BOOLEAN, epsilon DOUBLE, added BIGINT, waiting BIGINT, deleted BIGINT, "
+    "changed BIGINT, digest VARCHAR"
+)
+
+
+def plan(context: Any, params: Params) -> str:
+    """One row a release of each register."""
+    databases = registers(context.catalog.cursor) if context.catalog.sees else []
+    if not databases:
+        nulls = ", ".join("null::{1} as {0}".format(*column.split()) for column in _COLUMNS.split(", "))
+        return f"select null::varchar as database, {nulls} where false"
+    return "\nunion all\n".join(map(_listed, databases)) + "\norder by database, number"
+
+
+def _listed(database: str) -> str:
+    """Releases of one register."""
+    releases = f"{ident(database)}.{SCHEMA}.releases"
+    shown = ", ".join(
+        "_anon_p.name as previous" if name == "previous" else f"_anon_r.{name}"
+        for name in (column.split()[0] for column in _COLUMNS.split(", "))
+    )
+    joined = f"{releases} as _anon_r left join {releases} as _anon_p on _anon_p.number = _anon_r.previous"
+    return f"select {literal(database)} as database, {shown} from {joined}"
+
+
+MEASURE = Query(
+    name="anon_register",
+    summary="releases that the data holder has made: original, key, call, day, and how each continues another",
+    paper="",
+    example="SELECT name, original, previous FROM anon_register()",
+    section="Help",
+    parameters=(),
+    plan=plan,
+    tables=(),
+)

@@ -1,0 +1,318 @@
+"""One release and the register: what is refused before it, which draws it makes, and what is entered after it.
+
+A second release of an original tells more than the first: who intersects the two learns what neither shows. So it is
+refused unless it continues the first one or is declared independent. Draws come from the register's secret, the call
+and the rows of the original in their order: releasing an unchanged table again gives the same release. Differentially
+private methods draw from the system.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace as with_fields
+
+import duckdb
+
+from duckdb_anon.engine.call_text import Recorded, call_on
+from duckdb_anon.engine.catalog import Catalog
+from duckdb_anon.engine.register import (
+    Register,
+    Registered,
+    database_of,
+    original_of,
+    registered,
+    registers,
+    release_name,
+)
+from duckdb_anon.engine.release_digest import row_checksum, row_text
+from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.model.errors import AnonError, ColumnError, listed, nearest
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_comment import Description
+from duckdb_anon.model.release_formats import BUCKET
+
+_SHOWN = 5
+_HIDDEN_GROUPS = ("muco",)
+"""Methods whose groups are not published."""
+
+
+@dataclass(frozen=True)
+class Registration:
+    """A planned release and the register that it will be entered in.
+
+    Attributes:
+        con: the caller's connection.
+        found: the planned call.
+        database: the database that keeps the register; None where none can be written.
+        target: database of the table that is written; None for a file.
+        version: of the package.
+        original: name of the original in the register.
+        key: the column that identifies a record, '' where the call names none.
+        independent: whether it is declared independent of the earlier releases.
+        earlier: releases of the original that a register lists.
+    """
+
+    con: duckdb.DuckDBPyConnection
+    found: Recorded
+    database: str | None
+    target: str | None
+    version: str
+    original: str
+    key: str
+    independent: bool
+    earlier: Sequence[Registered]
+
+    @staticmethod
+    def of(
+        con: duckdb.DuckDBPyConnection,
+        found: Recorded,
+        target: str | None,
+        version: str,
+        key: str | None,
+        independent: bool,
+    ) -> Registration:
+        """Look up the register.
+
+        Args:
+            con: the caller's connection.
+            found: the planned call.
+            target: database of the table that is written; None for a file.
+            version: of the package.
+            key: the column that identifies a record, None for none.
+            independent: whether the release is declared independent.
+        """
+        database = database_of(con, found.relation, target)
+        original = original_of(con, found.relation, database or "")
+        earlier = [
+            release
+            for keeper in registers(con)
+            for release in registered(con, keeper, original_of(con, found.relation, keeper))
+        ]
+        return Registration(
+            con, found, database, target, version, original, _key_column(found, key), independent, earlier
+        )
+
+    def guard(self) -> None:
+        """Refuse a release that no register would list, or one beside others of its original.
+
+        Raises:
+            AnonError: saying how to go on.
+        """
+        if self.independent:
+            return
+        if self.database is None:
+            raise AnonError(
+                "release: the database is read-only, so the release cannot be entered in its register of releases. "
+                "Open it for writing, or say independent := true, which the description shows",
+                code="no-register",
+            )
+        if self.earlier:
+            made = listed((f"{r.name} ({r.method}, {r.day})" for r in self.earlier), _SHOWN)
+            last = self.earlier[-1]
+            following = f"previous := '{last.name}', key := '{last.key}' continues it" if last.key else (
+                "it was made without key := '...', so no release can continue it"
+            )  # fmt: skip
+            raise AnonError(
+                f"release: {self.original} has been released before: {made}. Several releases of one table add up: who "
+                f"compares them learns more than each one reveals. Of the last one, {following}. independent := true "
+                "releases it regardless, which the description and the report show. A release that nobody has received "
+                f"leaves the register with DELETE FROM anon.releases WHERE number = {last.number}",
+                code="released-before",
+            )
+
+    @property
+    def apart(self) -> bool:
+        """Whether the table is written to another database than the register's."""
+        return self.database is not None and self.target not in (None, "temp", self.database)
+
+    def open(self) -> Register | None:
+        """Open the register; None where there is none. DuckDB writes to one database in a transaction."""
+        register = None if self.database is None else Register(self.con, self.database)
+        if self.apart:
+            self._next_transaction()
+        return register
+
+    def _next_transaction(self) -> None:
+        self.con.execute("commit")
+        self.con.execute("begin")
+
+    def call(self, register: Register | None, *, row_id: bool, table: str | None = None) -> str:
+        """Text of the call with the register's draws.
+
+        Args:
+            register: the open register; None where there is none.
+            row_id: whether rows are numbered by those of the original.
+            table: what takes the place of the original.
+        """
+        arguments = dict(self.found.arguments)
+        if "seed" in arguments:
+            arguments["seed"] = int(arguments["seed"])
+        given = table or self.found.relation.given
+        if register is not None and "seed" not in arguments and not self.found.entry.differentially_private:
+            arguments["seed"] = register.draw_seed(call_on(self.found, given), self.version, *self._checksums(table))
+        if row_id:
+            arguments["row_id"] = True
+        return call_on(with_fields(self.found, arguments=arguments), given)
+
+    def described(self) -> Description:
+        """The description of the release."""
+        said = self.found.description(datetime.date.today().isoformat(), self.version)
+        return with_fields(said, independent=self.independent and (bool(self.earlier) or self.database is None))
+
+    def enter(
+        self, register: Register | None, name: str, table: str, said: Description, *, is_file: bool, draft: str = ""
+    ) -> None:
+        """Enter a release that continues no other, with its records where it has a key.
+
+        Args:
+            register: the open register; None where there is none.
+            name: table or file as the call names it.
+            table: the same as SQL writes it.
+            said: the description of the release, with its digest.
+            is_file: whether it is a file.
+            draft: the released rows with the numbers of the original's.
+        """
+        if register is None:
+            return
+        if self.apart:
+            self._next_transaction()
+        try:
+            number = self._entered(
+                register, release_name(self.con, name if is_file else table, register.database, is_file=is_file), said
+            )
+            if self.key:
+                self.enter_records(register, number, draft, self.found.relation.sql)
+        except BaseException:
+            if self.apart and not is_file:
+                self.con.execute("rollback")
+                self.con.execute(f"drop table {table}")
+                self.con.execute("begin")
+            raise
+
+    def _entered(self, register: Register, name: str, said: Description) -> int:
+        number, entry, epsilon = register.next_number(), self.found.entry, self.found.params.get("epsilon")
+        rows = int(said.checksum.partition(":")[0])
+        register.enter(
+            Registered(
+                number, name, self.original, self.key or None, entry.name,
+                call_on(self.found, self.found.relation.given), datetime.date.fromisoformat(said.date), said.version,
+                rows, said.digest, None, number, said.independent,
+                float(epsilon) if entry.differentially_private and epsilon is not None else None, rows,
+            )
+        )  # fmt: skip
+        return number
+
+    def without_row_id(self, draft: str) -> str:
+        """SELECT of released rows without the numbers of the original's, which are the last column."""
+        *_, row_id = _columns(self.con, draft)
+        return f"(select * exclude ({ident(row_id)}) from {draft})"
+
+    def enter_records(self, register: Register, number: int, draft: str, source: str) -> None:
+        """Enter the released records.
+
+        Args:
+            register: the open register.
+            number: of the release.
+            draft: the released rows; the last column numbers the rows of the source.
+            source: what follows FROM for the rows that were released.
+        """
+        columns = _columns(self.con, draft)
+        *shown, row_id = columns
+        released = {name: columns[name] for name in shown}
+        group = self._group_sql(shown)
+        self.con.execute(
+            f"""
+            insert into {register.schema}.records
+            select {number}, _anon_o.key, _anon_o.content, {group}, {register.hash_sql(row_text(released))}, null, null
+            from {draft} as _anon_d join ({self.records_sql(register, source)}) as _anon_o
+            on _anon_d.{ident(row_id)} = _anon_o.n"""
+        )
+
+    def records_sql(self, register: Register, source: str) -> str:
+        """SELECT of number, keyed hash of the key and of the content of each row of a source."""
+        roles = self.found.roles
+        names = dict.fromkeys(info.name for info in (*roles.qi, *roles.sensitive, *roles.keep))
+        types = _columns(self.con, source)
+        content = register.hash_sql(row_text({name: types[name] for name in names}))
+        key = register.key_sql(ident(self.key))
+        records = f"select row_number() over () - 1 as n, {key} as key, {content} as content from {source}"
+        if not self.by_person:
+            return records
+        together = "(sum(content::hugeint) over (partition by key) % 18446744073709551616)::ubigint"
+        return f"select n, key, {together} as content from ({records})"
+
+    @property
+    def by_person(self) -> bool:
+        """Whether the key names individuals, who may have several records."""
+        person = self.found.roles.person
+        return person is not None and fold(person.name) == fold(self.key)
+
+    def require_keys(self, source: str) -> None:
+        """Refuse a key column with NULL or with one value in several records.
+
+        Args:
+            source: what follows FROM.
+        """
+        column = ident(self.key)
+        rows, present, distinct = self.con.execute(
+            f"select count(*), count({column}), count(distinct {column}) from {source}"
+        ).fetchall()[0]
+        if present < rows:
+            raise ColumnError(
+                f"release: key := '{self.key}' is NULL in {rows - present} rows; a key identifies every record"
+            )
+        if distinct < rows and not self.by_person:
+            raise ColumnError(
+                f"release: key := '{self.key}' has one value in several records ({rows} rows, {distinct} values). Name "
+                "a column that is unique, or label the column 'anon: person' where it identifies individuals"
+            )
+        person = self.found.roles.person
+        if person is None or self.by_person:
+            return
+        persons = self.con.execute(f"select count(distinct {ident(person.name)}) from {source}").fetchall()[0][0]
+        if persons < rows:
+            raise ColumnError(
+                f"release: individuals have several records, so key must be the person column '{person.name}', not "
+                f"'{self.key}': a sequence releases all records of an individual together"
+            )
+
+    def _group_sql(self, shown: Sequence[str]) -> str:
+        """SQL of the group of a released row: its bucket, or the class of its quasi-identifiers."""
+        if self.found.entry.name in _HIDDEN_GROUPS:
+            return "null::integer"
+        qi = {info.name for info in self.found.roles.qi}
+        planned = dict(zip(shown, self.found.layout, strict=True))
+        for name, plan in planned.items():
+            if plan.name == BUCKET.key:
+                return f"_anon_d.{ident(name)}::integer"
+        classes = [ident(name) for name, plan in planned.items() if (plan.column or plan.name) in qi]
+        return f"dense_rank() over (order by {', '.join(classes)})::integer" if classes else "null::integer"
+
+    def _checksums(self, table: str | None) -> list[str]:
+        """Checksums of everything a call reads: rows in their order, and hierarchies."""
+        roles = self.found.roles
+        trees = {info.hierarchy for info in (*roles.qi, *roles.sensitive) if info.hierarchy}
+        here = self.con.execute("select current_database(), current_schema()").fetchall()[0]
+        catalog = Catalog(self.con, *here)
+        sources = [catalog.relation("release", "hierarchy", tree).sql for tree in sorted(trees)]
+        numbered = f"(select *, row_number() over () as _anon_rn from {table or self.found.relation.sql})"
+        return [row_checksum(self.con, source) for source in (numbered, *sources)]
+
+
+def _key_column(found: Recorded, key: str | None) -> str:
+    if key is None:
+        return ""
+    columns = found.relation.columns
+    known = {fold(name): name for name in columns}
+    if columns and fold(key) not in known:
+        raise ColumnError(
+            f"release: key := '{key}' is not a column of {found.relation.given}{nearest(key, columns)}; there are "
+            f"{listed(columns)}"
+        )
+    return known.get(fold(key), key)
+
+
+def _columns(con: duckdb.DuckDBPyConnection, source: str) -> dict[str, str]:
+    return {row[0]: row[1] for row in con.execute(f"describe select * from {source}").fetchall()}
