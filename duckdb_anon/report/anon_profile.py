@@ -27,12 +27,12 @@ from duckdb_anon.engine.column_roles import role_of
 from duckdb_anon.engine.person_checks import FREQUENCIES
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.kernels.row_keys import compact, joint
-from duckdb_anon.measures.plans.missing_codes import number_codes, text_codes
+from duckdb_anon.measures.plans.missing_codes import CODES, FOUND, counted_values
 from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.function_specs import Parameter, Params, Task
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.parameters import MOST_SEED
-from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_number, is_text
+from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_number
 from duckdb_anon.report.profile.names import hinted
 from duckdb_anon.report.profile.role_classifier import Facts, Suggestion, one_person, suggested
 from duckdb_anon.report.profile.value_detectors import country_of, looks_like, require_libraries
@@ -59,13 +59,12 @@ def plan_profile(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[
     relation = context.relation("tbl")
     require_visible(context.function, relation)
     columns = list(relation.columns)
-    counts = "count(*)::bigint as d, coalesce(sum(_n), 0)::bigint as n, count(*) filter (where _n = 1)::bigint as u"
-    facts = " union all ".join(
-        f"select {k}::bigint as k, {counts} from "
-        f"(select count(*) as _n from {relation.sql} where {ident(c)} is not null group by {ident(c)})"
-        for k, c in enumerate(columns)
-    )
-    codes = ", ".join(_codes_for_missing(relation.sql, name, kind) for name, kind in relation.columns.items())
+    facts = [
+        f"select {k}::bigint as k, count(*)::bigint as d, coalesce(sum(n), 0)::bigint as n, "
+        f"count(*) filter (where n = 1)::bigint as u, {FOUND} from ({counted_values(relation.sql, name, kind)})"
+        for k, (name, kind) in enumerate(relation.columns.items())
+    ]
+    codes = f"nullif(array_to_string(list_transform({CODES}, lambda s: coalesce(s.x::bigint::varchar, s.v)), ', '), '')"
     row = ", ".join(f"c{k}: {ident(c)}::varchar" for k, c in enumerate(columns))
     numbered = f"(select *, row_number() over () as _anon_rn from {relation.sql})"
     sampled = f"(select * from {numbered} order by hash(_anon_rn, {params['seed']}) limit {params['rows']})"
@@ -76,21 +75,17 @@ def plan_profile(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[
     }
     lists = {
         "rows": f"(select [count(*)] from {relation.sql})",
-        "missing": f"(select [{codes}])",
-        "facts": f"(select list(_anon_f order by k) from ({facts}) as _anon_f)",
+        "facts": f"(select list({{d: d, n: n, u: u, codes: {codes}}} order by k) from ({_all_of(facts)}))",
     }
     return told, {**lists, "sample": f"(select list({{{row}}}) from {sampled})"}
 
 
-def _codes_for_missing(source: str, column: str, kind: str) -> str:
-    """SQL of the codes for missing values in a column, a text; NULL for none."""
-    if is_number(kind):
-        found = f"list_transform({number_codes(source, column)}, lambda x: x::bigint::varchar)"
-    elif is_text(kind):
-        found = text_codes(source, column)
-    else:
-        return "null::varchar"
-    return f"nullif(array_to_string({found}, ', '), '')"
+def _all_of(selects: Sequence[str]) -> str:
+    """UNION ALL of SELECTs, nested by halves: DuckDB allows 1000 levels."""
+    if len(selects) == 1:
+        return selects[0]
+    middle = len(selects) // 2
+    return f"({_all_of(selects[:middle])}) union all ({_all_of(selects[middle:])})"
 
 
 def profile(told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[tuple[Facts, Suggestion, float]]:
@@ -108,10 +103,7 @@ def profile(told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[tuple[Fact
         found.append((one, suggested(one)))
     labelled = any(role_of(comment) == "person" for _, _, comment in told["columns"])
     found = list(zip((one for one, _ in found), one_person(found, labelled), strict=True))
-    found = [
-        (one, _with_missing(told["table"], one, each, rows["missing"][k].as_py()))
-        for k, (one, each) in enumerate(found)
-    ]
+    found = [(one, _with_missing(one, each, facts[k]["codes"])) for k, (one, each) in enumerate(found)]
     codes = [_codes(sample.field(f"c{k}")) for k in range(len(found))] if len(sample) else []
     found = [
         (one, _frequency(told["table"], one) if _counts_records(k, found, codes) else suggestion)
@@ -121,7 +113,7 @@ def profile(told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[tuple[Fact
     return [(one, suggestion, add) for (one, suggestion), add in zip(found, adds, strict=True)]
 
 
-def _with_missing(table: str, facts: Facts, suggestion: Suggestion, codes: str | None) -> Suggestion:
+def _with_missing(facts: Facts, suggestion: Suggestion, codes: str | None) -> Suggestion:
     """The suggestion, and which values seem to be codes for missing ones."""
     if codes is None:
         return suggestion

@@ -9,6 +9,7 @@ Cost: one aggregation.
 from __future__ import annotations
 
 from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.model.release_formats.duckdb_types import is_number, is_text
 
 LABEL = "(missing)"
 """Node of a hierarchy that stands for the codes."""
@@ -19,6 +20,41 @@ _TEXTS = (
 )  # fmt: skip
 
 
+def counted_values(source: str, column: str, kind: str) -> str:
+    """SELECT of the values of a column but NULL: number of records `n`, number `x`, whether it may be a code.
+
+    Args:
+        source: what follows FROM.
+        column: its name.
+        kind: its DuckDB type.
+    """
+    name, number, may_be = ident(column), "null::double", "false"
+    if is_number(kind):
+        number = f"case when isfinite({name}::double) then {name}::double end"
+        may_be = "abs(x) < 1e15 and x = trunc(x) and regexp_matches(try_cast(x as bigint)::varchar, '^(-?9+|-1)$')"
+    elif is_text(kind):
+        may_be = f"lower(trim({name}::varchar)) in ({', '.join(map(literal, _TEXTS))})"
+    return (
+        f"select count(*) as n, {number} as x, {name}::varchar as v, coalesce({may_be}, false) as may_be from {source} "
+        f"where {name} is not null group by {name}"
+    )
+
+
+FOUND = (
+    "list({x: x, n: n, v: v} order by x, v) filter (may_be) as found, "
+    "min(x) filter (not may_be) as low, max(x) filter (not may_be) as high, "
+    "avg(n) filter (x is not null and not may_be) as often, count(x) filter (not may_be) as others"
+)
+"""SELECT list over `counted_values`: what may be a code, and the other values."""
+_GAP = "(case when s.x > 0 then s.x - high else low - s.x end)"
+_STEP = "((high - low) / greatest(others - 1, 1))"
+CODES = (
+    f"list_filter(coalesce(found, []), lambda s: s.x is null or (s.n >= 2 and {_GAP} > 0 and ("
+    f"{_GAP} >= (high - low) / 2 or (s.n >= 3 * often and {_GAP} >= 2 * {_STEP}) or (s.x < 0 and low >= 0))))"
+)
+"""SQL of the codes over a row of `FOUND`, a list of STRUCTs of x, n and v."""
+
+
 def number_codes(source: str, column: str) -> str:
     """SQL of the codes among the numbers of a column, a DOUBLE[].
 
@@ -26,24 +62,5 @@ def number_codes(source: str, column: str) -> str:
         source: what follows FROM.
         column: its name.
     """
-    value = f"{ident(column)}::double"
-    return f"""(
-        with counted as (select {value} as x, count(*) as n from {source} where isfinite({value}) group by 1),
-        marked as (select *, x < 1e15 and x > -1e15 and x = trunc(x)
-            and regexp_matches(try_cast(x as bigint)::varchar, '^(-?9+|-1)$') as nines from counted),
-        others as (select min(x) as low, max(x) as high, avg(n) as often, (max(x) - min(x)) / greatest(count(*) - 1, 1)
-            as step from marked where not nines)
-        select coalesce(list(x order by x), []) from (
-            select x, n, low, high, often, step, case when x > 0 then x - high else low - x end as gap
-            from marked, others where nines and n >= 2
-        ) where gap > 0 and (gap >= (high - low) / 2 or (n >= 3 * often and gap >= 2 * step) or (x < 0 and low >= 0))
-    )"""
-
-
-def text_codes(source: str, column: str) -> str:
-    """SQL of the codes among the texts of a column, a VARCHAR[]."""
-    words = ", ".join(map(literal, _TEXTS))
-    return (
-        f"(select coalesce(list(distinct {ident(column)}::varchar), []) from {source} "
-        f"where lower(trim({ident(column)}::varchar)) in ({words}))"
-    )
+    counted = counted_values(source, column, "DOUBLE")
+    return f"(select list_transform({CODES}, lambda s: s.x) from (select {FOUND} from ({counted})))"
