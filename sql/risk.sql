@@ -187,6 +187,7 @@ create or replace temp macro _anon_sample_risk(n, f) as
 --   journalist       the adversary does not know it: the largest risk in the population that sample_weights describe
 --                    (Benedetti and Franconi 1998). Without sample_weights the table is the population
 --   marketer         the expected share of the records that an adversary links correctly: the mean risk of a record
+--   expected         the expected number of re-identifications: the sum of the risks
 --   above_threshold  share of the records whose risk is above the threshold
 --   sample_uniques   records alone in their class
 -- With person, `rows` are individuals, each counted once in every class.
@@ -201,10 +202,36 @@ create or replace temp macro reidentification_risk(
             when threshold is null or threshold < 0 or threshold > 1 then error(
                 'reidentification_risk: threshold must lie in [0, 1], got ' || coalesce(threshold::varchar, 'NULL'))
             else threshold::double end) / sum(_anon_size), 0)::double as above_threshold,
-        count(*) filter (_anon_matching = 1) as sample_uniques
+        count(*) filter (_anon_matching = 1) as sample_uniques,
+        coalesce(sum(_anon_size * risk), 0)::double as expected
     from (
         select *, if(sample_weights is null, 1 / _anon_matching, _anon_sample_risk(_anon_matching, _anon_population)) as risk
         from _anon_classes('reidentification_risk', tbl, qi, person, sample_weights, missing)
+    );
+
+-- record_risk(tbl, qi): the records, each with the size of its class and the risk of re-identifying it.
+--   class_size       records (individuals) that match it
+--   population_size  with sample_weights: the number of individuals of the population that these represent
+--   prosecutor       1 / class_size: the adversary knows that the individual is in the table
+--   journalist       the risk in the population that sample_weights describe (Benedetti and Franconi 1998); its sum is the
+--                    expected number of re-identifications. Without sample_weights the table is the population
+create or replace temp macro record_risk(
+    tbl, qi := NULL, person := NULL, sample_weights := NULL, missing := 'value'
+) as table
+    with classes as (
+        select row(*columns(* exclude (_anon_size, _anon_population, _anon_share, _anon_matching))) as _anon_key,
+            _anon_matching, _anon_population
+        from _anon_classes('record_risk', tbl, qi, person, sample_weights, missing)
+    ),
+    records as (
+        select *, row(*columns(lambda c: _anon_among(c, qi) or c = '_anon_none')) as _anon_key
+        from (select *, null as _anon_none from _anon_table(tbl))
+    )
+    select columns(lambda c: c <> 'population_size' or sample_weights is not null) from (
+        select records.* exclude (_anon_key, _anon_none), _anon_matching as class_size, _anon_population as population_size,
+            1 / _anon_matching as prosecutor,
+            if(sample_weights is null, 1 / _anon_matching, _anon_sample_risk(_anon_matching, _anon_population)) as journalist
+        from records join classes on records._anon_key = classes._anon_key
     );
 
 -- k_map(tbl, population, qi): the smallest number of individuals of a population, one record each, who share their

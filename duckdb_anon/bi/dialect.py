@@ -54,6 +54,18 @@ _KEYS = """
     group by all
 """
 
+_COMMENTS = """
+    select name, comment
+    from (
+        select table_name as name, comment, internal, database_name, schema_name from duckdb_tables()
+        union all
+        select view_name, comment, internal, database_name, schema_name from duckdb_views()
+    )
+    where not internal
+      and database_name = coalesce(:database, current_database())
+      and schema_name = coalesce(:schema, current_schema())
+"""
+
 
 class LoadedCursor(CursorWrapper):
     """A cursor whose statements are answered from releases where they name an original.
@@ -172,12 +184,42 @@ class AnonDialect(Dialect):
         found = self.get_multi_pk_constraint(connection, schema, [table_name])
         return found[0][1] if found else {"constrained_columns": [], "name": None}
 
+    def get_multi_table_comment(
+        self,
+        connection: Any,
+        schema: Any = None,
+        filter_names: Any = None,
+        scope: Any = None,
+        kind: Any = None,
+        **_: Any,
+    ) -> list[Any]:
+        """Comments of tables and views: of a release, what describes it."""
+        rows = _asked(connection, _COMMENTS, schema)
+        wanted = [row for row in rows if filter_names is None or row[0] in filter_names]
+        return [((schema, table), {"text": comment}) for table, comment in wanted]
+
+    def get_table_comment(self, connection: Any, table_name: str, schema: Any = None, **_: Any) -> Any:
+        """Comment of one table or view."""
+        found = self.get_multi_table_comment(connection, schema, [table_name])
+        if not found:
+            raise NoSuchTableError(table_name)
+        return found[0][1]
+
+    def get_multi_table_options(self, connection: Any, schema: Any = None, filter_names: Any = None, **_: Any) -> Any:
+        """DuckDB's tables have no options: an empty dict for each."""
+        return [(key, {}) for key, _comment in self.get_multi_table_comment(connection, schema, filter_names)]
+
+    def get_table_options(self, connection: Any, table_name: str, schema: Any = None, **_: Any) -> Any:
+        """Options of one table, which has none."""
+        self.get_table_comment(connection, table_name, schema)
+        return {}
+
     def _nothing(self, connection: Any, *arguments: Any, **options: Any) -> list[Any]:
         """Foreign keys and other constraints are not reflected; releases have none."""
         return []
 
     get_multi_foreign_keys = get_multi_unique_constraints = get_multi_check_constraints = _nothing
-    get_multi_table_comment = get_multi_table_options = get_multi_indexes = _nothing
+    get_multi_indexes = _nothing
     get_foreign_keys = get_unique_constraints = get_check_constraints = get_indexes = _nothing
 
 

@@ -1,16 +1,12 @@
-"""anon_profile: what the columns of a table are, which roles they should have, and why.
+"""anon_profile: what each column of a table contains, how identifying it is, the proposed role and the reason.
 
-One row a column. Types, NULLs, numbers of values and the share of rows with a value of their own are those of the
-whole table; what values look like and what a column adds to uniqueness are found on a random sample of `rows` rows.
-`adds` is the share of sampled rows that are alone on all suggested quasi-identifiers and would not be without this
-one (of another column: that would be alone if it were known too). Numbers of persons, cards and accounts are checked
-by python-stdnum, phone numbers by phonenumbers (`pip install duckdb-anon[profile]`). A suggestion is a guess by rules
-(`report.profile`); how often it is right on labelled columns, examples/studies/profile.py prints. On 115 made-up
-columns of eleven locales, with names and values that no rule was written with, .82 of the kinds were found and .79 of
-what was found was right (a column whose values are all different is a key where no rule knows better); 54 of the 58
-columns of names, numbers and addresses of persons were suggested as identifiers. On 208 columns that some rules were
-learnt from it is .94 and .83, .93 and .81. Read a suggestion before you follow it. Shows no value of the table. Cost:
-an aggregation a column, and the sample's rows times columns.
+One row per column. Types, NULLs, numbers of values and the share of unique values are those of the full table; what
+values look like and what a column adds to uniqueness are found on a random sample of `rows` rows. `adds` is the share
+of sampled rows that are unique on all proposed quasi-identifiers and would not be without this one (for another column:
+that would be unique if it were known too). Numbers of persons, cards and accounts are checked by python-stdnum, phone
+numbers by phonenumbers (`pip install duckdb-anon[profile]`). A proposal is a guess by rules (`report.profile`): read it
+before you follow it. No value of the table is printed, apart from codes for missing values.
+Cost: an aggregation per column, and the sample's rows times columns.
 """
 
 from __future__ import annotations
@@ -117,7 +113,7 @@ def _with_missing(facts: Facts, suggestion: Suggestion, codes: str | None) -> Su
     """The suggestion, and which values seem to be codes for missing ones."""
     if codes is None:
         return suggestion
-    reason = f"{suggestion.reason}; {codes}: codes for missing values, it seems. Make them NULL before a release"
+    reason = f"{suggestion.reason}; probable codes for missing values: {codes}. Set them to NULL before a release"
     return replace(suggestion, reason=reason)
 
 
@@ -136,7 +132,7 @@ def _counts_records(column: int, found: Sequence[tuple[Facts, Suggestion]], code
 def _frequency(table: str, facts: Facts) -> Suggestion:
     expanded = f"SELECT _t.* EXCLUDE ({ident(facts.name)}) FROM {table} AS _t, range(_t.{ident(facts.name)})"
     reason = (
-        f"it counts the records of each row, as no two rows agree on the other columns: say sample_weights := "
+        f"number of records per row: no two rows have the same other values. Pass sample_weights := "
         f"{literal(facts.name)}, or expand the table: {expanded}"
     )
     return Suggestion("frequency", "", reason, "", "")

@@ -55,10 +55,10 @@ MEASURE = Task(
         Parameter("context", "TOML file: purpose, recipients, decision, threshold, queries, ...", "text"),
         Parameter(
             "edition",
-            "'external' leaves out values and counts of the original",
+            "'external' leaves out values and counts of the original, 'short' also what only an expert reads",
             "text",
             "internal",
-            ("internal", "external"),
+            ("internal", "external", "short"),
         ),
         Parameter("seed", "makes targets and queries repeatable", "integer", 1, low=0, high=MOST_SEED),
     ),

@@ -30,6 +30,8 @@ _MOST_GROUPS = 30
 _RARE = 10
 """Groups of fewer people are not shown in the table of suppression, nor as subgroups."""
 _MOST_SUBGROUPS, _SUBGROUP_COLUMNS = 8, 2
+_AGES = "C ages over 89"
+_GIVE_AGES = ("date of birth", "month of birth", "year of birth")
 SAFE_HARBOR = tuple(sorted({item for item in [*IDENTIFIERS.values(), *QUASI.values()] if item and " to " not in item}))
 
 
@@ -75,7 +77,11 @@ def gather_evidence(
     plan, ask = report.plan, Asking(con, missing)
     original = plan.original
     roles = _roles(ask, original)
-    facts = {"risk": _risk_before(ask, plan, context.threshold), "population": _population(ask, original, context)}
+    facts = {
+        "risk": _risk_before(ask, plan, context.threshold),
+        "classes": _by_class(ask, original, _quasi(roles), context),
+        "population": _population(ask, original, context),
+    }
     found = tuple(_release(con, plan, measured, context, roles, checks) for measured in report.releases)
     return PageEvidence(original, report.rows, _hash(con, original), context, roles, facts, found, missing)
 
@@ -99,8 +105,8 @@ def _roles(ask: Asking, original: str) -> Rows:
             reason = f"labelled {role}, where {suggested} was suggested: {reason}"
         shown.append(
             {"column": name, "type": without_enums(kind), "role": role,
-             "reason": reason, "safe_harbor": row.get("safe_harbor"), "nulls": row.get("nulls"),
-             "uniqueness": row.get("uniqueness")}
+             "reason": reason, "looks_like": row.get("looks_like"), "safe_harbor": row.get("safe_harbor"),
+             "nulls": row.get("nulls"), "uniqueness": row.get("uniqueness")}
         )  # fmt: skip
     return shown
 
@@ -118,6 +124,14 @@ def _risk_before(ask: Asking, plan: Plan, threshold: float) -> Rows:
     asked = f"linkage_risk({literal(plan.original)}, {numbered}, targets := {plan.targets}, seed := {plan.seed})"
     found = ask.rows("risk of the original", f"select {_RISK} from {asked} where attacker = 'strongest'")
     return [_against(row, threshold) for row in found]
+
+
+def _by_class(ask: Asking, table: str, qi: Sequence[str], context: HoldersContext) -> Rows:
+    """Prosecutor and marketer risk by the equivalence classes of a table as it is."""
+    call = f"reidentification_risk({literal(table)}, qi := {literal(list(qi))}, threshold := {context.threshold})"
+    return ask.rows(
+        "risk by equivalence class", f"select prosecutor, marketer, above_threshold, sample_uniques from {call}"
+    )
 
 
 _RISK = "identity, identity_low, identity_high, attribute, baseline, advantage, note"
@@ -151,6 +165,8 @@ def _release(
     made.facts["risk"] = [
         _against(dict(zip(named, row[1:], strict=True)), context.threshold, everybody=not unknown) for row in strongest
     ]
+    qi = [column for column in _quasi(roles) if column in types]
+    made.facts["classes"] = _by_class(ask, name, qi, context)
     made.facts["subgroups"] = _subgroups(ask, plan, roles, check, checks, made.facts["risk"])
     wp29: Rows = []
     for function, extra in (("singling_out", ", mode := 'multivariate'"), ("linkability", ""), ("inference", "")):
@@ -160,7 +176,7 @@ def _release(
     made.facts["guarantee"] = _guarantees(ask, name, description, made.facts["risk"])
     made.facts["safe_harbor"] = _safe_harbor(roles, types, {name for name, _, share in measured.loss if share})
     if check.source:
-        made.facts["suppression"] = _suppression(ask, plan.original, check, [c for c in _quasi(roles) if c in types])
+        made.facts["suppression"] = _suppression(ask, plan.original, check, qi)
     else:
         ask.missing["suppression by group"] = check.said
     made.facts["utility"] = _utility(ask, pair, seed)
@@ -286,7 +302,10 @@ def _safe_harbor(roles: Rows, types: Mapping[str, str], changed: Collection[str]
     kinds = {str(row["column"]): row["type"] for row in roles}
     rows = []
     for item in SAFE_HARBOR:
-        named = [str(row["column"]) for row in roles if row["safe_harbor"] == item]
+        named = [
+            str(row["column"]) for row in roles
+            if row["safe_harbor"] == item or (item == _AGES and row["looks_like"] in _GIVE_AGES)
+        ]  # fmt: skip
         shown = [name for name in named if name in types]
         unchanged = [name for name in shown if types[name] == kinds[name] and name not in changed]
         state = (

@@ -1,8 +1,9 @@
-"""Two editions of the evidence, and the evidence as JSON.
+"""Editions of the evidence, and the evidence as JSON.
 
 The internal edition contains everything. The external one contains no value of the original and no count of its
 individuals: groups, names of subgroups, queries, conditions, hashes of the original and reasons (a message may quote a
-value) are left out, and figures are rounded, because the exact rate of a known query gives the count behind it.
+value) are left out, and figures are rounded, because the exact rate of a known query gives the count behind it. The
+short edition is the external one without the tables and charts that only an expert reads.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Literal
 
 from duckdb_anon.report.evidence import PageEvidence, ReleaseEvidence
 
-Edition = Literal["internal", "external"]
+Edition = Literal["internal", "external", "short"]
 HOLDERS = ("suppression", "queries", "impossible")
 """Facts of the internal edition alone."""
 _DIGITS = 3
@@ -89,7 +90,7 @@ def reasons(missing: Mapping[str, str], edition: Edition) -> dict[str, str]:
 def shown_check(release: ReleaseEvidence, edition: Edition) -> str:
     """How the check release came about; a failure may quote values."""
     failed = "failed: " in release.check
-    return release.check.split("failed: ")[0] + "failed" if failed and edition == "external" else release.check
+    return release.check.split("failed: ")[0] + "failed" if failed and edition != "internal" else release.check
 
 
 def as_json(evidence: PageEvidence, edition: Edition, version: str) -> str:

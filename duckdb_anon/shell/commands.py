@@ -96,8 +96,13 @@ def _report_parser() -> argparse.ArgumentParser:
     add("--release", required=True, action="append", metavar="TABLE", help="a release; may be repeated")
     add("-o", "--output", default="report.html", metavar="FILE", help="default: report.html")
     add("--context", metavar="FILE", help="TOML file: purpose, recipients, decision, threshold, queries")
-    editions = ("internal", "external")
-    add("--edition", choices=editions, default="internal", help="external: without figures of the original")
+    editions = ("internal", "external", "short")
+    add(
+        "--edition",
+        choices=editions,
+        default="internal",
+        help="external: without figures of the original; short: for a board",
+    )
     add("--targets", type=int, default=2000, help="number of individuals that the attacker looks for (default: 2000)")
     add("--queries", type=int, default=300, help="number of queries in the workload (default: 300)")
     add("--seed", type=int, default=1, help="makes targets and queries repeatable (default: 1)")

@@ -142,10 +142,11 @@ def test_classes_count_persons(visits: duckdb.DuckDBPyConnection, entry: Entry) 
             ("rows", 1.0),
         ],
         "t_closeness": [(0.0, "ordered")],
-        "reidentification_risk": [(100, 1.0, 1.0, 1.0, 1.0, 100)],
+        "reidentification_risk": [(100, 1.0, 1.0, 1.0, 1.0, 100, 100.0)],
         "class_statistics": [(100, 100, 1, 1.0, 1, 100.0)],
         "equivalence_classes": [(age, 1) for age in range(100)],
         "uniques": [(age,) for age in range(100)],
+        "record_risk": [(*row, 1, 1.0, 1.0) for row in visits.execute("from visits").fetchall()],
     }
     assert sorted(found) == sorted(expected[entry.name])  # fmt: skip
 

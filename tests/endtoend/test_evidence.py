@@ -1,4 +1,4 @@
-"""The evidence page: what a board is shown, in two editions, with the facts as JSON beside it."""
+"""The evidence page for a board, in three editions, with the facts as JSON."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     duckdb_anon.release(con, "boxes", "mondrian('people', k := 10)")
     con.close()
     (made / "c.toml").write_text(CONTEXT, encoding="utf-8")
-    for edition in ("internal", "external"):
+    for edition in ("internal", "external", "short"):
         given = ["--original", "people", "--release", "boxes", "--targets", "100", "--queries", "20"]
         told = ["--context", str(made / "c.toml"), "--edition", edition, "-o", str(made / f"{edition}.html")]
         assert main(["report", str(made / "c.duckdb"), *given, *told]) == 0
@@ -118,6 +118,7 @@ def test_the_internal_edition_holds_every_part(folder: Path) -> None:
         "risk",
         "wp29",
         "population",
+        "classes",
         "subgroups",
         "guarantee",
         "safe_harbor",
@@ -135,18 +136,48 @@ def test_the_internal_edition_holds_every_part(folder: Path) -> None:
     assert {row["measure"] for row in release["utility"]} >= {"k_marginal, 2 columns (of 1000)"}
 
 
-def test_the_external_edition_tells_no_value_or_count_of_the_original(folder: Path) -> None:
-    inside, outside = facts(folder, "internal"), facts(folder, "external")
+@pytest.mark.parametrize("edition", ["external", "short"])
+def test_other_editions_tell_no_value_or_count_of_the_original(folder: Path, edition: str) -> None:
+    inside, outside = facts(folder, "internal"), facts(folder, edition)
     release = outside["releases"][0]
     assert not {"suppression", "queries", "impossible"} & set(release)
     assert not {"sha256", "risk"} & set(outside["original"])
     assert {row["value"] for row in release["subgroups"]} == {"(the group at most risk)"}
-    assert inside["original"]["sha256"] not in body(folder, "external")
-    text = (folder / "external.html").read_text(encoding="utf-8")
+    assert inside["original"]["sha256"] not in body(folder, edition)
+    text = (folder / f"{edition}.html").read_text(encoding="utf-8")
     page = re.sub(r"<script>(?!const CHARTS).*?</script>", "", text, flags=re.DOTALL)
     assert "avg(salary)" not in page
     assert '"original"' not in page.split("const CHARTS")[1]  # no chart of counts in the original
     assert "are unique on the quasi-identifiers" not in page
+
+
+def test_the_short_edition_has_conclusion_risk_and_signatures_without_utility(folder: Path) -> None:
+    short, external = body(folder, "short"), body(folder, "external")
+    for part in ("Conclusion", "The decision", "Signature", "Prosecutor, journalist and marketer risk", "Singling out"):
+        assert part in short
+    for part in ("<h2>Utility</h2>", "HIPAA Safe Harbor"):
+        assert part in external and part not in short
+    (risk,) = facts(folder, "short")["releases"][0]["classes"]
+    assert risk["prosecutor"] == 0.1 and risk["sample_uniques"] == 0
+    assert re.search(r"re-identifies [\d.]+% of the records \(95% interval [\d.]+% to [\d.]+%\)", short)
+    assert "the limit of 20%" in short
+
+
+def test_a_date_of_birth_gives_ages_over_89(tmp_path: Path) -> None:
+    con = duckdb_anon.connect(str(tmp_path / "b.duckdb"))
+    con.execute(
+        "create table people as select date '1920-01-01' + (hash(i) % 30000)::integer as date_of_birth, i % 2 as sex, "
+        "i % 3 as illness from range(200) t(i)"
+    )
+    for column, role in {"date_of_birth": "quasi", "sex": "quasi", "illness": "sensitive"}.items():
+        con.execute(f"comment on column people.{column} is 'anon: {role}'")
+    duckdb_anon.release(con, "boxes", "mondrian('people', k := 10)")
+    con.close()
+    given = ["--original", "people", "--release", "boxes", "--targets", "20", "--queries", "5"]
+    assert main(["report", str(tmp_path / "b.duckdb"), *given, "-o", str(tmp_path / "b.html")]) == 0
+    items = {row["identifier"]: row for row in facts(tmp_path, "b")["releases"][0]["safe_harbor"]}
+    assert items["C ages over 89"]["columns"] == "date_of_birth"
+    assert items["C ages over 89"]["state"] == "released in changed form"
 
 
 def test_the_external_edition_holds_no_original_value(tmp_path: Path) -> None:

@@ -80,6 +80,19 @@ def test_tables_and_columns_are_reflected(engine: sa.Engine) -> None:
         assert connection.execute(sa.select(sa.func.count()).where(table.c.age < 25)).scalar() == 500
 
 
+def test_comments_and_options_of_tables_are_reflected(engine: sa.Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(sa.text("comment on table people is 'made up'; create view young as from people"))
+    inspector = sa.inspect(engine)
+    assert inspector.get_table_comment("people") == {"text": "made up"}
+    assert inspector.get_table_comment("young") == {"text": None}
+    assert inspector.get_table_options("people") == {}
+    assert sa.Table("people", sa.MetaData(), autoload_with=engine).comment == "made up"
+    for asked in (inspector.get_table_comment, inspector.get_table_options):
+        with pytest.raises(sa.exc.NoSuchTableError, match="nowhere"):
+            asked("nowhere")
+
+
 def test_primary_keys_and_tables_of_other_schemas_are_reflected(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         connection.execute(sa.text("create schema kept; create table kept.keyed (a int, b int, primary key (b, a))"))

@@ -62,7 +62,8 @@ T_CLOSENESS = PureSql(
 )  # fmt: skip
 REIDENTIFICATION_RISK = PureSql(
     name="reidentification_risk",
-    summary="prosecutor, journalist and marketer risk, share of records above a threshold, sample uniques",
+    summary="prosecutor, journalist and marketer risk, records above a threshold, sample uniques, expected "
+    "re-identifications",
     paper="El Emam and Dankar (2008); Benedetti and Franconi (1998)",
     example="FROM reidentification_risk('people', threshold := 0.2)",
     section="Equivalence classes",
@@ -98,5 +99,15 @@ UNIQUES = PureSql(
     example="FROM uniques('people') LIMIT 10",
     section="Equivalence classes",
     parameters=(MISSING,),
+    answers=CLASSES,
+)
+RECORD_RISK = PureSql(
+    name="record_risk",
+    summary="every record with its class size, prosecutor and journalist risk; the sum of journalist is the expected "
+    "number of re-identifications",
+    paper="El Emam and Dankar (2008); Benedetti and Franconi (1998)",
+    example="FROM record_risk('people') ORDER BY journalist DESC LIMIT 10",
+    section="Equivalence classes",
+    parameters=(SAMPLE_WEIGHTS, MISSING),
     answers=CLASSES,
 )

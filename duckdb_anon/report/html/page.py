@@ -19,9 +19,9 @@ from duckdb_anon.report.html.tables import (
     Facts,
     Table,
     guarantee_tables,
-    interval,
     number,
     overview,
+    percent,
     provenance,
     queries,
     risk_tables,
@@ -61,7 +61,8 @@ def page(report: Findings, evidence: PageEvidence, edition: Edition = "internal"
     Args:
         report: what was measured for the charts.
         evidence: what was measured for the decision.
-        edition: 'external' leaves out values and counts of the original that no release contains.
+        edition: 'external' leaves out values and counts of the original that no release contains, 'short' also what
+            only an expert reads.
     """
     facts, drawn, internal = Facts(evidence, edition), _Charts(), edition == "internal"
     placed = {
@@ -82,6 +83,7 @@ def page(report: Findings, evidence: PageEvidence, edition: Edition = "internal"
     template = _environment().get_template("page.html")
     return template.render(
         report=report, plan=report.plan, evidence=evidence, context=evidence.context, internal=internal,
+        short=edition == "short",
         conclusions=[_conclusion(release, evidence.context.threshold) for release in evidence.releases],
         t=tables | {"overview": overview(report, evidence)},
         charts=placed, not_covered=NOT_COVERED, releases=releases, queries=queries(facts),
@@ -106,15 +108,20 @@ def _conclusion(release: ReleaseEvidence, limit: float) -> str:
         return f"{release.name}: the re-identification risk was not measured."
     risk = release.facts["risk"][0]
     found = (
-        f"{release.name}: the strongest attacker re-identifies {number(risk['identity'])} of the records "
-        f"(95% interval {interval(risk['identity_low'], risk['identity_high'])})."
+        f"{release.name}: the strongest attacker, who knows all quasi-identifiers and the method, re-identifies "
+        f"{percent(risk['identity'])} of the records (95% interval {percent(risk['identity_low'])} to "
+        f"{percent(risk['identity_high'])}) and infers the sensitive value of {_share(risk['attribute'])}."
     )
-    high, meets = number(risk["identity_high"]), risk["meets_threshold"]
+    high, meets = percent(risk["identity_high"]), risk["meets_threshold"]
     if meets is None:
-        return f"{found} Whether this is within the limit of {number(limit)} is open: not every attacker was tried."
+        return f"{found} Whether this is within the limit of {percent(limit)} is open: not every attacker was tried."
     if meets:
-        return f"{found} The upper end {high} is within the limit of {number(limit)}."
-    return f"{found} The upper end {high} exceeds the limit of {number(limit)}."
+        return f"{found} The upper end, {high}, is within the limit of {percent(limit)}."
+    return f"{found} The upper end, {high}, exceeds the limit of {percent(limit)}."
+
+
+def _share(attribute: float | None) -> str:
+    return "no record, as there is none" if attribute is None else percent(attribute)
 
 
 def _release(

@@ -93,9 +93,13 @@ def risk_tables(facts: Facts) -> dict[str, Table]:
     ]  # fmt: skip
     wp29 = [
         [release.name, str(row["criterion"]).replace("_", " "), row["risk"],
-         interval(row["risk_low"], row["risk_high"]), row["baseline"], row["attacks"], row["note"]]
+         interval(row["risk_low"], row["risk_high"]), _verdict(row, evidence.context.threshold), row["baseline"],
+         row["attacks"], row["note"]]
         for release, row in facts.across("wp29")
     ]  # fmt: skip
+    of_original = evidence.facts["classes"] if facts.edition == "internal" else []
+    classes = [["the original", *row.values()] for row in of_original]
+    classes += [[release.name, *row.values()] for release, row in facts.across("classes")]
     population = shown(facts.edition, "population", evidence.facts)
     sizes = [["the original", row["figure"], row["value"]] for row in population]
     sizes += [[release.name, row["figure"], row["value"]] for release, row in facts.across("population")]
@@ -107,7 +111,11 @@ def risk_tables(facts: Facts) -> dict[str, Table]:
         "subgroups": Table(
             ("release", "column", "group", "individuals", "identity", "95% interval", "attribute", "advantage"),
             groups),
-        "wp29": Table(("release", "criterion", "risk", "95% interval", "baseline", "attacks", "note"), wp29),
+        "wp29": Table(
+            ("release", "criterion", "risk", "95% interval", "verdict", "baseline", "attacks", "note"), wp29),
+        "classes": Table(
+            ("table", "prosecutor and journalist risk", "marketer risk", "records above the limit",
+             "unique records"), classes),
         "population": Table(("table", "figure", "value"), sizes),
         "missing": facts.missing(evidence.missing),
         "missing_of_releases": facts.missing(
@@ -178,6 +186,15 @@ def provenance(release: ReleaseEvidence, edition: Edition) -> Table:
     return Table(("fact", "value"), rows)
 
 
+def percent(share: float) -> str:
+    """A share in percent.
+
+    >>> percent(0.0914), percent(0.09), percent(1.0), percent(0.00012)
+    ('9.14%', '9%', '100%', '0.012%')
+    """
+    return f"{100 * share:.3g}%"
+
+
 def interval(low: object, high: object) -> str | None:
     """Two ends as one text.
 
@@ -216,6 +233,15 @@ def _risk_cells(row: Mapping[str, Any]) -> list[object]:
         row["identity"], interval(row["identity_low"], row["identity_high"]), row["attribute"], row["baseline"],
         row["advantage"], row["meets_threshold"], "; ".join(attackers),
     ]  # fmt: skip
+
+
+def _verdict(row: Mapping[str, Any], limit: float) -> str:
+    """Whether the interval of a risk lies below the limit, above it, or on both sides."""
+    if row["risk_high"] is None:
+        return "not measured"
+    if row["risk_high"] <= limit:
+        return "within the limit"
+    return "above the limit" if row["risk_low"] > limit else "open: the interval contains the limit"
 
 
 def _keys(keys: Any) -> str:

@@ -59,8 +59,8 @@ _NUMBERS_OF_PERSONS = ("medical record number", "health plan number")
 _SPECIAL = {
     "health": "health data",
     "belief": "a special category (GDPR article 9)",
-    "judicial": "a judgement on somebody",
-    "income": "what somebody earns, owes or pays",
+    "judicial": "criminal, school or court records",
+    "income": "income, debt or payments",
 }
 _HIERARCHIES = {
     "date of birth": "date", "date": "date", "postcode": "code", "age": "number", "year of birth": "number",
@@ -114,24 +114,26 @@ def suggested(facts: Facts) -> Suggestion:
     if kind in ("key", "person key") or repeated or (not kind and facts.uniqueness > 0.95 and not number):
         return _key(facts, kind, how)
     if kind in IDENTIFIERS:
-        return Suggestion(kind, "identifier", f"{how}: it points at a person by itself", "", IDENTIFIERS[kind])
+        return Suggestion(kind, "identifier", f"{how}: a direct identifier", "", IDENTIFIERS[kind])
     if kind == "free text":
-        return Suggestion(kind, "identifier", f"{how}: it may hold anything, names among it", "", "A to R, unseen")
+        return Suggestion(
+            kind, "identifier", f"{how}: free text may contain names and other identifiers", "", "A to R, unseen"
+        )
     if kind == "weight":
-        return Suggestion(kind, "quasi", f"{how}: a survey weight, which tells strata and may single out", "number", "")
+        return Suggestion(kind, "quasi", f"{how}: a survey weight reveals the stratum and may be unique", "number", "")
     if kind in SENSITIVE:
         return Suggestion(kind, "sensitive", f"{how}: {_SPECIAL[kind]}", _HIERARCHIES.get(kind, ""), "")
     if kind in QUASI:
-        reason = f"{how}: others may know it of a person"
+        reason = f"{how}: other people may know it"
         return Suggestion(kind, "quasi", reason, _hierarchy(facts, kind), QUASI[kind])
     if facts.distinct <= 1:
-        return Suggestion("constant", "insensitive", "it has one value in all rows", "", "")
+        return Suggestion("constant", "insensitive", "one value in all rows", "", "")
     numeric = is_number(facts.type)
     tree = "number" if numeric and facts.distinct > 20 else "code" if kind == "code" else ""
     return Suggestion(
         kind,
         "quasi",
-        f"{how or 'nothing tells what it is'}: taken as known to others until you say otherwise",
+        f"{how or 'its content is not recognized'}: treated as known to other people, the careful choice",
         tree,
         "",
     )
@@ -161,23 +163,29 @@ def one_person(found: Sequence[tuple[Facts, Suggestion]], labelled: bool) -> lis
     for facts, suggestion in found:
         if suggestion.role == "person" and facts is chosen:
             others = ", ".join(f"'{other.name}'" for other in candidates if other is not chosen)
-            more = f"; {others} could be it as well, with no more individuals" if others else ""
+            more = f"; other candidates, with fewer or as many individuals: {others}" if others else ""
             suggestion = replace(suggestion, reason=suggestion.reason + more)
         elif suggestion.role == "person":
-            why = "a column is labelled as the person" if chosen is None else f"'{chosen.name}' is taken as the person"
-            suggestion = replace(suggestion, role="identifier", reason=f"it points at an individual, and {why}")
+            why = (
+                "another column is labelled as the person"
+                if chosen is None
+                else f"'{chosen.name}' is the person column"
+            )
+            suggestion = replace(suggestion, role="identifier", reason=f"identifies an individual, and {why}")
         suggestions.append(suggestion)
     return suggestions
 
 
 def _kind(facts: Facts) -> tuple[str, str]:
     """What a column is, and how that shows; what values are checked to be comes before what the name says."""
-    seen = f"{facts.share:.0%} of its values look like it"
+    seen = f"{facts.share:.0%} of its values have this format"
     checked = ("mail", "ip address", "url", "iban", "card number", "national id", "device number", "phone")
     if facts.looks_like in checked and facts.called not in ("fax", *_numbers_of(facts.looks_like)):
         return facts.looks_like, seen
     if is_moment(facts.type) or facts.looks_like == "date":
-        return ("date of birth", "its name says so") if facts.called == "date of birth" else ("date", "it holds days")
+        return (
+            ("date of birth", "its name says so") if facts.called == "date of birth" else ("date", "it contains dates")
+        )
     if facts.called and not _contradicted(facts):
         return facts.called, "its name says so"
     if facts.looks_like:
@@ -206,11 +214,11 @@ def _contradicted(facts: Facts) -> bool:
 def _key(facts: Facts, kind: str, how: str) -> Suggestion:
     often = facts.rows * (1 - facts.nulls) / max(facts.distinct, 1)
     if kind and not names_a_group(facts.name) and often >= 1.5 and facts.distinct > 10 and facts.uniqueness < 0.5:
-        reason = f"{how}: each of its values stands in {often:.1f} rows on average, so it says whose row it is"
+        reason = f"{how}: each value occurs in {often:.1f} rows on average, so it identifies the individual of a row"
         return Suggestion(kind, "person", reason, "", IDENTIFIERS["key"])
     if facts.uniqueness <= 0.5 and names_a_group(facts.name):
-        return Suggestion("group key", "quasi", "its name says so: it is the key of a group of individuals", "", "")
+        return Suggestion("group key", "quasi", "its name says so: key of a group of individuals", "", "")
     if facts.uniqueness > 0.5 or kind == "key":
-        why = how or f"{facts.uniqueness:.0%} of the rows have a value of their own"
-        return Suggestion(kind or "key", "identifier", f"{why}: it points at a row by itself", "", IDENTIFIERS["key"])
-    return Suggestion(kind, "quasi", f"{how}: others may know it of a person", "", "")
+        why = how or f"{facts.uniqueness:.0%} of the rows have a unique value"
+        return Suggestion(kind or "key", "identifier", f"{why}: it identifies a row", "", IDENTIFIERS["key"])
+    return Suggestion(kind, "quasi", f"{how}: other people may know it", "", "")

@@ -92,7 +92,7 @@ def test_hospital_classes_reach_two_of_everything_and_three_quarters(plain: duck
     assert levels == pytest.approx({"distinct": 2, "frequency": 2, "entropy": 2, "recursive": 1})
     assert plain.execute(f"from t_closeness('hospital', {qi}, 'disease')").fetchone() == (0.75, "equal")
     risk = plain.execute(f"from reidentification_risk('hospital', {qi}, threshold := 0.4)").fetchone()
-    assert risk == (8, 0.5, 0.5, 0.5, 1.0, 0)
+    assert risk == (8, 0.5, 0.5, 0.5, 1.0, 0, 4.0)
     sizes = plain.execute(f"from class_statistics('hospital', {qi})").fetchone()
     assert sizes == (8, 4, 2, 2.0, 2, 16.0)
 
@@ -100,7 +100,7 @@ def test_hospital_classes_reach_two_of_everything_and_three_quarters(plain: duck
 def test_sample_uniques_and_threshold_count_rows(plain: duckdb.DuckDBPyConnection) -> None:
     plain.execute("create table t as select unnest([1, 2, 2, 3, 3, 3, 3, 3]) as a")
     risk = plain.execute("from reidentification_risk('t', ['a'])").fetchone()
-    assert risk == (8, 1.0, 1.0, pytest.approx(3 / 8), pytest.approx(3 / 8), 1)
+    assert risk == (8, 1.0, 1.0, pytest.approx(3 / 8), pytest.approx(3 / 8), 1, pytest.approx(3))
 
 
 def test_classes_are_formed_from_published_intervals_sets_and_nodes(plain: duckdb.DuckDBPyConnection) -> None:
@@ -197,7 +197,7 @@ def test_an_empty_table_meets_everything(plain: duckdb.DuckDBPyConnection) -> No
     assert plain.execute("from k_anonymity('t', ['a'])").fetchone() == (inf,)
     assert plain.execute("select value from l_diversity('t', ['a'], 's')").fetchall() == [(inf,)] * 3 + [(0.0,)]
     assert plain.execute("from t_closeness('t', ['a'], 's')").fetchone() == (0.0, "ordered")
-    assert plain.execute("from reidentification_risk('t', ['a'])").fetchone() == (0, 0.0, 0.0, 0.0, 0.0, 0)
+    assert plain.execute("from reidentification_risk('t', ['a'])").fetchone() == (0, 0.0, 0.0, 0.0, 0.0, 0, 0.0)
     assert plain.execute("from class_statistics('t', ['a'])").fetchone() == (0, 0, 0, 0.0, 0, 0.0)
 
 
@@ -260,6 +260,41 @@ def test_a_missing_value_matches_anything_as_in_sdcmicro(plain: duckdb.DuckDBPyC
         "reidentification_risk('survey', ['a', 'b', 'c'], missing := 'wildcard')"
     ).fetchone()
     assert risk == (8, 1.0, pytest.approx(sum(1 / f for f in FREQUENCIES) / 8), 2)
+
+
+def test_the_risk_of_each_record_is_that_of_sdcmicro(plain: duckdb.DuckDBPyConnection) -> None:
+    """Individual risks that sdcMicro's own tests expect of this sample, without and with missing values."""
+    plain.execute(SDCMICRO)
+    plain.execute("create table complete as select * replace (coalesce(c, 1) as c) from survey")
+    plain.execute("create table gaps as select * replace (if(rowid = 7, null, a) as a) from survey")
+    for table, missing, expected in (
+        ("complete", "value", [
+            0.01355297, 0.08579129, 0.01355297, 0.17707583, 0.01877883, 0.01877883, 0.03931625, 0.01355297,
+        ]),
+        ("gaps", "wildcard", [
+            0.013552968, 0.085791288, 0.010504889, 0.032466112, 0.009756889, 0.009756889, 0.039316254, 0.005962551,
+        ]),
+    ):  # fmt: skip
+        options = f"['a', 'b', 'c'], sample_weights := 'w', missing := '{missing}'"
+        risks = dict(plain.execute(f"select w, journalist from record_risk('{table}', {options})").fetchall())
+        order = [w for (w,) in plain.execute(f"select w from {table} order by rowid").fetchall()]
+        assert [risks[w] for w in order] == pytest.approx(expected, abs=5e-9)
+        total = plain.execute(f"select expected, rows * marketer from reidentification_risk('{table}', {options})")
+        assert total.fetchone() == pytest.approx((sum(expected), sum(expected)), abs=1e-7)
+
+
+def test_the_risk_of_each_record_without_weights_is_that_of_its_class(plain: duckdb.DuckDBPyConnection) -> None:
+    plain.execute(
+        "create table t as select i as id, if(i < 3, 7, null) as a, i // 2 as p, {f: i % 2} as s from range(5) r(i)"
+    )
+    found = plain.execute("from record_risk('t', ['A']) order by id").df()
+    assert list(found) == ["id", "a", "p", "s", "class_size", "prosecutor", "journalist"]
+    assert found["class_size"].tolist() == [3, 3, 3, 2, 2]
+    assert found["prosecutor"].tolist() == found["journalist"].tolist() == [1 / 3, 1 / 3, 1 / 3, 1 / 2, 1 / 2]
+    of_persons = plain.execute("select class_size from record_risk('t', ['a'], person := 'p') order by id").fetchall()
+    assert of_persons == [(2,)] * 5
+    with pytest.raises(duckdb.Error, match=r"there is no column 'aa'.*Did you mean 'a'"):
+        plain.execute("from record_risk('t', ['aa'])").fetchall()
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -251,17 +251,48 @@ def test_special_uniques_of_a_table_with_a_hierarchy_are_those_without(con: duck
         con.execute("from special_uniques('r', qi := ['a', 'b'], hierarchies := {'a': 'tree'})")
 
 
-def test_special_uniques_have_the_scores_of_the_guide_to_sdcmicro(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("""create table guide as from (values
-        ('urban', 'f', 'secondary incomplete', 'employed'), ('urban', 'f', 'secondary incomplete', 'employed'),
-        ('urban', 'f', 'primary incomplete', 'non-LF'), ('urban', 'm', 'secondary complete', 'employed'),
-        ('rural', 'f', 'secondary complete', 'unemployed'), ('urban', 'm', 'secondary complete', 'employed'),
-        ('urban', 'f', 'primary complete', 'non-LF'), ('urban', 'm', 'post-secondary', 'unemployed'),
-        ('urban', 'f', 'secondary incomplete', 'non-LF'), ('urban', 'f', 'secondary incomplete', 'non-LF')
-        ) t(residence, gender, education, labour)""")
-    found = con.execute(
-        "select row_id, score from special_uniques('guide', qi := ['residence', 'gender', 'education', 'labour'], "
-        "max_size := 4)"
-    ).fetchall()
-    scores = dict(found)
-    assert [scores.get(row, 0) for row in range(10)] == [0, 0, 6, 0, 12, 0, 6, 10, 0, 0]
+# Benschop, Machingauta and Welch, Statistical Disclosure Control: A Practice Guide, tables 4.1 and 4.5
+GUIDE = """
+    create table guide as from (values
+        ('urban', 'f', 'secondary incomplete', 'employed', 180), ('urban', 'f', 'secondary incomplete', 'employed', 180),
+        ('urban', 'f', 'primary incomplete', 'non-LF', 215), ('urban', 'm', 'secondary complete', 'employed', 76),
+        ('rural', 'f', 'secondary complete', 'unemployed', 186), ('urban', 'm', 'secondary complete', 'employed', 76),
+        ('urban', 'f', 'primary complete', 'non-LF', 180), ('urban', 'm', 'post-secondary', 'unemployed', 215),
+        ('urban', 'f', 'secondary incomplete', 'non-LF', 186), ('urban', 'f', 'secondary incomplete', 'non-LF', 76)
+    ) t(residence, gender, education, labour, weight)
+"""
+
+
+@pytest.mark.parametrize(
+    ("table", "scores"),
+    [
+        ("(select * exclude (weight) from guide)", [0, 0, 6, 0, 12, 0, 6, 10, 0, 0]),
+        # the book example of sdcMicro's tests
+        ("(select if(i < 7, 20, 60) as age, if(i between 4 and 6, 'f', 'm') as gender, i < 2 as income, "
+         "['h', 'h', 'h', 'h', 'u', 'h', 'm', 'u'][i + 1] as education from range(8) r(i))", [4, 2, 6, 8]),
+    ],
+)  # fmt: skip
+def test_special_uniques_have_the_scores_that_sdcmicro_publishes(
+    con: duckdb.DuckDBPyConnection, table: str, scores: list[int]
+) -> None:
+    con.execute(GUIDE)
+    columns = [name for name, *_ in con.execute(f"describe from {table}").fetchall()]
+    con.execute(f"create table t as from {table}")
+    found = dict(con.execute(f"select row_id, score from special_uniques('t', qi := {columns})").fetchall())
+    rows = range(10) if len(scores) == 10 else range(4, 8)
+    assert [found.get(row, 0) for row in rows] == scores
+
+
+def test_risks_of_records_are_those_of_the_guide_to_sdcmicro(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(GUIDE)
+    arguments = "'guide', qi := ['residence', 'gender', 'education', 'labour'], sample_weights := 'weight'"
+    found = con.execute(f"select population_size, round(journalist, 4) from record_risk({arguments})").fetchall()
+    assert sorted(set(found)) == [
+        (152, 0.0126),
+        (180, 0.0290),
+        (186, 0.0282),
+        (215, 0.0251),
+        (262, 0.0074),
+        (360, 0.0054),
+    ]
+    assert con.execute(f"select round(marketer, 5) from reidentification_risk({arguments})").fetchone() == (0.01582,)
