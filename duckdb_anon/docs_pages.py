@@ -55,7 +55,11 @@ def example_connection() -> duckdb.DuckDBPyConnection:
     con.execute("comment on column visits.disease is 'anon: sensitive hierarchy=diseases'")
     for entry in METHODS:
         con.execute(entry.example)
-    release(con, "published", "mondrian('people', 10)")
+    con.execute("create table numbered as select row_number() over () as person_id, * from people")
+    for column, role in (("age", "quasi"), ("education", "quasi"), ("salary", "sensitive")):
+        con.execute(f"comment on column numbered.{column} is 'anon: {role}'")
+    release(con, "first", "mondrian('numbered', 10)", key="person_id")
+    release(con, "next", "mondrian('numbered', 10)", previous="first")
     return con
 
 

@@ -1,6 +1,7 @@
 """The registry: every entry of the package, found in the modules that declare them.
 
-A module of `methods/`, of `measures/` and its folders, or of `report/` declares its entries as module-level values;
+A module of `methods/`, of `measures/` and its folders, of `report/`, or `sequence.anon_release` declares its entries as
+module-level values;
 nothing else lists them. They are ordered by section, then by name, which is the order of `anon_functions()`.
 """
 
@@ -13,6 +14,8 @@ from types import ModuleType
 
 from duckdb_anon import measures, methods, report
 from duckdb_anon.model.function_specs import SECTIONS, Entry, Method
+
+_RELEASE = "duckdb_anon.sequence.anon_release"  # by name: what it calls stands on the registry
 
 
 def _modules(package: ModuleType, *, nested: bool = False) -> Iterator[ModuleType]:
@@ -30,7 +33,7 @@ def discovered() -> tuple[Entry, ...]:
         TypeError: two entries have one name.
     """
     found: dict[str, Entry] = {}
-    for module in (*_modules(methods), *_modules(measures, nested=True), *_modules(report)):
+    for module in (*_modules(methods), *_modules(measures, nested=True), *_modules(report), import_module(_RELEASE)):
         for value in vars(module).values():
             if isinstance(value, Entry) and found.setdefault(value.name, value) is not value:
                 raise TypeError(f"{module.__name__}: another module declares the function {value.name}")

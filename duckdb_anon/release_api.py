@@ -33,7 +33,8 @@ from duckdb_anon.parts.run_directory import Place, place_of
 from duckdb_anon.parts.run_duckdb import Bounds, Finished, Run, said_of, within
 from duckdb_anon.parts.run_part import message_of
 from duckdb_anon.registry import ENTRIES
-from duckdb_anon.sequence.registration import Registration
+from duckdb_anon.sequence.next_release import Next
+from duckdb_anon.sequence.registration import Registration, Where
 from duckdb_anon.sql_functions import load
 
 _PART = r'(?:"(?:[^"]|"")+"|[A-Za-z_][A-Za-z0-9_]*)'
@@ -49,7 +50,11 @@ def release(
     part_rows: int | None = None,
     memory: str | int | None = None,
     key: str | None = None,
+    previous: str | None = None,
+    deleted: str = "keep",
+    changed: str = "keep",
     independent: bool = False,
+    register: str | None = None,
 ) -> str:
     """Run a method and write its release with its description; on failure nothing is left behind.
 
@@ -66,10 +71,15 @@ def release(
         memory: where given, such as '2GB', the process keeps to it by working in parts. Numbers are bytes.
         key: column that identifies a record (with several records of an individual, the person column); the register
             then holds keyed hashes of the records.
+        previous: the release that this one continues: published records stay as they are, new ones are added.
+        deleted: published records that the original holds no more: 'keep' them, or 'withdraw' their whole groups.
+        changed: published records whose values have changed: 'keep' them as they were published.
         independent: release the original regardless of its earlier releases; the description shows it.
+        register: attached database that keeps the register; by default the one that holds the original.
 
     Returns:
-        The comment of the table, 'anon: release of people by muco(delta := 0.2) on ... with duckdb-anon ...'.
+        The comment of the table, 'anon: release of people by muco(delta := 0.2) on ... with duckdb-anon ...'; with
+        `previous` a second line says how many records were added, wait, were deleted or changed.
 
     Raises:
         ParameterError: when `call` is not one call of a method, asks for `row_id`, or has a seed below 2^64.
@@ -87,15 +97,25 @@ def release(
     load(con)
     method = _method_of(con, call)
     if part_rows is not None or memory is not None or name.endswith(("/", "\\")):
-        if key is not None:
-            raise ParameterError("release: key does not go with part_rows, memory or a folder; leave one of them out")
+        if key is not None or previous is not None:
+            raise ParameterError(
+                "release: key and previous do not go with part_rows, memory or a folder; leave one of them out"
+            )
         return _release_in_parts(con, name, call, method, replace, independent, part_rows, memory)
     is_file = name.lower().endswith(".parquet")
     with _transaction(con, method, call):
         _refuse_taken(con, name, is_file, replace)
         found = _resolved(con, call, method)
-        registration = Registration.of(con, found, _database_of(con, name, is_file), _version(), key, independent)
-        return _write(registration, name, replace, is_file)
+        where = Where(_database_of(con, name, is_file), register)
+        registration = Registration.of(con, found, where, _version(), key, independent)
+        if previous is None:
+            registration.guard()
+            return _write(registration, name, replace, is_file)
+        following = Next.of(registration, previous, deleted, changed)
+    with following.prepared():
+        with _transaction(con, method, call):
+            comment = _write_next(following, name, replace, is_file)
+    return f"{comment}\n{following.said()}"
 
 
 @contextmanager
@@ -133,7 +153,9 @@ def _release_in_parts(
     is_file = name.lower().endswith((".parquet", "/", "\\"))
     _refuse_taken(con, name, is_file, replace)
     found = _resolved(con, call, method)
-    registration = Registration.of(con, found, _database_of(con, name, is_file), _version(), None, independent)
+    where = Where(_database_of(con, name, is_file), None)
+    registration = Registration.of(con, found, where, _version(), None, independent)
+    registration.guard()
     coded = len(found.roles.qi) + len(found.roles.sensitive)
     bounds = Bounds.of(part_rows, memory, coded)
     place = Place(con, place_of(con, name, is_file))
@@ -185,7 +207,12 @@ def _write_finished(registration: Registration, name: str, finished: Finished, r
             rows = _target(name)
             con.execute(f"create {'or replace ' if replace else ''}table {rows} as {finished.sql}")
         said = _describe(registration, name, rows, is_file)
-        registration.enter(register, name, rows, said, is_file=is_file)
+        if register is not None:
+            registration.entering(
+                name if is_file else rows,
+                is_file=is_file,
+                write=lambda known: registration.enter_first(register, known, said),
+            )
         con.execute("commit")
     except BaseException:
         with suppress(duckdb.Error):
@@ -222,8 +249,25 @@ def _write(registration: Registration, name: str, replace: bool, is_file: bool) 
         con.execute(f"create {'or replace ' if replace else ''}table {_target(name)} as from {rows}")
         rows = _target(name)
     said = _describe(registration, name, rows, is_file)
-    registration.enter(register, name, rows, said, is_file=is_file, draft=draft)
+    if register is not None:
+        registration.entering(
+            name if is_file else rows,
+            is_file=is_file,
+            write=lambda known: registration.enter_first(register, known, said, draft),
+        )
     con.execute(f"drop table if exists {draft}")
+    return said.comment()
+
+
+def _write_next(following: Next, name: str, replace: bool, is_file: bool) -> str:
+    """Write the next release of a sequence and enter it in the register."""
+    registration = following.registration
+    con, rows = registration.con, following.rows_sql()
+    if not is_file:
+        con.execute(f"create {'or replace ' if replace else ''}table {_target(name)} as from {rows}")
+        rows = _target(name)
+    said = _describe(registration, name, rows, is_file)
+    registration.entering(name if is_file else rows, is_file=is_file, write=lambda known: following.enter(known, said))
     return said.comment()
 
 

@@ -23,6 +23,7 @@ import duckdb
 
 from duckdb_anon.engine.catalog import Relation, located
 from duckdb_anon.engine.identifier_lineage import tree_nodes
+from duckdb_anon.engine.release_digest import column_types, row_text
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.identifier_case import fold
 
@@ -34,7 +35,7 @@ create table if not exists {schema}.secret (secret varchar not null);
 create table if not exists {schema}.releases (
   number integer not null, name varchar not null, original varchar not null, key varchar, method varchar not null,
   call varchar not null, day date not null, version varchar not null, rows bigint not null, digest varchar not null,
-  previous integer, sequence integer not null, independent boolean not null, epsilon double,
+  checksum varchar not null, previous integer, sequence integer not null, independent boolean not null, epsilon double,
   added bigint not null, waiting bigint not null, deleted bigint not null, changed bigint not null);
 create table if not exists {schema}.records (
   release integer not null, key uuid not null, content ubigint not null, "group" integer, row ubigint not null,
@@ -56,6 +57,7 @@ class Registered:
         version: of the package that made it.
         rows: number of released rows.
         digest: SHA-256 of the released rows, as the description has it.
+        checksum: number of rows and the sum of DuckDB's hashes of them, as the description has it.
         previous: number of the release before it in its sequence; None for the first one.
         sequence: number of the first release of its sequence.
         independent: whether it was made independently of earlier releases of the original.
@@ -76,6 +78,7 @@ class Registered:
     version: str
     rows: int
     digest: str
+    checksum: str
     previous: int | None
     sequence: int
     independent: bool
@@ -145,6 +148,61 @@ def original_of(con: duckdb.DuckDBPyConnection, relation: Relation, database: st
     return os.path.abspath(relation.given) if os.path.exists(relation.given) else text
 
 
+def registered_releases(con: duckdb.DuckDBPyConnection, relation: Relation) -> list[tuple[str, Registered]]:
+    """Releases of an original in all attached registers, each with the database that keeps its register.
+
+    Args:
+        con: a connection that sees the original.
+        relation: the original.
+    """
+    return [
+        (keeper, release)
+        for keeper in registers(con)
+        for release in registered(con, keeper, original_of(con, relation, keeper))
+    ]
+
+
+def released_rows(database: str, release: Registered) -> str:
+    """What follows FROM for the rows of a registered release.
+
+    Args:
+        database: whose register lists it.
+        release: the release.
+    """
+    if release.name.lower().endswith(".parquet"):
+        return literal(release.name)
+    return release.name if "." in release.name else f"{ident(database)}.main.{release.name}"
+
+
+def numbered_rows(con: duckdb.DuckDBPyConnection, database: str, release: Registered, original: str) -> str:
+    """SELECT, in parentheses, of a release's rows with the number of the record of each, as `row_id`.
+
+    Records of the original have the numbers of its rows, from 0; those it holds no more have numbers beyond. Rows that
+    are alike belong to any of their records.
+
+    Args:
+        con: a connection to which the database is attached.
+        database: whose register lists the release.
+        release: the release; it has a key.
+        original: what follows FROM for the original.
+    """
+    register, rows = Register.read(con, database), released_rows(database, release)
+    sequence = [r.number for r in registered(con, database) if r.sequence == release.sequence]
+    made = ", ".join(str(number) for number in sequence if number <= release.number)
+    key = register.key_sql(ident(str(release.key)))
+    row = register.hash_sql(row_text(column_types(con, rows)))
+    return (
+        f"(with _anon_o as (select {key} as key, row_number() over () - 1 as n from {original}), "
+        f"_anon_m as (select key, row, row_number() over (partition by row) as k from {register.schema}.records "
+        f"where release in ({made}) and not coalesce(withdrawn in ({made}), false)), "
+        "_anon_n as (select row, k, coalesce(n, (select count(*) from _anon_o) + dense_rank() over (order by "
+        "_anon_m.key)) as row_id from _anon_m left join _anon_o using (key)), "
+        f"_anon_r as (select *, {row} as _anon_h, row_number() over (partition by {row}) as _anon_k from {rows}) "
+        "select _anon_r.* exclude (_anon_h, _anon_k), _anon_n.row_id from _anon_r "
+        "left join _anon_n on _anon_n.row = _anon_h and _anon_n.k = _anon_k)"
+    )
+
+
 def release_name(con: duckdb.DuckDBPyConnection, target: str, database: str, *, is_file: bool) -> str:
     """Name of a release in the register of `database`.
 
@@ -178,17 +236,39 @@ def database_of(con: duckdb.DuckDBPyConnection, relation: Relation, target: str 
     return None
 
 
+@dataclass(frozen=True)
 class Register:
-    """The register of one database, made when it is first opened for writing."""
+    """The register of one database.
 
-    def __init__(self, con: duckdb.DuckDBPyConnection, database: str) -> None:
-        """Open the register inside a transaction of the caller's."""
-        self.con, self.database, self.schema = con, database, _schema(database)
-        for statement in _TABLES.format(schema=self.schema).split(";"):
+    Attributes:
+        con: a connection to which the database is attached.
+        database: its name there.
+        secret: key of the hashes, and what draws come from.
+    """
+
+    con: duckdb.DuckDBPyConnection
+    database: str
+    secret: str
+
+    @staticmethod
+    def made(con: duckdb.DuckDBPyConnection, database: str) -> Register:
+        """The register of a database, made where there is none, in the transaction of the caller."""
+        schema = _schema(database)
+        for statement in _TABLES.format(schema=schema).split(";"):
             con.execute(statement)
-        if not con.execute(f"select count(*) from {self.schema}.secret").fetchall()[0][0]:
-            con.execute(f"insert into {self.schema}.secret values (?)", [secrets.token_hex(32)])
-        self.secret: str = con.execute(f"select secret from {self.schema}.secret").fetchall()[0][0]
+        if not con.execute(f"select count(*) from {schema}.secret").fetchall()[0][0]:
+            con.execute(f"insert into {schema}.secret values (?)", [secrets.token_hex(32)])
+        return Register.read(con, database)
+
+    @staticmethod
+    def read(con: duckdb.DuckDBPyConnection, database: str) -> Register:
+        """The register that a database has."""
+        return Register(con, database, con.execute(f"select secret from {_schema(database)}.secret").fetchall()[0][0])
+
+    @property
+    def schema(self) -> str:
+        """The schema of its tables, as SQL writes it."""
+        return _schema(self.database)
 
     def draw_seed(self, *facts: str) -> int:
         """A seed that nobody can guess, the same for the same facts."""
@@ -212,8 +292,9 @@ class Register:
         )
 
     def next_number(self) -> int:
-        """Number of the next release."""
-        query = f"select coalesce(max(number), 0) + 1 from {self.schema}.releases"
+        """Number of the next release; that of a release which was taken from the register is not given again."""
+        numbers = f"select number from {self.schema}.releases union all select release from {self.schema}.records"
+        query = f"select coalesce(max(number), 0) + 1 from ({numbers})"
         return int(self.con.execute(query).fetchall()[0][0])
 
 

@@ -66,7 +66,7 @@ def release_digest(con: duckdb.DuckDBPyConnection, source: str) -> str:
         >>> digest == release_digest(con, "(values (1, 'a'), (2, 'NULL')) t(n, s)")
         False
     """
-    columns = _columns(con, source)
+    columns = column_types(con, source)
     found = hashlib.sha256(json.dumps(list(columns.items()), ensure_ascii=True).encode())
     blocks = [np.empty(0, dtype=_ROW)]
     with warnings.catch_warnings():
@@ -95,7 +95,7 @@ def row_text(columns: Mapping[str, str]) -> str:
 
 def row_checksum(con: duckdb.DuckDBPyConnection, source: str) -> str:
     """Number of rows and the sum of DuckDB's hashes of names, types and rows, as a text without spaces."""
-    columns = _columns(con, source)
+    columns = column_types(con, source)
     named = literal(json.dumps(list(columns.items())))
     row = ", ".join(part for name, kind in columns.items() for part in _hashed(ident(name), kind))
     rows, total = con.execute(f"select count(*), coalesce(sum(hash({named}, {row})), 0) from {source}").fetchall()[0]
@@ -121,8 +121,13 @@ def holds_rows_of(con: duckdb.DuckDBPyConnection, source: str, digest: str, chec
     return _compared[digest, now]
 
 
-def _columns(con: duckdb.DuckDBPyConnection, source: str) -> Mapping[str, str]:
-    """Names and types, with one name for types that a Parquet file does not distinguish."""
+def column_types(con: duckdb.DuckDBPyConnection, source: str) -> Mapping[str, str]:
+    """Names and types of columns, with one name for types that a Parquet file does not distinguish.
+
+    Args:
+        con: a connection that reads the table.
+        source: what follows FROM.
+    """
     described = con.execute(f"describe select * from {source}").fetchall()
     return {
         name: _COARSE_TIMESTAMP.sub("TIMESTAMP", _ARRAY.sub("[]", without_enums(kind))) for name, kind, *_ in described

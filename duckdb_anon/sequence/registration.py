@@ -9,7 +9,7 @@ private methods draw from the system.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as with_fields
 
@@ -22,20 +22,32 @@ from duckdb_anon.engine.register import (
     Registered,
     database_of,
     original_of,
-    registered,
-    registers,
+    registered_releases,
     release_name,
 )
-from duckdb_anon.engine.release_digest import row_checksum, row_text
+from duckdb_anon.engine.release_digest import column_types, row_checksum, row_text
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.errors import AnonError, ColumnError, listed, nearest
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import Description
+from duckdb_anon.model.release_comment import HIDDEN, Description
 from duckdb_anon.model.release_formats import BUCKET
 
 _SHOWN = 5
-_HIDDEN_GROUPS = ("muco",)
+HIDDEN_GROUPS = ("muco",)
 """Methods whose groups are not published."""
+
+
+@dataclass(frozen=True)
+class Where:
+    """Databases of a release.
+
+    Attributes:
+        target: database of the table that is written; None for a file.
+        register: database that is to keep the register; None for the original's.
+    """
+
+    target: str | None
+    register: str | None
 
 
 @dataclass(frozen=True)
@@ -68,7 +80,7 @@ class Registration:
     def of(
         con: duckdb.DuckDBPyConnection,
         found: Recorded,
-        target: str | None,
+        where: Where,
         version: str,
         key: str | None,
         independent: bool,
@@ -78,18 +90,15 @@ class Registration:
         Args:
             con: the caller's connection.
             found: the planned call.
-            target: database of the table that is written; None for a file.
+            where: databases of the release.
             version: of the package.
             key: the column that identifies a record, None for none.
             independent: whether the release is declared independent.
         """
-        database = database_of(con, found.relation, target)
+        target = where.target
+        database = where.register or database_of(con, found.relation, target)
         original = original_of(con, found.relation, database or "")
-        earlier = [
-            release
-            for keeper in registers(con)
-            for release in registered(con, keeper, original_of(con, found.relation, keeper))
-        ]
+        earlier = [release for _, release in registered_releases(con, found.relation)]
         return Registration(
             con, found, database, target, version, original, _key_column(found, key), independent, earlier
         )
@@ -103,11 +112,7 @@ class Registration:
         if self.independent:
             return
         if self.database is None:
-            raise AnonError(
-                "release: the database is read-only, so the release cannot be entered in its register of releases. "
-                "Open it for writing, or say independent := true, which the description shows",
-                code="no-register",
-            )
+            raise self.unregistered()
         if self.earlier:
             made = listed((f"{r.name} ({r.method}, {r.day})" for r in self.earlier), _SHOWN)
             last = self.earlier[-1]
@@ -122,6 +127,18 @@ class Registration:
                 code="released-before",
             )
 
+    def with_key(self, key: str) -> Registration:
+        """The same with a key column."""
+        return with_fields(self, key=_key_column(self.found, key))
+
+    def unregistered(self) -> AnonError:
+        """Why a release that cannot be registered is refused."""
+        return AnonError(
+            "release: the database is read-only, so the release cannot be entered in its register of releases. Open it "
+            "for writing, or say independent := true, which the description shows",
+            code="no-register",
+        )
+
     @property
     def apart(self) -> bool:
         """Whether the table is written to another database than the register's."""
@@ -129,7 +146,7 @@ class Registration:
 
     def open(self) -> Register | None:
         """Open the register; None where there is none. DuckDB writes to one database in a transaction."""
-        register = None if self.database is None else Register(self.con, self.database)
+        register = None if self.database is None else Register.made(self.con, self.database)
         if self.apart:
             self._next_transaction()
         return register
@@ -161,29 +178,18 @@ class Registration:
         said = self.found.description(datetime.date.today().isoformat(), self.version)
         return with_fields(said, independent=self.independent and (bool(self.earlier) or self.database is None))
 
-    def enter(
-        self, register: Register | None, name: str, table: str, said: Description, *, is_file: bool, draft: str = ""
-    ) -> None:
-        """Enter a release that continues no other, with its records where it has a key.
+    def entering(self, table: str, *, is_file: bool, write: Callable[[str], None]) -> None:
+        """Write to the register, in a transaction of its own where the table is in another database.
 
         Args:
-            register: the open register; None where there is none.
-            name: table or file as the call names it.
-            table: the same as SQL writes it.
-            said: the description of the release, with its digest.
+            table: table or file that was written.
             is_file: whether it is a file.
-            draft: the released rows with the numbers of the original's.
+            write: writes what the register says of it, given its name there.
         """
-        if register is None:
-            return
         if self.apart:
             self._next_transaction()
         try:
-            number = self._entered(
-                register, release_name(self.con, name if is_file else table, register.database, is_file=is_file), said
-            )
-            if self.key:
-                self.enter_records(register, number, draft, self.found.relation.sql)
+            write(release_name(self.con, table, self.database or "", is_file=is_file))
         except BaseException:
             if self.apart and not is_file:
                 self.con.execute("rollback")
@@ -191,25 +197,53 @@ class Registration:
                 self.con.execute("begin")
             raise
 
-    def _entered(self, register: Register, name: str, said: Description) -> int:
+    def enter_first(self, register: Register, name: str, said: Description, draft: str = "") -> None:
+        """Enter a release that continues no other, with its records where it has a key.
+
+        Args:
+            register: the open register.
+            name: of the release in it.
+            said: the description of the release, with its digest.
+            draft: the released rows with the numbers of the original's.
+        """
+        entered = self.described_in_register(register, name, said)
+        register.enter(entered)
+        if self.key:
+            self.enter_records(register, entered.number, draft, self.found.relation.sql)
+
+    def described_in_register(self, register: Register, name: str, said: Description) -> Registered:
+        """What the register says of a release that continues no other.
+
+        Args:
+            register: the open register.
+            name: of the release in it.
+            said: the description of the release, with its digest.
+        """
         number, entry, epsilon = register.next_number(), self.found.entry, self.found.params.get("epsilon")
         rows = int(said.checksum.partition(":")[0])
-        register.enter(
-            Registered(
-                number, name, self.original, self.key or None, entry.name,
-                call_on(self.found, self.found.relation.given), datetime.date.fromisoformat(said.date), said.version,
-                rows, said.digest, None, number, said.independent,
-                float(epsilon) if entry.differentially_private and epsilon is not None else None, rows,
-            )
+        return Registered(
+            number, name, self.original, self.key or None, entry.name, self.call_text,
+            datetime.date.fromisoformat(said.date), said.version, rows, said.digest, said.checksum, None, number,
+            said.independent, float(epsilon) if entry.differentially_private and epsilon is not None else None, rows,
         )  # fmt: skip
-        return number
+
+    @property
+    def call_text(self) -> str:
+        """The call as the register holds it: on the original, with all roles, without a seed."""
+        arguments = {name: value for name, value in self.found.arguments.items() if name not in HIDDEN}
+        return call_on(with_fields(self.found, arguments=arguments), self.original)
+
+    def name_of(self, release: str) -> str:
+        """Name of a release in the register, as a call names it."""
+        is_file = release.lower().endswith((".parquet", "/"))
+        return release_name(self.con, release, self.database or "", is_file=is_file)
 
     def without_row_id(self, draft: str) -> str:
         """SELECT of released rows without the numbers of the original's, which are the last column."""
-        *_, row_id = _columns(self.con, draft)
+        *_, row_id = column_types(self.con, draft)
         return f"(select * exclude ({ident(row_id)}) from {draft})"
 
-    def enter_records(self, register: Register, number: int, draft: str, source: str) -> None:
+    def enter_records(self, register: Register, number: int, draft: str, source: str, offset: str = "0") -> None:
         """Enter the released records.
 
         Args:
@@ -217,15 +251,15 @@ class Registration:
             number: of the release.
             draft: the released rows; the last column numbers the rows of the source.
             source: what follows FROM for the rows that were released.
+            offset: SQL of the greatest group number of the sequence.
         """
-        columns = _columns(self.con, draft)
+        columns = column_types(self.con, draft)
         *shown, row_id = columns
-        released = {name: columns[name] for name in shown}
-        group = self._group_sql(shown)
+        row = register.hash_sql(row_text({name: columns[name] for name in shown}))
         self.con.execute(
             f"""
             insert into {register.schema}.records
-            select {number}, _anon_o.key, _anon_o.content, {group}, {register.hash_sql(row_text(released))}, null, null
+            select {number}, _anon_o.key, _anon_o.content, {self._group_sql(shown, offset)}, {row}, null, null
             from {draft} as _anon_d join ({self.records_sql(register, source)}) as _anon_o
             on _anon_d.{ident(row_id)} = _anon_o.n"""
         )
@@ -234,7 +268,7 @@ class Registration:
         """SELECT of number, keyed hash of the key and of the content of each row of a source."""
         roles = self.found.roles
         names = dict.fromkeys(info.name for info in (*roles.qi, *roles.sensitive, *roles.keep))
-        types = _columns(self.con, source)
+        types = column_types(self.con, source)
         content = register.hash_sql(row_text({name: types[name] for name in names}))
         key = register.key_sql(ident(self.key))
         records = f"select row_number() over () - 1 as n, {key} as key, {content} as content from {source}"
@@ -278,9 +312,14 @@ class Registration:
                 f"'{self.key}': a sequence releases all records of an individual together"
             )
 
-    def _group_sql(self, shown: Sequence[str]) -> str:
+    def bucket_column(self, draft: str) -> str:
+        """The released column of bucket numbers, '' where there is none."""
+        shown = zip(column_types(self.con, draft), self.found.layout, strict=False)
+        return next((name for name, plan in shown if plan.name == BUCKET.key), "")
+
+    def _group_sql(self, shown: Sequence[str], offset: str) -> str:
         """SQL of the group of a released row: its bucket, or the class of its quasi-identifiers."""
-        if self.found.entry.name in _HIDDEN_GROUPS:
+        if self.found.entry.name in HIDDEN_GROUPS:
             return "null::integer"
         qi = {info.name for info in self.found.roles.qi}
         planned = dict(zip(shown, self.found.layout, strict=True))
@@ -288,7 +327,9 @@ class Registration:
             if plan.name == BUCKET.key:
                 return f"_anon_d.{ident(name)}::integer"
         classes = [ident(name) for name, plan in planned.items() if (plan.column or plan.name) in qi]
-        return f"dense_rank() over (order by {', '.join(classes)})::integer" if classes else "null::integer"
+        return (
+            f"(dense_rank() over (order by {', '.join(classes)}) + {offset})::integer" if classes else "null::integer"
+        )
 
     def _checksums(self, table: str | None) -> list[str]:
         """Checksums of everything a call reads: rows in their order, and hierarchies."""
@@ -312,7 +353,3 @@ def _key_column(found: Recorded, key: str | None) -> str:
             f"{listed(columns)}"
         )
     return known.get(fold(key), key)
-
-
-def _columns(con: duckdb.DuckDBPyConnection, source: str) -> dict[str, str]:
-    return {row[0]: row[1] for row in con.execute(f"describe select * from {source}").fetchall()}

@@ -41,7 +41,8 @@ def main_release(arguments: Sequence[str]) -> int:
             config["temp_directory"] = str(target.parent / f".{target.name}.spill")
     con = connect(":memory:" if is_rows else given.source, **config)
     con.execute("set python_enable_replacements = false")
-    options = {"replace": given.replace, "part_rows": given.part_rows, "memory": given.memory}
+    names = ("replace", "part_rows", "memory", "key", "previous", "deleted", "changed", "independent")
+    options = {name: getattr(given, name) for name in names}
     descriptions: list[str] = []
     run_with_progress(con, lambda: descriptions.append(str(release(con, given.target, call, **options))))
     sys.stdout.write(f"{given.target}: {descriptions[0]}\n")
@@ -83,6 +84,11 @@ def _release_parser() -> argparse.ArgumentParser:
     add("--replace", action="store_true", help="replace the table or file if it exists")
     add("--part-rows", type=int, metavar="N", help="process parts of at most N rows")
     add("--memory", metavar="SIZE", help="process in parts within this much memory, 2GB")
+    add("--key", metavar="COLUMN", help="column that identifies a record, for releases that continue this one")
+    add("--previous", metavar="RELEASE", help="release that this one continues; its records stay as published")
+    add("--deleted", choices=("keep", "withdraw"), default="keep", help="deleted records stay, or go with their groups")
+    add("--changed", choices=("keep",), default="keep", help="changed records stay as published")
+    add("--independent", action="store_true", help="release regardless of earlier releases; the description shows it")
     return parser
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
@@ -126,15 +127,34 @@ def _functions(session: Session, given: str) -> None:
 
 
 def _release(session: Session, given: str) -> None:
-    name, _, call = given.partition(" ")
-    if not call.strip():
+    name, _, rest = given.partition(" ")
+    call, bracket, words = rest.strip().rstrip(";").rpartition(")")
+    if not bracket:
         session.fail(".release takes a name and a call: .release r muco('people', 0.2)")
+    options = _options(session, shlex.split(words))
     descriptions: list[str] = []
     try:
-        session.stoppable(lambda: descriptions.append(release(session.con, name, call.strip().rstrip(";"))))
+        session.stoppable(lambda: descriptions.append(release(session.con, name, f"{call})", **options)))
     except (AnonError, duckdb.Error) as error:
         session.fail(str(error))
     session.out.write(f"{name}: {descriptions[0]}\n")
+
+
+def _options(session: Session, words: list[str]) -> dict[str, Any]:
+    """What follows the call: 'previous r1 key person_id', 'independent'."""
+    found: dict[str, Any] = {}
+    while words:
+        word = words.pop(0)
+        if word in ("independent", "replace"):
+            found[word] = True
+        elif word in ("previous", "key", "deleted", "changed") and words:
+            found[word] = words.pop(0)
+        else:
+            session.fail(
+                f".release: after the call stands {word!r}. Allowed: previous NAME, key COLUMN, deleted keep|withdraw, "
+                "changed keep, independent, replace"
+            )
+    return found
 
 
 def _label(session: Session, table: str) -> None:
@@ -172,7 +192,11 @@ COMMANDS = {
     "output": Command(_output, "[FILE]", "write results to FILE; without FILE to the screen again"),
     "quit": Command(_quit, "", "leave"),
     "read": Command(_read, "FILE", "run the statements of FILE"),
-    "release": Command(_release, "NAME CALL", "run a method, muco('people', 0.2), and write the release described"),
+    "release": Command(
+        _release,
+        "NAME CALL [previous NAME] [key COLUMN]",
+        "run a method, muco('people', 0.2), and write the release described; previous: the one it continues",
+    ),
     "schema": Command(_schema, "[TABLE]", "CREATE statements of tables"),
     "tables": Command(_tables, "[PATTERN]", "tables and views, or those LIKE PATTERN"),
     "timer": Command(_timer, "on|off", "write how long each statement takes", ("on", "off")),

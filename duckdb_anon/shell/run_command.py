@@ -2,7 +2,8 @@
 
 Releases are made and measured in memory; files are written, each completely or not at all, only when every check of
 every release holds. A file written from the same original, plan and version is kept: a second random draw of the same
-table would let readers compare the two. Exit codes: 0 written or kept, 1 an
+table would let readers compare the two. The register of the releases is a database beside the plan; with `key` a
+release continues the last one of its name (`sequence.next_release`). Exit codes: 0 written or kept, 1 an
 error, 2 wrong usage, 3 a check does not hold.
 """
 
@@ -11,15 +12,18 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import shutil
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from duckdb_anon.engine.column_roles import ROLES
+from duckdb_anon.engine.register import registered
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, listed, nearest
 from duckdb_anon.model.release_comment import COLUMN_KEY, KEY
@@ -27,7 +31,9 @@ from duckdb_anon.release_api import release
 from duckdb_anon.report.linked_release import check_releases, comments
 from duckdb_anon.sql_functions import connect
 
-_FIELDS, _RELEASE = ("tables", "labels", "releases"), ("name", "original", "call", "checks", "output")
+_FIELDS, _OPTIONS = ("tables", "labels", "releases"), ("key", "independent", "deleted", "changed")
+_RELEASE = ("name", "original", "call", "checks", "output", *_OPTIONS)
+_REGISTER = "anon_register"
 CHECKS = {
     "k": ("select k from k_anonymity({release})", "at least"),
     "l": ("select value from l_diversity({release}) where measure = 'frequency'", "at least"),
@@ -58,9 +64,31 @@ def main(arguments: Sequence[str]) -> int:
     con.execute("set python_enable_replacements = false")
     con.execute("set enable_progress_bar = false")
     try:
-        return _run(con, plan, path.parent, state_file, {} if given.force else state)
+        with _register(con, path.with_name(f".{path.name}.register.duckdb")) as ended:
+            code = _run(con, plan, path.parent, state_file, {} if given.force else state)
+            ended.append(code)
+        return code
     finally:
         con.close()
+
+
+@contextmanager
+def _register(con: duckdb.DuckDBPyConnection, file: Path) -> Iterator[list[int]]:
+    """The register of the plan's releases, of which nothing stays when the run does not end with 0."""
+    draft = file.with_name(f"{file.name}.part")
+    draft.unlink(missing_ok=True)
+    ended: list[int] = []
+    try:
+        if file.exists():
+            shutil.copyfile(file, draft)
+        con.execute(f"attach {literal(str(draft))} as {_REGISTER}")
+        yield ended
+        con.execute(f"detach {_REGISTER}")
+        if ended == [0]:
+            draft.chmod(0o600)
+            draft.replace(file)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _run(
@@ -78,7 +106,7 @@ def _run(
         one for one in plan["releases"]
         if state.get(one["name"]) != marks[one["name"]] or not (folder / one["output"]).exists()
     ]  # fmt: skip
-    failed = [line for one in due for line in _checked(con, one)]
+    failed = [line for one in due for line in _checked(con, one, folder)]
     if failed:
         sys.stderr.write("".join(f"{line}\n" for line in failed) + "nothing was written\n")
         return FAILED
@@ -159,11 +187,18 @@ def _mark(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], one: Mapping[
     return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def _checked(con: duckdb.DuckDBPyConnection, one: Mapping[str, Any]) -> list[str]:
+def _checked(con: duckdb.DuckDBPyConnection, one: Mapping[str, Any], folder: Path) -> list[str]:
     """Make a release in memory; one line for each check that does not hold."""
     name = one["name"]
     say(f"{name}: {one['call']}")
-    release(con, ident(name), one["call"])
+    options = {option: one[option] for option in _OPTIONS if option in one}
+    made = [known.name for known in registered(con, _REGISTER)]
+    if "key" in one and f"memory.{name}" in made and (folder / one["output"]).exists():
+        con.execute(f"create table {ident(name)} as from {literal(str(folder / one['output']))}")
+        options |= {"previous": ident(name), "replace": True}
+    description = release(con, ident(name), one["call"], register=_REGISTER, **options)
+    if "previous" in options:
+        say(f"{name}: {description.splitlines()[1]}")
     lines = []
     with check_releases(con, one["original"]) as checks:
         if any("{pair}" in CHECKS[check][0] for check in one["checks"]):

@@ -92,7 +92,7 @@ def open_people(path: str | None, rows: int, database: str | None, shapes: list[
         con.execute("drop table people; alter table jobs rename to people")
     for shape in shapes:
         if f"r_{shape}" not in there:
-            duckdb_anon.release(con, f"r_{shape}", RELEASES[shape].replace(", seed := 1", ""))
+            duckdb_anon.release(con, f"r_{shape}", RELEASES[shape].replace(", seed := 1", ""), independent=True)
     return con
 
 

@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for column, role in {"age": "quasi", "gender": "quasi", "education": "quasi", "salary": "sensitive"}.items():
         con.execute(f"comment on column people.{column} is 'anon: {role}'")
     con.execute("comment on table people is 'the holder''s own words'")
-    duckdb_anon.release(con, "boxes", "mondrian('people', k := 10)")
+    duckdb_anon.release(con, "boxes", "mondrian('people', k := 10)", independent=True)
     con.close()
     (made / "c.toml").write_text(CONTEXT, encoding="utf-8")
     for edition in ("internal", "external", "short"):
@@ -76,7 +76,7 @@ def test_a_release_whose_call_nobody_says_may_fail_the_limit_and_cannot_pass_it(
     for column, role in {"age": "quasi", "gender": "quasi", "education": "quasi", "salary": "sensitive"}.items():
         con.execute(f"comment on column people.{column} is 'anon: {role}'")
     con.execute("create table unsaid as from muco('people', 0.05, seed := 1, row_id := true)")
-    duckdb_anon.release(con, "said", "muco('people', 0.05)")
+    duckdb_anon.release(con, "said", "muco('people', 0.05)", independent=True)
     con.close()
     for threshold, unsaid in ((0.9, None), (0.0001, False)):
         (tmp_path / "c.toml").write_text(f"threshold = {threshold}", encoding="utf-8")
@@ -192,8 +192,8 @@ def test_the_external_edition_holds_no_original_value(tmp_path: Path) -> None:
         "name": "identifier", "income": "quasi", "town": "quasi", "trade": "quasi", "illness": "sensitive"
     }.items():  # fmt: skip
         con.execute(f"comment on column people.{column} is 'anon: {role}'")
-    duckdb_anon.release(con, "boxes", "mondrian('people', k := 10)")
-    duckdb_anon.release(con, "buckets", "anatomy('people', 3)")
+    duckdb_anon.release(con, "boxes", "mondrian('people', k := 10)", independent=True)
+    duckdb_anon.release(con, "buckets", "anatomy('people', 3)", independent=True)
     told = {str(value) for row in con.execute("from people").fetchall() for value in row}
     con.close()
     (tmp_path / "c.toml").write_text(

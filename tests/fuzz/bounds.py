@@ -104,7 +104,9 @@ def _release(
     call = template.format(k=rng.choice((1, 2, 3, 5)), roles=roles, plain=roles, person=roles)
     try:
         # only a release with a description and the digest of its rows has bounds
-        duckdb_anon.release(con, "r", f"{call.removesuffix(')')}, seed := {_LONG_SEED})", replace=True)
+        duckdb_anon.release(
+            con, "r", f"{call.removesuffix(')')}, seed := {_LONG_SEED})", replace=True, independent=True
+        )
     except (duckdb.Error, AnonError) as error:
         if "internal" in str(error).lower():
             tally.violations.append(f"{where}: {call}: {error}")

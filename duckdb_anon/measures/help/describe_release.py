@@ -64,6 +64,10 @@ def _made(given: str, said: Description, entries: Mapping[str, Entry]) -> list[F
     facts += [("parameter", n, value_text(v), docs.get(n, "")) for n, v in said.parameters.items()]
     if entry is not None and entry.paper:
         facts.append(("paper", None, entry.paper, "where the method comes from"))
+    if said.independent:
+        facts.append(
+            ("independent", None, "true", "made regardless of earlier releases, whose risks add up with its own")
+        )
     if said.date:
         facts.append(("date", None, said.date, "the day it was made"))
     if said.version:

@@ -85,6 +85,7 @@ def page(report: Findings, evidence: PageEvidence, edition: Edition = "internal"
         report=report, plan=report.plan, evidence=evidence, context=evidence.context, internal=internal,
         short=edition == "short",
         conclusions=[_conclusion(release, evidence.context.threshold) for release in evidence.releases],
+        independent=[r.name for r in evidence.releases if r.description is not None and r.description.independent],
         t=tables | {"overview": overview(report, evidence)},
         charts=placed, not_covered=NOT_COVERED, releases=releases, queries=queries(facts),
         unlinked=[(r.name, shown_check(r, edition)) for r in evidence.releases if r.check.startswith("none")],

@@ -35,7 +35,7 @@ def test_a_described_release_has_bounds_and_a_table_of_the_same_rows_has_none(
     con: duckdb.DuckDBPyConnection, call: str
 ) -> None:
     patients(con)
-    duckdb_anon.release(con, "r", call)
+    duckdb_anon.release(con, "r", call, independent=True)
     low, high, confidence, _ = ends(con)
     assert low <= 8 <= high and confidence is not None
     con.execute("create table plain as from r")
@@ -63,7 +63,7 @@ def test_a_described_release_has_bounds_and_a_table_of_the_same_rows_has_none(
 )
 def test_a_release_that_was_changed_has_estimates_alone(con: duckdb.DuckDBPyConnection, change: str) -> None:
     patients(con)
-    duckdb_anon.release(con, "r", "anatomy('o', 3)")
+    duckdb_anon.release(con, "r", "anatomy('o', 3)", independent=True)
     assert ends(con)[:2] == (8, 8)
     con.execute("create table kept as from r")
     con.execute(change)
@@ -77,18 +77,18 @@ def test_a_release_that_was_changed_has_estimates_alone(con: duckdb.DuckDBPyConn
 
 def test_rows_in_another_order_and_in_a_file_are_the_same(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     patients(con)
-    said = duckdb_anon.release(con, "r", "anatomy('o', 3)")
+    said = duckdb_anon.release(con, "r", "anatomy('o', 3)", independent=True)
     con.execute("create table turned as from r order by hash(a)")
     con.execute(f"comment on table turned is '{said}'")
     assert ends(con, "turned")[:2] == (8, 8)
     file = tmp_path / "r.parquet"
     duckdb_anon.write_parquet(con, "r", str(file))
     assert ends(con, str(file))[:2] == (8, 8)
-    duckdb_anon.release(con, str(tmp_path / "straight.parquet"), "anatomy('o', 3)")
+    duckdb_anon.release(con, str(tmp_path / "straight.parquet"), "anatomy('o', 3)", independent=True)
     assert ends(con, str(tmp_path / "straight.parquet"))[:2] == (8, 8)
-    duckdb_anon.release(con, "parts", "anatomy('o', 3)", part_rows=1000)
+    duckdb_anon.release(con, "parts", "anatomy('o', 3)", part_rows=1000, independent=True)
     assert ends(con, "parts")[:2] == (8, 8)
-    duckdb_anon.release(con, str(tmp_path / "parts.parquet"), "anatomy('o', 3)", part_rows=1000)
+    duckdb_anon.release(con, str(tmp_path / "parts.parquet"), "anatomy('o', 3)", part_rows=1000, independent=True)
     assert ends(con, str(tmp_path / "parts.parquet"))[:2] == (8, 8)
 
 
@@ -96,7 +96,7 @@ def test_nothing_is_compared_where_no_bounds_are_wanted(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     patients(con)
-    duckdb_anon.release(con, "r", "anatomy('o', 3)")
+    duckdb_anon.release(con, "r", "anatomy('o', 3)", independent=True)
     monkeypatch.setattr("duckdb_anon.engine.planning_context.holds_rows_of", lambda *_: pytest.fail("compared"))
     (found,) = con.execute(f"select estimate, low, note from estimate('{OF_FLU}', 'r', bounds := 'none')").fetchall()
     assert found == (pytest.approx(8), None, None)
@@ -104,7 +104,7 @@ def test_nothing_is_compared_where_no_bounds_are_wanted(
 
 def test_estimates_do_not_depend_on_the_description(con: duckdb.DuckDBPyConnection) -> None:
     patients(con)
-    duckdb_anon.release(con, "r", "rr_distort('o', p := 0.8)")
+    duckdb_anon.release(con, "r", "rr_distort('o', p := 0.8)", independent=True)
     con.execute("create table plain as from r")
     call = "select estimate from relative_error('select s, count(*) from o where a < 35 group by s', 'o', '{}') order by all"
     assert con.execute(call.format("r")).fetchall() == con.execute(call.format("plain")).fetchall()
@@ -123,7 +123,7 @@ MADE = {
 @pytest.mark.parametrize("made", MADE.values(), ids=MADE)
 def test_hard_bounds_of_releases_hold(con: duckdb.DuckDBPyConnection, made: str) -> None:
     con.execute("create table people as select 20 + (i * 7) % 31 as age, (i * i) % 5 as x from range(300) r(i)")
-    duckdb_anon.release(con, "r", made)
+    duckdb_anon.release(con, "r", made, independent=True)
     for condition in ("x = 3", "age > 30 and x < 2"):
         query = f"select count(*) from people where {condition}"
         ((truth,),) = con.execute(query).fetchall()
@@ -136,7 +136,7 @@ def test_hard_bounds_of_releases_hold(con: duckdb.DuckDBPyConnection, made: str)
 @pytest.mark.parametrize("name", ["bucket_", "BUCKET__", "ward"])
 def test_a_column_of_the_original_is_no_bucket(con: duckdb.DuckDBPyConnection, name: str) -> None:
     patients(con, name)
-    duckdb_anon.release(con, "r", "anatomy('o', 3)")
+    duckdb_anon.release(con, "r", "anatomy('o', 3)", independent=True)
     assert ends(con)[:2] == (8, 8)
 
 

@@ -49,8 +49,8 @@ def people() -> duckdb.DuckDBPyConnection:
 
 @pytest.mark.parametrize("call", SAME.values(), ids=SAME)
 def test_mondrian_makes_the_same_boxes(people: duckdb.DuckDBPyConnection, call: str) -> None:
-    duckdb_anon.release(people, "once", call, replace=True)
-    said = duckdb_anon.release(people, "parts", call, replace=True, part_rows=1600)
+    duckdb_anon.release(people, "once", call, replace=True, independent=True)
+    said = duckdb_anon.release(people, "parts", call, replace=True, part_rows=1600, independent=True)
     assert said.startswith("anon: release of people by mondrian(")
     assert differing(people, "once", "parts") == 0
     both = people.execute(
@@ -71,7 +71,7 @@ def test_parts_are_planned_with_one_query_a_level(
         return ask(self, sql)
 
     monkeypatch.setattr(Original, "ask", listening)
-    duckdb_anon.release(people, "parts", SAME["two sensitive columns"], replace=True, part_rows=1600)
+    duckdb_anon.release(people, "parts", SAME["two sensitive columns"], replace=True, part_rows=1600, independent=True)
     planned = [sql for sql in asked if "_anon_placed" in sql]
     # the first one asks whether the table as a whole meets what is asked; cuts that fail are given up without asking
     assert [("grouping sets" in sql) for sql in planned] == [False] + [True] * (len(planned) - 1)
@@ -79,7 +79,7 @@ def test_parts_are_planned_with_one_query_a_level(
 
 
 def test_rows_of_a_part_do_not_stand_together(people: duckdb.DuckDBPyConnection) -> None:
-    duckdb_anon.release(people, "parts", SAME["k"], replace=True, part_rows=1600)
+    duckdb_anon.release(people, "parts", SAME["k"], replace=True, part_rows=1600, independent=True)
     tied, middle = people.execute(
         "select corr(rowid, age.lower), avg(case when rowid < 3000 then age.lower end) - avg(age.lower) from parts"
     ).fetchall()[0]
@@ -90,13 +90,13 @@ def test_rows_of_a_part_do_not_stand_together(people: duckdb.DuckDBPyConnection)
 def test_seeds_repeat_and_differ_between_parts(people: duckdb.DuckDBPyConnection) -> None:
     call = f"muco('people', 0.2, l := 2, {QI}, sensitive := 'salary', seed := {2**70})"
     for name in ("first", "again"):
-        duckdb_anon.release(people, name, call, replace=True, part_rows=2000)
+        duckdb_anon.release(people, name, call, replace=True, part_rows=2000, independent=True)
     assert people.execute("from first").fetchall() == people.execute("from again").fetchall()
 
 
 def test_permuted_columns_keep_their_values_and_rows_their_sensitive_ones(people: duckdb.DuckDBPyConnection) -> None:
     call = f"muco('people', 0.2, l := 2, {QI}, sensitive := 'salary', keep := 'hours_per_week2')"
-    duckdb_anon.release(people, "m", call, replace=True, part_rows=2000)
+    duckdb_anon.release(people, "m", call, replace=True, part_rows=2000, independent=True)
     for column in ("age", "gender", "education", "hours_per_week", "born", "height"):
         assert differing(people, f"(select {column} from m)", f"(select {column} from people)") == 0
     kept = "(select salary, hours_per_week2 from {})"
@@ -110,7 +110,7 @@ def test_buckets_are_diverse_and_their_numbers_tell_no_part(people: duckdb.DuckD
     people.execute(
         "create or replace view wide as select *, 'g' || (age * 7 + hours_per_week) % 5 as gender2 from people"
     )
-    duckdb_anon.release(people, "b", call.replace("'people'", "'wide'"), replace=True, part_rows=1500)
+    duckdb_anon.release(people, "b", call.replace("'people'", "'wide'"), replace=True, part_rows=1500, independent=True)
     shares = people.execute(
         "select min(n), max(most * 1.0 / n) from (select bucket, sum(c) as n, max(c) as most from "
         "(select distinct bucket, unnest(map_values(gender2)) as c, unnest(map_keys(gender2)) as v from b) group by bucket)"
@@ -130,7 +130,7 @@ def test_a_row_number_does_not_tell_who_shares_a_part(con: duckdb.DuckDBPyConnec
     swaps = []
     for seed in (2**70, 2**70 + 1):
         call = f"rank_swap('numbered', 5, qi := ['n'], sensitive := 'value', keep := ['whose'], seed := {seed})"
-        duckdb_anon.release(con, "swapped", call, replace=True, part_rows=2100)
+        duckdb_anon.release(con, "swapped", call, replace=True, part_rows=2100, independent=True)
         swaps.append(con.execute("select whose, n from swapped").fetchnumpy())
     one, other = (np.concatenate([swap[column] for swap in swaps]) for column in ("whose", "n"))
     pairs = sparse.csr_matrix((np.ones(len(one)), (one, other)), (4000, 4000))
@@ -145,14 +145,23 @@ def test_persons_stay_whole(people: duckdb.DuckDBPyConnection) -> None:
     people.execute("""create or replace table diseases as from (values ('flu', 'lung', '*'), ('cold', 'lung', '*'),
         ('cancer', 'rest', '*'), ('gout', 'rest', '*'), ('ulcer', 'rest', '*')) t(a, b, c)""")
     roles = "qi := ['age', 'sex'], sensitive := 'disease', person := 'who', hierarchies := {'disease': 'diseases'}"
-    duckdb_anon.release(people, "lists", f"one_to_m_generalize('visits', 3, 2, {roles})", replace=True, part_rows=1000)
-    duckdb_anon.release(people, "clusters", f"rmr('visits', 3, {roles})", replace=True, part_rows=1000)
+    duckdb_anon.release(
+        people, "lists", f"one_to_m_generalize('visits', 3, 2, {roles})", replace=True, part_rows=1000, independent=True
+    )
+    duckdb_anon.release(
+        people, "clusters", f"rmr('visits', 3, {roles})", replace=True, part_rows=1000, independent=True
+    )
     assert people.execute("select count(*) from lists").fetchall() == [(3000,)]
     fewest = "select min(n) from (select count(*) as n from {} group by {})"
     assert people.execute(fewest.format("lists", "disease")).fetchall()[0][0] >= 3
     assert people.execute(fewest.format("clusters", "age, sex")).fetchall()[0][0] >= 3
     duckdb_anon.release(
-        people, "rows", f"one_to_m_generalize('visits', 3, 2, explode := true, {roles})", replace=True, part_rows=1000
+        people,
+        "rows",
+        f"one_to_m_generalize('visits', 3, 2, explode := true, {roles})",
+        replace=True,
+        part_rows=1000,
+        independent=True,
     )
     assert people.execute("select count(distinct who), max(who) from rows").fetchall() == [(3000, 3000)]
 
@@ -175,7 +184,7 @@ ALL_ROWS = ("randomized", "swapped", "means", "linear", "sliced", "linkable")
 def test_every_other_method_keeps_its_shape_and_its_k(people: duckdb.DuckDBPyConnection, name: str) -> None:
     once = f"create or replace table once as from {OTHERS[name]}"
     people.execute(once)
-    duckdb_anon.release(people, "parts", OTHERS[name], replace=True, part_rows=2000)
+    duckdb_anon.release(people, "parts", OTHERS[name], replace=True, part_rows=2000, independent=True)
     described = "select column_name, column_type from (describe {})"
     assert people.execute(described.format("parts")).fetchall() == people.execute(described.format("once")).fetchall()
     rows, expected = (people.execute(f"select count(*) from {t}").fetchall()[0][0] for t in ("parts", "once"))
@@ -187,7 +196,7 @@ def test_every_other_method_keeps_its_shape_and_its_k(people: duckdb.DuckDBPyCon
 
 
 def test_a_randomized_release_has_one_channel_and_the_whole_domain(people: duckdb.DuckDBPyConnection) -> None:
-    duckdb_anon.release(people, "r", OTHERS["randomized"], replace=True, part_rows=2000)
+    duckdb_anon.release(people, "r", OTHERS["randomized"], replace=True, part_rows=2000, independent=True)
     told = people.execute("select distinct rr.hours_per_week from r where rr is not null").fetchall()
     assert len(told) == 1
     domain = people.execute("select list(distinct hours_per_week order by hours_per_week) from people").fetchall()[0][0]
@@ -201,7 +210,7 @@ def test_rules_hold_in_every_part(people: duckdb.DuckDBPyConnection) -> None:
     )
     rule = "rules := [['gender = ''male''', 'ward < 3']], columns := [['age'], ['gender']]"
     call = f"merging('patients', 2, {rule}, qi := ['age', 'gender'], sensitive := 'ward', fake := 2)"
-    duckdb_anon.release(people, "ruled", call, replace=True, part_rows=1600)
+    duckdb_anon.release(people, "ruled", call, replace=True, part_rows=1600, independent=True)
     counted = "select count(*), count(*) filter (gender.gender = 'male' and ward.ward < 3) from ruled"
     rows, against = people.execute(counted).fetchall()[0]
     assert rows >= 6000
@@ -235,7 +244,7 @@ def test_refusals_say_why_and_leave_nothing(
 ) -> None:
     before = people.execute("select table_name from duckdb_tables() order by all").fetchall()
     with pytest.raises(kind, match=said):
-        duckdb_anon.release(people, "nothing", call, **options)  # type: ignore[arg-type]
+        duckdb_anon.release(people, "nothing", call, **options, independent=True)  # type: ignore[arg-type]
     assert people.execute("select table_name from duckdb_tables() order by all").fetchall() == before
     assert people.execute("select count(*) from duckdb_databases() where database_name = '_anon_parts'").fetchall() == [
         (0,)

@@ -20,13 +20,13 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
             "case when i % 4 > 0 then (['flu', 'cold'])[1 + i % 2] end as ill from range(24) r(i)"
         )
         con.execute("create view part as from t where v > 1")
-        duckdb_anon.release(con, "permuted", f"muco('t', 0.3, {ROLES})")
-        duckdb_anon.release(con, "of_release", f"mondrian('permuted', 2, {ROLES})")
-        duckdb_anon.release(con, "of_view", f"mondrian('part', 2, {ROLES})")
-        duckdb_anon.release(con, "of_query", f"mondrian('(from t where v > 1)', 2, {ROLES})")
+        duckdb_anon.release(con, "permuted", f"muco('t', 0.3, {ROLES})", independent=True)
+        duckdb_anon.release(con, "of_release", f"mondrian('permuted', 2, {ROLES})", independent=True)
+        duckdb_anon.release(con, "of_view", f"mondrian('part', 2, {ROLES})", independent=True)
+        duckdb_anon.release(con, "of_query", f"mondrian('(from t where v > 1)', 2, {ROLES})", independent=True)
         named = "(select * replace (coalesce(ill, ''unknown'') as ill) from t)"
-        duckdb_anon.release(con, "of_named", f"anatomy('{named}', 1, {ROLES})")
-        duckdb_anon.release(con, "of_t", f"mondrian('main.t', 2, {ROLES})")
+        duckdb_anon.release(con, "of_named", f"anatomy('{named}', 1, {ROLES})", independent=True)
+        duckdb_anon.release(con, "of_t", f"mondrian('main.t', 2, {ROLES})", independent=True)
         yield con
 
 
@@ -55,7 +55,7 @@ def test_a_release_is_certain_of_what_it_names(con: duckdb.DuckDBPyConnection) -
 def test_intervals_speak_of_the_original_and_not_of_its_bins(con: duckdb.DuckDBPyConnection) -> None:
     """One value stands for each bin, so what is asked of others is off by more than the draws tell."""
     call = "rr_distort('t', p := 0.8, bins := {'V': 2}, scope := 'qi', qi := ['sex', 'v'], keep := ['a'])"
-    duckdb_anon.release(con, "binned", call)
+    duckdb_anon.release(con, "binned", call, independent=True)
     low_high_note = "select low, high, note from estimate(?, 'binned', original := 't')"
     of_bins = con.execute(low_high_note, ["select sex, sum(v) from t group by sex"]).fetchall()
     assert {row[:2] for row in of_bins} == {(None, None)}

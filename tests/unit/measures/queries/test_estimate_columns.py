@@ -18,7 +18,7 @@ def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     for column in ("age", "city", "born", "flag"):
         con.execute(f"comment on column people.{column} is 'anon: quasi'")
     con.execute("comment on column people.disease is 'anon: sensitive'")
-    duckdb_anon.release(con, "boxes", "mondrian('people', 5)")
+    duckdb_anon.release(con, "boxes", "mondrian('people', 5)", independent=True)
     return con
 
 
@@ -61,7 +61,7 @@ def test_an_answer_without_doubt_is_exact(people: duckdb.DuckDBPyConnection) -> 
 def test_permuted_values_beside_other_columns_are_imputed_within_their_bounds(
     people: duckdb.DuckDBPyConnection,
 ) -> None:
-    duckdb_anon.release(people, "buckets", "anatomy('people', 3)")
+    duckdb_anon.release(people, "buckets", "anatomy('people', 3)", independent=True)
     query = "select disease, count(*) as n from people where age < 20 group by disease order by n desc"
     asked = f"select method, estimate, low, high from estimate($${query}$$, 'buckets'"
     found = people.execute(f"{asked})").fetchall()

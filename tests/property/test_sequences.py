@@ -1,0 +1,177 @@
+"""Sequences of releases of tables that live: k, l and the size of groups hold over all releases together.
+
+Random histories (records arrive, leave and change) are released ten times. What an attacker may use is re-proved from
+the published rows alone: which rows appeared when, and, of each record, the rows that she could be in all releases.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import pytest
+
+import duckdb_anon
+
+pytestmark = pytest.mark.campaign
+RELEASES = 10
+HISTORIES = range(4)
+
+
+@pytest.fixture
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    con = duckdb_anon.connect()
+    con.execute("create table people (id integer, age integer, town varchar, ill varchar)")
+    for column, role in (("age", "quasi"), ("town", "quasi"), ("ill", "sensitive")):
+        con.execute(f"comment on column people.{column} is 'anon: {role}'")
+    yield con
+    con.close()
+
+
+class History:
+    """A table that lives, and its releases."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, seed: int, call: str, deleted: str = "keep") -> None:
+        self.con, self.rng, self.call, self.deleted = con, random.Random(seed), call, deleted
+        self.people: dict[int, tuple[int, str, str]] = {}
+        self.next = 0
+        self.batches: list[list[tuple[Any, ...]]] = []
+        self.gone: list[Counter[tuple[Any, ...]]] = []
+        self.known: dict[int, tuple[int, tuple[int, str, str]]] = {}
+
+    def live(self) -> None:
+        """Some records arrive, leave and change."""
+        rng = self.rng
+        for _ in range(rng.choice([0, 3, 15, 40]) if self.next else 120):
+            person = (rng.randint(18, 80), rng.choice("abcd"), rng.choice("uvwxyz"))
+            self.people[self.next] = person
+            self.next += 1
+        for record in rng.sample(sorted(self.people), rng.randint(0, 6)):
+            del self.people[record]
+        for record in rng.sample(sorted(self.people), rng.randint(0, 8)):
+            age, town, ill = self.people[record]
+            self.people[record] = (age + rng.randint(0, 1), rng.choice([town, "d"]), rng.choice([ill, "u"]))
+        self.con.execute("delete from people")
+        order = list(self.people)
+        rng.shuffle(order)
+        self.con.executemany("insert into people values (?, ?, ?, ?)", [(n, *self.people[n]) for n in order])
+
+    def release(self, number: int) -> None:
+        """Release the table; note the rows that appeared and went, and who was new among them."""
+        options = {"previous": f"r{number - 1}", "deleted": self.deleted} if number else {}
+        said = duckdb_anon.release(self.con, f"r{number}", self.call, key="id", **options)
+        before = Counter(self.rows(number - 1)) if number else Counter()
+        now = Counter(self.rows(number))
+        self.batches.append(list((now - before).elements()))
+        self.gone.append(before - now)
+        if number and "wait" in said:
+            assert not self.batches[-1]
+            return
+        for record, person in self.people.items():
+            if record not in self.known:
+                self.known[record] = (number, person)
+
+    def rows(self, number: int) -> list[tuple[Any, ...]]:
+        found = self.con.execute(f"from r{number}").fetchall()
+        return [tuple(repr(cell) if isinstance(cell, dict | list) else cell for cell in row) for row in found]
+
+    def published(self) -> Iterator[tuple[tuple[int, str, str], list[tuple[Any, ...]]]]:
+        """Each record as it was published, and the rows that appeared when it did."""
+        for number, person in self.known.values():
+            yield person, self.batches[number]
+
+
+def covers(cell: Any, value: Any) -> bool:
+    read = eval(cell) if isinstance(cell, str) and cell[:1] in "{[" else cell  # its own repr
+    if isinstance(read, dict):
+        return bool(read["lower"] <= value <= read["upper"])
+    return value in read if isinstance(read, list) else bool(read == value)
+
+
+def play(con: duckdb.DuckDBPyConnection, seed: int, call: str, deleted: str = "keep") -> History:
+    history = History(con, seed, call, deleted)
+    for number in range(RELEASES):
+        history.live()
+        history.release(number)
+    return history
+
+
+@pytest.mark.parametrize("deleted", ["keep", "withdraw"])
+@pytest.mark.parametrize("seed", HISTORIES)
+def test_every_record_is_one_of_k_over_all_releases(con: duckdb.DuckDBPyConnection, seed: int, deleted: str) -> None:
+    history = play(con, seed, "mondrian('people', 4, l := 2)", deleted)
+    for (age, town, ill), batch in history.published():
+        alike = [row for row in batch if covers(row[0], age) and covers(row[1], town)]
+        classes = Counter(row[:2] for row in alike)
+        values = {box: Counter(row[2] for row in alike if row[:2] == box) for box in classes}
+        assert min(classes.values()) >= 4
+        assert any(ill in counts for counts in values.values())
+        for box, size in classes.items():
+            assert max(values[box].values()) <= size / 2
+    for went in history.gone:  # classes go as they came, whole
+        for box, size in Counter(row[:2] for row in went.elements()).items():
+            appeared = [sum(row[:2] == box for row in batch) for batch in history.batches]
+            assert size >= 4 and size in subset_sums(appeared)
+
+
+def subset_sums(sizes: list[int]) -> set[int]:
+    sums = {0}
+    for size in sizes:
+        sums |= {total + size for total in sums}
+    return sums
+
+
+@pytest.mark.parametrize("seed", HISTORIES)
+def test_buckets_never_change_and_stay_diverse(con: duckdb.DuckDBPyConnection, seed: int) -> None:
+    history = play(con, seed, "anatomy('people', 3)")
+    bucket_of: dict[int, tuple[str, int]] = {}
+    for number, batch in enumerate(history.batches):
+        for bucket, rows in groups(batch, 0).items():
+            assert bucket not in bucket_of  # no later record joins a bucket
+            bucket_of[bucket] = (str(rows[0][3]), number)
+            counts = eval(rows[0][3])
+            assert len({row[3] for row in rows}) == 1 and sum(counts.values()) == len(rows) >= 3
+            assert max(counts.values()) <= len(rows) / 3
+    for (age, town, ill), batch in history.published():
+        assert any(row[1:3] == (age, town) and ill in eval(row[3]) for row in batch)
+    assert not any(history.gone)
+
+
+@pytest.mark.parametrize("seed", HISTORIES)
+def test_means_are_of_k_records_over_all_releases(con: duckdb.DuckDBPyConnection, seed: int) -> None:
+    history = play(con, seed, "microaggregate('people', 4, categorical := ['town'])", "withdraw")
+    for batch in history.batches:
+        assert all(size >= 4 for size in Counter(row[:2] for row in batch).values())
+
+
+@pytest.mark.parametrize("seed", HISTORIES)
+def test_records_are_permuted_among_those_that_came_with_them(con: duckdb.DuckDBPyConnection, seed: int) -> None:
+    history = play(con, seed, "muco('people', 0.2)")
+    for number, batch in enumerate(history.batches):
+        came = [person for at, person in history.known.values() if at == number]
+        assert len(batch) == len(came) and (not batch or len(batch) >= 5)
+        for column in range(3):
+            assert Counter(row[column] for row in batch) == Counter(person[column] for person in came)
+    assert not any(history.gone)
+
+
+@pytest.mark.parametrize("seed", HISTORIES)
+def test_sliced_buckets_never_change(con: duckdb.DuckDBPyConnection, seed: int) -> None:
+    history = play(con, seed, "slicing('people', 2, columns := [['age'], ['town'], ['ill']])")
+    seen: set[int] = set()
+    for batch in history.batches:
+        for bucket, rows in groups(batch, 0).items():
+            assert bucket not in seen
+            seen.add(bucket)
+            assert max(Counter(row[3] for row in rows).values()) <= len(rows) / 2
+    assert not any(history.gone)
+
+
+def groups(rows: list[tuple[Any, ...]], column: int) -> dict[Any, list[tuple[Any, ...]]]:
+    found: dict[Any, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        found.setdefault(row[column], []).append(row)
+    return found

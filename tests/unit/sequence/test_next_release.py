@@ -1,0 +1,228 @@
+"""The next release of a sequence: published rows stay, new records are grouped among themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import duckdb_anon
+from duckdb_anon import AnonError
+from duckdb_anon.cli import main
+
+CALLS = (
+    "mondrian('people', 5)",
+    "mondrian('people', 5, l := 2)",
+    "anatomy('people', 3)",
+    "slicing('people', 2, columns := [['age', 'gender'], ['education'], ['salary']])",
+    "muco('people', 0.2)",
+    "microaggregate('people', 5, categorical := ['gender', 'education'])",
+)
+MONDRIAN = CALLS[0]
+
+
+def rows(con: duckdb.DuckDBPyConnection, query: str) -> int:
+    return int(con.execute(f"select count(*) from ({query})").fetchall()[0][0])
+
+
+def arrive(con: duckdb.DuckDBPyConnection, first: int, end: int) -> None:
+    con.execute(f"insert into people from pool where person_id > 1000 + {first} and person_id <= 1000 + {end}")
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_published_rows_stay_to_the_byte(people: duckdb.DuckDBPyConnection, call: str) -> None:
+    duckdb_anon.release(people, "r1", call, key="person_id")
+    before = people.execute("select * exclude (deleted) from anon.records order by all").fetchall()
+    arrive(people, 0, 200)
+    people.execute("delete from people where person_id < 20; update people set age = age + 1 where person_id < 50")
+    said = duckdb_anon.release(people, "r2", call, previous="r1")
+    assert said.split("\n")[1] == (
+        "continues r1: 200 new records published; 19 deleted records stay published; 30 records differ from what was "
+        "published"
+    )
+    assert rows(people, "from r1 except all from r2") == 0 and rows(people, "from r2") == 800
+    after = people.execute("select * exclude (deleted) from anon.records where release = 1 order by all").fetchall()
+    assert after == before
+    assert people.execute("select count(*) from anon.records where deleted = 2").fetchall() == [(19,)]
+    groups = 'select "group" from anon.records where release = {}'
+    assert rows(people, f"{groups.format(1)} intersect {groups.format(2)}") == (call.startswith("muco"))
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_an_unchanged_table_gives_an_unchanged_release(people: duckdb.DuckDBPyConnection, call: str) -> None:
+    duckdb_anon.release(people, "r1", call, key="person_id")
+    duckdb_anon.release(people, "r2", call, previous="r1", key="person_id")
+    assert rows(people, "(from r1 except all from r2) union all (from r2 except all from r1)") == 0
+
+
+def test_individuals_stay_in_their_groups(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("insert into people select * replace (salary + 50 as salary) from people where person_id % 3 = 0")
+    people.execute(
+        "create table pay as select (i * 50)::varchar as leaf, i // 100 || 's', 'any' from range(20000) t(i)"
+    )
+    people.execute("comment on column people.person_id is 'anon: person'")
+    for name, call in (
+        ("lists", "one_to_m_generalize('people', 4, 2, hierarchies := {'salary': 'pay'})"),
+        ("boxes", "mondrian('people', 5)"),
+    ):
+        duckdb_anon.release(people, f"{name}1", call, key="person_id", independent=True)
+    arrive(people, 0, 150)
+    people.execute("insert into people select * replace (salary + 100 as salary) from people where person_id < 10")
+    for name, call in (
+        ("lists", "one_to_m_generalize('people', 4, 2, hierarchies := {'salary': 'pay'})"),
+        ("boxes", "mondrian('people', 5)"),
+    ):
+        said = duckdb_anon.release(people, f"{name}2", call, previous=f"{name}1")
+        assert "150 new records published; 9 records differ" in said
+        assert rows(people, f"from {name}1 except all from {name}2") == 0
+        assert rows(people, f"from {name}2 except all from {name}1") == 150
+
+
+def test_too_few_new_records_wait_and_are_published_together(people: duckdb.DuckDBPyConnection) -> None:
+    duckdb_anon.release(people, "r", MONDRIAN, key="person_id")
+    arrive(people, 0, 3)
+    said = duckdb_anon.release(people, "r", MONDRIAN, previous="r", replace=True)
+    assert "0 new records published; 3 new records wait for the next release (mondrian: " in said
+    arrive(people, 3, 5)
+    assert "5 new records published" in duckdb_anon.release(people, "r", MONDRIAN, previous="r", replace=True)
+    waited = people.execute("select added, waiting, previous from anon_register() order by number").fetchall()
+    assert waited == [(600, 0, None), (0, 3, "r"), (5, 0, "r")]
+
+
+@pytest.mark.parametrize("call", [CALLS[0], CALLS[2], CALLS[3], CALLS[5]])
+def test_a_deleted_record_takes_its_group_with_it_for_good(people: duckdb.DuckDBPyConnection, call: str) -> None:
+    duckdb_anon.release(people, "r1", call, key="person_id")
+    leaving = rows(
+        people,
+        'from anon.records where "group" in (select "group" from anon.records as r join (select substring(sha256((select '
+        "secret from anon.secret) || 'key' || person_id::varchar), 1, 32)::uuid as k from people where person_id < 4) "
+        "on r.key = k)",
+    )
+    people.execute("create table gone as from people where person_id < 4; delete from people where person_id < 4")
+    said = duckdb_anon.release(people, "r2", call, previous="r1", deleted="withdraw")
+    assert f"{leaving} records were withdrawn, with all of their groups" in said and leaving >= 3
+    assert rows(people, "from r2") == 600 - leaving and rows(people, "from r2 except all from r1") == 0
+    # neither they nor the others of their groups come back, not even when they are entered again
+    people.execute("insert into people from gone")
+    said = duckdb_anon.release(people, "r3", call, previous="r2", deleted="withdraw")
+    assert said.endswith("continues r2: 0 new records published")
+    assert rows(people, "(from r2 except all from r3) union all (from r3 except all from r2)") == 0
+
+
+def test_the_order_of_rows_does_not_tell_new_records(people: duckdb.DuckDBPyConnection) -> None:
+    duckdb_anon.release(people, "r1", CALLS[2], key="person_id")
+    arrive(people, 0, 300)
+    duckdb_anon.release(people, "r2", CALLS[2], previous="r1")
+    greatest = "(select max(bucket) from r1)"
+    first, second = people.execute(
+        f"select avg(rowid) filter (bucket <= {greatest}), avg(rowid) filter (bucket > {greatest}) from r2"
+    ).fetchall()[0]
+    assert abs(first - second) < 100  # five standard errors; appended rows lie 450 later
+
+
+def test_what_cannot_be_continued_is_refused(people: duckdb.DuckDBPyConnection) -> None:
+    release = duckdb_anon.release
+    release(people, "plain", MONDRIAN)
+    release(people, "r1", MONDRIAN, key="person_id", independent=True)
+    release(people, "r2", MONDRIAN, previous="r1")
+    refused = [
+        ({"previous": "plain"}, MONDRIAN, "plain was made without key"),
+        ({"previous": "r1"}, MONDRIAN, "r1 has been continued by r2"),
+        ({"previous": "r7"}, MONDRIAN, "'r7' is not in the register .did you mean"),
+        ({"previous": "r2"}, "mondrian('people', 6)", r"made by mondrian\('people', k := 5"),
+        ({"previous": "r2"}, "rank_swap('people', 5)", "rank_swap takes no previous"),
+        ({"previous": "r2", "key": "age"}, MONDRIAN, "key := 'age' is not that of r2. Allowed: 'person_id'"),
+        ({"previous": "r2", "deleted": "drop"}, MONDRIAN, "deleted := 'drop' is unknown. Allowed: keep, withdraw"),
+        ({"previous": "r2", "changed": "replace"}, MONDRIAN, "changed := 'replace' is unknown. Allowed: keep"),
+        ({"previous": "r2", "independent": True}, MONDRIAN, "is not independent"),
+        ({"previous": "r2", "part_rows": 1000}, MONDRIAN, "do not go with part_rows"),
+        ({"previous": "r2", "deleted": "withdraw"}, "muco('people', 0.2)", "muco does not publish its groups"),
+    ]
+    for options, call, reason in refused:
+        with pytest.raises(AnonError, match=reason):
+            release(people, "r3", call, **options)
+    people.execute("delete from r2 where rowid = 0")
+    with pytest.raises(AnonError, match="r2 has other rows than the register lists"):
+        release(people, "r3", MONDRIAN, previous="r2")
+    people.execute("drop table r2")
+    with pytest.raises(AnonError, match="the rows of previous := 'r2' cannot be read"):
+        release(people, "r3", MONDRIAN, previous="r2")
+    assert [name for (name,) in people.execute("select name from anon_register()").fetchall()] == ["plain", "r1", "r2"]
+    assert rows(people, "from duckdb_databases() where database_name like '_anon%'") == 0
+
+
+def test_a_release_that_is_taken_from_the_register_leaves_nothing(people: duckdb.DuckDBPyConnection) -> None:
+    duckdb_anon.release(people, "r1", MONDRIAN, key="person_id")
+    arrive(people, 0, 100)
+    duckdb_anon.release(people, "r2", MONDRIAN, previous="r1")
+    people.execute("delete from anon.releases where number = 2; drop table r2")
+    assert "100 new records published" in duckdb_anon.release(people, "r2", MONDRIAN, previous="r1")
+    assert people.execute("select number, rows from anon_register() order by 1").fetchall() == [(1, 600), (3, 700)]
+
+
+def test_files_continue_files(people: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    first, second = str(tmp_path / "r1.parquet"), str(tmp_path / "r2.parquet")
+    duckdb_anon.release(people, first, CALLS[2], key="person_id")
+    arrive(people, 0, 100)
+    duckdb_anon.release(people, second, CALLS[2], previous=first)
+    assert rows(people, f"from '{first}' except all from '{second}'") == 0 and rows(people, f"from '{second}'") == 700
+
+
+def test_a_second_release_is_refused_until_it_says_what_it_is(people: duckdb.DuckDBPyConnection) -> None:
+    duckdb_anon.release(people, "r1", MONDRIAN, key="person_id")
+    people.execute("create view adults as from people")
+    for table in ("people", "adults", "(from adults where age > 30)"):
+        with pytest.raises(
+            AnonError, match=r"people has been released before: r1 \(mondrian, .*previous := 'r1'"
+        ) as error:
+            duckdb_anon.release(people, "r2", f"mondrian('{table}', 5, qi := ['age'], sensitive := 'salary')")
+        assert error.value.code == "released-before"
+    said = duckdb_anon.release(people, "r2", MONDRIAN, independent=True)
+    assert "mondrian(k := 5) independent of earlier releases on 20" in said
+    with pytest.raises(AnonError, match="released before"):
+        duckdb_anon.release(people, "r3", MONDRIAN, part_rows=1000)
+
+
+def test_sql_alone(people: duckdb.DuckDBPyConnection) -> None:
+    call = "mondrian(''people'', 5)"
+    ((name, description, note),) = people.execute(f"from anon_release('r1', '{call}', key := 'person_id')").fetchall()
+    assert (name, note) == ("r1", None) and description.startswith("anon: release of people by mondrian(k := 5) on ")
+    arrive(people, 0, 100)
+    told = people.execute(f"select note from anon_release('r2', '{call}', previous := 'r1', key := 'person_id')")
+    assert told.fetchall() == [("continues r1: 100 new records published",)]
+    with pytest.raises(duckdb.Error, match=r"has been released before.*\[released-before\]"):
+        people.execute(f"from anon_release('r3', '{call}')")
+
+
+def test_shell_and_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "p.duckdb")
+    con = duckdb_anon.connect(path)
+    con.execute("create table people as select i as id, i % 60 as age, 'd' || i % 7 as ill from range(300) t(i)")
+    con.close()
+    call = "mondrian('people', 5, qi := ['age'], sensitive := 'ill')"
+    assert main([path, "-c", f".release r1 {call} key id;"]) == 0
+    assert main(["release", path, "r2", call, "--previous", "r1", "--deleted", "withdraw"]) == 0
+    assert "continues r1: 0 new records published" in capsys.readouterr().out
+    assert main([path, "-c", f".release r3 {call} previous r2"]) == 0
+    assert main([path, "-c", f".release r4 {call} previus r3"]) == 1
+    assert "after the call stands 'previus'" in capsys.readouterr().err
+    assert main(["release", path, "r4", call]) == 1
+    assert "released before" in capsys.readouterr().err
+    assert main(["release", path, "r4", call, "--independent"]) == 0
+    assert main([path, "--readonly", "-c", f".release {tmp_path / 'f.parquet'} {call}"]) == 1
+    assert "the database is read-only" in capsys.readouterr().err
+
+
+def test_a_database_that_cannot_be_written_takes_independent_releases_alone(tmp_path: Path) -> None:
+    path = str(tmp_path / "p.duckdb")
+    con = duckdb_anon.connect(path)
+    con.execute("create table people as select i as id, i % 60 as age from range(300) t(i)")
+    con.close()
+    con = duckdb_anon.connect(path, read_only=True)
+    call, file = "mondrian('people', 5, qi := ['age'])", str(tmp_path / "r.parquet")
+    with pytest.raises(AnonError, match="the database is read-only, so the release cannot be entered"):
+        duckdb_anon.release(con, file, call, key="id")
+    said = duckdb_anon.release(con, file, call, independent=True)
+    assert "independent of earlier releases" in said and Path(file).exists()
+    con.close()
