@@ -101,7 +101,7 @@ def release(
             raise ParameterError(
                 "release: key and previous do not go with part_rows, memory or a folder; leave one of them out"
             )
-        return _release_in_parts(con, name, call, method, replace, independent, part_rows, memory)
+        return _release_in_parts(con, name, call, method, replace, independent, part_rows, memory, register)
     is_file = name.lower().endswith(".parquet")
     with _transaction(con, method, call):
         _refuse_taken(con, name, is_file, replace)
@@ -148,12 +148,13 @@ def _release_in_parts(
     independent: bool,
     part_rows: int | None,
     memory: str | int | None,
+    register: str | None,
 ) -> str:
     """Work in parts, in a folder of its own, and write what comes of it at once."""
     is_file = name.lower().endswith((".parquet", "/", "\\"))
     _refuse_taken(con, name, is_file, replace)
     found = _resolved(con, call, method)
-    where = Where(_database_of(con, name, is_file), None)
+    where = Where(_database_of(con, name, is_file), register)
     registration = Registration.of(con, found, where, _version(), None, independent)
     registration.guard()
     coded = len(found.roles.qi) + len(found.roles.sensitive)

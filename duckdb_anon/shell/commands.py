@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from duckdb_anon.engine.call_text import on_table
+from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.release_api import release
 from duckdb_anon.report.metrics import Plan
@@ -18,6 +19,7 @@ from duckdb_anon.report.write import write_page
 from duckdb_anon.shell.running import CLEAR, run_with_progress
 from duckdb_anon.sql_functions import connect
 
+_REGISTER = "anon_register"
 _FILE = re.compile(r".*\.(parquet|csv|tsv|json|ndjson)(\.(gz|zst))?$", re.IGNORECASE)
 
 
@@ -43,6 +45,9 @@ def main_release(arguments: Sequence[str]) -> int:
     con.execute("set python_enable_replacements = false")
     names = ("replace", "part_rows", "memory", "key", "previous", "deleted", "changed", "independent")
     options = {name: getattr(given, name) for name in names}
+    if given.register is not None:
+        con.execute(f"attach {literal(given.register)} as {_REGISTER}")
+        options["register"] = _REGISTER
     descriptions: list[str] = []
     run_with_progress(con, lambda: descriptions.append(str(release(con, given.target, call, **options))))
     sys.stdout.write(f"{given.target}: {descriptions[0]}\n")
@@ -88,6 +93,7 @@ def _release_parser() -> argparse.ArgumentParser:
     add("--previous", metavar="RELEASE", help="release that this one continues; its records stay as published")
     add("--deleted", choices=("keep", "withdraw"), default="keep", help="deleted records stay, or go with their groups")
     add("--changed", choices=("keep",), default="keep", help="changed records stay as published")
+    add("--register", metavar="FILE", help="DuckDB file that keeps the register (default: the original's database)")
     add("--independent", action="store_true", help="release regardless of earlier releases; the description shows it")
     return parser
 
