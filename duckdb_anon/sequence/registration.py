@@ -15,7 +15,7 @@ from dataclasses import replace as with_fields
 
 import duckdb
 
-from duckdb_anon.engine.call_text import Recorded, call_on
+from duckdb_anon.engine.call_text import Recorded, call_on, roles_as_arguments
 from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.register import (
     Register,
@@ -26,13 +26,14 @@ from duckdb_anon.engine.register import (
     release_name,
 )
 from duckdb_anon.engine.release_digest import column_types, row_checksum, row_text
-from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, ColumnError, listed, nearest
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import HIDDEN, Description
+from duckdb_anon.model.release_comment import HIDDEN, Description, value_text
 from duckdb_anon.model.release_formats import BUCKET
 
 _SHOWN = 5
+_MOST_MEASURED = 200_000
 HIDDEN_GROUPS = ("muco",)
 """Methods whose groups are not published."""
 
@@ -121,11 +122,28 @@ class Registration:
             )  # fmt: skip
             raise AnonError(
                 f"release: {self.original} has been released before: {made}. Several releases of one table add up: who "
-                f"compares them learns more than each one reveals. Of the last one, {following}. independent := true "
-                "releases it regardless, which the description and the report show. A release that nobody has received "
-                f"leaves the register with DELETE FROM anon.releases WHERE number = {last.number}",
+                f"compares them learns more than each one reveals{self._joint_risk()}. Of the last one, {following}. "
+                "independent := true releases it regardless, which the description and the report show. A release that "
+                f"nobody has received leaves the register with DELETE FROM anon.releases WHERE number = {last.number}",
                 code="released-before",
             )
+
+    def _joint_risk(self) -> str:
+        """What the releases that were made reveal together; '' where there is one, or it cannot be measured at once."""
+        followed = [release for release in self.earlier if release.key]
+        if len(followed) < 2 or sum(release.rows for release in followed) > _MOST_MEASURED:
+            return ""
+        names = list(dict.fromkeys(release.name for release in followed))
+        given = "".join(f", {name} := {value_text(v)}" for name, v in roles_as_arguments(self.found.roles).items())
+        try:
+            identity, attribute = self.con.execute(
+                f"select identity, attribute from sequence_risk({literal(self.found.relation.given)}, {literal(names)}"
+                f"{given}, targets := 200) where release = 'together'"
+            ).fetchall()[0]
+        except duckdb.Error:
+            return ""
+        found = f"re-identify {identity:.0%} of the records, and name {attribute:.0%} of sensitive values"
+        return f" (those there are {found})"
 
     def with_key(self, key: str) -> Registration:
         """The same with a key column."""

@@ -73,6 +73,8 @@ def test_buckets_are_multiplied_as_by_brute_force(few: duckdb.DuckDBPyConnection
     for name, shown in (("r1", tables[:1]), ("r2", tables[1:]), ("together", tables)):
         assert found[name]["attribute"] == pytest.approx(sequences.attribute(truth, shown, QI, "pay"))
     assert found["together"]["attribute"] > found["r1"]["attribute"] + 0.1
+    with pytest.raises(duckdb_anon.AnonError, match=r"those there are re-identify \d+% of the records, and name \d+%"):
+        duckdb_anon.release(few, "r3", "anatomy('people', 2)")
     assert found["together"]["attribute_named"] > 0.1 and found["r1"]["attribute_named"] < 0.05
 
 
