@@ -36,7 +36,8 @@ create table if not exists {schema}.releases (
   number integer not null, name varchar not null, original varchar not null, key varchar, method varchar not null,
   call varchar not null, day date not null, version varchar not null, rows bigint not null, digest varchar not null,
   checksum varchar not null, previous integer, sequence integer not null, independent boolean not null, epsilon double,
-  added bigint not null, waiting bigint not null, deleted bigint not null, changed bigint not null);
+  added bigint not null, waiting bigint not null, deleted bigint not null, changed bigint not null,
+  continued_by integer);
 create table if not exists {schema}.records (
   release integer not null, key uuid not null, content ubigint not null, "group" integer, row ubigint not null,
   deleted integer, withdrawn integer)"""

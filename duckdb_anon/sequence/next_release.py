@@ -176,8 +176,17 @@ class Next:
         return f"(select * exclude (_anon_n) from ({numbered}) order by {order})"
 
     def enter(self, name: str, said: Description) -> None:
-        """Enter the release and its new records; mark deleted and withdrawn ones."""
-        number = self.register.next_number()
+        """Enter the release and its new records; mark deleted and withdrawn ones.
+
+        Raises:
+            AnonError: another connection has continued the same release meanwhile.
+        """
+        ask, releases = self.registration.con.execute, f"{self.register.schema}.releases"
+        number, continued = self.register.next_number(), self.previous.number
+        # of two transactions that write one row, DuckDB refuses the second
+        ask(f"update {releases} set continued_by = {number} where number = {continued}")
+        if ask(f"select count(*) from {releases} where previous = {continued}").fetchall()[0][0]:
+            raise AnonError(f"release: {self.previous.name} has been continued meanwhile. Continue the last release")
         entered = self.registration.described_in_register(self.register, name, said)
         self.register.enter(
             with_fields(
@@ -186,7 +195,7 @@ class Next:
                 changed=self.counts["changed"],
             )
         )  # fmt: skip
-        records, ask = f"{self.register.schema}.records", self.registration.con.execute
+        records = f"{self.register.schema}.records"
         if self.deleted == "withdraw" and self.counts["withdrawn"]:
             ask(f"update {records} set withdrawn = {number} where {self._withdrawn_now()}")
         ask(

@@ -10,6 +10,7 @@ import pytest
 import duckdb_anon
 from duckdb_anon import AnonError
 from duckdb_anon.cli import main
+from duckdb_anon.sequence.next_release import Next
 
 CALLS = (
     "mondrian('people', 5)",
@@ -226,3 +227,25 @@ def test_a_database_that_cannot_be_written_takes_independent_releases_alone(tmp_
     said = duckdb_anon.release(con, file, call, independent=True)
     assert "independent of earlier releases" in said and Path(file).exists()
     con.close()
+
+
+def test_of_two_connections_that_continue_one_release_the_second_is_refused(
+    people: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    duckdb_anon.release(people, "r1", MONDRIAN, key="person_id")
+    arrive(people, 0, 100)
+    other, rows_sql = people.cursor(), Next.rows_sql
+
+    def meanwhile(following: Next) -> str:
+        monkeypatch.undo()
+        duckdb_anon.release(other, "first", MONDRIAN, previous="r1")
+        return rows_sql(following)
+
+    monkeypatch.setattr(Next, "rows_sql", meanwhile)
+    with pytest.raises(AnonError, match=r"Conflict|continued meanwhile"):
+        duckdb_anon.release(people, "second", MONDRIAN, previous="r1")
+    assert people.execute("select name, rows from anon_register() order by number").fetchall() == [
+        ("r1", 600),
+        ("first", 700),
+    ]
+    assert rows(people, "from duckdb_tables() where table_name = 'second'") == 0
