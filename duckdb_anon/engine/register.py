@@ -204,6 +204,16 @@ def numbered_rows(con: duckdb.DuckDBPyConnection, database: str, release: Regist
     )
 
 
+def leaving(database: str, release: Registered) -> str:
+    """The statement that takes a release from the register.
+
+    Args:
+        database: whose register lists it.
+        release: the release.
+    """
+    return f"DELETE FROM {_plain(database)}.{SCHEMA}.releases WHERE number = {release.number}"
+
+
 def release_name(con: duckdb.DuckDBPyConnection, target: str, database: str, *, is_file: bool) -> str:
     """Name of a release in the register of `database`.
 

@@ -18,7 +18,7 @@ from dataclasses import replace as with_fields
 
 import duckdb
 
-from duckdb_anon.engine.register import Register, Registered, registered, released_rows
+from duckdb_anon.engine.register import Register, Registered, leaving, registered, released_rows
 from duckdb_anon.engine.release_digest import column_types, holds_rows_of, row_text
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.errors import AnonError, ParameterError, RequirementError, code_of, listed, nearest, without_code
@@ -285,8 +285,8 @@ def _named(registration: Registration, known: Sequence[Registered], previous: st
     if following:
         raise AnonError(
             f"release: {previous} has been continued by {following[-1].name}, and two releases that continue one add "
-            f"up. Continue the last one. If nobody has received {following[-1].name}: DELETE FROM anon.releases WHERE "
-            f"number = {following[-1].number}"
+            f"up. Continue the last one. If nobody has received {following[-1].name}: "
+            f"{leaving(registration.database or '', following[-1])}"
         )
     if last.key is None:
         raise AnonError(f"release: {previous} was made without key := '...', so no release can continue it")

@@ -21,6 +21,7 @@ from duckdb_anon.engine.register import (
     Register,
     Registered,
     database_of,
+    leaving,
     original_of,
     registered_releases,
     release_name,
@@ -64,7 +65,7 @@ class Registration:
         original: name of the original in the register.
         key: the column that identifies a record, '' where the call names none.
         independent: whether it is declared independent of the earlier releases.
-        earlier: releases of the original that a register lists.
+        earlier: releases of the original that a register lists, each with the database that keeps it.
     """
 
     con: duckdb.DuckDBPyConnection
@@ -75,7 +76,7 @@ class Registration:
     original: str
     key: str
     independent: bool
-    earlier: Sequence[Registered]
+    earlier: Sequence[tuple[str, Registered]]
 
     @staticmethod
     def of(
@@ -99,7 +100,7 @@ class Registration:
         target = where.target
         database = where.register or database_of(con, found.relation, target)
         original = original_of(con, found.relation, database or "")
-        earlier = [release for _, release in registered_releases(con, found.relation)]
+        earlier = registered_releases(con, found.relation)
         return Registration(
             con, found, database, target, version, original, _key_column(found, key), independent, earlier
         )
@@ -115,8 +116,8 @@ class Registration:
         if self.database is None:
             raise self.unregistered()
         if self.earlier:
-            made = listed((f"{r.name} ({r.method}, {r.day})" for r in self.earlier), _SHOWN)
-            last = self.earlier[-1]
+            made = listed((f"{r.name} ({r.method}, {r.day})" for _, r in self.earlier), _SHOWN)
+            keeper, last = self.earlier[-1]
             following = f"previous := '{last.name}', key := '{last.key}' continues it" if last.key else (
                 "it was made without key := '...', so no release can continue it"
             )  # fmt: skip
@@ -124,13 +125,13 @@ class Registration:
                 f"release: {self.original} has been released before: {made}. Several releases of one table add up: who "
                 f"compares them learns more than each one reveals{self._joint_risk()}. Of the last one, {following}. "
                 "independent := true releases it regardless, which the description and the report show. A release that "
-                f"nobody has received leaves the register with DELETE FROM anon.releases WHERE number = {last.number}",
+                f"nobody has received leaves the register with {leaving(keeper, last)}",
                 code="released-before",
             )
 
     def _joint_risk(self) -> str:
         """What the releases that were made reveal together; '' where there is one, or it cannot be measured at once."""
-        followed = [release for release in self.earlier if release.key]
+        followed = [release for _, release in self.earlier if release.key]
         if len(followed) < 2 or sum(release.rows for release in followed) > _MOST_MEASURED:
             return ""
         names = list(dict.fromkeys(release.name for release in followed))
@@ -138,7 +139,7 @@ class Registration:
         try:
             identity, attribute = self.con.execute(
                 f"select identity, attribute from sequence_risk({literal(self.found.relation.given)}, {literal(names)}"
-                f"{given}, targets := 200) where release = 'together'"
+                f"{given}, targets := 200, seed := 1) where release = 'together'"
             ).fetchall()[0]
         except duckdb.Error:
             return ""
