@@ -92,3 +92,28 @@ def test_the_example_is_written_where_it_says(tmp_path: Path) -> None:
         con.execute(f"copy (from anon_sample('census', 2000, seed := 7)) to '{tmp_path / 'people.csv'}'")
     assert main(["run", str(plan)]) == 0
     assert (tmp_path / "boxes.parquet").exists()
+
+
+def test_a_plan_with_a_key_continues_its_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    con, file, plan = duckdb_anon.connect(), tmp_path / "boxes.parquet", tmp_path / "plan.toml"
+    con.execute("create table every as select row_number() over () as id, * from anon_sample('census', 360, seed := 7)")
+
+    def ran(records: int, text: str) -> int:
+        con.execute(f"copy (from every where id <= {records}) to '{tmp_path / 'people.csv'}'")
+        plan.write_text(text.replace("out/", ""), encoding="utf-8")
+        return main(["run", str(plan)])
+
+    text = PLAN.format(k=10, identity=0.9)
+    keyed = text.replace("output =", 'key = "id"\noutput =')
+    assert ran(300, keyed) == 0
+    con.execute(f"create table first as from '{file}'")
+    assert ran(360, keyed) == 0
+    assert "60 new records published" in capsys.readouterr().err
+    assert con.execute(f"select count(*) from (from first except all from '{file}')").fetchall() == [(0,)]
+    assert con.execute(f"select count(*) from '{file}'").fetchall() == [(360,)]
+    # a run that fails leaves the register as it was, and one without the key is refused
+    before = (tmp_path / ".plan.toml.register.duckdb").read_bytes()
+    assert ran(350, keyed.replace("k = 10\n", "k = 400\n")) == 3
+    assert ran(340, text) == 1
+    assert "people has been released before" in capsys.readouterr().err
+    assert (tmp_path / ".plan.toml.register.duckdb").read_bytes() == before
