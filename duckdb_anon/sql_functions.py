@@ -236,6 +236,7 @@ def _done(call: pa.StructArray) -> dict[str, Any]:
             raise AnonError(f"{entry.name}: there is no open connection to work on")
         if entry.database == "callers":
             place(con, database, schema)
+        con.execute("set enable_progress_bar = false")  # the caller's connection shows the progress
         with interrupts.passing_on(load(con), stop_flag()):
             return {"error": None, "rows": list(entry.work(con, json.loads(told), rows))}
     except (AnonError, duckdb.Error) as error:
