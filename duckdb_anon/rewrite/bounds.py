@@ -182,7 +182,7 @@ class BoundedBlock(Block):
         """SELECT of bounds from the possible values of each row."""
         left = {fold(one.name) for one in all_of(self.select, exp.Column) if one.table == self.alias}
         rows = self.steps.add("possible_rows", self._numbered_rows(factors, left, exact_conditions))
-        text, ends = self._possible(rows, factors, conditions, left)
+        text, ends = self._possible(rows, bool(exact_conditions), factors, conditions, left)
         joined = bool(self.select.args.get("joins"))
         source = self._source(self.steps.add("possible", text))
         texts = []
@@ -202,7 +202,7 @@ class BoundedBlock(Block):
         for one in factors:
             needed = [c for c in one.columns if c in left]
             uses = {c: self.use(c, conditions) for c in one.columns if c in self.read}
-            text = one.values(uses, [self.plain(c) for c in conditions[one.name]], needed)
+            text = self.values_of(one, rows, bool(exact_conditions), uses, conditions, needed)
             alias = quoted(f"_v_{one.name}")
             step = quoted(self.steps.add(f"{one.name}_values", text))
             joins.append(f"join {step} as {alias} on g.{cell_name(one)} is not distinct from {alias}._cell")
@@ -270,7 +270,12 @@ class BoundedBlock(Block):
         return f"select row_number() over () as _id, * from ({grouped}) as g"
 
     def _possible(
-        self, rows: str, factors: Sequence[Factor], conditions: Mapping[str, Sequence[exp.Expr]], left: Collection[str]
+        self,
+        rows: str,
+        filtered: bool,
+        factors: Sequence[Factor],
+        conditions: Mapping[str, Sequence[exp.Expr]],
+        left: Collection[str],
     ) -> tuple[str, dict[str, Ends]]:
         """SELECT of each row's possible values, and the columns that hold the ends of intervals."""
         shown = [f"g.{quoted(one)}" for one in sorted(left) if one in self.exact]
@@ -280,7 +285,8 @@ class BoundedBlock(Block):
         for one in factors:
             needed = [c for c in one.columns if c in left]
             uses = {c: self.use(c, conditions, _MONOTONE_AGGREGATES, most=1) for c in one.columns if c in self.read}
-            text = one.possible(uses, [self.plain(c) for c in conditions[one.name]], needed)
+            possible = self.of_step(one, rows, filtered)
+            text = possible.possible(uses, [self.plain(c) for c in conditions[one.name]], needed)
             alias = quoted(f"_v_{one.name}")
             step = quoted(self.steps.add(f"{one.name}_possible", text))
             joins.append(f"join {step} as {alias} on g.{cell_name(one)} is not distinct from {alias}._cell")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import sqlglot
 from sqlglot import exp
@@ -11,7 +11,16 @@ from sqlglot import exp
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats.duckdb_types import is_number
 from duckdb_anon.rewrite.aggregates import LINEAR, MOMENTS, weighted
-from duckdb_anon.rewrite.factors import ColumnUse, Factor, NotLinearError, SliceFactor, quoted, where_all
+from duckdb_anon.rewrite.factors import (
+    ColumnUse,
+    Factor,
+    GeneralizedFactor,
+    NotLinearError,
+    SliceFactor,
+    quoted,
+    where_all,
+)
+from duckdb_anon.rewrite.interval_factor import IntervalFactor
 from duckdb_anon.rewrite.quantiles import Quantile, read_quantile, weighted_quantile
 from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes, without_filter
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
@@ -417,7 +426,7 @@ class Block:
         for one in factors:
             needed = [c for c in one.columns if c in left]
             asked = {c: uses[c] for c in one.columns if c in self.read}
-            text = one.values(asked, [self.plain(c) for c in conditions[one.name]], needed)
+            text = self.values_of(one, released, bool(exact_conditions), asked, conditions, needed)
             step = self.steps.add(f"{one.name}_values", text)
             alias = quoted(f"v_{one.name}")
             joins.append(f"join {quoted(step)} as {alias} on g.{cell_name(one)} is not distinct from {alias}._cell")
@@ -427,6 +436,37 @@ class Block:
         numbers = [f"{share} as _share", f"g._records * {share} as _weight", *(f"g._{m}" for m in moments)]
         text = f"select {', '.join([*shown, *numbers])} from {quoted(released)} as g {' '.join(joins)}"
         self._replace(self.steps.add("weighted", text))
+
+    def values_of(
+        self,
+        factor: Factor,
+        step: str,
+        filtered: bool,
+        uses: Mapping[str, ColumnUse],
+        conditions: Mapping[str, Sequence[exp.Expr]],
+        needed: Sequence[str],
+    ) -> str:
+        """`Factor.values` over the cells of a step.
+
+        Args:
+            factor: a part of the rows.
+            step: the step that groups the rows.
+            filtered: whether the step leaves rows out.
+            uses: what the query asks of the factor's columns.
+            conditions: conditions of each factor.
+            needed: columns that the query still reads.
+        """
+        factor = self.of_step(factor, step, filtered)
+        if isinstance(factor, IntervalFactor) and not factor.learns:
+            ends = self.steps.add(f"{factor.name}_ends", factor.ends_of_cells())
+            factor = replace(factor, ends=quoted(ends))
+        return factor.values(uses, [self.plain(one) for one in conditions[factor.name]], needed)
+
+    def of_step(self, factor: Factor, step: str, filtered: bool) -> Factor:
+        """A factor whose cells are read from a step, where that has all of the release's, so that it is read once."""
+        if isinstance(factor, GeneralizedFactor) and not filtered and self.model.weight == "1":
+            return factor.of_step(quoted(step), cell_name(factor))
+        return factor
 
 
 def cell_name(factor: Factor) -> str:

@@ -13,7 +13,8 @@ Li, Zhang and Molloy (2012); inverted channels, Guo, Ying and Wu (2011).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.query.tables import TableInfo
@@ -69,8 +70,6 @@ class Factor:
         release: FROM item of the release.
         signed: shares may be negative.
         counted: shares add up to a number of records.
-        learnt: whether shares inside a cell are learnt from all cells of the column, and not even.
-        records: aggregate over rows `r` that counts the original rows behind them.
     """
 
     name: str
@@ -79,8 +78,6 @@ class Factor:
     release: str
     signed: bool = False
     counted: bool = False
-    learnt: bool = False
-    records: str = "count(*)"
 
     def listing(self, uses: Uses) -> str:
         """SELECT cell, the columns of `uses`, share.
@@ -108,9 +105,10 @@ class Factor:
             needed: columns that the query still reads.
         """
         columns = "".join(f", {quoted(one)}" for one in needed)
-        return f"""
-            select _cell{columns}, sum(_share) as _share
-            from ({self.listing(uses)}) as v{where_all(conditions)} group by all"""
+        listed = f"from ({self.listing(uses)}) as v{where_all(conditions)}"
+        if set(uses) <= set(needed):
+            return f"select _cell{columns}, _share {listed}"
+        return f"select _cell{columns}, sum(_share) as _share {listed} group by all"
 
     def possible(self, uses: Uses, conditions: Sequence[str], needed: Collection[str]) -> str:
         """SELECT cell, the needed columns, hits, total: how many of a cell's possible values satisfy conditions.
@@ -130,10 +128,6 @@ class Factor:
         """SELECT of the distinct cells."""
         return f"select distinct {self.cell} as _cell from {self.release} as r"
 
-    def counted_cells(self) -> str:
-        """SELECT of the distinct cells, and how many original rows have each."""
-        return f"select {self.cell} as _cell, {self.records} as size from {self.release} as r group by all"
-
 
 def where_all(conditions: Sequence[str]) -> str:
     """WHERE clause of conditions that must all hold, '' for none."""
@@ -141,7 +135,28 @@ def where_all(conditions: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class SetFactor(Factor):
+class GeneralizedFactor(Factor):
+    """A column whose cells say which values they cover.
+
+    Attributes:
+        learnt: whether shares inside a cell are learnt from all cells of the column, and not even.
+        records: aggregate over rows `r` that counts the original rows behind them.
+    """
+
+    learnt: bool = False
+    records: str = "count(*)"
+
+    def counted_cells(self) -> str:
+        """SELECT of the distinct cells, and how many original rows have each."""
+        return f"select {self.cell} as _cell, {self.records} as size from {self.release} as r group by all"
+
+    def of_step(self, step: str, cell: str) -> Self:
+        """The same column, its cells read from a step with a column of cells and one of `_records`."""
+        return replace(self, cell=f"r.{cell}", release=step, records="sum(r._records)")
+
+
+@dataclass(frozen=True)
+class SetFactor(GeneralizedFactor):
     """A list of the values a cell may stand for; a NULL list is the value NULL."""
 
     def listing(self, uses: Uses) -> str:
@@ -160,7 +175,7 @@ class SetFactor(Factor):
 
 
 @dataclass(frozen=True)
-class NodeFactor(Factor):
+class NodeFactor(GeneralizedFactor):
     """A label of a hierarchy node, or (`counted`) a list of labels, one for each of an individual's records.
 
     NULL is a leaf of its own under the root, labelled '(null)'; a root stands for it where that label occurs.
@@ -252,7 +267,7 @@ class BucketFactor(Factor):
     def listing(self, uses: Uses) -> str:
         """One row a value of the bucket."""
         maps = f"""
-            select {self.cell} as _cell, any_value({self.counts}) as counts, count(*) as records
+            select {self.cell} as _cell, arg_min({self.counts}, 0) as counts, count(*) as records
             from {self.release} as r group by all"""
         sized = f"""
             select *, coalesce(list_sum(map_values(counts)), 0)::bigint as counted, greatest(records, counted) as size

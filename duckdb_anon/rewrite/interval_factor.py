@@ -10,33 +10,51 @@ expectation maximisation (Dempster, Laird and Rubin 1977), by functions of this 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from itertools import pairwise
+
+import sqlglot
+from sqlglot import exp
 
 from duckdb_anon.model.errors import when_run
 from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment, is_number, is_timestamp
-from duckdb_anon.rewrite.factors import ColumnUse, Factor, NotLinearError, Uses, quoted, where_all
+from duckdb_anon.rewrite.factors import ColumnUse, GeneralizedFactor, NotLinearError, Uses, quoted, where_all
 from duckdb_anon.rewrite.query.parse import literal
 
 MOST_LISTED = 1_000_000
 _INFINITE = 2**31 - 1  # days of an infinite date
 _FAR = 10**20  # beyond every whole number of 64 bits
+_LARGEST_KNOWN = 10**17
 
 
 @dataclass(frozen=True)
-class IntervalFactor(Factor):
+class IntervalFactor(GeneralizedFactor):
     """A column published as intervals of type `kind`.
 
     NULL is the value NULL. An interval without ends may be anything: it is spread over all that the other intervals
     cover, and NULL where values are counted.
+
+    Attributes:
+        kind: type of the ends.
+        ends: the step that `ends_of_cells` was made, '' for none.
     """
 
     kind: str = "INTEGER"
+    ends: str = ""
 
     @property
     def discrete(self) -> bool:
         """Whether values are counted: whole numbers of up to 64 bits, and dates."""
         return (is_integer(self.kind) and "HUGE" not in self.kind.upper()) or self.kind.upper() == "DATE"
+
+    @property
+    def learns(self) -> bool:
+        """Whether shares are learnt, which those of times of day are not."""
+        return self.learnt and (is_number(self.kind) or self.kind.upper() == "DATE" or is_timestamp(self.kind))
 
     def listing(self, uses: Uses) -> str:
         """Segments between constants, or every value of a counted type."""
@@ -44,13 +62,13 @@ class IntervalFactor(Factor):
         use = uses.get(column, ColumnUse())
         if use.every_value and not self.discrete:
             raise NotLinearError(f"values of '{column}', intervals of a continuous type, cannot be listed")
-        if self.learnt and (is_number(self.kind) or self.kind.upper() == "DATE" or is_timestamp(self.kind)):
+        if self.learns:
             return self._learnt_values() if use.every_value else self._learnt_segments(use)
         values = self._every_value() if use.every_value else self._segments(use)
         null = f"""
             select _cell, null as {quoted(column)},
               case when _cell is null then 1.0 else 1 / (high - low + 2)::double end as _share
-            from ({self._ends()}) as e where _cell is null or nulls > 0"""
+            from {self._ends} as e where _cell is null or nulls > 0"""
         return f"{values} union all {null}"
 
     def open_cell(self, cell: str) -> str:
@@ -88,7 +106,11 @@ class IntervalFactor(Factor):
             select _cell{columns}, count(*) as _hits, any_value(_total) as _total
             from ({counted}) as p{where_all(conditions)} group by all"""
 
+    @property
     def _ends(self) -> str:
+        return self.ends or f"({self.ends_of_cells()})"
+
+    def ends_of_cells(self) -> str:
         """SELECT _cell, low, high, nulls: ends as numbers, and how many NULLs an interval without ends stands for."""
         low, high = self._number("_cell.lower"), self._number("_cell.upper")
         none = f"error({literal(when_run(f'no interval of {self.columns[0]} has ends'))})"
@@ -106,7 +128,7 @@ class IntervalFactor(Factor):
         segments = f"""
             select _cell, {self._middle(first, last)} as mean, {first} as first, {last} as last,
               case when high = low then 1.0 else ({extent})::double / (high - low + {step} + nulls) end as _share
-            from ({self._ends()}) as e, ({self._pieces(use.constants)}) as p
+            from {self._ends} as e, ({self._pieces(use.constants)}) as p
             where _cell is not null and {f"{extent} > 0" if step else f"({extent} > 0 or {point})"}"""
         return self._of_segments(segments, use)
 
@@ -131,7 +153,7 @@ class IntervalFactor(Factor):
         listed = f"""
             select _cell, low, high, nulls, unnest(range(
               (case when high - low < {MOST_LISTED} then high - low + 1 else error({many}) end)::bigint)) as place
-            from ({self._ends()}) as e where _cell is not null"""
+            from {self._ends} as e where _cell is not null"""
         return f"""
             select _cell, {self._of_type("low + place")} as {quoted(column)}, 1.0 / (high - low + 1 + nulls) as _share
             from ({listed}) as l"""
@@ -169,20 +191,55 @@ class IntervalFactor(Factor):
 
     def _learnt_end(self, end: str) -> str:
         """An end of a segment for the functions that learn shares: NULL where there is none."""
-        if self.discrete:
-            return f"case when abs({end}) < {2**63 - 1} then {end}::bigint end"
-        return f"case when isinf({end}) then null else {end} end"
+        if not self.discrete:
+            return f"case when isinf({end}) then null else {end} end"
+        return end if self._whole == "bigint" else f"case when abs({end}) < {2**63 - 1} then {end}::bigint end"
 
     def _pieces(self, constants: Sequence[str], largest: str = "inf") -> str:
         """SELECT a, b: each constant as a point, and the segments between them up to the largest number.
 
-        Segments of a counted type hold both ends; those of a measured one hold neither where it is a point too.
+        Segments of a counted type hold both ends, NULL where there is none; those of a measured one hold neither where
+        it is a point too.
         """
+        cuts = [self._known_cut(one) for one in constants]
+        known = sorted({one for one in cuts if one is not None})
+        if None in cuts:
+            return self._pieces_when_run(constants, largest)
+        ends = [(None, None), *known, (None, None)]
+        pieces: list[tuple[float | None, float | None]] = [one for one in known if one[0] == one[1]]
+        for (below, above), (next_below, next_above) in pairwise(ends):
+            # a constant that is a value of a counted type is a piece of its own
+            a = above + 1 if self.discrete and above is not None and below == above else above
+            b = next_below - 1 if self.discrete and next_below is not None and next_below == next_above else next_below
+            if a is None or b is None or a <= b:
+                pieces.append((a, b))
+        kind = self._whole if self.discrete else "double"
+        least, most = ("null", "null") if self.discrete else ("'-inf'", f"'{largest}'")
+        rows = [f"({least if a is None else a}::{kind}, {most if b is None else b}::{kind})" for a, b in pieces]
+        return f"select a, b from (values {', '.join(rows)}) as s(a, b)"
+
+    def _known_cut(self, constant: str) -> tuple[float, float] | None:
+        """`_cut` of a constant that is written as a number or a date, None for any other."""
+        tree = sqlglot.parse_one(constant, dialect="duckdb")
+        if self.kind.upper() == "DATE":
+            text = tree.this if isinstance(tree, exp.Cast) and tree.to.is_type("date") else tree
+            try:
+                day = (date.fromisoformat(text.name) - date(1970, 1, 1)).days if text.is_string else None
+            except ValueError:
+                return None
+            return None if day is None else (day, day)
+        if not tree.is_number or not is_number(self.kind):
+            return None
+        number = Decimal(tree.sql("duckdb"))
+        if abs(number) > _LARGEST_KNOWN:
+            return None
+        return (math.floor(number), math.ceil(number)) if self.discrete else (float(number), float(number))
+
+    def _pieces_when_run(self, constants: Sequence[str], largest: str) -> str:
+        """`_pieces` of constants that DuckDB has to evaluate."""
         least, most = "'-inf'::double", f"'{largest}'::double"
         if self.discrete:
             least, most = f"({-_FAR})::hugeint", f"{_FAR}::hugeint"
-        if not constants:
-            return f"select {least} as a, {most} as b"
         cuts = ", ".join(f"({below}, {above})" for below, above in map(self._cut, constants))
         points = f"select distinct * from (values {cuts}) as c(below, above) where below is not null"
         ends = f"values ({least}, {least}), ({most}, {most})"
@@ -190,9 +247,10 @@ class IntervalFactor(Factor):
         own, following = "(below = above)::integer", "lead((below = above)::integer) over (order by below)"
         a, b = "above", "lead(below) over (order by below)"
         if self.discrete:
-            a, b = f"{a} + {own}", f"{b} - {following}"
+            a, b = f"nullif({a} + {own}, {1 - _FAR})", f"nullif({b} - {following}, {_FAR - 1})"
         return f"""
-            select {a} as a, {b} as b from ({points} union {ends}) as cuts qualify b is not null
+            select {a} as a, {b} as b from ({points} union {ends}) as cuts
+            qualify lead(below) over (order by below) is not null
             union all select below, above from ({points}) as points where below = above"""
 
     def _cut(self, constant: str) -> tuple[str, str]:
@@ -210,24 +268,30 @@ class IntervalFactor(Factor):
             days = f"({sql})::date - date '1970-01-01'"
             return (
                 f"(case when isfinite(({sql})::date) then {days} when ({sql})::date > date '1970-01-01' "
-                f"then {_INFINITE} when ({sql}) is not null then -{_INFINITE} end)::hugeint"
+                f"then {_INFINITE} when ({sql}) is not null then -{_INFINITE} end)::bigint"
             )
         if is_moment(kind):
             function = "epoch_ns" if kind.endswith("_NS") else "epoch_us"
             return f"{function}(({sql})::{self.kind})::double"
-        return f"({sql})::hugeint" if self.discrete else f"({sql})::double"
+        return f"({sql})::{self._whole}" if self.discrete else f"({sql})::double"
+
+    @property
+    def _whole(self) -> str:
+        """A type of whole numbers in which two values can be added."""
+        return "hugeint" if "BIGINT" in self.kind.upper() else "bigint"
 
     def _middle(self, first: str, last: str) -> str:
         """The mean of a segment, exact for whole numbers."""
-        if not self.discrete:
-            return f"({first} + {last}) / 2"
+        if not self.discrete or self._whole == "bigint":
+            return f"({first} + {last}) / 2.0"
         both = f"({first} + {last})"
         return f"((({both} - {both} % 2) // 2)::decimal(37,1) + ({both} % 2)::decimal(2,1) * 0.5)"
 
     def _between(self, first: str, last: str) -> str:
         """A value of a segment that may have no ends."""
-        below, above = (f"-{_FAR}", str(_FAR)) if self.discrete else ("'-inf'::double", "'inf'::double")
-        has_first, has_last = f"{first} > {below}", f"{last} < {above}"
+        has_first, has_last = f"{first} is not null", f"{last} is not null"
+        if not self.discrete:
+            has_first, has_last = f"{first} > '-inf'::double", f"{last} < 'inf'::double"
         return (
             f"case when {has_first} and {has_last} then {self._middle(first, last)} when {has_first} then {first} "
             f"when {has_last} then {last} else 0 end"
