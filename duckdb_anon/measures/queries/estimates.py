@@ -18,11 +18,11 @@ from scipy import sparse
 
 from duckdb_anon.kernels.interval_em import member_weights
 from duckdb_anon.kernels.randomized_response.channel import InvertedValues
-from duckdb_anon.kernels.row_keys import keys_of_lists
+from duckdb_anon.measures.cells import PublishedCells
 from duckdb_anon.measures.queries.factor_product import BLOCK, Product, ProductPart, summed
-from duckdb_anon.measures.queries.selectivity import Intervals, ListCells, Members
+from duckdb_anon.measures.queries.selectivity import Intervals, SpreadCells
 from duckdb_anon.measures.queries.workload import Workload
-from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
+from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.release_table import ReadColumn, ReadTable
 
@@ -111,8 +111,8 @@ def _column_part(workload: Workload, table: ReadTable, name: str, valued: bool, 
 
     def whole() -> FloatArray:
         """What a query without a predicate on this attribute takes: every row, NULL and gaps included."""
-        if isinstance(cells, ListCells):
-            return cells.rows
+        if column.lists_nodes and isinstance(cells, SpreadCells):
+            return cells.records
         return cells.shares(np.ones((1, column.domain.size), dtype=bool), True)[:, 0] if valued else np.ones(1)
 
     def shares(batch: Workload) -> FloatArray:
@@ -173,31 +173,39 @@ def _slice_part(
 
 def _cells(
     column: ReadColumn, table: ReadTable, valued: bool, learnt: bool
-) -> tuple[Intervals | Members | ListCells | InvertedValues, IntArray]:
+) -> tuple[Intervals | SpreadCells | InvertedValues, IntArray]:
     """Distinct cells of a column and the cell of each row."""
     values = _values(column) if valued else None
-    if column.shape == "value":
-        codes = column.value_codes()
-        size = column.domain.size
-        if column.channel is not None:
-            return InvertedValues(size, column.channel, values), codes.astype(np.int64)
-        return Members(np.arange(size + 1), np.arange(size), np.ones(size), values), codes.astype(np.int64)
+    if column.channel is not None:
+        return InvertedValues(column.domain.size, column.channel, values), column.value_codes().astype(np.int64)
     if column.shape == "interval":
         return _intervals(column, table, valued, learnt)
-    if column.node is not None and column.offsets is None:
-        nodes, cell_of_row = _nodes(column, column.node, values)
-        return (_learnt(nodes, cell_of_row, table) if learnt else nodes), cell_of_row
-    if column.node is not None:
-        return _node_lists(column, values)
-    bags, cell_of_row = _bags(column, values)
-    return (_learnt(bags, cell_of_row, table) if learnt and column.counts is None else bags), cell_of_row
+    return _spread(column, table, values, learnt and column.counts is None)
 
 
-def _learnt(members: Members, cell_of_row: IntArray, table: ReadTable) -> Members:
-    """Cells whose members weigh what all cells of the column tell of them."""
-    rows = np.bincount(cell_of_row, table.row_weights(), minlength=len(members.offsets) - 1).astype(np.float64)
-    weights = member_weights(members.told_apart, members.counts, members.offsets, rows)
-    return replace(members, counts=weights)
+def _spread(
+    column: ReadColumn, table: ReadTable, values: FloatArray | None, learnt: bool
+) -> tuple[SpreadCells, IntArray]:
+    """Cells that name the values they cover, or are nodes of a hierarchy."""
+    if column.plain:
+        # a code is its own cell; the last one, -1, is no value
+        codes = column.value_codes().astype(np.int64)
+        return SpreadCells(sparse.eye(column.domain.size + 1, column.domain.size, format="csr"), -1, values), codes
+    cells = PublishedCells.distinct(column)
+    shares, tree = cells.shares.copy(), column.domain.hierarchy
+    null = column.domain.null_code
+    if column.node is not None and tree is not None and column.domain.leaf_of_code is not None and null >= 0:
+        if tree.node_of_leaf[column.domain.leaf_of_code[null]] not in column.node:
+            # whether a root stands for NULL too is seen only where NULL itself is released
+            records = np.asarray(shares.sum(axis=1)).ravel()
+            shares.data[shares.indices == null] = 0.0
+            left = np.asarray(shares.sum(axis=1)).ravel()
+            shares.data *= np.repeat(records / np.where(left > 0, left, 1.0), np.diff(shares.indptr))
+    if learnt and not column.lists_nodes:
+        rows = np.bincount(cells.of_row, table.row_weights(), minlength=cells.number).astype(np.float64)
+        codes, starts = shares.indices.astype(np.int64), shares.indptr.astype(np.int64)
+        shares.data = member_weights(codes, shares.data, starts, rows)
+    return SpreadCells(shares, null, values), cells.of_row
 
 
 def _values(column: ReadColumn) -> FloatArray:
@@ -238,57 +246,3 @@ def _places(domain: Attribute) -> FloatArray:
             "it out of categorical := [...]"
         ) from error
     return np.array(known + [np.inf] * (domain.null_code >= 0))
-
-
-def _nodes(column: ReadColumn, nodes: CodeArray, values: FloatArray | None) -> tuple[Members, IntArray]:
-    """The distinct ones of `nodes` as cells, and the cell of each."""
-    domain = column.domain
-    assert domain.hierarchy is not None  # noqa: S101 -- the shape says so
-    assert domain.leaf_of_code is not None  # noqa: S101 -- hierarchies have leaves
-    tree = domain.hierarchy
-    node, cell_of_row = np.unique(nodes, return_inverse=True)
-    code_of_leaf = np.full(tree.leaves, -1, dtype=np.int64)
-    code_of_leaf[domain.leaf_of_code] = np.arange(len(domain.leaf_of_code))
-    weight_of_leaf = np.ones(tree.leaves)
-    if domain.null_code >= 0:
-        null_leaf = domain.leaf_of_code[domain.null_code]
-        code_of_leaf[null_leaf] = -1
-        # whether a root stands for NULL too is seen only where NULL itself is released
-        weight_of_leaf[null_leaf] = float(tree.node_of_leaf[null_leaf] in node)
-    leaves = tree.leaf_count[node].astype(np.int64)
-    offsets = np.concatenate([[0], np.cumsum(leaves)])
-    inside = np.arange(offsets[-1]) - np.repeat(offsets[:-1], leaves)
-    leaf = np.repeat(tree.first_leaf[node], leaves) + inside
-    found = Members(offsets, code_of_leaf[leaf], weight_of_leaf[leaf], values, leaf.astype(np.int64))
-    return found, cell_of_row.astype(np.int64)
-
-
-def _bags(column: ReadColumn, values: FloatArray | None) -> tuple[Members, IntArray]:
-    """Sets and bags; rows of one bucket, or with the same members, share a cell."""
-    assert column.offsets is not None and column.codes is not None  # noqa: S101 -- the shape says so
-    codes = column.codes.astype(np.int64)
-    counts = np.ones(len(codes)) if column.counts is None else column.counts.astype(np.float64)
-    starts, entry, cell_of_row = _different(codes, counts, column.offsets)
-    chosen = np.where(codes[entry] == column.domain.null_code, -1, codes[entry])
-    return Members(starts, chosen, counts[entry], values), cell_of_row
-
-
-def _node_lists(column: ReadColumn, values: FloatArray | None) -> tuple[ListCells, IntArray]:
-    """Lists of nodes, a row of the original each; persons with equal lists share a cell."""
-    assert column.offsets is not None and column.node is not None  # noqa: S101 -- the shape says so
-    nodes, number = _nodes(column, column.node, values)
-    starts, entry, cell_of_row = _different(number, np.ones(len(number)), column.offsets)
-    shape = (len(starts) - 1, len(nodes.offsets) - 1)
-    held = sparse.csr_matrix((np.ones(len(entry)), number[entry], starts), shape=shape)
-    held.sum_duplicates()
-    return ListCells(nodes, held), cell_of_row
-
-
-def _different(members: IntArray, counts: FloatArray, offsets: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Rows with different members: starts of each in a list of entries, those entries, and which one each row has."""
-    length = np.diff(offsets)
-    cell_of_row, first = keys_of_lists(offsets, members, counts.astype(np.int64))
-    size = length[first]
-    starts = np.concatenate([[0], np.cumsum(size)])
-    entry = np.arange(starts[-1]) - np.repeat(starts[:-1], size) + np.repeat(offsets[first], size)
-    return starts, entry, cell_of_row

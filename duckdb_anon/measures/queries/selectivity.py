@@ -11,7 +11,7 @@ For all queries at once, with the shares of values that `kernels.interval_em` le
 
 For a SUM over the attribute itself a value counts what it is instead of 1, spread in the same way.
 
-Cost: O(cells * n) for intervals, O(members * n) for sets.
+Cost: O(cells * n) for intervals, O(members * n) for others.
 """
 
 from __future__ import annotations
@@ -132,66 +132,33 @@ class Intervals:
 
 
 @dataclass(frozen=True)
-class Members:
-    """Cells that are sets or bags of codes, single values included.
+class SpreadCells:
+    """Cells with the share of each value.
 
     Attributes:
-        offsets: members of cell c are entries offsets[c] .. offsets[c + 1] - 1, shape (cells + 1,).
-        codes: code of each member, -1 for one nobody can ask for.
-        counts: how often it stands in the cell; its learnt weight in a set.
-        values: what a member adds instead of 1, by code (SUM over this attribute); None for COUNT.
+        weight: how many of each value a cell stands for, shape (cells, codes).
+        null_code: code of NULL, which nobody can ask for, -1 for none.
+        values: what a value adds instead of 1, by code (SUM over this attribute); None for COUNT.
     """
 
-    offsets: IntArray
-    codes: IntArray
-    counts: FloatArray
+    weight: sparse.csr_matrix
+    null_code: int
     values: FloatArray | None = None
-    leaves: IntArray | None = None
-
-    @property
-    def told_apart(self) -> IntArray:
-        """A number from 0 of each member, the same for the same value."""
-        return self.codes + 1 if self.leaves is None else self.leaves
 
     def shares(self, matches: BoolArray, interval: bool) -> FloatArray:
-        """Share (or mean value) of each cell that each query covers, shape (cells, n)."""
-        asked = np.zeros((len(self.codes) + 1, len(matches)))
-        known = np.flatnonzero(self.codes >= 0)
-        asked[known] = matches.T[self.codes[known]]
-        scale = np.zeros(len(self.codes) + 1)
-        scale[known] = self.counts[known]
+        """Expected records (or their values' sum) of each cell that each query covers, shape (cells, n)."""
+        asked = matches.T.astype(np.float64)
+        if self.null_code >= 0:
+            asked[self.null_code] = 0.0
         if self.values is not None:
-            scale[known] *= self.values[self.codes[known]]
-        asked *= scale[:, None]
-        starts = self.offsets[:-1]
-        total = np.add.reduceat(np.append(self.counts, 0.0), starts)
-        sums: FloatArray = np.add.reduceat(asked, starts, axis=0)
-        filled = np.diff(self.offsets) > 0
-        sums[~filled] = 0.0
-        return sums / np.where(filled, total, 1.0)[:, None]
-
-
-@dataclass(frozen=True)
-class ListCells:
-    """Cells that are lists of nodes, the values of one person; each node is one row of the original.
-
-    Attributes:
-        nodes: the distinct nodes as cells of leaves.
-        held: how often each cell has each node, shape (cells, nodes).
-    """
-
-    nodes: Members
-    held: sparse.csr_matrix
-
-    def shares(self, matches: BoolArray, interval: bool) -> FloatArray:
-        """Expected rows (or their values' sum) of each cell that each query covers, shape (cells, n)."""
-        found: FloatArray = self.held @ self.nodes.shares(matches, interval)
+            asked *= self.values[:, None]
+        found: FloatArray = self.weight @ asked
         return found
 
     @property
-    def rows(self) -> FloatArray:
+    def records(self) -> FloatArray:
         """Rows of the original behind each cell, shape (cells,)."""
-        return np.asarray(self.held.sum(axis=1)).ravel()
+        return np.asarray(self.weight.sum(axis=1)).ravel()
 
 
 def _ends(matches: BoolArray, positions: FloatArray) -> tuple[FloatArray, FloatArray]:
