@@ -17,10 +17,12 @@ from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.model.errors import ColumnError, listed, nearest
 from duckdb_anon.model.function_specs import ColumnInfo, Parameter, Roles
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import read_description
+from duckdb_anon.model.release_comment import Label, read_description
 from duckdb_anon.model.release_formats.duckdb_types import is_nested, kind_of_type
 
 ROLES = ("identifier", "quasi", "sensitive", "insensitive", "person")
+NAMING = ("identifier", "person")
+"""Roles of columns that name individuals."""
 _COMMENT = re.compile(
     r"\banon:\s*(\w+)((?:[\s,;]+(?:categorical\b|hierarchy=(?:(?:\"[^\"]*\")+|[^\s;,]+)))*)", re.IGNORECASE
 )
@@ -46,6 +48,20 @@ def role_of(comment: str | None) -> str:
     """
     found = _COMMENT.search(comment or "")
     return found.group(1).lower() if found else ""
+
+
+def label_of(comment: str | None) -> Label | None:
+    """The label in a column's comment, without any other text of it; None where there is no role.
+
+    >>> label_of("from /data/in.csv; anon: quasi categorical, hierarchy=edu").comment()
+    'anon: quasi categorical hierarchy=edu'
+    """
+    found = _COMMENT.search(comment or "")
+    if found is None or found.group(1).lower() not in ROLES:
+        return None
+    tree = HIERARCHY.search(found.group(2))
+    named = None if tree is None else tree.group(1).replace('""', '"') if tree.group(1) else tree.group(2)
+    return Label(found.group(1).lower(), "categorical" in re.split(r"[\s,;]+", found.group(2).lower()), named)
 
 
 @dataclass
@@ -122,27 +138,27 @@ def labels_of(function: str, relation: Relation, arguments: Mapping[str, Any]) -
 
 
 def require_no_identifier(function: str, relation: Relation, roles: Roles, beneath: Mapping[str, str]) -> None:
-    """Refuse to release a column that its own comment, or that of the column it is read from, calls an identifier.
+    """Refuse to release a column that its own comment, or that of a column it is read from, calls identifier or person.
 
     Args:
         function: SQL function, for messages.
         relation: the table.
         roles: columns by role.
-        beneath: columns that tables beneath the relation label identifier, and the table; one that the relation gives
-            a role of its own is what that says.
+        beneath: columns that tables beneath the relation label so, with that role and the table; one that the relation
+            gives a role of its own is what that says.
 
     Raises:
         ColumnError: naming the column.
     """
     own = {fold(name): role for role, names in _from_comments(function, relation).roles.items() for name in names}
-    labelled = {name: relation.given for name, role in own.items() if role == "identifier"}
-    labelled |= {name: table for name, table in beneath.items() if name not in own}
+    labelled = {name: f"{role} in {relation.given}" for name, role in own.items() if role in NAMING}
+    labelled |= {name: said for name, said in beneath.items() if name not in own}
     named = {"qi": roles.qi, "sensitive": roles.sensitive, "keep": roles.keep}
     for argument, infos in named.items():
         wrong = [info.name for info in infos if fold(info.name) in labelled]
         if wrong:
             raise ColumnError(
-                f"{function}: {argument} names {listed(wrong)}, labelled identifier in {labelled[fold(wrong[0])]}: "
+                f"{function}: {argument} names {listed(wrong)}, labelled {labelled[fold(wrong[0])]}: "
                 "identifiers are never released. Leave it out, change its comment, or say force := true if it is none"
             )
 

@@ -1,10 +1,11 @@
-"""Which columns of a view or of a `(SELECT ...)` are columns that a table's comment calls an identifier.
+"""Which columns of a view or of a `(SELECT ...)` come from columns that a table's comment calls identifier or person.
 
 A comment belongs to the table's column; what reads the table has none. So the statements are read, views through views,
-by DuckDB's own parser: a column that stands under its own name or another (`name AS who`) is the table's column, one
-that is computed (`left(postcode, 2)`) is not, unless it takes the identifier's name. What cannot be parsed stands for
-every table it mentions, what cannot be seen for every table there is. Cost: two small queries of the catalogue, a parse
-a view.
+by DuckDB's own parser: a column under its own name or another (`name AS who`), and one that is computed from it
+(`md5(name)`, `left(name, 2)`, the row itself), is the table's column; a number that `count` gives is not. Where columns
+are renamed by position, or all at once, each with a name that the tables do not have counts. What cannot be parsed
+stands for every table it mentions, what cannot be seen for every table there is. Cost: two small queries of the
+catalogue, a parse a view.
 """
 
 from __future__ import annotations
@@ -12,19 +13,37 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
 
 from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.column_roles import role_of
+from duckdb_anon.engine.column_roles import NAMING, role_of
 from duckdb_anon.model.identifier_case import fold, folded_sql
 
 _VIEW = re.compile(r"^\s*create\b.*?\bview\b.*?\bas\b", re.IGNORECASE | re.DOTALL)
+_COUNTS = ("count", "count_star", "approx_count_distinct")
+_RENAMING = ("column_name_alias", "aliases", "rename_list", "pivots", "unpivots")
+
+
+@dataclass
+class _Statement:
+    """Tables a statement reads by the name it gives them, and which of its names come from which others.
+
+    Attributes:
+        tables: alias, or name, to table.
+        pairs: a name, and the output column it goes into; None for one without a name of its own.
+        renames: whether columns get names that no list of outputs shows.
+    """
+
+    tables: dict[str, str] = field(default_factory=dict)
+    pairs: list[tuple[str, str | None]] = field(default_factory=list)
+    renames: bool = False
 
 
 def identifiers_read(catalog: Catalog, relation: Relation) -> Mapping[str, str]:
-    """Columns of `relation` that are labelled identifier in a table it reads, in lower case, and that table.
+    """Columns of `relation` that name individuals in a table it reads, in lower case, with that role and table.
 
     Args:
         catalog: of the caller's database.
@@ -33,50 +52,83 @@ def identifiers_read(catalog: Catalog, relation: Relation) -> Mapping[str, str]:
     """
     if catalog.cursor is None:
         return {}
-    labelled: dict[str, list[str]] = {}
+    labelled: dict[str, dict[str, str]] = {}
     for table, column, comment in catalog.cursor.execute(
         f"select {folded_sql('table_name')}, {folded_sql('column_name')}, comment from duckdb_columns() "
-        "where not internal and contains(lower(comment), 'identifier')"
+        "where not internal and regexp_matches(comment, 'identifier|person', 'i')"
     ).fetchall():
-        if role_of(comment) == "identifier":
-            labelled.setdefault(table, []).append(column)
+        if role_of(comment) in NAMING:
+            labelled.setdefault(table, {})[column] = f"{role_of(comment)} in {table}"
     if not labelled:
         return {}
     if not relation.visible:
-        return {column: table for table, columns in labelled.items() for column in columns}
+        return {column: said for columns in labelled.values() for column, said in columns.items()}
     views: dict[str, str] = dict(
         catalog.cursor.execute(
             f"select {folded_sql('view_name')}, sql from duckdb_views() where not internal"
         ).fetchall()
     )
     waiting = [relation.text] if relation.text.startswith("(") else []
+    seen: set[str] = set()
     if not waiting:
         own = fold(relation.sql.rsplit(".", 1)[-1].strip('"'))
         if own in labelled or own not in views:
             return {}
         waiting, seen = [views[own]], {own}
-    else:
-        seen = set()
     found: dict[str, str] = {}
-    renamed: list[tuple[str, str]] = []
+    statements: list[_Statement] = []
     while waiting:
-        tables, names = _read(catalog.cursor, waiting.pop())
-        renamed += names
-        for table in tables & (set(labelled) | set(views)) - seen:
+        statements.append(_read(catalog.cursor, waiting.pop()))
+        for table in set(statements[-1].tables.values()) & (set(labelled) | set(views)) - seen:
             seen.add(table)
-            found |= dict.fromkeys(labelled.get(table, ()), table)
+            found |= labelled.get(table, {})
             if table in views:
                 waiting.append(views[table])
-    for _ in range(len(renamed)):
-        more = {alias: found[name] for name, alias in renamed if name in found and alias not in found}
-        if not more:
+    return _spread(catalog, relation, found, statements, seen)
+
+
+def _spread(
+    catalog: Catalog, relation: Relation, found: dict[str, str], statements: list[_Statement], read: set[str]
+) -> dict[str, str]:
+    """What the statements make of the columns they find."""
+    unnamed: set[str] = set()
+    for _ in range(sum(len(statement.pairs) for statement in statements) + 1):
+        before = len(found)
+        for statement in statements:
+            rows = {alias: said for alias, table in statement.tables.items() for said in _of_table(found, table)}
+            for source, target in statement.pairs:
+                said = found.get(source) or rows.get(source)
+                if said is not None and target is None:
+                    unnamed.add(source)
+                elif said is not None and target is not None:
+                    found.setdefault(target, said)
+        if len(found) == before:
             break
-        found |= more
+    for column in map(fold, relation.columns):
+        words = set(re.findall(r"\w+", column)) & unnamed
+        if words and not column.startswith(_COUNTS):
+            found.setdefault(column, found.get(next(iter(words)), "identifier in a table that is read"))
+    if found and any(statement.renames for statement in statements):
+        names = {column for (column,) in _columns_of(catalog, read)}
+        said = next(iter(found.values()))
+        found |= {column: said for column in map(fold, relation.columns) if column not in names | set(found)}
     return found
 
 
-def _read(cursor: duckdb.DuckDBPyConnection, text: str) -> tuple[set[str], list[tuple[str, str]]]:
-    """Tables a statement reads, and its columns that it gives another name."""
+def _of_table(found: Mapping[str, str], table: str) -> list[str]:
+    return [said for said in found.values() if said.endswith(f" in {table}")][:1]
+
+
+def _columns_of(catalog: Catalog, tables: set[str]) -> list[tuple[str]]:
+    cursor = catalog.cursor
+    return [] if cursor is None else cursor.execute(
+        f"select {folded_sql('column_name')} from duckdb_columns() where list_contains(?, {folded_sql('table_name')})",
+        [sorted(tables)],
+    ).fetchall()  # fmt: skip
+
+
+def _read(cursor: duckdb.DuckDBPyConnection, text: str) -> _Statement:
+    """What a statement reads, and what it makes of it."""
     select = _VIEW.sub("", text).strip().rstrip(";")
     if not select.startswith("("):
         select = f"({select})"
@@ -86,15 +138,64 @@ def _read(cursor: duckdb.DuckDBPyConnection, text: str) -> tuple[set[str], list[
     except duckdb.Error:
         tree = {"error": True}
     if tree.get("error"):
-        return set(re.findall(r"\w+", text.lower())), []
-    nodes = list(tree_nodes(tree))
-    tables = {fold(str(node["table_name"])) for node in nodes if node.get("table_name")}
-    renamed = [
-        (fold(str(node["column_names"][-1])), fold(str(node["alias"])))
-        for node in nodes
-        if node.get("class") == "COLUMN_REF" and node.get("alias")
-    ]
-    return tables, renamed
+        return _Statement({word: word for word in re.findall(r"\w+", text.lower())}, renames=True)
+    found = _Statement()
+    for node in tree_nodes(tree):
+        if node.get("table_name"):
+            table = fold(str(node["table_name"]))
+            found.tables |= {table: table, fold(str(node.get("alias") or table)): table}
+        found.renames |= any(node.get(key) for key in _RENAMING) or _renames_columns(node)
+        if node.get("type") == "SELECT_NODE":
+            found.pairs += [(ref, name) for name, refs in _outputs(node) for ref in refs if ref != name]
+        if node.get("type") == "SET_OPERATION_NODE":
+            first, *rest = [_outputs(select) for select in _selects(node)]
+            found.pairs += [
+                (ref, name)
+                for other in rest
+                for (name, _), (_, refs) in zip(first, other, strict=False)
+                for ref in refs
+            ]
+    return found
+
+
+def _renames_columns(node: Mapping[str, Any]) -> bool:
+    """Whether an expression is `COLUMNS(...)` under another name, or a function of it."""
+    if node.get("class") == "STAR":
+        return bool(node.get("columns") and node.get("alias"))
+    return node.get("class") == "FUNCTION" and any(inner.get("columns") is True for inner in tree_nodes(node))
+
+
+def _outputs(select: Mapping[str, Any]) -> list[tuple[str | None, list[str]]]:
+    """Name of each output of a SELECT, None for an expression without one, and the columns it is computed from."""
+    found: list[tuple[str | None, list[str]]] = []
+    for item in select.get("select_list", ()):
+        refs = [fold(str(name)) for name in _references(item)]
+        plain = refs[0] if item.get("class") == "COLUMN_REF" else None
+        found.append((fold(str(item["alias"])) if item.get("alias") else plain, refs))
+        for replaced in item.get("replace_list") or ():
+            found += [(None, [fold(str(name)) for name in _references(replaced)])]
+    return found
+
+
+def _references(tree: Any) -> Iterator[str]:
+    """Names of columns in an expression, but for what is counted."""
+    if isinstance(tree, dict):
+        if tree.get("function_name") in _COUNTS:
+            return
+        if tree.get("class") == "COLUMN_REF":
+            yield tree["column_names"][-1]
+        tree = list(tree.values())
+    if isinstance(tree, list):
+        for part in tree:
+            yield from _references(part)
+
+
+def _selects(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The SELECTs of a set operation, from left to right."""
+    if node.get("type") != "SET_OPERATION_NODE":
+        return [node]
+    branches = node.get("children") or [node.get("left"), node.get("right")]
+    return [select for branch in branches if branch for select in _selects(branch)]
 
 
 def tree_nodes(tree: Any) -> Iterator[dict[str, Any]]:

@@ -26,6 +26,7 @@ from duckdb_anon.model.function_specs import (
     Method,
     Roles,
 )
+from duckdb_anon.model.hierarchy import HIDDEN_LABELS
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_comment import read_description
@@ -165,7 +166,10 @@ class Context:
             sql=relation.unnamed,
             columns=tuple(relation.columns.items()),
             roles=named,
-            hierarchies={n: TableInfo(t.unnamed, tuple(t.columns.items())) for n, t in trees.items()},
+            hierarchies={
+                n: TableInfo(t.unnamed, tuple(t.columns.items()), hidden=HIDDEN_LABELS in t.comment)
+                for n, t in trees.items()
+            },
             given=relation.given,
             kinds={i.name: i.kind for i in infos if i.kind},
             collated=frozenset(map(fold, collated(self.catalog, relation, [info.name for info in infos]))),

@@ -15,6 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+HIDDEN_LABELS = "rare labels are numbers"
+"""In the comment of a published hierarchy in which labels that few records carry are hidden."""
+HIDDEN_LABEL = "(rare "
+"""How such a label begins."""
 NULL_LEAF = "(null)"
 """Label of the leaf that stands for NULL."""
 

@@ -108,8 +108,7 @@ def as_json(evidence: PageEvidence, edition: Edition, version: str) -> str:
         "version": version,
         "original": {
             "name": evidence.original,
-            "rows": evidence.rows,
-            **({"sha256": evidence.sha256, "risk": evidence.facts["risk"]} if inside else {}),
+            **({"rows": evidence.rows, "sha256": evidence.sha256, "risk": evidence.facts["risk"]} if inside else {}),
             "population": shown(edition, "population", evidence.facts),
             "not_measured": reasons(evidence.missing, edition),
         },

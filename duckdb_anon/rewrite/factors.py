@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.hierarchy import HIDDEN_LABEL
+from duckdb_anon.model.release_formats.duckdb_types import is_text
 from duckdb_anon.rewrite.query.tables import TableInfo
 
 NULL_LABEL = "(null)"
@@ -222,12 +224,30 @@ class NodeFactor(GeneralizedFactor):
         levels = ", ".join(f"{name}::varchar" for name in names)
         label = "unnest(_cell)" if self.counted else "_cell"
         null_occurs = f"exists (from (select {label} as l from ({self.cells()}) as c) as s where l = '{NULL_LABEL}')"
+        below = f"select distinct unnest([{levels}]) as node, {names[0]}::{self.kind} as leaf from {tree.sql} as tree"
+        if tree.hidden and not is_text(self.kind):
+            below = self._not_hidden(levels, names[0], tree.sql)
         leaves = f"""
-            select distinct unnest([{levels}]) as node, {names[0]}::{self.kind} as leaf from {tree.sql} as tree
+            {below}
             union all select '{NULL_LABEL}', null::{self.kind}
             union all select distinct {names[-1]}::varchar, null::{self.kind} from {tree.sql} as tree
             where {null_occurs}"""
         return f"select node, leaf, 1.0 / count(*) over (partition by node) as _share from ({leaves}) as b"
+
+    def _not_hidden(self, levels: str, leaf: str, tree: str) -> str:
+        """Leaves whose value is published; a released node without one stands for no value that could be read."""
+        unknown = (
+            f"column '{self.columns[0]}': few records carry each value below a released node, so the published "
+            "hierarchy hides them all; queries that do not read the column are answered"
+        )
+        hidden = f"starts_with({leaf}::varchar, '{HIDDEN_LABEL}')"
+        label = "unnest(_cell)" if self.counted else "_cell"
+        return f"""
+            select node, case when hidden then error('{unknown.replace("'", "''")}') else text end::{self.kind} as leaf
+            from (select distinct unnest([{levels}]) as node, {leaf}::varchar as text, {hidden} as hidden
+              from {tree} as tree) as h
+            where node in (select {label} from ({self.cells()}) as c)
+            qualify not hidden or bool_and(hidden) over (partition by node)"""
 
     def _weighted(self, even: str, column: str) -> str:
         """The same leaves with learnt shares."""

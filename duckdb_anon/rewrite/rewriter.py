@@ -165,6 +165,9 @@ def _why_unbounded(
             f"no bounds: values of {listed(binned)} were binned before they were drawn, "
             "and one stands for all of its bin"
         )
+    rare = sorted(fold(name) for name, tree in original.hierarchies.items() if tree.hidden and fold(name) in read)
+    if rare:
+        return f"no bounds: values of {listed(rare)} that few records carry are hidden in the published hierarchy"
     retyped = {one for one in model.retyped.keys() & set(read) if _reads_otherwise(tree, *model.retyped[one])}
     retyped |= original.collated & set(read)
     if retyped:

@@ -17,25 +17,38 @@ import os
 import re
 import secrets
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as with_fields
 from pathlib import Path
 
 import duckdb
 
-from duckdb_anon.engine.column_roles import HIERARCHY
+from duckdb_anon.engine.column_roles import label_of
+from duckdb_anon.engine.register import SCHEMA as REGISTER
 from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.gate.checks import refuse
+from duckdb_anon.gate.published_trees import PublishedTrees
+from duckdb_anon.gate.source_tables import SourceTable, all_tables, all_views, naming_tables, read_table
 from duckdb_anon.model.errors import AnonError, listed, nearest
+from duckdb_anon.model.hierarchy import HIDDEN_LABELS
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import QUERY, is_release, read_description
+from duckdb_anon.model.release_comment import (
+    QUERY,
+    Description,
+    Label,
+    attributes_comment,
+    field_comments,
+    is_release,
+    read_description,
+)
 from duckdb_anon.model.release_formats import SOURCE
 from duckdb_anon.model.release_formats.duckdb_types import without_enums
-from duckdb_anon.serve.publish_checks import refuse
-from duckdb_anon.serve.source_tables import ATTACHED, SourceTable, all_tables, all_views, read_table
+from duckdb_anon.sql_functions import connect
 
 _SHAPE = "anon: columns of an original, without its rows"
 _TREE = "anon: hierarchy"
-_TARGET = "_anon_target"
+_SOURCE, _TARGET = "_anon_source", "_anon_target"
 STORAGE = "v1.5.0"
 
 
@@ -46,12 +59,12 @@ class Published:
     Attributes:
         releases: table name to number of rows.
         originals: names of the views that stand for originals.
-        trees: names, in the source, of the hierarchies that were copied.
+        trees: names of the hierarchies that were copied, with the number of labels that are hidden.
     """
 
     releases: dict[str, int] = field(default_factory=dict)
     originals: tuple[str, ...] = ()
-    trees: tuple[str, ...] = ()
+    trees: dict[str, int] = field(default_factory=dict)
 
 
 def is_shape(comment: str | None) -> bool:
@@ -61,7 +74,7 @@ def is_shape(comment: str | None) -> bool:
 
 def is_tree(comment: str | None) -> bool:
     """Tell whether a table is a hierarchy that was published beside a release."""
-    return comment == _TREE
+    return comment in (_TREE, f"{_TREE}, {HIDDEN_LABELS}")
 
 
 def publish(
@@ -71,6 +84,7 @@ def publish(
     replace: bool = False,
     *,
     allow: Sequence[str] = (),
+    public: Sequence[str] = (),
     storage_version: str = STORAGE,
 ) -> Published:
     """Copy every release of `database` into the new file `target`.
@@ -81,6 +95,7 @@ def publish(
         originals: originals of releases whose comments do not name theirs.
         replace: whether an existing file may be replaced.
         allow: tables declared a release that `release()` did not write, for which the caller is responsible.
+        public: hierarchies that everybody knows, such as a published classification: no label of them is hidden.
         storage_version: the oldest DuckDB that shall read the file, 'v1.0.0', or 'latest'.
 
     Raises:
@@ -93,24 +108,28 @@ def publish(
     if not Path(database).exists():
         raise AnonError(f"publish: there is no database {database}")
     draft = goal.with_name(f"{goal.name}.{secrets.token_hex(4)}.part")
-    con = duckdb.connect(":memory:")
+    con = connect()
     try:
         con.execute("set python_enable_replacements = false")
-        con.execute(f"attach {literal(database)} as {ATTACHED} (read_only)")
+        con.execute(f"attach {literal(database)} as {_SOURCE} (read_only)")
         _open(con, draft, storage_version)
         releases = _releases(con)
         known = _Originals(con, releases, originals)
         allowed = {fold(name) for name in allow}
         if unknown := allowed - {fold(table.name) for table in releases}:
             raise AnonError(f"publish: --allow {listed(unknown)}: there is no such table declared a release")
+        named = naming_tables(con, [_SOURCE])
+        trees = _CopiedTrees(con, {fold(table.name) for table in releases}, named, public)
         for table in releases:
-            refuse(con, table, known.of(table), known.others(table), fold(table.name) in allowed)
-        trees = _CopiedTables(con, {fold(table.name) for table in releases})
+            original = known.of(table)
+            others = [other for other in named if original is None or other.sql != original.sql]
+            refuse(con, "publish", table, original, others, fold(table.name) in allowed)
+            trees.published.add(table, original)
         rows = {table.name: _copy(con, table, trees) for table in releases}
         shapes = known.shapes()
         for original, shown in shapes:
             _write_shape(con, original, shown, trees)
-        con.execute(f"detach {ATTACHED}")
+        con.execute(f"detach {_SOURCE}")
         con.execute(f"checkpoint {_TARGET}")
         con.execute(f"detach {_TARGET}")
         con.close()
@@ -119,7 +138,7 @@ def publish(
         con.close()
         draft.unlink(missing_ok=True)
         Path(f"{draft}.wal").unlink(missing_ok=True)
-    return Published(rows, tuple(original.name for original, _ in shapes), tuple(trees.written))
+    return Published(rows, tuple(original.name for original, _ in shapes), trees.rare)
 
 
 def _open(con: duckdb.DuckDBPyConnection, draft: Path, storage_version: str) -> None:
@@ -136,7 +155,7 @@ class _Originals:
 
     def __init__(self, con: duckdb.DuckDBPyConnection, releases: Sequence[SourceTable], named: Sequence[str]) -> None:
         self._con, self._releases = con, releases
-        self._tables = {fold(name): (schema, name, comment) for schema, name, comment in all_tables(con)}
+        self._tables = {fold(name): (schema, name, comment) for schema, name, comment in all_tables(con, _SOURCE)}
         self._named = [self._given(name) for name in named]
 
     def of(self, release: SourceTable) -> SourceTable | None:
@@ -145,19 +164,8 @@ class _Originals:
         if said is not None and said.original not in ("", QUERY):
             last = re.findall(r'"(?:[^"]|"")+"|[^.]+', said.original)[-1].strip('"').replace('""', '"')
             found = self._tables.get(fold(last))
-            return read_table(self._con, *found) if found and not is_release(found[2]) else None
+            return read_table(self._con, _SOURCE, *found) if found and not is_release(found[2]) else None
         return self._named[0] if len(self._named) == 1 else None
-
-    def others(self, release: SourceTable) -> list[SourceTable]:
-        """Tables of the file that are neither a release, nor this one's original, nor a hierarchy."""
-        own = self.of(release)
-        comments = [text or "" for r in self._releases for _, text in r.columns.values()]
-        trees = {fold((m.group(1) or m.group(2) or "").strip('")')) for c in comments for m in HIERARCHY.finditer(c)}
-        return [
-            read_table(self._con, *place)
-            for name, place in self._tables.items()
-            if not is_release(place[2]) and name not in trees and (own is None or place[1] != own.name)
-        ]
 
     def shapes(self) -> list[tuple[SourceTable, list[str]]]:
         """Each original, and its columns that some release shows."""
@@ -177,30 +185,35 @@ class _Originals:
             raise AnonError(f"publish: --original {name} is not a table{nearest(name, self._tables)}")
         if is_release(found[2]):
             raise AnonError(f"publish: --original {name} is a release itself")
-        return read_table(self._con, *found)
+        return read_table(self._con, _SOURCE, *found)
 
 
-@dataclass
-class _CopiedTables:
-    """Hierarchies that comments name, copied once each; `taken` are names of other tables."""
+class _CopiedTrees:
+    """Hierarchies that releases name, written once each; `taken` are names of tables."""
 
-    con: duckdb.DuckDBPyConnection
-    taken: set[str]
-    written: dict[str, str] = field(default_factory=dict)
+    def __init__(
+        self,
+        con: duckdb.DuckDBPyConnection,
+        taken: set[str],
+        named: Sequence[SourceTable],
+        public: Sequence[str],
+    ) -> None:
+        self.con, self.taken, self._named = con, taken, named
+        self.published = PublishedTrees(con, frozenset(map(fold, public)))
+        self.written: dict[str, str] = {}
+        self.rare: dict[str, int] = {}
 
-    def renamed(self, comment: str) -> str:
-        """A comment whose hierarchies are in the published file, copied when they are not there yet."""
-        return HIERARCHY.sub(self._replaced, comment)
-
-    def _replaced(self, found: re.Match[str]) -> str:
-        bare = found.group(2) or ""
-        name = found.group(1).replace('""', '"') if found.group(1) else bare.rstrip(")")
-        target = self._copied(name.strip('"')).replace('"', '""')
-        return f'hierarchy="{target}"' + ")" * (len(bare) - len(bare.rstrip(")")))
+    def label(self, comment: str | None) -> Label | None:
+        """A label without other text, whose hierarchy is in the published file."""
+        label = label_of(comment)
+        if label is None or label.hierarchy is None:
+            return label
+        return with_fields(label, hierarchy=self._copied(label.hierarchy))
 
     def _copied(self, name: str) -> str:
         """Name of the copy of a hierarchy."""
-        known = {fold(n): (schema, n) for schema, n, _ in [*all_tables(self.con), *all_views(self.con)]}
+        places = [*all_tables(self.con, _SOURCE), *all_views(self.con, _SOURCE)]
+        known = {fold(place[1]): place for place in places}
         place = known.get(fold(name))
         if place is None:
             raise AnonError(
@@ -212,21 +225,26 @@ class _CopiedTables:
             while fold(target) in self.taken:
                 target += "_tree"
             self.taken.add(fold(target))
-            source, copy = f"{ATTACHED}.{ident(place[0])}.{ident(place[1])}", f"{_TARGET}.main.{ident(target)}"
-            self.con.execute(f"create table {copy} as from {source} order by all")
-            self.con.execute(f"comment on table {copy} is {literal(_TREE)}")
+            rows, rare = self.published.rows(read_table(self.con, _SOURCE, *place), self._named)
+            copy = f"{_TARGET}.main.{ident(target)}"
+            self.con.register("_anon_tree", rows)
+            self.con.execute(f"create table {copy} as from _anon_tree")
+            self.con.unregister("_anon_tree")
+            said = f"{_TREE}, {HIDDEN_LABELS}" if rare else _TREE
+            self.con.execute(f"comment on table {copy} is {literal(said)}")
+            self.rare[target] = rare
             self.written[place[1]] = target
         return self.written[place[1]]
 
 
 def _releases(con: duckdb.DuckDBPyConnection) -> list[SourceTable]:
-    views = [name for _, name, comment in all_views(con) if is_release(comment)]
+    views = [name for _, name, comment in all_views(con, _SOURCE) if is_release(comment)]
     if views:
         raise AnonError(
             f"publish: {listed(views)} is a view commented 'anon: release'. A view draws its noise again at "
             "each read, and readers could average it away. Write a table with duckdb-anon release or .release"
         )
-    found = [read_table(con, *row) for row in all_tables(con) if is_release(row[2])]
+    found = [read_table(con, _SOURCE, *row) for row in all_tables(con, _SOURCE) if is_release(row[2])]
     if not found:
         raise AnonError("publish: no table is declared a release. Write one with duckdb-anon release or .release")
     names = [fold(table.name) for table in found]
@@ -234,6 +252,8 @@ def _releases(con: duckdb.DuckDBPyConnection) -> list[SourceTable]:
     if twice:
         raise AnonError(f"publish: two releases are called {listed(twice)}. All are copied into one schema: rename one")
     for table in found:
+        if table.sql.startswith(f"{ident(_SOURCE)}.{ident(REGISTER)}."):
+            raise AnonError(f"publish: {table.name} belongs to the register of releases, which is never published")
         internal = [column for column in table.columns if SOURCE.stands_for(column)]
         if internal:
             raise AnonError(
@@ -243,7 +263,7 @@ def _releases(con: duckdb.DuckDBPyConnection) -> list[SourceTable]:
     return found
 
 
-def _copy(con: duckdb.DuckDBPyConnection, table: SourceTable, trees: _CopiedTables) -> int:
+def _copy(con: duckdb.DuckDBPyConnection, table: SourceTable, trees: _CopiedTrees) -> int:
     target = f"{_TARGET}.main.{ident(table.name)}"
     # the type of an enum tells values that nobody has any more
     columns = [
@@ -256,21 +276,25 @@ def _copy(con: duckdb.DuckDBPyConnection, table: SourceTable, trees: _CopiedTabl
         f"create table {target} as select {', '.join(columns)} from {table.sql} "
         f"order by sha256('{key}' || rowid::varchar)"
     )
-    con.execute(f"comment on table {target} is {literal(table.comment)}")
-    _comment(con, target, ((column, text) for column, (_, text) in table.columns.items()), trees)
+    said = read_description(table.comment) or Description()
+    con.execute(f"comment on table {target} is {literal(said.comment())}")
+    for column, (_, text) in table.columns.items():
+        _comment(con, target, column, text, trees)
     return int(con.execute(f"select count(*) from {target}").fetchall()[0][0])
 
 
-def _comment(
-    con: duckdb.DuckDBPyConnection, target: str, comments: Iterable[tuple[str, str | None]], trees: _CopiedTables
-) -> None:
-    for column, text in comments:
-        if text:
-            con.execute(f"comment on column {target}.{ident(column)} is {literal(trees.renamed(text))}")
+def _comment(con: duckdb.DuckDBPyConnection, target: str, column: str, text: str | None, trees: _CopiedTrees) -> None:
+    """Write what a comment says of a column's role; other text, such as paths, stays behind."""
+    inside = {name: trees.label(comment) for name, comment in field_comments(text).items()}
+    label = trees.label(text)
+    clean = attributes_comment({name: one for name, one in inside.items() if one is not None}) if inside else ""
+    clean = clean or ("" if label is None else label.comment())
+    if clean:
+        con.execute(f"comment on column {target}.{ident(column)} is {literal(clean)}")
 
 
 def _write_shape(
-    con: duckdb.DuckDBPyConnection, original: SourceTable, shown: Sequence[str], trees: _CopiedTables
+    con: duckdb.DuckDBPyConnection, original: SourceTable, shown: Sequence[str], trees: _CopiedTrees
 ) -> None:
     """Create the view that has the original's name and columns and answers with an error."""
     if fold(original.name) in trees.taken:
@@ -288,8 +312,11 @@ def _write_shape(
     columns = ", ".join(f"error({literal(hint)})::{kind} as {ident(column)}" for column, kind in kinds.items())
     con.execute(f"create view {_TARGET}.main.{name} as select {columns} where error({literal(hint)})::boolean")
     con.execute(f"comment on view {_TARGET}.main.{name} is {literal(_SHAPE)}")
-    said = ((column, original.columns[column][1]) for column in shown)
-    _comment(con, f"{_TARGET}.main.{name}", said, trees)
+    for column in shown:
+        label = label_of(original.columns[column][1])
+        if label is not None:
+            text = literal(with_fields(label, hierarchy=None).comment())
+            con.execute(f"comment on column {_TARGET}.main.{name}.{ident(column)} is {text}")
 
 
 def _shown(con: duckdb.DuckDBPyConnection, release: SourceTable) -> list[str]:
@@ -319,6 +346,10 @@ def main(arguments: Sequence[str]) -> int:
         help="publish a table commented 'anon: release' that release() did not write; its rows are not checked",
     )  # fmt: skip
     parser.add_argument(
+        "--public-hierarchy", action="append", default=[], metavar="TABLE",
+        help="hierarchy that everybody knows, such as a classification: labels that few records carry are not hidden",
+    )  # fmt: skip
+    parser.add_argument(
         "--storage-version", default=STORAGE, metavar="VERSION",
         help=f"oldest DuckDB that shall read the file, or 'latest' (default: {STORAGE})",
     )  # fmt: skip
@@ -326,9 +357,13 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     done = publish(
         given.database, given.target, given.original, given.replace,
-        allow=given.allow, storage_version=given.storage_version,
+        allow=given.allow, public=given.public_hierarchy, storage_version=given.storage_version,
     )  # fmt: skip
     told = {name: f"{rows} rows" for name, rows in done.releases.items()}
-    told |= dict.fromkeys(done.originals, "column names and types, no rows") | dict.fromkeys(done.trees, "hierarchy")
+    told |= dict.fromkeys(done.originals, "column names and types, no rows")
+    told |= {
+        name: f"hierarchy, {rare} labels that few records carry are hidden" if rare else "hierarchy"
+        for name, rare in done.trees.items()
+    }
     sys.stdout.writelines(f"{name}: {what}\n" for name, what in told.items())
     return 0

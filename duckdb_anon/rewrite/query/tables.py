@@ -72,6 +72,7 @@ class TableInfo:
         unbounded: of a release, why it gives no low and high; '' where it does.
         certain: of a release, whether low and high are asked for.
         of_another: of a release, whether it says that it stands for something else than the original that is asked of.
+        hidden: of a hierarchy, whether labels that few records carry are numbers, as publish writes them.
         drawn: of a release, gives plausible tables with some of its original's columns; None where there are none.
         binned: of a release, columns that it says hold one value for each bin of the original's, in lower case.
     """
@@ -90,6 +91,7 @@ class TableInfo:
     certain: bool = False
     of_another: bool = False
     binned: frozenset[str] = frozenset()
+    hidden: bool = False
     drawn: Callable[[Sequence[str]], PlausibleTables] | None = field(default=None, compare=False)
 
     @property

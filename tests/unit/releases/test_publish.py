@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import duckdb
@@ -113,7 +114,7 @@ DECLARED = "comment on table r is 'anon: release of people by mondrian(k := 5)'"
 @pytest.mark.parametrize(
     ("statements", "reason"),
     [
-        (("create table r as from people", DECLARED), "name, labelled identifier"),
+        (("create table r as from people", DECLARED), "carries.*name|name, labelled identifier"),
         (("create table r as select age, disease, name as pid from people", "comment on column r.pid is 'anon: person'",
           "comment on table r is 'anon: release'"), "pid, labelled person"),
         (("create table r as select age // 10 as decade from people",
@@ -136,7 +137,11 @@ def test_a_table_that_release_did_not_write_is_published_only_when_it_is_named(p
     change(place, "create table r as select age // 10 as age from people", f"comment on table r is '{comment}'")
     with pytest.raises(AnonError, match=r"r does not record the digest of its rows.*--allow r"):
         published(place)
-    assert published(place, "R").exists()
+    if comment == "anon: release":
+        assert published(place, "R").exists()
+    else:  # nothing supports what it claims
+        with pytest.raises(AnonError, match="claims to be made by mondrian"):
+            published(place, "R")
 
 
 @pytest.mark.parametrize(
@@ -162,8 +167,177 @@ def test_names_of_people_are_known_under_another_name(place: Path, spelled: str)
         f"create table r as select age // 10 as decade, {spelled} as code from people",
         "comment on table r is 'anon: release'",
     )
-    with pytest.raises(AnonError, match=r"name of people, which identify individuals"):
+    with pytest.raises(AnonError, match=r"column '(code|a)' of r carries 'name' of people, labelled identifier"):
         published(place, "r")
+
+
+TRANSFORMED = {
+    "unchanged": ("lower(name)", "upper(name) || '!'", "'patient ' || name || ', seen'", "map {name: 1}", "[name, 'x']",
+                  "[name]::varchar[1]", "union_value(who := name)", "{'a': {'b': name}}", "{'a': name}::json",
+                  "to_json({'a': name})::varchar", "name::blob"),
+    "MD5": ("md5(name)", "md5(lower(name))", "{'a': md5(name)}", "unhex(md5(name))"),
+    "SHA-1": ("sha1(upper(name))",),
+    "SHA-256": ("sha256(name)", "if(i = 17, sha256(name), 'x' || i % 3)"),
+    "base64": ("to_base64(encode(name))", "map {to_base64(encode(name)): 1}"),
+    "hexadecimal": ("hex(name)",),
+    "reversed": ("reverse(name)",),
+    "hash": ("hash(name)", "md5_number(name)"),
+    "a prefix": ("left(name, 9)",),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("form", "sql"), [(form, sql) for form, every in TRANSFORMED.items() for sql in every])
+def test_identifiers_are_found_through_common_transformations(place: Path, form: str, sql: str) -> None:
+    name = "'surname ' || chr(65 + (i % 26)::int) || i * 7919"
+    with duckdb.connect(str(place / "o.duckdb")) as con:
+        con.execute(
+            f"update people set name = {name} from (select name as n, row_number() over () as i from people) t "
+            "where t.n = people.name"
+        )
+        con.execute(
+            f"create table r as select age // 10 as decade, {sql} as code, if(i % 5 = 0, NULL, 1) as some "
+            "from (select *, row_number() over () as i from people)"
+        )
+        con.execute("insert into r select NULL, NULL, NULL from range(40); comment on table r is 'anon: release'")
+    form = "hexadecimal" if sql == "name::blob" else form
+    with pytest.raises(AnonError, match=rf"column '(code|a)' of r carries 'name' of people.*\({form}\)") as refused:
+        published(place, "r")
+    assert "surname" not in str(refused.value)
+
+
+@pytest.mark.parametrize("sql", ["pid", "md5(pid::varchar)", "pid::varchar || '/2026'"])
+def test_persons_with_many_records_are_found_under_another_name(place: Path, sql: str) -> None:
+    with duckdb.connect(str(place / "o.duckdb")) as con:
+        con.execute("create table visits as select 100000 + i * 17 // 5 as pid, i % 7 as age from range(600) t(i)")
+        con.execute("comment on column visits.pid is 'anon: person'")
+        con.execute(f"create table r as select age, {sql} as case_no from visits")
+        con.execute("comment on table r is 'anon: release'")
+    with pytest.raises(AnonError, match=r"column 'case_no' of r carries 'pid' of visits, labelled person"):
+        published(place, "r")
+
+
+def test_a_column_of_the_original_that_repeats_its_identifier_is_found_row_by_row(place: Path) -> None:
+    roles = "qi := ['age'], sensitive := 'disease'"
+    change(place, "alter table people add column contact varchar", "update people set contact = 'mail ' || lower(name)")
+    change(place, call=f"mondrian('people', k := 5, keep := ['contact'], {roles})")
+    with pytest.raises(AnonError, match=r"column 'contact' of r carries 'name' of people"):
+        published(place)
+
+
+def test_numbers_that_agree_with_numbers_of_persons_by_chance_are_published(place: Path) -> None:
+    with duckdb_anon.connect(str(place / "o.duckdb")) as con:
+        con.execute(
+            "create table visits as select i as pid, (i * 31) % 90 as age, (i * 17) % 50 as ward, "
+            "'d' || i % 4 as disease from range(100) t(i)"
+        )
+        con.execute("comment on column visits.pid is 'anon: person'")
+        duckdb_anon.release(con, "r", "anatomy('visits', 2, qi := ['age'], sensitive := 'disease', keep := 'ward')")
+    assert published(place).exists()
+
+
+@pytest.mark.parametrize("tree", ["age_tree", "int_tree"])
+def test_no_hierarchy_tells_a_value_that_few_records_carry(place: Path, tree: str) -> None:
+    with duckdb_anon.connect(str(place / "o.duckdb")) as con:
+        con.execute("update people set age = 123 where name = 'name 7'")
+        con.execute("create table age_tree as from anon_hierarchy('people', 'age', bins := 4)")
+        con.execute(
+            "create table int_tree as select i as leaf, i // 10 * 10 || '+' as decade, '*' as root from range(130) t(i)"
+        )
+        call = (
+            f"mondrian('people', k := 8, qi := ['age', 'edu'], sensitive := 'disease', "
+            f"hierarchies := {{'age': '{tree}'}})"
+        )
+        duckdb_anon.release(con, "r", call)
+    with duckdb_anon.connect(str(published(place)), read_only=True) as con:
+        rows = con.execute(f"from {tree}").fetchall()
+        texts = {text for row in rows for text in row}
+        assert "123" not in texts and len({row[0] for row in rows}) == len(rows) >= 45
+        shown = {text for (text,) in con.execute("select distinct age::varchar from r").fetchall()}
+        assert shown <= texts
+        for query in (
+            "select count(*) from people where age between 10 and 19",
+            "select avg(age) from people",
+            "select age, count(*) from people group by age",
+        ):
+            assert con.execute(f"from estimate('{query}', 'r')").fetchall()
+        estimate = con.execute("select estimate from estimate('select count(*) from people', 'r')").fetchall()
+        assert estimate == [(600.0,)]
+
+
+def test_no_answer_is_made_up_where_every_value_below_a_node_is_hidden(place: Path) -> None:
+    with duckdb_anon.connect(str(place / "o.duckdb")) as con:
+        con.execute("alter table people add column born date")
+        con.execute("update people set born = date '1950-01-01' + (hash(name) % 9000)::int")
+        con.execute("create table dates as from anon_hierarchy('people', 'born', levels := ['year', 'decade'])")
+        roles = "qi := ['born'], sensitive := 'disease', hierarchies := {'born': 'dates'}"
+        duckdb_anon.release(con, "r", f"mondrian('people', k := 20, {roles})")
+    asked = "from estimate('select count(*) from people where born < date $$1960-01-01$$', 'r')"
+    with duckdb_anon.connect(str(published(place)), read_only=True) as con:
+        assert con.execute("select count(*) from dates where level0 not like '(rare %'").fetchall() == [(0,)]
+        assert con.execute("select estimate from estimate('select count(*) from people', 'r')").fetchall() == [(600.0,)]
+        with pytest.raises(duckdb.Error, match="few records carry each value below a released node"):
+            con.execute(asked).fetchall()
+    publish(str(place / "o.duckdb"), str(place / "r.duckdb"), replace=True, public=["Dates"])
+    with duckdb_anon.connect(str(place / "r.duckdb"), read_only=True) as con:
+        assert con.execute(asked).fetchall()
+
+
+def test_a_query_of_values_that_a_hierarchy_hides_has_no_bounds(place: Path) -> None:
+    first = "(select min(name) from people where edu = 'PhD')"
+    change(place, f"update people set edu = 'MA' where edu = 'PhD' and name <> {first}")
+    change(place, call=f"mondrian('people', k := 20, {ROLES})")
+    with duckdb_anon.connect(str(published(place)), read_only=True) as con:
+        assert "PhD" not in str(con.execute("from tree").fetchall())
+        asked = "select count(*) from people where edu = $$PhD$$"
+        low, note = con.execute(f"select low, note from estimate('{asked}', 'r')").fetchall()[0]
+        assert low is None and "few records carry are hidden" in note
+        answer = con.execute("select low, high from estimate('select count(*) from people', 'r')").fetchall()
+        assert answer == [(600, 600)]
+
+
+def test_leaves_that_enough_records_carry_keep_their_labels(place: Path) -> None:
+    change(place, call=RELEASE)
+    with duckdb.connect(str(published(place)), read_only=True) as con:
+        assert {row[0] for row in con.execute("from tree").fetchall()} == {"BA", "MA", "PhD", "none"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("comment on column r.edu is 'anon: quasi hierarchy=people'", "people is named as a hierarchy and has columns"),
+        ("create table names as select name, 'x' as g from people; "
+         "comment on column r.edu is 'anon: quasi hierarchy=names'", "the hierarchy names holds identifiers"),
+        ("create table names as select edu, name, '*' as root from people; "
+         "comment on column r.edu is 'anon: quasi hierarchy=names'", "named as a hierarchy and is none"),
+    ],
+)  # fmt: skip
+def test_a_table_of_people_is_no_hierarchy(place: Path, statement: str, reason: str) -> None:
+    change(place, statement, call=RELEASE)
+    with pytest.raises(AnonError, match=reason) as refused:
+        published(place)
+    assert not re.search(r"name \d", str(refused.value))
+
+
+def test_comments_travel_without_paths_and_other_text(place: Path) -> None:
+    change(
+        place, "comment on column people.age is 'from /srv/secret/in.csv; anon: quasi'",
+        "comment on column people.disease is 'ask Dr Roe'", call=RELEASE,
+    )  # fmt: skip
+    change(place, "comment on column r.disease is 'see /srv/secret; anon: sensitive'")
+    with duckdb.connect(str(place / "o.duckdb")) as con:
+        text = con.execute("select comment from duckdb_tables() where table_name = 'r'").fetchall()[0][0]
+        con.execute(f"comment on table r is 'copied from /srv/secret by Roe; {text.replace(chr(39), chr(39) * 2)}'")
+    with duckdb.connect(str(published(place)), read_only=True) as con:
+        texts = con.execute(
+            "select comment from duckdb_columns() union select comment from duckdb_tables() "
+            "union select comment from duckdb_views() where not internal"
+        ).fetchall()
+        comments = dict(
+            con.execute("select table_name || '.' || column_name, comment from duckdb_columns()").fetchall()
+        )
+    assert not any("srv" in str(text) or "Roe" in str(text) for text in texts)
+    assert comments["r.disease"] == "anon: sensitive" and comments["people.age"] == "anon: quasi"
+    assert comments["people.disease"] is None
 
 
 @pytest.mark.parametrize("text", ["seed => 42", "made with seed 42", "Seed: 7", "the seed was 12"])

@@ -1,0 +1,136 @@
+"""Tables of a database, with the types and comments of their columns, as the checks before publication read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import duckdb
+
+from duckdb_anon.engine.column_roles import NAMING, role_of
+from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.model.release_comment import field_comments
+from duckdb_anon.model.release_formats.duckdb_types import box_type, is_nested, struct_fields
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """A table of the source: SQL that follows FROM, name, comment, columns with type and comment."""
+
+    sql: str
+    name: str
+    comment: str
+    columns: Mapping[str, tuple[str, str | None]]
+
+    def role(self, column: str) -> str:
+        """Role of a column by its comment, '' for none."""
+        return role_of(self.columns[column][1])
+
+    def naming(self) -> list[str]:
+        """The columns that name individuals."""
+        return [column for column in self.columns if self.role(column) in NAMING]
+
+    def comments(self) -> dict[str, str]:
+        """Comments of the attributes: columns, and fields of STRUCTs that hold several."""
+        found = {column: text or "" for column, (_, text) in self.columns.items()}
+        for text in list(found.values()):
+            found |= field_comments(text)
+        return found
+
+    def values(self) -> list[PlainValue]:
+        """The attributes of each row: its columns, and the fields of STRUCTs that hold several attributes."""
+        found = []
+        for column, (kind, comment) in self.columns.items():
+            fields, roles = struct_fields(kind), field_comments(comment)
+            if fields and box_type(kind) is None:
+                found += [
+                    PlainValue(name, f"({ident(column)}).{ident(name)}", inner, role_of(roles.get(name)))
+                    for name, inner in fields
+                ]
+            else:
+                found.append(PlainValue(column, ident(column), kind, self.role(column)))
+        return found
+
+
+@dataclass(frozen=True)
+class PlainValue:
+    """One attribute of each row.
+
+    Attributes:
+        name: the column, or the field of a STRUCT.
+        sql: its value.
+        kind: its type.
+        role: its role by its comment, '' for none.
+    """
+
+    name: str
+    sql: str
+    kind: str
+    role: str
+
+    @property
+    def text(self) -> str:
+        """SQL of the value as text; nested values as JSON, bytes as hexadecimal digits."""
+        if is_nested(self.kind) and self.kind.upper() != "INTERVAL":
+            return f"to_json({self.sql})::varchar"
+        return f"hex({self.sql})" if self.kind.upper() == "BLOB" else f"({self.sql})::varchar"
+
+
+def read_table(
+    con: duckdb.DuckDBPyConnection, database: str, schema: str, name: str, comment: str | None
+) -> SourceTable:
+    """One of the tables, with the types and comments of its columns.
+
+    Args:
+        con: where the database is attached.
+        database: name of the database.
+        schema: the table's schema in it.
+        name: the table.
+        comment: the table's comment.
+    """
+    rows = con.execute(
+        "select column_name, data_type, comment from duckdb_columns() "
+        "where database_name = ? and schema_name = ? and table_name = ? order by column_index",
+        [database, schema, name],
+    ).fetchall()
+    columns = {column: (kind, text) for column, kind, text in rows}
+    return SourceTable(f"{ident(database)}.{ident(schema)}.{ident(name)}", name, comment or "", columns)
+
+
+def described_table(
+    con: duckdb.DuckDBPyConnection, sql: str, name: str, comment: str, comments: Mapping[str, str]
+) -> SourceTable:
+    """A table, file or SELECT that a connection reads, with comments that were found elsewhere.
+
+    Args:
+        con: an open connection.
+        sql: what follows FROM.
+        name: what messages call it.
+        comment: its comment.
+        comments: of its columns.
+    """
+    rows = con.execute(f"select column_name, column_type from (describe from {sql})").fetchall()
+    return SourceTable(sql, name, comment, {column: (kind, comments.get(column)) for column, kind in rows})
+
+
+def all_tables(con: duckdb.DuckDBPyConnection, database: str) -> list[tuple[str, str, str | None]]:
+    """Schema, name and comment of every table."""
+    return con.execute(
+        "select schema_name, table_name, comment from duckdb_tables() "
+        "where database_name = ? and not internal and not temporary order by all",
+        [database],
+    ).fetchall()
+
+
+def all_views(con: duckdb.DuckDBPyConnection, database: str) -> list[tuple[str, str, str | None]]:
+    """Schema, name and comment of every view."""
+    return con.execute(
+        "select schema_name, view_name, comment from duckdb_views() where database_name = ? and not internal",
+        [database],
+    ).fetchall()
+
+
+def naming_tables(con: duckdb.DuckDBPyConnection, databases: Iterable[str]) -> list[SourceTable]:
+    """The tables of databases that have a column which names individuals."""
+    found = (read_table(con, database, *row) for database in databases for row in all_tables(con, database))
+    return [table for table in found if table.naming()]
