@@ -1,7 +1,8 @@
 """Anonymization workbench inside DuckDB: protect a table, attack it, and ask what an analyst loses, in SQL."""
 
+from duckdb_anon.gate.files import write_parquet
 from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, RequirementError, RewriteError
-from duckdb_anon.release_api import release, write_parquet
+from duckdb_anon.release_api import release
 from duckdb_anon.sql_functions import connect, load
 
 __all__ = [

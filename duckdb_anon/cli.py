@@ -25,6 +25,7 @@ from duckdb_anon.shell.session import Session
 
 COMMANDS = {
     "demo": demo.main,
+    "keygen": commands.main_keygen,
     "publish": publish.main,
     "release": commands.main_release,
     "report": commands.main_report,
@@ -34,6 +35,7 @@ COMMANDS = {
 _EPILOG = """commands:
   duckdb-anon demo                         label, protect, attack and query a sample table, in half a minute
   duckdb-anon release DATABASE NAME CALL   run a method, "muco('people', 0.2)", write its release
+  duckdb-anon keygen FILE                  make a key that signs releases
   duckdb-anon publish DATABASE RELEASES    copy the releases into a file of their own
   duckdb-anon report DATABASE --original TABLE --release TABLE
                                            write one page on risk and utility

@@ -3,15 +3,13 @@
 A plain CREATE TABLE AS FROM muco(...) gives a table without a description. `release` takes the same call and writes,
 beside the rows, what an analyst must know to read them: the original's name, method, parameters, day and version on
 the table, role and hierarchy on the columns (`model.release_comment`). It is for what analysts may be shown, so it
-refuses what must not reach them: `row_id`, and a `seed` that can be guessed.
+refuses what must not reach them: `row_id`, and a `seed`. Files pass the checks of `gate`.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace as with_fields
@@ -20,15 +18,17 @@ from pathlib import Path
 import duckdb
 
 from duckdb_anon.engine.call_text import Recorded, function_called, planned_only, recording
-from duckdb_anon.engine.catalog import Catalog, is_taken, names_of, place
+from duckdb_anon.engine.catalog import is_taken, names_of
 from duckdb_anon.engine.release_digest import release_digest, row_checksum
-from duckdb_anon.engine.rng import LEAST_KEY
+from duckdb_anon.engine.release_seal import sealed
 from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.gate.files import write_release
+from duckdb_anon.gate.source_tables import described_table
 from duckdb_anon.model import progress
 from duckdb_anon.model.errors import AnonError, ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import Method
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import COLUMN_KEY, KEY, Description
+from duckdb_anon.model.release_comment import Description
 from duckdb_anon.parts.run_directory import Place, place_of
 from duckdb_anon.parts.run_duckdb import Bounds, Finished, Run, said_of, within
 from duckdb_anon.parts.run_part import message_of
@@ -82,7 +82,7 @@ def release(
         `previous` a second line says how many records were added, wait, were deleted or changed.
 
     Raises:
-        ParameterError: when `call` is not one call of a method, asks for `row_id`, or has a seed below 2^64.
+        ParameterError: when `call` is not one call of a method, asks for `row_id`, or has a seed.
         AnonError: whatever the method refuses, a name that is taken, an open transaction, an original that has been
             released before.
 
@@ -276,11 +276,14 @@ def _describe(registration: Registration, name: str, rows: str, is_file: bool) -
     """Write the description: comments of a table; a file is written with its metadata."""
     con, columns = registration.con, registration.found.column_comments()
     said = with_fields(registration.described(), checksum=row_checksum(con, rows), digest=release_digest(con, rows))
+    said = sealed(said, columns)
     if not is_file:
         _comment_on(con, rows, said.comment(), columns)
         return said
-    writer = _write_parquet if name.lower().endswith(".parquet") else _write_folder
-    writer(con, rows, Path(name), {KEY: said.comment(), **_column_keys(columns)})
+    relation, roles = registration.found.relation, registration.found.roles
+    labels = {**relation.comments, **({roles.person.name: "anon: person"} if roles.person else {})}
+    original = described_table(con, relation.sql, relation.given, relation.comment, labels)
+    write_release(con, "release", described_table(con, rows, name, said.comment(), columns), Path(name), original)
     return said
 
 
@@ -302,69 +305,6 @@ def _comment_on(con: duckdb.DuckDBPyConnection, target: str, comment: str, colum
         con.execute(f"comment on column {target}.{ident(column)} is {literal(text)}")
 
 
-def write_parquet(con: duckdb.DuckDBPyConnection, name: str, path: str, *, replace: bool = False) -> None:
-    """Write a table to a Parquet file with its comments as key-value metadata.
-
-    The table's comment has the key `anon`, a column's the key `anon.column.NAME`; a plain COPY drops both. Functions
-    of the package that are given the file read them as they read a table's comments.
-
-    Args:
-        con: an open connection.
-        name: a table.
-        path: the file to write; it appears only once it is complete.
-        replace: whether an existing file may be replaced.
-
-    Raises:
-        AnonError: when the file exists or cannot be written.
-    """
-    goal = Path(path)
-    if goal.exists() and not replace:
-        raise AnonError(f"write_parquet: {path} exists; give another file, or replace")
-    cursor = load(con).cursor()
-    try:
-        database, schema = con.execute("select current_database(), current_schema()").fetchall()[0]
-        place(cursor, database, schema)
-        catalog = Catalog(cursor, database, schema)
-        relation = catalog.relation("write_parquet", "name", name)
-        comments, comment = catalog.comments(relation.sql)
-    finally:
-        cursor.close()
-    said = {KEY: comment} if comment else {}
-    try:
-        _write_parquet(con, relation.sql, goal, {**said, **_column_keys(comments)})
-    except duckdb.Error as error:
-        raise AnonError(f"write_parquet: {path}: {str(error).splitlines()[0]}") from error
-
-
-def _write_parquet(con: duckdb.DuckDBPyConnection, source: str, goal: Path, said: Mapping[str, str]) -> None:
-    draft = goal.with_name(f"{goal.name}.{secrets.token_hex(4)}.part")
-    pairs = ", ".join(f"{literal(key)}: {literal(text)}" for key, text in said.items())
-    metadata = f", kv_metadata {{{pairs}}}" if pairs else ""
-    try:
-        con.execute(f"copy (from {source}) to {literal(str(draft))} (format parquet{metadata})")
-        os.replace(draft, goal)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def _write_folder(con: duckdb.DuckDBPyConnection, source: str, goal: Path, said: Mapping[str, str]) -> None:
-    """Files of some hundred megabytes in a folder that appears once it is complete."""
-    draft = goal.with_name(f"{goal.name}.{secrets.token_hex(4)}.part")
-    pairs = ", ".join(f"{literal(key)}: {literal(text)}" for key, text in said.items())
-    options = f"format parquet, file_size_bytes '256MB', filename_pattern 'rows_{{i}}', kv_metadata {{{pairs}}}"
-    try:
-        con.execute(f"copy (from {source}) to {literal(str(draft))} ({options})")
-        if goal.exists():
-            shutil.rmtree(goal)
-        os.replace(draft, goal)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-
-
-def _column_keys(comments: Mapping[str, str]) -> dict[str, str]:
-    return {f"{COLUMN_KEY}{column}": text for column, text in comments.items() if text}
-
-
 def _version() -> str:
     from duckdb_anon import __version__
 
@@ -379,11 +319,15 @@ def _may_be_shown(found: Recorded) -> None:
             f"{name}: row_id := true ties rows to the original's, so such a table is no release; for your own checks "
             "use CREATE TABLE checked AS FROM ..."
         )
-    seed = given.get("seed")
-    if seed is not None and int(seed) < LEAST_KEY:
+    _refuse_seed(found)
+
+
+def _refuse_seed(found: Recorded) -> None:
+    """Whoever knows the seed of a release can undo it."""
+    if found.arguments.get("seed") is not None:
         raise ParameterError(
-            f"{name}: a seed below 2^64 can be found by trying: who guesses it repeats every draw and takes the noise "
-            "away. Leave seed out (the system's entropy), or use CREATE TABLE ... AS for tests and studies"
+            f"{found.entry.name}: seed := ... makes no release: whoever knows it repeats every draw and takes the "
+            "noise away. Leave it out, or use CREATE TABLE ... AS for tests and studies"
         )
 
 

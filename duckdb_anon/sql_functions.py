@@ -35,6 +35,7 @@ from duckdb_anon.engine.arrow import Answers, owning
 from duckdb_anon.engine.catalog import Catalog, place
 from duckdb_anon.engine.planner import parameters_of, plan, task_function
 from duckdb_anon.engine.planning_context import Context
+from duckdb_anon.engine.private_files import spill_folder
 from duckdb_anon.engine.sql_macros import macro_statements
 from duckdb_anon.engine.sql_quoting import ident, planned
 from duckdb_anon.model.errors import AnonError, of_function, unexpected
@@ -98,6 +99,8 @@ def macros(*, temporary: bool = True) -> Iterator[tuple[str, str]]:
 def connect(database: str = ":memory:", *, read_only: bool = False, **config: Any) -> duckdb.DuckDBPyConnection:
     """Open a DuckDB database with the package's functions loaded.
 
+    What DuckDB spills to disk lies in a folder that its owner alone reads, unless `temp_directory` names another one.
+
     Args:
         database: path of a database file, or ':memory:'.
         read_only: open the file read-only.
@@ -108,6 +111,7 @@ def connect(database: str = ":memory:", *, read_only: bool = False, **config: An
         >>> duckdb_anon.connect().execute("select 1").fetchone()
         (1,)
     """
+    config.setdefault("temp_directory", spill_folder())
     return load(duckdb.connect(database, read_only=read_only, config=config))
 
 

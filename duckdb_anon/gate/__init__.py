@@ -1,1 +1,1 @@
-"""What every table passes before it leaves the data holder: one set of checks for all doors, and private files."""
+"""What every table passes before it leaves the data holder: one set of checks for all doors."""

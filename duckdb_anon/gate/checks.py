@@ -13,15 +13,24 @@ from typing import Any
 
 import duckdb
 
+from duckdb_anon.engine.catalog import names_of
 from duckdb_anon.engine.column_roles import NAMING
-from duckdb_anon.engine.release_digest import holds_rows_of
+from duckdb_anon.engine.sql_quoting import ident, idents
 from duckdb_anon.gate.identifier_traces import trace_of
-from duckdb_anon.gate.source_tables import SourceTable
+from duckdb_anon.gate.source_tables import SourceTable, naming_tables, tables_called
 from duckdb_anon.model.errors import AnonError, listed
-from duckdb_anon.model.release_comment import Description, read_description
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_comment import QUERY, Description, is_release, read_description
 from duckdb_anon.model.release_formats import carriers
+from duckdb_anon.report.verify_release import verify
 
 _SEED = re.compile(r"\bseed\b(\s*(:=|=>|=|:|is|was|of|number)?)*\s*\d", re.IGNORECASE)
+_MOST_DELTA, _UNIQUES, _COPY = 0.5, 20, 0.95
+_STATES = {
+    "rows": "has other rows than its description",
+    "description": "has another description than release() wrote",
+    "signature": "has a signature that does not hold",
+}
 _NEUTRAL: Mapping[str, Callable[[float], bool]] = {
     "k": lambda v: v <= 1,
     "l": lambda v: v <= 1,
@@ -61,16 +70,83 @@ def refuse(
         found = trace_of(con, release, original, others, fresh)
         if found is not None:
             raise AnonError(f"{function}: {found}. Such values identify individuals. Make the release without them")
+    _no_copy(con, function, release, original, description)
     _written_by_release(con, function, release, description, allowed)
+
+
+def _no_copy(
+    con: duckdb.DuckDBPyConnection,
+    function: str,
+    release: SourceTable,
+    original: SourceTable | None,
+    description: Description,
+) -> None:
+    """Refuse rows of the original under a promise of delta, whose groups the published rows do not show.
+
+    Records that are unique on the quasi-identifiers must not stand in the release with their sensitive value; where
+    one value has most rows they may by chance.
+    """
+    delta = description.parameters.get("delta")
+    columns = [c for c in release.columns if release.role(c) in ("quasi", "sensitive")]
+    if original is None or not isinstance(delta, (int, float)) or delta > _MOST_DELTA:
+        return
+    there = {fold(c) for c in original.columns}
+    qi, sensitive = ([c for c in columns if release.role(c) == role] for role in ("quasi", "sensitive"))
+    if not qi or not sensitive or any(fold(c) not in there for c in columns):
+        return
+    same = " and ".join(f"o.{ident(c)}::varchar is not distinct from r.{ident(c)}::varchar" for c in columns)
+    values = idents(sensitive)
+    found, unchanged, most = con.execute(
+        f"with uniques as (select {idents(columns)} from {original.sql} "
+        f"qualify count(*) over (partition by {idents(qi)}) = 1), "
+        f"kept as (select o.* from uniques as o semi join {release.sql} as r on {same}) "
+        "select (select count(*) from uniques), (select count(*) from kept), "
+        f"(select max(n) / sum(n) from (select count(*) as n from {release.sql} group by {values}))"
+    ).fetchall()[0]
+    if found >= _UNIQUES and most <= _MOST_DELTA and unchanged > _COPY * found:
+        raise AnonError(
+            f"{function}: {unchanged} of {found} unique records of {original.name} stand unchanged in {release.name}, "
+            f"which promises delta := {delta:g}. Make the release again"
+        )
+
+
+def refuse_table(
+    con: duckdb.DuckDBPyConnection,
+    function: str,
+    release: SourceTable,
+    original: SourceTable | None = None,
+    allowed: bool = False,
+) -> None:
+    """`refuse`, with the original and the tables of individuals that a connection sees.
+
+    Args:
+        con: an open connection.
+        function: the door, for messages.
+        release: the release.
+        original: what it was made of; by default the table that its description names.
+        allowed: whether the caller vouches for a table that `release()` did not write.
+    """
+    attached = con.execute("select database_name from duckdb_databases() where not internal").fetchall()
+    databases = [name for (name,) in attached]
+    said = read_description(release.comment)
+    if original is None and said is not None and said.original not in ("", QUERY):
+        last = names_of(said.original)[-1]
+        original = next((t for d in databases for t in tables_called(con, d, last) if not is_release(t.comment)), None)
+    named = naming_tables(con, databases)
+    refuse(con, function, release, original, [t for t in named if original is None or t.sql != original.sql], allowed)
 
 
 def _written_by_release(
     con: duckdb.DuckDBPyConnection, function: str, release: SourceTable, description: Description, allowed: bool
 ) -> None:
-    digest, checksum = description.digest, description.checksum
-    if digest and holds_rows_of(con, release.sql, digest, checksum):
-        return
-    state = "has other rows than its description" if digest else "does not record the digest of its rows"
+    if not description.digest:
+        state = "does not record the digest of its rows"
+    else:
+        comments = {column: text for column, (_, text) in release.columns.items()}
+        failed = [one for one in verify(con, release.sql, release.comment, comments) if one.holds is False]
+        if not failed:
+            return
+        state = _STATES.get(failed[0].check, f"breaks its promise of {failed[0].check} := {failed[0].promised}")
     if not allowed:
         raise AnonError(
             f"{function}: {release.name} {state}, so nothing guarantees what it contains. Write it with duckdb-anon "

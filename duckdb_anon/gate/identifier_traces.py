@@ -4,7 +4,7 @@ A released attribute that the original has under the same name, with the values 
 inside the original: does a record's own identifier stand in its cell? Any other attribute is compared as a set of
 values. Both look at whole values and at parts of them, so texts, JSON, MAP, LIST, ARRAY, STRUCT and UNION are read
 alike. Letters are compared without case, accents and punctuation.
-Transformations: none, reversed, MD5, SHA-1, SHA-256, DuckDB's hash, hexadecimal, base64, a prefix.
+Transformations: none, reversed, MD5, SHA-1, SHA-256, DuckDB's hash, hexadecimal, base64, URL, a prefix, suffix or word.
 Numbers agree by chance, so they need more agreement than texts; one digest is enough.
 Cost: one scan of the release's distinct values an identifier column, and of at most 20,000 rows of the original.
 """
@@ -18,13 +18,15 @@ import duckdb
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.gate.source_tables import PlainValue, SourceTable
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_formats.duckdb_types import is_nested
+from duckdb_anon.model.release_formats.duckdb_types import is_nested, is_number
 
 _ROWS = 20_000
 _WORDS = 4  # longest identifier, in words, that is found inside a text
 _LONG = 4  # characters from which on an identifier inside a text is no chance
+_UNLIKELY = 12  # characters from which on one text that is an identifier is no chance
 _FEWEST = 3
 _MANY = 10
+_PARTS = ("a prefix", "a suffix", "a word")
 _DIGESTS = ("MD5", "SHA-1", "SHA-256", "hash")
 
 
@@ -144,36 +146,42 @@ def _by_values(
         f"keys as materialized ({keys}), "
         f"found as (select * from keys join parts using (key) where key <> '' and (entire or length(key) >= {_LONG})) "
         "select form, count(distinct v), count(distinct key), bool_and(regexp_full_match(key, '\\d{1,11}')), "
-        "(select count(*) from texts), (select count(distinct key) from keys where form = 0) from found group by form "
+        "(select count(*) from texts), (select count(distinct key) from keys where form = 0), "
+        "max(length(key)) from found group by form "
         "order by form"
     )
-    for form, hits, covered, numbers, distinct, identifiers in con.execute(query).fetchall():
+    for form, hits, covered, numbers, distinct, identifiers, length in con.execute(query).fetchall():
         name: str = forms[form][0]
         if name in _DIGESTS and not numbers:
             return name
         chance = hits < _MANY or hits < 0.9 * distinct or 2 * covered < identifiers
-        if not (chance or explained) if numbers else hits >= max(_FEWEST, 0.1 * distinct):
+        if not (chance or explained) if numbers else length >= _UNLIKELY or hits >= max(_FEWEST, 0.1 * distinct):
             return name
-    return None if explained else _prefix(con, source, naming, texts)
+    return None if explained or is_number(value.kind) else _part(con, source, naming, texts)
 
 
-def _prefix(con: duckdb.DuckDBPyConnection, source: str, naming: str, texts: str) -> str | None:
-    """Whether released texts are first characters of identifiers."""
+def _part(con: duckdb.DuckDBPyConnection, source: str, naming: str, texts: str) -> str | None:
+    """Whether released texts are the beginning, the end or a word of identifiers."""
     query = (
         f"with texts as (select distinct {_compact('v')} as key from ({texts})), "
         f"names as (select distinct {_compact(f'{ident(naming)}::varchar')} as key from {source}), "
         "lengths as (select distinct length(key) as n from texts where length(key) between 3 and 40), "
-        "firsts as (select distinct left(key, n) as key from names, lengths where length(key) > n) "
-        "select count(*), count(*) filter (key in (select key from firsts) and not regexp_full_match(key, '\\d+')) "
-        "from texts"
+        "firsts as (select left(key, n) as key from names, lengths where length(key) > n), "
+        "lasts as (select right(key, n) as key from names, lengths where length(key) > n), "
+        f"words as (select unnest(regexp_extract_all(strip_accents(lower({ident(naming)}::varchar)), '[\\pL\\pN]+')) "
+        f"as key from {source}) "
+        "select count(*), count(*) filter (key in (select key from firsts)), count(*) filter (key in (select key from "
+        "lasts)), count(*) filter (key in (select key from words)) from texts "
+        "where not regexp_full_match(key, '\\d{1,3}')"
     )
-    distinct, hits = con.execute(query).fetchall()[0]
-    return "a prefix" if hits >= _MANY and hits >= 0.9 * distinct else None
+    distinct, *hits = con.execute(query).fetchall()[0]
+    found = [name for name, n in zip(_PARTS, hits, strict=True) if n >= _MANY and n >= 0.9 * distinct]
+    return found[0] if found else None
 
 
 def _compact(text: str) -> str:
-    """SQL of a text's letters and digits, in lower case and without accents."""
-    return f"regexp_replace(strip_accents(lower({text})), '[^\\pL\\pN]+', '', 'g')"
+    """SQL of a text's letters and digits, in lower case, without accents and leading zeros."""
+    return f"ltrim(regexp_replace(strip_accents(lower({text})), '[^\\pL\\pN]+', '', 'g'), '0')"
 
 
 def _forms(column: str) -> list[tuple[str, str]]:
@@ -183,7 +191,9 @@ def _forms(column: str) -> list[tuple[str, str]]:
     forms = [("unchanged", text), ("reversed", f"reverse(lower({text}))")]
     for name, function in (("MD5", "md5"), ("SHA-1", "sha1"), ("SHA-256", "sha256")):
         forms += [(name, f"{function}({spelling})") for spelling in spelled]
+        forms += [(name, f"to_base64(unhex({function}({text})))")]
     forms += [("hash", f"hash({column})::varchar"), ("hash", f"md5_number({text})::varchar")]
     forms += [("hexadecimal", f"hex({spelling})") for spelling in spelled]
+    forms += [("URL", f"url_encode({text})")]
     forms += [("base64", f"to_base64(encode({spelling}))") for spelling in spelled]
     return forms

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import duckdb
 
-from duckdb_anon.engine.column_roles import NAMING, role_of
+from duckdb_anon.engine.column_roles import NAMING, label_of, role_of
 from duckdb_anon.engine.sql_quoting import ident
-from duckdb_anon.model.release_comment import field_comments
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_comment import Label, attributes_comment, field_comments
 from duckdb_anon.model.release_formats.duckdb_types import box_type, is_nested, struct_fields
 
 
@@ -128,6 +129,30 @@ def all_views(con: duckdb.DuckDBPyConnection, database: str) -> list[tuple[str, 
         "select schema_name, view_name, comment from duckdb_views() where database_name = ? and not internal",
         [database],
     ).fetchall()
+
+
+def clean_comment(text: str | None, tree: Callable[[str], str]) -> str:
+    """What a column's comment says of roles and hierarchies, without other text, such as paths.
+
+    Args:
+        text: the comment.
+        tree: name of a hierarchy where the comment is going.
+    """
+    labels = {name: label_of(comment) for name, comment in field_comments(text).items()}
+    own = label_of(text)
+
+    def renamed(label: Label) -> Label:
+        return label if label.hierarchy is None else replace(label, hierarchy=tree(label.hierarchy))
+
+    if labels:
+        return attributes_comment({name: renamed(label) for name, label in labels.items() if label is not None})
+    return "" if own is None else renamed(own).comment()
+
+
+def tables_called(con: duckdb.DuckDBPyConnection, database: str, name: str) -> list[SourceTable]:
+    """The tables of a database that have a name; the case of letters does not matter."""
+    places = [place for place in all_tables(con, database) if fold(place[1]) == fold(name)]
+    return [read_table(con, database, *place) for place in places]
 
 
 def naming_tables(con: duckdb.DuckDBPyConnection, databases: Iterable[str]) -> list[SourceTable]:

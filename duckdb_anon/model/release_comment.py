@@ -39,6 +39,8 @@ _INDEPENDENT = re.compile(r"\s+independent\s+of\s+earlier\s+releases\b", re.IGNO
 _ON = re.compile(r"\s+on\s+(\d{4}-\d{2}-\d{2})")
 _WITH = re.compile(r"\s+with\s+duckdb-anon\s+([\w.+!-]+)")
 _DIGEST = re.compile(r"\s+rows\s+(\d+:\d+)\s+digest\s+([0-9a-f]{64})\b")
+_SEAL = re.compile(r"\s+seal\s+([0-9a-f]{64})\b")
+_SIGNATURE = re.compile(r"\s+signed\s+([0-9a-f]{64}:[0-9a-f]{128})\b")
 _ATTRIBUTES = re.compile(r"\banon:\s*attributes\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
 _FIELD = re.compile(rf"\s*({_QUOTED}|[^:;\"]+?)\s*:((?:{_QUOTED}|[^;\"])*)(?:;|$)", re.DOTALL)
 _TOKEN = re.compile(
@@ -48,6 +50,7 @@ _TOKEN = re.compile(
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 QUERY = "a query"
+_TEXTS = ("original", "method", "date", "version", "checksum", "digest", "seal", "signature")
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,8 @@ class Description:
         independent: whether it was made without regard to earlier releases of its original.
         checksum: number of rows and the sum of DuckDB's hashes of them; '' where nothing is said.
         digest: SHA-256 of the released rows (`engine.release_digest`); '' where nothing is said.
+        seal: SHA-256 of all of this and of the columns' roles (`engine.release_seal`); '' where nothing is said.
+        signature: public key and Ed25519 signature of the seal, in hexadecimal digits; '' where it is not signed.
     """
 
     original: str = ""
@@ -97,6 +102,8 @@ class Description:
     independent: bool = False
     checksum: str = ""
     digest: str = ""
+    seal: str = ""
+    signature: str = ""
 
     @property
     def call(self) -> str:
@@ -121,6 +128,8 @@ class Description:
             ("with duckdb-anon", self.version),
             ("rows", self.checksum if self.digest else ""),
             ("digest", self.digest),
+            ("seal", self.seal),
+            ("signed", self.signature),
         )
         return "anon: release" + "".join(f" {word} {text}" for word, text in said if text)
 
@@ -145,7 +154,7 @@ def read_description(comment: str | None) -> Description | None:
     found = _RELEASE.search(comment or "")
     if comment is None or found is None:
         return None
-    at, said = found.end(), dict.fromkeys(("original", "method", "date", "version", "checksum", "digest"), "")
+    at, said = found.end(), dict.fromkeys(_TEXTS, "")
     parameters: dict[str, Any] = {}
     if (of := _OF.match(comment, at)) is not None:
         said["original"], at = of.group(1), of.end()
@@ -162,7 +171,11 @@ def read_description(comment: str | None) -> Description | None:
     if (version := _WITH.match(comment, at)) is not None:
         said["version"], at = version.group(1), version.end()
     if (digest := _DIGEST.match(comment, at)) is not None:
-        said["checksum"], said["digest"] = digest.groups()
+        (said["checksum"], said["digest"]), at = digest.groups(), digest.end()
+    if (seal := _SEAL.match(comment, at)) is not None:
+        said["seal"], at = seal.group(1), seal.end()
+    if (signature := _SIGNATURE.match(comment, at)) is not None:
+        said["signature"] = signature.group(1)
     return Description(parameters=parameters, persons=persons is not None, independent=independent is not None, **said)
 
 

@@ -1,8 +1,8 @@
 """The folder of a run in parts: a database of its own, and how far the run has come.
 
-It lies beside what is written (beside the temporary files of a database in memory), so that a run that was stopped
-finds it again. It holds the original's rows, so nobody but its owner may look into it, and it goes when the run ends,
-well or not; only a run that is stopped (interrupted, killed, power lost) leaves it, and the same call takes it up.
+It lies below the user's private folder, with a note of what is written, so that a run that was stopped finds it again.
+It holds the original's rows, so nobody but its owner may look into it, and it goes when the run ends, well or not; only
+a run that is stopped (interrupted, killed, power lost) leaves it, and the same call takes it up.
 Cost: a pass over the original for its fingerprint.
 """
 
@@ -10,22 +10,21 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
 
+from duckdb_anon.engine.private_files import folder_for
 from duckdb_anon.engine.sql_quoting import ident, idents, literal
 from duckdb_anon.model.errors import AnonError
 
 DATABASE = "_anon_parts"
 """Name under which the run's database is attached."""
-_SUFFIX = ".anon-parts"
 
 
 def place_of(con: duckdb.DuckDBPyConnection, name: str, is_file: bool) -> Path:
-    """Return the folder a run uses.
+    """Return the folder a run uses, below the user's private folder.
 
     Args:
         con: the connection whose table is written.
@@ -33,25 +32,20 @@ def place_of(con: duckdb.DuckDBPyConnection, name: str, is_file: bool) -> Path:
         is_file: whether it is a file.
     """
     if is_file:
-        goal = Path(name.rstrip("/\\"))
-        return goal.with_name(f".{goal.name}{_SUFFIX}")
+        return folder_for("parts", str(Path(name.rstrip("/\\")).absolute()))
     file = con.execute("select path from duckdb_databases() where database_name = current_database()").fetchall()[0][0]
-    safe = "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in name)
-    if file:
-        return Path(file).with_name(f".{Path(file).name}.{safe}{_SUFFIX}")
-    return Path(tempfile.gettempdir()) / f".duckdb-anon-{os.getpid()}.{safe}{_SUFFIX}"
+    return folder_for("parts", f"{Path(file).absolute() if file else f'memory of {os.getpid()}'} {name}")
 
 
 class Place:
     """An attached folder; see the module."""
 
     def __init__(self, con: duckdb.DuckDBPyConnection, folder: Path) -> None:
-        """Make the folder, or find it, and attach its database."""
-        self.con, self.folder = con, folder
-        self.resumed = folder.exists()
+        """Attach the database of a folder, or make it there."""
+        self.con, self.folder, self.file = con, folder, folder / "parts.duckdb"
+        self.resumed = self.file.exists()
         try:
-            folder.mkdir(mode=0o700, parents=False, exist_ok=True)
-            con.execute(f"attach {literal(str(folder / 'parts.duckdb'))} as {DATABASE}")
+            con.execute(f"attach {literal(str(self.file))} as {DATABASE}")
         except duckdb.Error as error:
             if self.resumed and "lock" not in str(error).lower() and "already" not in str(error).lower():
                 self._emptied()
@@ -59,14 +53,12 @@ class Place:
             raise AnonError(
                 f"release: another run is at work in {folder}; wait for it, or stop it, or write under another name"
             ) from error
-        except OSError as error:
-            raise AnonError(f"release: {folder} cannot be made: {error.strerror}") from error
 
     def _emptied(self) -> None:
         """Start afresh where what was left cannot be read."""
-        shutil.rmtree(self.folder)
-        self.folder.mkdir(mode=0o700)
-        self.con.execute(f"attach {literal(str(self.folder / 'parts.duckdb'))} as {DATABASE}")
+        for left in self.folder.glob("parts.duckdb*"):
+            left.unlink()
+        self.con.execute(f"attach {literal(str(self.file))} as {DATABASE}")
         self.resumed = False
 
     def take_up(self, fingerprint: str) -> bool:

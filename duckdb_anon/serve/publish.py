@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import secrets
 import sys
 from collections.abc import Sequence
@@ -24,21 +23,20 @@ from pathlib import Path
 
 import duckdb
 
+from duckdb_anon.engine.catalog import names_of
 from duckdb_anon.engine.column_roles import label_of
+from duckdb_anon.engine.private_files import PUBLISHED
 from duckdb_anon.engine.register import SCHEMA as REGISTER
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.gate.checks import refuse
 from duckdb_anon.gate.published_trees import PublishedTrees
-from duckdb_anon.gate.source_tables import SourceTable, all_tables, all_views, naming_tables, read_table
+from duckdb_anon.gate.source_tables import SourceTable, all_tables, all_views, clean_comment, naming_tables, read_table
 from duckdb_anon.model.errors import AnonError, listed, nearest
 from duckdb_anon.model.hierarchy import HIDDEN_LABELS
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import (
     QUERY,
     Description,
-    Label,
-    attributes_comment,
-    field_comments,
     is_release,
     read_description,
 )
@@ -133,6 +131,7 @@ def publish(
         con.execute(f"checkpoint {_TARGET}")
         con.execute(f"detach {_TARGET}")
         con.close()
+        draft.chmod(PUBLISHED)
         os.replace(draft, goal)
     finally:
         con.close()
@@ -162,7 +161,7 @@ class _Originals:
         """The original a release was made from: as its comment says, else the one named for those that do not say."""
         said = read_description(release.comment)
         if said is not None and said.original not in ("", QUERY):
-            last = re.findall(r'"(?:[^"]|"")+"|[^.]+', said.original)[-1].strip('"').replace('""', '"')
+            last = names_of(said.original)[-1]
             found = self._tables.get(fold(last))
             return read_table(self._con, _SOURCE, *found) if found and not is_release(found[2]) else None
         return self._named[0] if len(self._named) == 1 else None
@@ -203,14 +202,7 @@ class _CopiedTrees:
         self.written: dict[str, str] = {}
         self.rare: dict[str, int] = {}
 
-    def label(self, comment: str | None) -> Label | None:
-        """A label without other text, whose hierarchy is in the published file."""
-        label = label_of(comment)
-        if label is None or label.hierarchy is None:
-            return label
-        return with_fields(label, hierarchy=self._copied(label.hierarchy))
-
-    def _copied(self, name: str) -> str:
+    def copied(self, name: str) -> str:
         """Name of the copy of a hierarchy."""
         places = [*all_tables(self.con, _SOURCE), *all_views(self.con, _SOURCE)]
         known = {fold(place[1]): place for place in places}
@@ -285,10 +277,7 @@ def _copy(con: duckdb.DuckDBPyConnection, table: SourceTable, trees: _CopiedTree
 
 def _comment(con: duckdb.DuckDBPyConnection, target: str, column: str, text: str | None, trees: _CopiedTrees) -> None:
     """Write what a comment says of a column's role; other text, such as paths, stays behind."""
-    inside = {name: trees.label(comment) for name, comment in field_comments(text).items()}
-    label = trees.label(text)
-    clean = attributes_comment({name: one for name, one in inside.items() if one is not None}) if inside else ""
-    clean = clean or ("" if label is None else label.comment())
+    clean = clean_comment(text, trees.copied)
     if clean:
         con.execute(f"comment on column {target}.{ident(column)} is {literal(clean)}")
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import duckdb
 
+from duckdb_anon.engine.private_files import spill_folder
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, listed
 from duckdb_anon.model.release_comment import is_release
@@ -67,7 +68,7 @@ class Curator:
         """Open `database` and write the functions into it for as long as it is served."""
         if not Path(database).exists():
             raise AnonError(f"serve: there is no database {database}")
-        self.con = duckdb.connect(database)
+        self.con = duckdb.connect(database, config={"temp_directory": spill_folder()})
         self.con.execute("set global python_enable_replacements = false")
         self._remove()
         load(self.con)

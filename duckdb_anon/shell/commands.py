@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from duckdb_anon.engine.call_text import on_table
+from duckdb_anon.engine.release_seal import KEY, PUBLIC_KEY, make_keys
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.release_api import release
@@ -38,9 +39,6 @@ def main_release(arguments: Sequence[str]) -> int:
     config: dict[str, Any] = {}
     if is_rows:
         call = on_table(call, given.source.rstrip("/") + "/*.parquet" if source.is_dir() else given.source)
-        target = Path(given.target.rstrip("/")).absolute()
-        if target.parent.is_dir():
-            config["temp_directory"] = str(target.parent / f".{target.name}.spill")
     con = connect(":memory:" if is_rows else given.source, **config)
     con.execute("set python_enable_replacements = false")
     names = ("replace", "part_rows", "memory", "key", "previous", "deleted", "changed", "independent")
@@ -73,6 +71,19 @@ def main_report(arguments: Sequence[str]) -> int:
 
     run_with_progress(con, work)
     sys.stdout.write(f"{given.output}: {sizes[0] // 1024} KB\n")
+    return 0
+
+
+def main_keygen(arguments: Sequence[str]) -> int:
+    """Make a pair of keys that sign releases."""
+    parser = argparse.ArgumentParser(
+        prog="duckdb-anon keygen",
+        description=f"Write a private key FILE and a public key FILE.pub. With {KEY}=FILE in the environment, releases "
+        f"are signed; with {PUBLIC_KEY}=FILE.pub, verify_release checks who signed.",
+    )
+    parser.add_argument("file", help="the private key to write")
+    public = make_keys(Path(parser.parse_args(arguments).file))
+    sys.stdout.write(f"{public}: {public.read_text(encoding='utf-8')}")
     return 0
 
 

@@ -10,8 +10,9 @@ error, 2 wrong usage, 3 a check does not hold.
 from __future__ import annotations
 
 import argparse
-import hashlib
+import hmac
 import json
+import secrets
 import shutil
 import sys
 import tomllib
@@ -22,11 +23,16 @@ from typing import Any
 
 import duckdb
 
+from duckdb_anon.engine.catalog import names_of
 from duckdb_anon.engine.column_roles import ROLES
+from duckdb_anon.engine.private_files import write_private
 from duckdb_anon.engine.register import registered
 from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.gate.checks import refuse_table
+from duckdb_anon.gate.files import write_parquet
+from duckdb_anon.gate.source_tables import described_table
 from duckdb_anon.model.errors import AnonError, listed, nearest
-from duckdb_anon.model.release_comment import COLUMN_KEY, KEY
+from duckdb_anon.model.release_comment import read_description
 from duckdb_anon.release_api import release
 from duckdb_anon.report.linked_release import check_releases, comments
 from duckdb_anon.sql_functions import connect
@@ -101,7 +107,8 @@ def _run(
     for name, roles in plan["labels"].items():
         for column, role in roles.items():
             con.execute(f"comment on column {ident(name)}.{ident(column)} is {literal(f'anon: {role}')}")
-    marks = {one["name"]: _mark(con, plan, one) for one in plan["releases"]}
+    key = _key(state_file.with_name(state_file.name.removesuffix(".state.json") + ".key"))
+    marks = {one["name"]: _mark(con, plan, one, key) for one in plan["releases"]}
     due = [
         one for one in plan["releases"]
         if state.get(one["name"]) != marks[one["name"]] or not (folder / one["output"]).exists()
@@ -111,15 +118,14 @@ def _run(
         sys.stderr.write("".join(f"{line}\n" for line in failed) + "nothing was written\n")
         return FAILED
     for one in due:
-        _write(con, one["name"], folder / one["output"])
+        (folder / one["output"]).parent.mkdir(parents=True, exist_ok=True)
+        write_parquet(con, ident(one["name"]), str(folder / one["output"]), replace=True)
         sys.stdout.write(f"{folder / one['output']}: {comments(con, ident(one['name']))[0]}\n")
     for one in plan["releases"]:
         if one not in due:
             sys.stdout.write(f"{folder / one['output']}: kept, nothing has changed\n")
     if due:
-        draft = state_file.with_suffix(".part")
-        draft.write_text(json.dumps(marks, indent=2) + "\n", encoding="utf-8")
-        draft.replace(state_file)
+        write_private(state_file, json.dumps(marks, indent=2) + "\n")
     return 0
 
 
@@ -175,8 +181,15 @@ def _read_table(con: duckdb.DuckDBPyConnection, name: str, folder: Path, source:
     con.execute("detach _source")
 
 
-def _mark(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], one: Mapping[str, Any]) -> str:
-    """What a release is made from: the original's rows, its labels, the call, the checks and the version."""
+def _key(file: Path) -> bytes:
+    """The plan's key: without it nobody can try rows of an original against the state file."""
+    if not file.exists():
+        write_private(file, secrets.token_hex(32) + "\n")
+    return file.read_text(encoding="utf-8").strip().encode()
+
+
+def _mark(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], one: Mapping[str, Any], key: bytes) -> str:
+    """Keyed hash of what a release is made from: rows, labels, call, checks and version."""
     from duckdb_anon import __version__
 
     rows = con.execute(
@@ -184,7 +197,7 @@ def _mark(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], one: Mapping[
         f"(select sha256(to_json(_t)::varchar) as h from {ident(one['original'])} as _t)"
     ).fetchall()[0][0]
     told = [rows, plan["labels"].get(one["original"]), one["call"], one["output"], one["checks"], __version__]
-    return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
+    return hmac.digest(key, json.dumps(told, sort_keys=True, default=str).encode(), "sha256").hex()
 
 
 def _checked(con: duckdb.DuckDBPyConnection, one: Mapping[str, Any], folder: Path) -> list[str]:
@@ -199,6 +212,14 @@ def _checked(con: duckdb.DuckDBPyConnection, one: Mapping[str, Any], folder: Pat
     description = release(con, ident(name), one["call"], register=_REGISTER, **options)
     if "previous" in options:
         say(f"{name}: {description.splitlines()[1]}")
+    table, columns = comments(con, ident(name))
+    said = read_description(table)
+    if said is None or names_of(said.original) != names_of(ident(one["original"])):
+        raise AnonError(
+            f"run: {name} is made of {said.original if said else 'another table'}, and its checks compare it with "
+            f"{one['original']}. Name one table in call and original"
+        )
+    refuse_table(con, "run", described_table(con, ident(name), name, table, columns))
     lines = []
     with check_releases(con, one["original"]) as checks:
         if any("{pair}" in CHECKS[check][0] for check in one["checks"]):
@@ -215,20 +236,6 @@ def _checked(con: duckdb.DuckDBPyConnection, one: Mapping[str, Any], folder: Pat
                 shown = "could not be measured" if value is None else f"is {value:.4g}"
                 lines.append(f"{name}: {check} {shown}, {side} {limit:g} is required")
     return lines
-
-
-def _write(con: duckdb.DuckDBPyConnection, name: str, goal: Path) -> None:
-    """Write a release to a Parquet file, whole or not at all; its comments are the file's metadata."""
-    table, columns = comments(con, ident(name))
-    told = {KEY: table, **{f"{COLUMN_KEY}{column}": comment for column, comment in columns.items()}}
-    metadata = ", ".join(f"{literal(key)}: {literal(text)}" for key, text in told.items())
-    draft = goal.with_name(f".{goal.name}.part")
-    goal.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        con.execute(f"copy {ident(name)} to {literal(str(draft))} (format parquet, kv_metadata {{{metadata}}})")
-        draft.replace(goal)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def say(line: str) -> None:

@@ -38,6 +38,14 @@ duckdb_anon.release(con, sys.argv[2], sys.argv[3], part_rows=1600)
 """
 
 
+@pytest.fixture(autouse=True)
+def spilled(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where runs keep rows of the original, in place of /var/tmp."""
+    folder = tmp_path_factory.mktemp("spilled")
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder / f"duckdb-anon-{os.getuid()}"
+
+
 def labelled(path: Path) -> Path:
     file = path / "people.duckdb"
     with duckdb_anon.connect(str(file)) as con:
@@ -84,15 +92,16 @@ def test_files_and_folders_to_files_and_folders(tmp_path: Path, source: str, tar
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("target", ["r", "r.parquet"])
-def test_a_killed_run_leaves_no_release_and_goes_on_where_it_was(tmp_path: Path, target: str) -> None:
+def test_a_killed_run_leaves_no_release_and_goes_on_where_it_was(tmp_path: Path, spilled: Path, target: str) -> None:
     file = labelled(tmp_path)
     goal = target if target == "r" else str(tmp_path / target)
     ended = subprocess.run([sys.executable, "-c", KILLED.format(signal="SIGKILL"), str(file), goal, CALL], check=False)
     assert ended.returncode == -signal.SIGKILL
-    work = [name for name in left(tmp_path) if name.endswith(".anon-parts")]
+    work = [name for name in left(spilled) if name.startswith("parts-")]
     assert len(work) == 1
-    assert (tmp_path / work[0]).stat().st_mode & 0o077 == 0  # nobody else's business
-    assert target not in left(tmp_path)
+    for folder in (spilled, spilled / work[0]):
+        assert folder.stat().st_mode & 0o777 == 0o700  # nobody else's business
+    assert {name.split(".duckdb")[0] for name in left(tmp_path)} == {"people"}
     with duckdb.connect(str(file)) as con:
         assert con.execute("select table_name from duckdb_tables() order by all").fetchall() == [("once",), ("people",)]
     counted = (
@@ -111,6 +120,7 @@ def test_a_killed_run_leaves_no_release_and_goes_on_where_it_was(tmp_path: Path,
     with duckdb.connect(str(file)) as con:
         assert differing(con, target if target == "r" else f"'{goal}'", "once") == 0
     assert left(tmp_path) == sorted({"people.duckdb"} | ({target} if target != "r" else set()))
+    assert left(spilled) == []
 
 
 @pytest.mark.campaign
@@ -132,14 +142,14 @@ def test_a_killed_run_is_not_taken_up_by_another_call_or_other_rows(tmp_path: Pa
 
 
 @pytest.mark.campaign
-def test_an_interrupted_run_can_be_taken_up(tmp_path: Path) -> None:
+def test_an_interrupted_run_can_be_taken_up(tmp_path: Path, spilled: Path) -> None:
     file = labelled(tmp_path)
     ended = subprocess.run(
         [sys.executable, "-c", KILLED.format(signal="SIGINT"), str(file), "r", CALL],
         check=False, capture_output=True, text=True,
     )  # fmt: skip
     assert ended.returncode != 0
-    assert [name for name in left(tmp_path) if name.endswith(".anon-parts")] != []
+    assert [name for name in left(spilled) if name.startswith("parts-")] != []
     assert main(["release", str(file), "r", CALL, "--part-rows", "1600"]) == 0
     assert left(tmp_path) == ["people.duckdb"]
 

@@ -13,7 +13,9 @@ from typing import Any
 
 from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.planner import parameters_of
+from duckdb_anon.engine.release_seal import signer_of
 from duckdb_anon.engine.sql_quoting import literal
+from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.function_specs import REQUIRED, Entry, Parameter, Params, Query
 from duckdb_anon.model.release_comment import Description, read_description, value_text
 from duckdb_anon.model.release_formats import carriers
@@ -70,9 +72,22 @@ def _made(given: str, said: Description, entries: Mapping[str, Entry]) -> list[F
         )
     if said.date:
         facts.append(("date", None, said.date, "the day it was made"))
+    if said.seal:
+        facts.append(("seal", None, said.seal, "digest of description, rows and roles; verify_release checks it"))
+    if said.signature:
+        signer = said.signature.partition(":")[0]
+        facts.append(("signature", signer, _signature(said), "by the owner of this public key (Ed25519)"))
     if said.version:
         facts.append(("version", None, said.version, "of duckdb-anon, which made it"))
     return facts
+
+
+def _signature(said: Description) -> str:
+    try:
+        found = signer_of(said)
+    except AnonError as error:
+        return str(error)
+    return "holds" if found is not None and found[1] else "does not hold"
 
 
 def _columns(context: Any, relation: Any) -> list[Fact]:

@@ -174,15 +174,18 @@ def test_names_of_people_are_known_under_another_name(place: Path, spelled: str)
 TRANSFORMED = {
     "unchanged": ("lower(name)", "upper(name) || '!'", "'patient ' || name || ', seen'", "map {name: 1}", "[name, 'x']",
                   "[name]::varchar[1]", "union_value(who := name)", "{'a': {'b': name}}", "{'a': name}::json",
-                  "to_json({'a': name})::varchar", "name::blob"),
+                  "to_json({'a': name})::varchar", "name::blob",
+                  "if(i = 3, name, 'x')"),
     "MD5": ("md5(name)", "md5(lower(name))", "{'a': md5(name)}", "unhex(md5(name))"),
-    "SHA-1": ("sha1(upper(name))",),
+    "SHA-1": ("to_base64(unhex(sha1(name)))", "sha1(upper(name))",),
     "SHA-256": ("sha256(name)", "if(i = 17, sha256(name), 'x' || i % 3)"),
     "base64": ("to_base64(encode(name))", "map {to_base64(encode(name)): 1}"),
     "hexadecimal": ("hex(name)",),
     "reversed": ("reverse(name)",),
     "hash": ("hash(name)", "md5_number(name)"),
+    "URL": ("url_encode(name)",),
     "a prefix": ("left(name, 9)",),
+    "a suffix": ("right(name, 5)",),
 }  # fmt: skip
 
 
@@ -271,7 +274,7 @@ def test_no_answer_is_made_up_where_every_value_below_a_node_is_hidden(place: Pa
         con.execute("create table dates as from anon_hierarchy('people', 'born', levels := ['year', 'decade'])")
         roles = "qi := ['born'], sensitive := 'disease', hierarchies := {'born': 'dates'}"
         duckdb_anon.release(con, "r", f"mondrian('people', k := 20, {roles})")
-    asked = "from estimate('select count(*) from people where born < date $$1960-01-01$$', 'r')"
+    asked = "from estimate('select count(*) from people where year(born) < 1960', 'r')"
     with duckdb_anon.connect(str(published(place)), read_only=True) as con:
         assert con.execute("select count(*) from dates where level0 not like '(rare %'").fetchall() == [(0,)]
         assert con.execute("select estimate from estimate('select count(*) from people', 'r')").fetchall() == [(600.0,)]

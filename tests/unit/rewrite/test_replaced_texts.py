@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-import duckdb_anon
+from tests.reference.seeded import seeded_release
 
 ROLES = "qi := ['age', 'edu'], sensitive := 'ill', hierarchies := {'edu': 'tree'}"
 CALLS = ("rank_swap('people', 10, {})", "microaggregate('people', 8, {})", "muco('people', 0.2, {})")
@@ -26,7 +26,7 @@ def test_exchanged_values_have_no_bounds_whatever_type_the_texts_have(
     )
     made = call.format(f"{ROLES}, seed := {2**64}")
     con.execute(f"create table bare as from {made}")
-    duckdb_anon.release(con, "described", made)
+    seeded_release(con, "described", made)
     query = "select count(*) from people where age < 30 and edu = ''ba''"
     for release in ("bare", "described"):
         for bounds in ("hard", "sure", "likely"):

@@ -1,0 +1,86 @@
+"""Folders that nobody but their owner reads, and the mode of published files.
+
+What a run spills or keeps between parts holds rows of the original. It lies below one folder of the user's (mode 0700)
+in TMPDIR, or /var/tmp, which outlives a restart; never beside an output, which others may read. A folder that is
+somebody else's, a link, or open to others is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import tempfile
+from pathlib import Path
+
+from duckdb_anon.model.errors import AnonError
+
+PUBLISHED = 0o640
+"""Mode of published files: the owner writes, the group reads."""
+_TARGET = "target"
+
+
+def private_root() -> Path:
+    """The user's folder for rows of originals.
+
+    Raises:
+        AnonError: it is not the user's alone.
+    """
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    lasting = Path("/var/tmp")  # noqa: S108 -- a folder inside it that belongs to the user is checked below
+    given = os.environ.get("TMPDIR")
+    above = Path(given) if given else lasting if os.access(lasting, os.W_OK) else Path(tempfile.gettempdir())
+    root = above / f"duckdb-anon-{user}"
+    try:
+        root.mkdir(mode=0o700, exist_ok=True)
+        found = root.lstat()
+    except OSError as error:
+        raise AnonError(f"release: {root} cannot be made: {error.strerror}. Name another folder in TMPDIR") from error
+    foreign = hasattr(os, "getuid") and (found.st_uid != user or found.st_mode & 0o077)
+    if not stat.S_ISDIR(found.st_mode) or foreign:
+        raise AnonError(
+            f"release: {root} does not belong to this user alone, and rows of the original would lie in it. Remove it, "
+            "or name another folder in TMPDIR"
+        )
+    return root
+
+
+def private_folder(purpose: str) -> Path:
+    """A fresh folder (0700) with a name that nobody can foresee.
+
+    Args:
+        purpose: what its name begins with.
+    """
+    return Path(tempfile.mkdtemp(prefix=f"{purpose}-", dir=private_root()))
+
+
+def spill_folder() -> str:
+    """A fresh name below the private folder, for DuckDB's temporary files; DuckDB makes the folder when it spills."""
+    return str(private_root() / f"spill-{secrets.token_hex(8)}")
+
+
+def folder_for(purpose: str, target: str) -> Path:
+    """The folder that an earlier run for the same target left, else a fresh one.
+
+    Args:
+        purpose: what its name begins with.
+        target: what the run writes.
+    """
+    for folder in sorted(private_root().glob(f"{purpose}-*")):
+        note = folder / _TARGET
+        if note.is_file() and note.read_text(encoding="utf-8") == target:
+            return folder
+    folder = private_folder(purpose)
+    (folder / _TARGET).write_text(target, encoding="utf-8")
+    return folder
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that its owner alone reads (0600), complete or not at all."""
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(draft, path)
+    finally:
+        Path(draft).unlink(missing_ok=True)

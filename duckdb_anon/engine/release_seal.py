@@ -1,0 +1,121 @@
+"""The seal of a release: one digest of everything its description says, and an optional signature (Ed25519) of it.
+
+The seal is the SHA-256 of the description (original, call, day, version, digest of the rows) and of the columns' roles,
+so a claim that was edited differs from it. Anybody can compute a seal; who made the release shows by the signature
+alone. `duckdb-anon keygen` makes the pair of keys; `release()` signs with the file that DUCKDB_ANON_KEY names, and
+readers compare the signer with the public key that DUCKDB_ANON_PUBLIC_KEY names, which they got another way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from duckdb_anon.engine.column_roles import label_of
+from duckdb_anon.engine.private_files import write_private
+from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.release_comment import Description, field_comments, read_description
+
+KEY = "DUCKDB_ANON_KEY"
+PUBLIC_KEY = "DUCKDB_ANON_PUBLIC_KEY"
+
+
+def sealed(said: Description, comments: Mapping[str, str | None]) -> Description:
+    """A description with its seal, and with a signature where there is a key.
+
+    Args:
+        said: the description, with the digest of the rows.
+        comments: of the columns.
+    """
+    seal = seal_of(said, comments)
+    file = os.environ.get(KEY)
+    return replace(said, seal=seal, signature=_signed(Path(file), seal) if file else "")
+
+
+def seal_of(said: Description, comments: Mapping[str, str | None]) -> str:
+    """The seal that a description and the roles of columns should have."""
+    plain = replace(said, seal="", signature="").comment()
+    read = read_description(plain)  # numbers as they are read back
+    roles = {}
+    for column, text in comments.items():
+        for name, comment in (field_comments(text) or {column: text or ""}).items():
+            label = label_of(comment)
+            if label is not None:
+                roles[name] = replace(label, hierarchy=None).text()
+    facts = [read.comment() if read is not None else plain, sorted(roles.items())]
+    return hashlib.sha256(json.dumps(facts, ensure_ascii=True).encode()).hexdigest()
+
+
+def is_sealed(said: Description, comments: Mapping[str, str | None]) -> bool:
+    """Whether nothing of a description was changed since it was written."""
+    return bool(said.seal) and said.seal == seal_of(said, comments)
+
+
+def signer_of(said: Description) -> tuple[str, bool] | None:
+    """The public key of a signature and whether the signature holds; None where there is none.
+
+    Raises:
+        AnonError: the package that checks signatures is missing, or the reader's key cannot be read.
+    """
+    if not said.signature:
+        return None
+    public, _, signature = said.signature.partition(":")
+    ed25519 = _ed25519()
+    try:
+        ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(
+            bytes.fromhex(signature), bytes.fromhex(said.seal)
+        )
+        holds = True
+    except Exception:  # InvalidSignature, or no key at all
+        holds = False
+    expected = os.environ.get(PUBLIC_KEY)
+    if expected is not None:
+        try:
+            holds = holds and Path(expected).read_text(encoding="utf-8").strip() == public
+        except OSError as error:
+            raise AnonError(f"{PUBLIC_KEY}: {expected}: {error.strerror}") from error
+    return public, holds
+
+
+def make_keys(file: Path) -> Path:
+    """Write a new private key (0600) and the public key beside it, with '.pub' at its end.
+
+    Args:
+        file: the private key; it may not exist.
+
+    Returns:
+        The file of the public key.
+    """
+    public = file.with_name(f"{file.name}.pub")
+    for path in (file, public):
+        if path.exists():
+            raise AnonError(f"keygen: {path} exists. A key that is replaced signs nothing any more: give another name")
+    key = _ed25519().Ed25519PrivateKey.generate()
+    write_private(file, key.private_bytes_raw().hex() + "\n")
+    public.write_text(key.public_key().public_bytes_raw().hex() + "\n", encoding="utf-8")
+    return public
+
+
+def _signed(file: Path, seal: str) -> str:
+    try:
+        if file.stat().st_mode & 0o077:
+            raise AnonError(f"{KEY}: {file} can be read by others. Run chmod 600 on it")
+        key = _ed25519().Ed25519PrivateKey.from_private_bytes(bytes.fromhex(file.read_text(encoding="utf-8").strip()))
+    except OSError as error:
+        raise AnonError(f"{KEY}: {file}: {error.strerror}") from error
+    except ValueError as error:
+        raise AnonError(f"{KEY}: {file} is no private key. Make one with duckdb-anon keygen") from error
+    return f"{key.public_key().public_bytes_raw().hex()}:{key.sign(bytes.fromhex(seal)).hex()}"
+
+
+def _ed25519() -> Any:
+    try:
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ModuleNotFoundError as error:
+        raise AnonError("signatures need the package cryptography: pip install 'duckdb-anon[sign]'") from error
+    return ed25519

@@ -1,0 +1,125 @@
+"""Parquet files of releases: checked as `publish` checks, complete or not there, readable by owner and group."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import duckdb
+
+from duckdb_anon.engine.catalog import Catalog, place
+from duckdb_anon.engine.private_files import PUBLISHED
+from duckdb_anon.engine.sql_quoting import literal
+from duckdb_anon.gate.checks import refuse_table
+from duckdb_anon.gate.source_tables import SourceTable, clean_comment, described_table
+from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.release_comment import COLUMN_KEY, KEY, is_release, read_description, table_name
+from duckdb_anon.sql_functions import load
+
+
+def write_parquet(
+    con: duckdb.DuckDBPyConnection, name: str, path: str, *, replace: bool = False, allow: bool = False
+) -> None:
+    """Write a release to a Parquet file with its comments as key-value metadata.
+
+    The table's comment has the key `anon`, a column's the key `anon.column.NAME`; a plain COPY drops both. Functions
+    of the package that are given the file read them as they read a table's comments. The table passes the checks of
+    `duckdb-anon publish`.
+
+    Args:
+        con: an open connection.
+        name: a release.
+        path: the file to write; it appears only once it is complete.
+        replace: whether an existing file may be replaced.
+        allow: write a table commented 'anon: release' that `release()` did not write, at the caller's responsibility.
+
+    Raises:
+        AnonError: when the table must not leave, or the file exists or cannot be written.
+    """
+    goal = Path(path)
+    if goal.exists() and not replace:
+        raise AnonError(f"write_parquet: {path} exists; give another file, or replace")
+    cursor = load(con).cursor()
+    try:
+        database, schema = con.execute("select current_database(), current_schema()").fetchall()[0]
+        place(cursor, database, schema)
+        catalog = Catalog(cursor, database, schema)
+        relation = catalog.relation("write_parquet", "name", name)
+        comments, comment = catalog.comments(relation.sql)
+    finally:
+        cursor.close()
+    if not is_release(comment):
+        raise AnonError(
+            f"write_parquet: {name} is not declared a release. Write one with duckdb_anon.release(); for a table of "
+            "another kind use COPY"
+        )
+    release = described_table(con, relation.sql, name, comment, comments)
+    write_release(con, "write_parquet", release, goal, allow=allow)
+
+
+def write_release(
+    con: duckdb.DuckDBPyConnection,
+    function: str,
+    release: SourceTable,
+    goal: Path,
+    original: SourceTable | None = None,
+    *,
+    allow: bool = False,
+) -> None:
+    """Check a release and write it to a file, or to a folder where the goal is not called '.parquet'.
+
+    Args:
+        con: an open connection.
+        function: the door, for messages.
+        release: the release.
+        goal: the file, or the folder of files.
+        original: what it was made of; by default as its description says.
+        allow: whether the caller vouches for a table that `release()` did not write.
+
+    Raises:
+        AnonError: the release must not leave, or cannot be written.
+    """
+    refuse_table(con, function, release, original, allow)
+    description = read_description(release.comment)
+    said = {KEY: "" if description is None else description.comment()}
+    for column, (_, text) in release.columns.items():
+        said[f"{COLUMN_KEY}{column}"] = clean_comment(text, lambda tree: table_name(tree).strip('"'))
+    write = _write_file if goal.name.lower().endswith(".parquet") else _write_folder
+    try:
+        write(con, release.sql, goal, {key: text for key, text in said.items() if text})
+    except duckdb.Error as error:
+        raise AnonError(f"{function}: {goal}: {str(error).splitlines()[0]}") from error
+
+
+def _metadata(said: Mapping[str, str]) -> str:
+    pairs = ", ".join(f"{literal(key)}: {literal(text)}" for key, text in said.items())
+    return f", kv_metadata {{{pairs}}}" if pairs else ""
+
+
+def _write_file(con: duckdb.DuckDBPyConnection, source: str, goal: Path, said: Mapping[str, str]) -> None:
+    draft = goal.with_name(f"{goal.name}.{secrets.token_hex(4)}.part")
+    try:
+        con.execute(f"copy (from {source}) to {literal(str(draft))} (format parquet{_metadata(said)})")
+        draft.chmod(PUBLISHED)
+        os.replace(draft, goal)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _write_folder(con: duckdb.DuckDBPyConnection, source: str, goal: Path, said: Mapping[str, str]) -> None:
+    """Files of some hundred megabytes in a folder that appears once it is complete."""
+    draft = goal.with_name(f"{goal.name}.{secrets.token_hex(4)}.part")
+    options = f"format parquet, file_size_bytes '256MB', filename_pattern 'rows_{{i}}'{_metadata(said)}"
+    try:
+        con.execute(f"copy (from {source}) to {literal(str(draft))} ({options})")
+        for file in draft.iterdir():
+            file.chmod(PUBLISHED)
+        draft.chmod(0o750)
+        if goal.exists():
+            shutil.rmtree(goal)
+        os.replace(draft, goal)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)

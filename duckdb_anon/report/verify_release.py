@@ -1,0 +1,157 @@
+"""verify_release: whether a release still is what its description says, measured on the published rows.
+
+Rows and description are compared with their digests, a signature is checked, and k, l and t of the call are measured
+again by the SQL of sql/risk.sql, which shares no code with the methods. Where individuals were counted, records are: a
+class of k individuals has at least k records. delta and epsilon speak of groups and noise that no release shows; they
+are listed without a verdict. Cost: one pass over the rows for the digest, and a GROUP BY of the release a promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from duckdb_anon.engine.column_roles import label_of
+from duckdb_anon.engine.interrupts import stoppable
+from duckdb_anon.engine.release_digest import holds_rows_of
+from duckdb_anon.engine.release_seal import is_sealed, signer_of
+from duckdb_anon.engine.sql_quoting import literal
+from duckdb_anon.model.errors import ParameterError, without_code
+from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Task
+from duckdb_anon.model.release_comment import Description, field_comments, read_description
+from duckdb_anon.report.linked_release import comments
+
+_BY_CLASS = ("mondrian", "incognito", "microaggregate", "composition", "hybrid", "probabilistic")
+_DIVERSE = ("mondrian", "incognito", "anatomy", "slicing", "merging")
+_DIVERSITY = {"incognito": "entropy"}
+_EXACT = 1e-6
+_UNSEEN = {
+    "k": "the published rows do not show it",
+    "l": "the published rows do not show it",
+    "t": "the published rows do not show it",
+    "delta": "groups are not published; linkage_risk measures it against the original",
+    "epsilon": "noise cannot be measured on one release",
+}
+
+
+@dataclass(frozen=True)
+class Verified:
+    """One check: what was promised, what was measured, whether it holds (None where the rows cannot tell)."""
+
+    check: str
+    promised: str | None
+    measured: float | None
+    holds: bool | None
+    note: str = ""
+
+
+def verify(con: duckdb.DuckDBPyConnection, name: str, comment: str, labels: Mapping[str, str | None]) -> list[Verified]:
+    """Check a release.
+
+    Args:
+        con: a connection with the package loaded.
+        name: the release, as SQL names it after FROM.
+        comment: its comment.
+        labels: comments of its columns.
+
+    Raises:
+        ParameterError: the table is not declared a release.
+    """
+    said = read_description(comment)
+    if said is None:
+        raise ParameterError(f"verify_release: {name} is not declared a release. Write one with duckdb_anon.release()")
+    same = bool(said.digest) and holds_rows_of(con, name, said.digest, said.checksum)
+    signer = signer_of(said)
+    signature = Verified("signature", None, None, None, "not signed")
+    if signer is not None:
+        signature = Verified("signature", signer[0], None, signer[1], "public key of the signer")
+    return [
+        Verified("rows", said.digest or None, None, same, "" if same else "the rows are not those of the description"),
+        _of_description(said, labels),
+        signature,
+        *_promises(con, name, said, labels),
+    ]
+
+
+def _of_description(said: Description, labels: Mapping[str, str | None]) -> Verified:
+    same = is_sealed(said, labels)
+    return Verified("description", said.seal or None, None, same, "" if same else "the description was changed")
+
+
+def _promises(
+    con: duckdb.DuckDBPyConnection, name: str, said: Description, labels: Mapping[str, str | None]
+) -> Iterator[Verified]:
+    for parameter, asked in said.parameters.items():
+        if parameter not in _UNSEEN or asked is None:
+            continue
+        seen = list(_questions(parameter, name, said, labels))
+        if not seen:
+            yield Verified(parameter, str(asked), None, None, _UNSEEN[parameter])
+        for what, question in seen:
+            yield _measured(con, parameter, what, float(asked), question)
+
+
+def _measured(con: duckdb.DuckDBPyConnection, parameter: str, what: str, asked: float, question: str) -> Verified:
+    try:
+        with stoppable():
+            found = con.execute(question).fetchall()
+    except duckdb.Error as error:
+        return Verified(parameter, f"{asked:g}", None, False, without_code(str(error)).splitlines()[0])
+    value = float(found[0][0]) if found and found[0][0] is not None else None
+    holds = None
+    if value is not None:
+        holds = value <= asked + _EXACT if parameter == "t" else value >= asked - _EXACT
+    return Verified(parameter, f"{asked:g}", value, holds, what)
+
+
+def _questions(
+    parameter: str, name: str, said: Description, labels: Mapping[str, str | None]
+) -> Iterator[tuple[str, str]]:
+    """What measures a parameter, and the query."""
+    every = [(n, t) for c, text in labels.items() for n, t in (field_comments(text) or {c: text or ""}).items()]
+    label = {column: found for column, text in every if (found := label_of(text)) is not None}
+    qi = [column for column, found in label.items() if found.role == "quasi"]
+    sensitive = [column for column, found in label.items() if found.role == "sensitive"]
+    table, given = literal(f"(select * from {name})"), said.parameters
+    classes = f"qi := {literal(qi)}, keep := [], sensitive := {literal(sensitive[0]) if sensitive else '[]'}"
+    if parameter == "k" and said.method in _BY_CLASS:
+        yield "k_anonymity", f"select k from k_anonymity({table}, {classes})"
+    kind = str(given.get("diversity", _DIVERSITY.get(said.method, "frequency")))
+    for column in sensitive:
+        roles = f"{table}, qi := {literal(qi)}, sensitive := {literal(column)}"
+        if parameter == "l" and said.method in _DIVERSE and kind != "recursive":
+            yield (
+                f"l_diversity of {column} ({kind})",
+                f"select value from l_diversity({roles}) where measure = {literal(kind)}",
+            )
+        if parameter == "t" and said.method == "mondrian" and not said.persons and label[column].hierarchy is None:
+            distance = f", distance := {literal(given['distance'])}" if given.get("distance") else ""
+            yield f"t_closeness of {column}", f"select t from t_closeness({roles}{distance})"
+
+
+def _plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
+    return {"release": context.relation("release").unnamed}, {}
+
+
+def _work(con: Any, told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, Any]]:
+    name = told["release"]
+    table, columns = comments(con, name)
+    every = dict.fromkeys(row[0] for row in con.execute(f"select column_name from (describe from {name})").fetchall())
+    return [vars(found) for found in verify(con, name, table, {**every, **columns})]
+
+
+MEASURE = Task(
+    name="verify_release",
+    summary="whether a release still has the rows, description, signature, k, l and t that it was written with",
+    paper="Sweeney (2002); Machanavajjhala et al. (2006); Li, Li and Venkatasubramanian (2007)",
+    example="FROM verify_release('boxes')",
+    section="Risk",
+    parameters=(Parameter("release", "the release", "any", REQUIRED),),
+    returns={"check": "VARCHAR", "promised": "VARCHAR", "measured": "DOUBLE", "holds": "BOOLEAN", "note": "VARCHAR"},
+    plan=_plan,
+    work=_work,
+    tables=("release",),
+)

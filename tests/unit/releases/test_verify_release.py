@@ -1,0 +1,147 @@
+"""A release that was changed, or that claims what its rows do not keep, is found."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import duckdb_anon
+from duckdb_anon import AnonError
+from duckdb_anon.cli import main
+from duckdb_anon.engine.column_roles import role_of
+from duckdb_anon.engine.release_digest import release_digest, row_checksum
+from duckdb_anon.engine.release_seal import seal_of
+from duckdb_anon.model.release_comment import Description
+from duckdb_anon.serve.publish import publish
+
+ROLES = "qi := ['age', 'edu'], sensitive := 'disease'"
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    with duckdb_anon.connect(str(tmp_path / "o.duckdb")) as con:
+        con.execute(
+            "create table people as select (hash(i, 1) % 90)::int as age, ['BA', 'MA', 'Ph''D', NULL][1 + (hash(i, 2) % 4)::int] "
+            "as edu, 'd' || hash(i, 3) % 12 as disease from range(400) t(i)"
+        )
+    return tmp_path / "o.duckdb"
+
+
+def verdicts(con: duckdb.DuckDBPyConnection) -> dict[str, bool | None]:
+    return dict(con.execute("""select "check", holds from verify_release('r')""").fetchall())
+
+
+def forge(con: duckdb.DuckDBPyConnection, method: str, parameters: dict[str, float]) -> None:
+    """A description of table r with digest and seal, as nobody but release() writes it."""
+    names = dict(con.execute("select column_name, comment from duckdb_columns() where table_name = 'r'").fetchall())
+    said = Description(
+        "people",
+        method,
+        parameters,
+        "2026-11-22",
+        "0.3.0",
+        False,
+        False,
+        row_checksum(con, "r"),
+        release_digest(con, "r"),
+    )
+    seal = seal_of(said, names)
+    con.execute(f"comment on table r is $${said.comment()} seal {seal}$$")
+    assert all(role_of(text) for text in names.values())
+
+
+CALLS = {
+    f"mondrian('people', k := 5, l := 2, t := 0.7, {ROLES})": {"k": True, "l": True, "t": True},
+    f"incognito('people', k := 5, l := 2, {ROLES})": {"k": True, "l": True},
+    f"anatomy('people', 3, {ROLES})": {"l": True},
+    f"slicing('people', 2, {ROLES})": {"l": True},
+    f"microaggregate('people', 5, {ROLES})": {"k": True},
+    f"muco('people', 0.2, {ROLES})": {"delta": None},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_release_keeps_what_it_promises_until_it_is_changed(people: Path, call: str) -> None:
+    with duckdb_anon.connect(str(people)) as con:
+        duckdb_anon.release(con, "r", call)
+        assert verdicts(con) == {"rows": True, "description": True, "signature": None, **CALLS[call]}
+        said = con.execute("select comment from duckdb_tables() where table_name = 'r'").fetchall()[0][0]
+        for old, new in (("of people", "of others"), (" := ", " := 1"), (" on 20", " on 19")):
+            con.execute(f"comment on table r is $${said.replace(old, new)}$$")
+            assert verdicts(con)["description"] is False and verdicts(con)["rows"] is True
+        con.execute(f"comment on table r is $${said}$$; insert into r by name select * from r limit 1")
+        assert verdicts(con)["rows"] is False
+    with pytest.raises(AnonError, match="r has other rows than its description"):
+        publish(str(people), str(people.with_name("p.duckdb")))
+
+
+def test_a_role_that_was_changed_is_a_change_of_the_description(people: Path) -> None:
+    with duckdb_anon.connect(str(people)) as con:
+        duckdb_anon.release(con, "r", f"mondrian('people', k := 5, {ROLES})")
+        con.execute("comment on column r.edu is 'anon: insensitive'")
+        assert verdicts(con)["description"] is False
+    with pytest.raises(AnonError, match="r has another description than release"):
+        publish(str(people), str(people.with_name("p.duckdb")))
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters", "reason"),
+    [
+        ("mondrian", {"k": 50}, "breaks its promise of k := 50"),
+        ("anatomy", {"l": 3}, "breaks its promise of l := 3"),
+        ("muco", {"delta": 0.1}, "unique records of people stand unchanged"),
+    ],
+)
+def test_a_promise_that_the_rows_do_not_keep_is_refused(
+    people: Path, method: str, parameters: dict[str, float], reason: str
+) -> None:
+    with duckdb_anon.connect(str(people)) as con:
+        con.execute("create table r as from people; comment on column r.age is 'anon: quasi'")
+        con.execute("comment on column r.edu is 'anon: quasi'; comment on column r.disease is 'anon: sensitive'")
+        forge(con, method, parameters)
+        assert verdicts(con)["description"] is True
+    for allow in ((), ("r",)):
+        with pytest.raises(AnonError, match=reason):
+            publish(str(people), str(people.with_name("p.duckdb")), allow=allow)
+
+
+def test_a_muco_release_is_no_copy(people: Path) -> None:
+    with duckdb_anon.connect(str(people)) as con:
+        duckdb_anon.release(con, "r", f"muco('people', 0.5, {ROLES})")
+    assert publish(str(people), str(people.with_name("p.duckdb"))).releases == {"r": 400}
+
+
+def test_a_signature_shows_who_made_a_release(
+    people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("cryptography")
+    mine, other = tmp_path / "mine.key", tmp_path / "other.key"
+    assert main(["keygen", str(mine)]) == main(["keygen", str(other)]) == 0
+    assert mine.stat().st_mode & 0o777 == 0o600
+    assert main(["keygen", str(mine)]) == 1
+    monkeypatch.setenv("DUCKDB_ANON_KEY", str(mine))
+    with duckdb_anon.connect(str(people)) as con:
+        said = duckdb_anon.release(con, "r", f"mondrian('people', k := 5, {ROLES})")
+        file = str(tmp_path / "r.parquet")
+        duckdb_anon.write_parquet(con, "r", file)
+        for key, holds in ((mine, True), (other, False)):
+            monkeypatch.setenv("DUCKDB_ANON_PUBLIC_KEY", f"{key}.pub")
+            assert verdicts(con)["signature"] is holds
+            found = con.execute(f"select value from describe_release('{file}') where fact = 'signature'").fetchall()
+            assert found == [("holds" if holds else "does not hold",)]
+    with pytest.raises(AnonError, match="r has a signature that does not hold"):
+        publish(str(people), str(tmp_path / "p.duckdb"))
+    monkeypatch.delenv("DUCKDB_ANON_PUBLIC_KEY")
+    assert publish(str(people), str(tmp_path / "p.duckdb")).releases == {"r": 400}
+    with duckdb_anon.connect(str(people)) as con:
+        con.execute(f"comment on table r is $${said[:-1] + ('0' if said[-1] != '0' else '1')}$$")
+        assert verdicts(con)["signature"] is False
+        mine.chmod(0o644)
+        with pytest.raises(AnonError, match="can be read by others"):
+            duckdb_anon.release(con, "s", f"mondrian('people', k := 5, {ROLES})", independent=True)
+    with duckdb_anon.connect(str(tmp_path / "p.duckdb"), read_only=True) as con:
+        assert verdicts(con) == {"rows": True, "description": True, "signature": True, "k": True}
+    assert os.path.exists(file)
