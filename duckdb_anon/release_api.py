@@ -283,7 +283,8 @@ def _describe(registration: Registration, name: str, rows: str, is_file: bool) -
     relation, roles = registration.found.relation, registration.found.roles
     labels = {**relation.comments, **({roles.person.name: "anon: person"} if roles.person else {})}
     original = described_table(con, relation.sql, relation.given, relation.comment, labels)
-    write_release(con, "release", described_table(con, rows, name, said.comment(), columns), Path(name), original)
+    release_table = described_table(con, rows, name, said.comment(), columns)
+    write_release(con, "release", release_table, Path(name), original, made_now=True)
     return said
 
 

@@ -47,6 +47,8 @@ def refuse(
     original: SourceTable | None,
     others: Sequence[SourceTable],
     allowed: bool = False,
+    *,
+    made_now: bool = False,
 ) -> None:
     """Refuse a release that must not leave.
 
@@ -57,6 +59,7 @@ def refuse(
         original: its original, where it is there.
         others: the other tables with columns that name individuals, from which identifiers may have been copied.
         allowed: whether the caller vouches for a table that `release()` did not write.
+        made_now: whether the rows come from the method this moment, which has checked them itself.
 
     Raises:
         AnonError: naming the release and what is wrong with it.
@@ -71,7 +74,8 @@ def refuse(
         if found is not None:
             raise AnonError(f"{function}: {found}. Such values identify individuals. Make the release without them")
     _no_copy(con, function, release, original, description)
-    _written_by_release(con, function, release, description, allowed)
+    if not made_now:
+        _written_by_release(con, function, release, description, allowed)
 
 
 def _no_copy(
@@ -116,6 +120,8 @@ def refuse_table(
     release: SourceTable,
     original: SourceTable | None = None,
     allowed: bool = False,
+    *,
+    made_now: bool = False,
 ) -> None:
     """`refuse`, with the original and the tables of individuals that a connection sees.
 
@@ -125,6 +131,7 @@ def refuse_table(
         release: the release.
         original: what it was made of; by default the table that its description names.
         allowed: whether the caller vouches for a table that `release()` did not write.
+        made_now: whether the rows come from the method this moment.
     """
     attached = con.execute("select database_name from duckdb_databases() where not internal").fetchall()
     databases = [name for (name,) in attached]
@@ -133,7 +140,8 @@ def refuse_table(
         last = names_of(said.original)[-1]
         original = next((t for d in databases for t in tables_called(con, d, last) if not is_release(t.comment)), None)
     named = naming_tables(con, databases)
-    refuse(con, function, release, original, [t for t in named if original is None or t.sql != original.sql], allowed)
+    others = [table for table in named if original is None or table.sql != original.sql]
+    refuse(con, function, release, original, others, allowed, made_now=made_now)
 
 
 def _written_by_release(
@@ -146,7 +154,11 @@ def _written_by_release(
         failed = [one for one in verify(con, release.sql, release.comment, comments) if one.holds is False]
         if not failed:
             return
-        state = _STATES.get(failed[0].check, f"breaks its promise of {failed[0].check} := {failed[0].promised}")
+        promise = f"{failed[0].check} := {failed[0].promised}"
+        broken = f"breaks its promise of {promise}"
+        unmeasured = failed[0].check not in _STATES and failed[0].measured is None
+        state = f"cannot be measured for {promise} ({failed[0].note})" if unmeasured else broken
+        state = _STATES.get(failed[0].check, state)
     if not allowed:
         raise AnonError(
             f"{function}: {release.name} {state}, so nothing guarantees what it contains. Write it with duckdb-anon "

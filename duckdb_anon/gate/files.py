@@ -68,6 +68,7 @@ def write_release(
     original: SourceTable | None = None,
     *,
     allow: bool = False,
+    made_now: bool = False,
 ) -> None:
     """Check a release and write it to a file, or to a folder where the goal is not called '.parquet'.
 
@@ -78,11 +79,12 @@ def write_release(
         goal: the file, or the folder of files.
         original: what it was made of; by default as its description says.
         allow: whether the caller vouches for a table that `release()` did not write.
+        made_now: whether the rows come from the method this moment.
 
     Raises:
         AnonError: the release must not leave, or cannot be written.
     """
-    refuse_table(con, function, release, original, allow)
+    refuse_table(con, function, release, original, allow, made_now=made_now)
     description = read_description(release.comment)
     said = {KEY: "" if description is None else description.comment()}
     for column, (_, text) in release.columns.items():

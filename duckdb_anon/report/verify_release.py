@@ -19,7 +19,7 @@ from duckdb_anon.engine.interrupts import stoppable
 from duckdb_anon.engine.release_digest import holds_rows_of
 from duckdb_anon.engine.release_seal import is_sealed, signer_of
 from duckdb_anon.engine.sql_quoting import literal
-from duckdb_anon.model.errors import ParameterError, without_code
+from duckdb_anon.model.errors import without_code
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Task
 from duckdb_anon.model.release_comment import Description, field_comments, read_description
 from duckdb_anon.report.linked_release import comments
@@ -56,13 +56,10 @@ def verify(con: duckdb.DuckDBPyConnection, name: str, comment: str, labels: Mapp
         name: the release, as SQL names it after FROM.
         comment: its comment.
         labels: comments of its columns.
-
-    Raises:
-        ParameterError: the table is not declared a release.
     """
     said = read_description(comment)
     if said is None:
-        raise ParameterError(f"verify_release: {name} is not declared a release. Write one with duckdb_anon.release()")
+        return [Verified("description", None, None, False, "not declared a release. Write one with release()")]
     same = bool(said.digest) and holds_rows_of(con, name, said.digest, said.checksum)
     signer = signer_of(said)
     signature = Verified("signature", None, None, None, "not signed")

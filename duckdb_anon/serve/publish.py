@@ -27,6 +27,7 @@ from duckdb_anon.engine.catalog import names_of
 from duckdb_anon.engine.column_roles import label_of
 from duckdb_anon.engine.private_files import PUBLISHED
 from duckdb_anon.engine.register import SCHEMA as REGISTER
+from duckdb_anon.engine.register import registered
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.gate.checks import refuse
 from duckdb_anon.gate.published_trees import PublishedTrees
@@ -57,12 +58,14 @@ class Published:
     Attributes:
         releases: table name to number of rows.
         originals: names of the views that stand for originals.
+        budgets: originals with differentially private releases, and the sum of epsilon of all that the register lists.
         trees: names of the hierarchies that were copied, with the number of labels that are hidden.
     """
 
     releases: dict[str, int] = field(default_factory=dict)
     originals: tuple[str, ...] = ()
     trees: dict[str, int] = field(default_factory=dict)
+    budgets: dict[str, float] = field(default_factory=dict)
 
 
 def is_shape(comment: str | None) -> bool:
@@ -83,6 +86,7 @@ def publish(
     *,
     allow: Sequence[str] = (),
     public: Sequence[str] = (),
+    independent: bool = False,
     storage_version: str = STORAGE,
 ) -> Published:
     """Copy every release of `database` into the new file `target`.
@@ -94,6 +98,8 @@ def publish(
         replace: whether an existing file may be replaced.
         allow: tables declared a release that `release()` did not write, for which the caller is responsible.
         public: hierarchies that everybody knows, such as a published classification: no label of them is hidden.
+        independent: publish several releases of one original that are no sequence; who compares them learns more than
+            each one reveals.
         storage_version: the oldest DuckDB that shall read the file, 'v1.0.0', or 'latest'.
 
     Raises:
@@ -116,6 +122,7 @@ def publish(
         allowed = {fold(name) for name in allow}
         if unknown := allowed - {fold(table.name) for table in releases}:
             raise AnonError(f"publish: --allow {listed(unknown)}: there is no such table declared a release")
+        _require_one_sequence(con, releases, independent)
         named = naming_tables(con, [_SOURCE])
         trees = _CopiedTrees(con, {fold(table.name) for table in releases}, named, public)
         for table in releases:
@@ -127,6 +134,7 @@ def publish(
         shapes = known.shapes()
         for original, shown in shapes:
             _write_shape(con, original, shown, trees)
+        budgets = _budgets(con)
         con.execute(f"detach {_SOURCE}")
         con.execute(f"checkpoint {_TARGET}")
         con.execute(f"detach {_TARGET}")
@@ -137,7 +145,7 @@ def publish(
         con.close()
         draft.unlink(missing_ok=True)
         Path(f"{draft}.wal").unlink(missing_ok=True)
-    return Published(rows, tuple(original.name for original, _ in shapes), trees.rare)
+    return Published(rows, tuple(original.name for original, _ in shapes), trees.rare, budgets)
 
 
 def _open(con: duckdb.DuckDBPyConnection, draft: Path, storage_version: str) -> None:
@@ -255,6 +263,33 @@ def _releases(con: duckdb.DuckDBPyConnection) -> list[SourceTable]:
     return found
 
 
+def _require_one_sequence(con: duckdb.DuckDBPyConnection, releases: Sequence[SourceTable], independent: bool) -> None:
+    """Refuse several releases of one original that do not continue one another."""
+    entries = {entry.digest: entry for entry in registered(con, _SOURCE)}
+    found: dict[str, dict[str, int | str]] = {}
+    for table in releases:
+        said = read_description(table.comment) or Description()
+        entry = entries.get(said.digest)
+        original = entry.original if entry is not None else said.original
+        if original not in ("", QUERY):
+            found.setdefault(fold(original), {})[table.name] = entry.sequence if entry is not None else table.name
+    for original, sequences in found.items():
+        if len(set(sequences.values())) > 1 and not independent:
+            raise AnonError(
+                f"publish: {listed(sequences)} are releases of {original} that do not continue one another. Who "
+                "compares them learns more than each one reveals. Publish one of them, or say --independent"
+            )
+
+
+def _budgets(con: duckdb.DuckDBPyConnection) -> dict[str, float]:
+    """Sum of epsilon of the differentially private releases of each original, published here or not."""
+    found: dict[str, float] = {}
+    for entry in registered(con, _SOURCE):
+        if entry.epsilon is not None:
+            found[entry.original] = found.get(entry.original, 0.0) + entry.epsilon
+    return found
+
+
 def _copy(con: duckdb.DuckDBPyConnection, table: SourceTable, trees: _CopiedTrees) -> int:
     target = f"{_TARGET}.main.{ident(table.name)}"
     # the type of an enum tells values that nobody has any more
@@ -335,6 +370,10 @@ def main(arguments: Sequence[str]) -> int:
         help="publish a table commented 'anon: release' that release() did not write; its rows are not checked",
     )  # fmt: skip
     parser.add_argument(
+        "--independent", action="store_true",
+        help="publish several releases of one original that are no sequence; together they reveal more than each one",
+    )  # fmt: skip
+    parser.add_argument(
         "--public-hierarchy", action="append", default=[], metavar="TABLE",
         help="hierarchy that everybody knows, such as a classification: labels that few records carry are not hidden",
     )  # fmt: skip
@@ -346,7 +385,8 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     done = publish(
         given.database, given.target, given.original, given.replace,
-        allow=given.allow, public=given.public_hierarchy, storage_version=given.storage_version,
+        allow=given.allow, public=given.public_hierarchy, independent=given.independent,
+        storage_version=given.storage_version,
     )  # fmt: skip
     told = {name: f"{rows} rows" for name, rows in done.releases.items()}
     told |= dict.fromkeys(done.originals, "column names and types, no rows")
@@ -355,4 +395,6 @@ def main(arguments: Sequence[str]) -> int:
         for name, rare in done.trees.items()
     }
     sys.stdout.writelines(f"{name}: {what}\n" for name, what in told.items())
+    for original, epsilon in done.budgets.items():
+        sys.stdout.write(f"{original}: epsilon {epsilon:g} in all releases of the register\n")
     return 0

@@ -83,7 +83,7 @@ def shown(superset: Superset, tmp_path_factory: pytest.TempPathFactory) -> Itera
             con.execute(REAL.format(file=CENSUS))
         for name, call in RELEASES.items():
             duckdb_anon.release(con, name, call, independent=True)
-    publish(str(folder / "private.duckdb"), str(folder / "releases.duckdb"))
+    publish(str(folder / "private.duckdb"), str(folder / "releases.duckdb"), independent=True)
     superset.import_dashboards(EXAMPLE, f"duckdb+anon:///{folder / 'private.duckdb'}", "duckdb+anon:///private.duckdb")
     listed = superset.call("database/?q=(page_size:100)")["result"]
     database = next(one["id"] for one in listed if one["database_name"] == "people")

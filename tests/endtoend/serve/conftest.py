@@ -40,10 +40,6 @@ comment on column patients.sex is 'anon: quasi';
 comment on column patients.disease is 'anon: sensitive';
 comment on column patients.cost is 'anon: insensitive';
 comment on column patients.ward is 'anon: insensitive';
-create table covered as from muco('patients', 0.2);
-create table boxes as from mondrian('patients', 5);
-comment on table covered is 'anon: release of patients by muco(delta := 0.2)';
-comment on table boxes is 'anon: release of patients by mondrian(k := 5)';
 create table notes as select 'top secret' as note;
 """
 
@@ -105,10 +101,17 @@ def rows_of(done: subprocess.CompletedProcess[str]) -> list[list[str]]:
     return list(csv.reader(io.StringIO(done.stdout)))[1:]
 
 
+def make_tables(con: duckdb.DuckDBPyConnection) -> None:
+    """Make the original and its releases."""
+    con.execute(TABLES)
+    duckdb_anon.release(con, "covered", "muco('patients', 0.2)", independent=True)
+    duckdb_anon.release(con, "boxes", "mondrian('patients', 5)", independent=True)
+
+
 @pytest.fixture(scope="session")
-def tables() -> str:
-    """The statements that make the original and its releases."""
-    return TABLES
+def tables() -> Callable[[duckdb.DuckDBPyConnection], None]:
+    """What makes the original and its releases."""
+    return make_tables
 
 
 @pytest.fixture(scope="session")
@@ -116,9 +119,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with original.duckdb and, published from it, releases.duckdb."""
     place = tmp_path_factory.mktemp("served")
     con = duckdb_anon.connect(str(place / "original.duckdb"))
-    con.execute(TABLES)
+    make_tables(con)
     con.close()
-    publish(str(place / "original.duckdb"), str(place / "releases.duckdb"), ["patients"], allow=["covered", "boxes"])
+    publish(str(place / "original.duckdb"), str(place / "releases.duckdb"), independent=True)
     return place
 
 

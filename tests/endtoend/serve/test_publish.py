@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -41,10 +42,10 @@ def test_published_file_holds_releases_and_the_originals_columns_only(folder: Pa
     ],
 )
 def test_what_must_not_be_published_is_refused_and_nothing_is_written(
-    tmp_path: Path, tables: str, change: str, message: str
+    tmp_path: Path, tables: Callable[[duckdb.DuckDBPyConnection], None], change: str, message: str
 ) -> None:
     con = duckdb_anon.connect(str(tmp_path / "o.duckdb"))
-    con.execute(tables)
+    tables(con)
     con.execute(change)
     con.close()
     with pytest.raises(AnonError, match=message):
@@ -58,7 +59,7 @@ def test_existing_file_is_replaced_only_when_asked(folder: Path, tmp_path: Path)
     with pytest.raises(AnonError, match="--replace"):
         publish(str(folder / "original.duckdb"), str(target))
     assert target.read_text() == "something else"
-    assert publish(str(folder / "original.duckdb"), str(target), replace=True, allow=["boxes", "covered"]).releases == {
+    assert publish(str(folder / "original.duckdb"), str(target), replace=True, independent=True).releases == {
         "boxes": 2000,
         "covered": 2000,
     }

@@ -380,6 +380,24 @@ def test_rows_of_buckets_are_published_in_an_order_of_their_own(place: Path) -> 
     assert orders[0] != orders[1] and orders[0] != orders[2] and orders[1] != orders[2]
 
 
+def test_releases_of_one_original_are_published_together_only_when_it_is_said(place: Path) -> None:
+    change(place, call=RELEASE)
+    with duckdb_anon.connect(str(place / "o.duckdb")) as con:
+        for name in ("first", "second"):
+            call = "diffgen('people', 0.5, qi := ['age'], sensitive := 'disease', bounds := {'age': [0, 120]}, domain := 'observed')"
+            duckdb_anon.release(con, name, call, independent=True)
+    with pytest.raises(AnonError, match=r"first, r, second are releases of people that do not continue.*--independent"):
+        published(place)
+    done = publish(str(place / "o.duckdb"), str(place / "r.duckdb"), independent=True)
+    assert set(done.releases) == {"r", "first", "second"} and done.budgets == {"people": 1.0}
+    with duckdb.connect(str(place / "r.duckdb"), read_only=True) as con:
+        assert con.execute("select count(*) from duckdb_schemas() where schema_name = 'anon'").fetchall() == [(0,)]
+    with duckdb.connect(str(place / "o.duckdb")) as con:
+        con.execute("drop table first; drop table second; comment on table anon.records is 'anon: release'")
+    with pytest.raises(AnonError, match="records belongs to the register"):
+        published(place, "records")
+
+
 def test_a_list_of_places_beside_the_release_is_no_original(place: Path) -> None:
     change(place, "create table towns as select distinct age, edu from people", call=RELEASE)
     assert published(place).exists()
