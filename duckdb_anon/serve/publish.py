@@ -277,7 +277,8 @@ def _require_one_sequence(con: duckdb.DuckDBPyConnection, releases: Sequence[Sou
         if len(set(sequences.values())) > 1 and not independent:
             raise AnonError(
                 f"publish: {listed(sequences)} are releases of {original} that do not continue one another. Who "
-                "compares them learns more than each one reveals. Publish one of them, or say --independent"
+                "compares them learns more than each one reveals. Publish one of them, make them with "
+                "previous := '...', or say --independent"
             )
 
 

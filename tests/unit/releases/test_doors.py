@@ -112,7 +112,8 @@ def test_a_plans_state_tells_nothing_of_the_original_without_its_key(place: Path
     state, key = place / ".plan.toml.state.json", place / ".plan.toml.key"
     first = json.loads(state.read_text(encoding="utf-8"))
     assert all(file.stat().st_mode & 0o777 == 0o600 for file in (state, key))
-    key.unlink()
+    for file in (key, place / ".plan.toml.register.duckdb"):
+        file.unlink()
     (place / "r.parquet").unlink()
     by_plan(place, f"mondrian('people', k := 5, {ROLES})")
     assert json.loads(state.read_text(encoding="utf-8")) != first
