@@ -228,8 +228,8 @@ def _task(entry: Task) -> tuple[Answers, str]:
 
 def _done(call: pa.StructArray) -> dict[str, Any]:
     """Do the work of a task on a connection of its own; errors travel as text."""
-    facts = ("function", "told", "database", "schema", "caller", "instance")
-    function, told, database, schema, caller, number = (call.field(name)[0].as_py() for name in facts)
+    facts = ("function", "info", "database", "schema", "caller", "instance")
+    function, info, database, schema, caller, number = (call.field(name)[0].as_py() for name in facts)
     entry = _BY_NAME[function]
     if not isinstance(entry, Task):
         raise TypeError(f"{function} is no task")
@@ -242,7 +242,7 @@ def _done(call: pa.StructArray) -> dict[str, Any]:
             place(con, database, schema)
         con.execute("set enable_progress_bar = false")  # the caller's connection shows the progress
         with interrupts.passing_on(load(con), stop_flag()):
-            return {"error": None, "rows": list(entry.work(con, json.loads(told), rows))}
+            return {"error": None, "rows": list(entry.work(con, json.loads(info), rows))}
     except (AnonError, duckdb.Error) as error:
         return {"error": of_function(entry.name, error), "rows": None}
     except Exception as error:  # a traceback would show paths, the message might show data
@@ -262,11 +262,11 @@ def _planned(number: int, call: dict[str, Any]) -> str:
     while True:
         cursor, is_callers = _cursor(number, call.get("caller", -1))
         try:
-            told = _planned_on(cursor, call)
+            planned_text = _planned_on(cursor, call)
             # a connection takes its cursors with it, and this one may be another than the caller's: the threads of a
             # server close theirs at any time, and what was found or went wrong then says nothing of the call
             if cursor is None or is_callers or not _is_closed(cursor):
-                return told
+                return planned_text
         finally:
             if cursor is not None:
                 cursor.close()

@@ -1,6 +1,6 @@
 """What DuckDB's values look like in Arrow: one array of plain values, numbers behind dates and times, types by name.
 
-Types are told apart by their DuckDB text everywhere (`model.release_formats.duckdb_types`); `type_text` gives it for
+Types are read by their DuckDB text everywhere (`model.release_formats.duckdb_types`); `type_text` gives it for
 columns that only
 Arrow has seen. Cost: a pass over the values that are changed.
 """
@@ -33,7 +33,7 @@ Answers = Callable[..., pa.Array]
 
 @dataclass(frozen=True)
 class Encoded:
-    """A column whose values are held once each, where `encoded` has their places; all of them occur."""
+    """A column with each of its values once and the place of each row's; all values occur."""
 
     encoded: pa.DictionaryArray
 
@@ -130,7 +130,7 @@ def by_duckdb(values: pa.Array, sql: str) -> pa.Array:
 
 @functools.cache
 def _database() -> duckdb.DuckDBPyConnection:
-    """An empty database of the package's own: opening one takes longer than most of what is asked of it."""
+    """An empty database of the package's own: opening one takes longer than most queries on it."""
     return duckdb.connect(config={"threads": 1})
 
 

@@ -53,10 +53,10 @@ class Recorded:
     layout: tuple[ColumnPlan, ...]
 
     def description(self, date: str, version: str) -> Description:
-        """What the release's comment says."""
-        told = {name: value for name, value in self.arguments.items() if name not in HIDDEN}
+        """The comment of the release."""
+        arguments = {name: value for name, value in self.arguments.items() if name not in HIDDEN}
         persons = self.entry.unit == "person" and self.roles.person is not None
-        return Description(table_name(self.relation.given), self.entry.name, told, date, version, persons)
+        return Description(table_name(self.relation.given), self.entry.name, arguments, date, version, persons)
 
     def column_comments(self) -> dict[str, str]:
         """Comment of each released column that shows one of the original's, by its name."""
@@ -64,9 +64,9 @@ class Recorded:
         comments: dict[str, str] = {}
         for plan in self.layout:
             own = labels.get(plan.column or plan.name)
-            held = {f.name: labels[f.column or f.name] for f in plan.fields if (f.column or f.name) in labels}
-            if plan.fields and held and plan.name != CHANNELS.key:
-                comments[plan.name] = attributes_comment(held)
+            inside = {f.name: labels[f.column or f.name] for f in plan.fields if (f.column or f.name) in labels}
+            if plan.fields and inside and plan.name != CHANNELS.key:
+                comments[plan.name] = attributes_comment(inside)
             elif not plan.fields and own is not None:
                 comments[plan.name] = own.comment()
         return comments

@@ -52,7 +52,7 @@ class Relation:
         sql: text that can follow FROM.
         columns: column name to type, in table order; empty when the planner cannot see the relation.
         comments: column name to comment.
-        hint: what to tell a user when a column of an invisible relation is needed.
+        hint: the error for a user when a column of an invisible relation is needed.
         comment: the comment of the table itself.
         text: what the macros of sql/ take as their table: a name, a file, or a SELECT in parentheses.
     """
@@ -69,11 +69,6 @@ class Relation:
     def unnamed(self) -> str:
         """Text that can follow FROM and takes a name of one's own after it."""
         return self.text if self.text.startswith("(") else self.sql
-
-    @property
-    def takes_comments(self) -> bool:
-        """Whether COMMENT ON can be said of it: of no file, and of no SELECT."""
-        return not (self.text.startswith("(") or _FILE.match(self.given))
 
     @property
     def visible(self) -> bool:
@@ -123,7 +118,7 @@ class Catalog:
         return self.cursor is not None
 
     def settings(self) -> dict[str, int | None]:
-        """DuckDB's settings that a kernel heeds."""
+        """DuckDB's settings that a kernel follows."""
         found = self.cursor.execute("select current_setting('threads')").fetchone() if self.cursor else None
         return {"threads": int(found[0]) if found else None}
 
@@ -137,7 +132,7 @@ class Catalog:
         """
         if not isinstance(given, str) or not given.strip():
             raise ParameterError(
-                f"{function}: {parameter} := {argument_text(given)} is not a table; give a table or view name, a file "
+                f"{function}: {parameter} := {argument_text(given)} is not a table. Give a table or view name, a file "
                 "such as 'people.parquet', or '(SELECT ...)'"
             )
         text = given.strip()
@@ -170,7 +165,7 @@ class Catalog:
             return 0 if (database, schema) == here else 1 if database == here[0] else 2
 
         found = self.cursor.execute(_COMMENTS, [table]).fetchall()
-        # lower() of SQL makes one of letters that DuckDB tells apart
+        # lower() of SQL makes one of letters that are different for DuckDB
         ranked = [(rank(fold(row[1]), fold(row[2])), *row[3:]) for row in found if fold(row[0]) == table]
         best = min((nearness for nearness, *_ in ranked), default=9)
         said = {column: text for nearness, column, text in ranked if text and nearness == best < 9}
@@ -227,7 +222,7 @@ class Catalog:
         return {r[0]: r[1] for r in rows}
 
     def _written_in(self, path: str) -> tuple[dict[str, str], str]:
-        """What the metadata of one local Parquet file says, as comments."""
+        """The metadata of one local Parquet file, as comments."""
         if self.cursor is None or not path.lower().endswith(".parquet") or "*" in path:
             return {}, ""
         try:
@@ -249,7 +244,9 @@ class Catalog:
                 f"{function}: {parameter} is not a SELECT in parentheses: {_first_line(error)}"
             ) from error
         if not single or not text.endswith(")"):
-            raise ParameterError(f"{function}: {parameter} must be one SELECT in parentheses, nothing after it")
+            raise ParameterError(
+                f"{function}: {parameter} is not a single SELECT in parentheses. Give one and nothing after it"
+            )
         sql = f"{text} as _anon_given"
         columns = self._describe(sql)
         hint = "the planner cannot see the tables of this SELECT (temporary, CTE or uncommitted?)"
@@ -274,13 +271,13 @@ class Catalog:
     def _unseen(self, function: str, parameter: str, text: str) -> Relation:
         names = self.table_names()
         if not QUALIFIED.fullmatch(text) and " " in text and text.lower().startswith(("select", "from", "with")):
-            raise ParameterError(f"{function}: {parameter}: put a query in parentheses: '({text})'")
+            raise ParameterError(f"{function}: {parameter} is a query without parentheses. Write '({text})'")
         spelled_out = {"qi": "qi := ['...']", "sensitive": "sensitive := '...'", "keep": "keep := ['...']"}
         ways = [way for parameter, way in spelled_out.items() if parameter in self.takes]
         numbers = " (and categorical := [...] for numbers without order)" if "categorical" in self.takes else ""
         remedy = f"name its columns: {', '.join(ways)}{numbers}" if ways else "make it a table and commit it"
         hint = (
-            f"'{text}' is not a committed table{nearest(text, names)}; there are: {listed(names) or 'none'}. If it "
+            f"'{text}' is not a committed table{nearest(text, names)}. There are: {listed(names) or 'none'}. If it "
             f"is a temporary table, a CTE, a DataFrame or not committed yet, {remedy}"
         )
         spelled = self._spellings(text)[0]
@@ -339,7 +336,7 @@ def located(con: duckdb.DuckDBPyConnection, target: str) -> tuple[str, str, str,
     (None, ('other', 'main', 't', 'table'))
     """
     *places, name = names_of(target)
-    # lower() of SQL makes one of letters that DuckDB tells apart
+    # lower() of SQL makes one of letters that are different for DuckDB
     found = [row for row in con.execute(_THERE, [name]).fetchall() if fold(row[0]) == name]
     if not found:
         return None

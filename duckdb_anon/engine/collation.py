@@ -42,15 +42,15 @@ def guard(function: str, infos: Iterable[ColumnInfo], source: str) -> str:
         nothing = f"any_value({ident(info.name)})"
         if not info.type:
             for kind in _CASTS:
-                told = literal(_of_type(function, info.name, kind))
-                cases += f" when typeof({nothing}) = {literal(kind)} then error({told})"
+                text = literal(_of_type(function, info.name, kind))
+                cases += f" when typeof({nothing}) = {literal(kind)} then error({text})"
         if info.type in ("", "VARCHAR"):
-            told = literal(
+            text = literal(
                 f"{function}: column '{info.name}' has a collation, which takes different texts for equal. Columns of "
                 f'plain texts are allowed. Write (select * replace (lower({ident(info.name)}) collate "binary" as '
                 f"{ident(info.name)}) from ...)"
             )
-            cases += f" when {_is_collated(nothing)} then error({told})"
+            cases += f" when {_is_collated(nothing)} then error({text})"
     return (
         f"(select case{cases} else true end from (select * from {source} limit 0) as _anon_none)" if cases else "true"
     )

@@ -64,7 +64,7 @@ def code_column(
         array = labelled(function, name, array, tree)
     if pa.types.is_nested(array.type) or pa.types.is_interval(array.type):
         raise ColumnError(
-            f"{function}: column '{name}' is {array.type}; quasi-identifiers and sensitive columns are numbers, dates, "
+            f"{function}: column '{name}' is {array.type}. Quasi-identifiers and sensitive columns are numbers, dates, "
             "texts, booleans or enums"
         )
     text = type_text(array.type)
@@ -73,7 +73,7 @@ def code_column(
         kind = "ordered" if orderable else "nominal"
     if kind == "ordered" and not orderable and not pa.types.is_null(array.type):
         raise ColumnError(
-            f"{function}: column '{name}' is {text} and has no order; name it in categorical := ['{name}']"
+            f"{function}: column '{name}' is {text} and has no order. Name it in categorical := ['{name}']"
         )
     encoded = array.dictionary_encode() if encoded is None else encoded
     tick()
@@ -106,7 +106,9 @@ def code_column(
     if kind != "hierarchy":
         return attribute
     if tree is None:
-        raise ColumnError(f"{function}: column '{name}' has no hierarchy table")
+        raise ColumnError(
+            f"{function}: column '{name}' has no hierarchy table. Name it in hierarchies := {{'{name}': 'its_table'}}"
+        )
     hierarchy, leaf_of_code = tree_leaves(function, name, tree, labels, null_code >= 0)
     unseen = tuple(sorted(set(tree.leaf_labels) - set(labels)))
     return replace(attribute, hierarchy=hierarchy, leaf_of_code=leaf_of_code, declared=unseen)

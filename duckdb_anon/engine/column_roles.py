@@ -1,8 +1,8 @@
 """Column roles, from comments `anon: ROLE` and from arguments (which override).
 
 This is the one reader of role comments. Measures that hold a release against its original resolve roles on the
-original. What the comments of the release say of its columns overrides that, column by column; a release whose comment
-names its method says it all, so the roles of columns that it does not have do not count.
+original. Comments of the release override that, column by column; where its comment names its method they are complete,
+so the roles of columns that it does not have do not count.
 """
 
 from __future__ import annotations
@@ -95,19 +95,18 @@ def resolve_roles(
     labels = _from_comments(function, relation)
     _override(function, relation, arguments, labels)
     _check_clash(function, labels.roles)
-    if "qi" in needs and not labels.roles["quasi"]:
-        raise ColumnError(f"{function}: {_missing(relation, 'qi', 'quasi')}")
-    if "sensitive" in needs and not labels.roles["sensitive"]:
-        raise ColumnError(f"{function}: {_missing(relation, 'sensitive', 'sensitive')}")
-    if "person" in needs and not labels.roles["person"]:
-        raise ColumnError(f"{function}: {_missing(relation, 'person', 'person')}")
+    for argument, role in (("qi", "quasi"), ("sensitive", "sensitive"), ("person", "person")):
+        if argument in needs and not labels.roles[role]:
+            raise ColumnError(f"{function}: {_missing(relation, argument, role)}")
 
     def info(name: str, nested_allowed: bool = nested) -> ColumnInfo:
         return _info(function, relation, name, labels, nested_allowed)
 
     person = labels.roles["person"]
     if len(person) > 1:
-        raise ColumnError(f"{function}: only one column can be the person, found {listed(person)}")
+        raise ColumnError(
+            f"{function}: {listed(person)} are all the person column. One column can be. Name it in person := '...'"
+        )
     return Roles(
         qi=tuple(info(n) for n in labels.roles["quasi"]),
         sensitive=tuple(info(n) for n in labels.roles["sensitive"]),
@@ -119,7 +118,7 @@ def resolve_roles(
 
 @dataclass(frozen=True)
 class LabelledNames:
-    """Columns and fields that comments or arguments give a role, by what the role says; none is checked to exist."""
+    """Columns and fields that comments or arguments give a role, by role; none is checked to exist."""
 
     every: tuple[str, ...]
     sensitive: tuple[str, ...]
@@ -179,8 +178,8 @@ def column_of(function: str, relation: Relation, name: str) -> str:
     if fold(name) in folded:
         return folded[fold(name)]
     raise ColumnError(
-        f"{function}: there is no column '{name}' in {relation.given}{nearest(name, relation.columns)}; "
-        f"its columns are {listed(relation.columns)}"
+        f"{function}: there is no column '{name}' in {relation.given}{nearest(name, relation.columns)}. "
+        f"Its columns are {listed(relation.columns)}"
     )
 
 
@@ -192,13 +191,13 @@ def _from_comments(function: str, relation: Relation) -> _Labels:
             continue
         found = every[0]
         if len({other.group(1).lower() for other in every}) > 1:
-            raise ColumnError(f"{function}: the comment on {relation.given}.{column} names several roles; keep one")
+            raise ColumnError(f"{function}: the comment on {relation.given}.{column} names several roles. Keep one")
         role = found.group(1).lower()
         if role in ("release", "attributes", "kinds"):
             continue
         if role not in ROLES:
             raise ColumnError(
-                f"{function}: the comment on {relation.given}.{column} says 'anon: {role}', which is none of "
+                f"{function}: the comment on {relation.given}.{column} says 'anon: {role}'. Roles are "
                 f"{listed(ROLES)}{nearest(role, ROLES)}"
             )
         labels.roles[role].append(column)
@@ -220,7 +219,7 @@ def require_free_names(function: str, relation: Relation, named: Iterable[str] =
     """
     taken = {name: None for name in (*relation.columns, *named) if fold(name).startswith("_anon_")}
     if taken:
-        raise ColumnError(f"{function}: names that begin with _anon_ are reserved; rename column {listed(taken)}")
+        raise ColumnError(f"{function}: names that begin with _anon_ are reserved. Rename column {listed(taken)}")
 
 
 def _given(arguments: Mapping[str, Any]) -> dict[str, list[str] | None]:
@@ -245,7 +244,7 @@ def _override(function: str, relation: Relation, arguments: Mapping[str, Any], l
             raise ColumnError(f"{function}: {listed(sorted(repeated))} is named twice as {role}")
         for column in columns:
             if column in named:
-                raise ColumnError(f"{function}: column '{column}' is named both {named[column]} and {role}; keep one")
+                raise ColumnError(f"{function}: column '{column}' is named both {named[column]} and {role}. Keep one")
             named[column] = role
         labels.roles[role] = columns
     for role in ROLES:
@@ -262,7 +261,7 @@ def _check_clash(function: str, roles: Mapping[str, list[str]]) -> None:
     for role, columns in roles.items():
         for column in columns:
             if column in seen:
-                raise ColumnError(f"{function}: column '{column}' is both {seen[column]} and {role}; keep one")
+                raise ColumnError(f"{function}: column '{column}' is both {seen[column]} and {role}. Keep one")
             seen[column] = role
 
 
@@ -273,7 +272,7 @@ def _info(function: str, relation: Relation, name: str, labels: _Labels, nested_
         return ColumnInfo(name, duckdb_type, "hierarchy" if tree else "", tree)
     if is_nested(duckdb_type):
         raise ColumnError(
-            f"{function}: column '{name}' is {duckdb_type}; quasi-identifiers and sensitive columns are numbers, "
+            f"{function}: column '{name}' is {duckdb_type}. Quasi-identifiers and sensitive columns are numbers, "
             "dates, texts, booleans or enums"
         )
     if name in labels.hierarchies:
@@ -287,13 +286,13 @@ def _missing(relation: Relation, argument: str, role: str) -> str:
     if not relation.visible:
         return relation.hint
     return (
-        f"no {role} column in {relation.given}; say {argument} := [...] or COMMENT ON COLUMN ... IS 'anon: {role}'; "
-        f"its columns are {listed(relation.columns)}"
+        f"no {role} column in {relation.given}. Say {argument} := [...] or COMMENT ON COLUMN ... IS 'anon: {role}'. "
+        f"Its columns are {listed(relation.columns)}"
     )
 
 
 def with_labels_of(original: Relation, releases: Sequence[Relation]) -> Relation:
-    """`original` with the comments by which `releases` tell the roles of its columns; the first of two counts."""
+    """`original` with the comments by which `releases` give the roles of its columns; the first of two counts."""
     comments = dict(original.comments)
     spelled = {fold(column): column for column in original.columns}
     for release in reversed(releases):

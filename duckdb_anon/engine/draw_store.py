@@ -1,4 +1,4 @@
-"""Plausible tables that were drawn, kept so that the next question about the same release does not draw them again.
+"""Plausible tables that were drawn, kept so that the next query on the same release does not draw them again.
 
 A key is made of the database, the planned call and a hash of the rows and hierarchies it read, so a release that has
 changed is drawn anew, in a transaction too. The oldest tables go where all together are larger than `_MOST_BYTES`.
@@ -52,7 +52,7 @@ def find(key: tuple[object, ...]) -> DrawnTables | None:
 
 
 def keep(key: tuple[object, ...], tables: DrawnTables) -> None:
-    """Keep tables; what was asked for least recently goes where they are too large together."""
+    """Keep tables; the least recently used go where all together are too large."""
     with _lock:
         _tables[key] = tables
         _tables.move_to_end(key)

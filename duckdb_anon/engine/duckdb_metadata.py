@@ -1,4 +1,4 @@
-"""What DuckDB itself says: functions beyond its own, and the name of a column that a query gives none.
+"""What DuckDB knows: functions beyond its own, and the name of a column that a query gives none.
 
 Cost: 20 ms once for the functions, and some 0.1 ms an expression, once; nothing is bound or run for a name.
 """

@@ -1,8 +1,8 @@
-"""Which named step of a rewritten query failed: told wherever the package runs one itself.
+"""Which named step of a rewritten query failed, where the package runs the query itself.
 
 The planner runs on the thread that executes a statement, so the texts it wrote for it are kept a thread. When the
 statement fails, their steps run one by one on a cursor of their own, and the first that fails in the same way is
-named, with its SQL. What the cursor cannot see (temporary tables, a transaction's own changes) is named by nobody.
+named, with its SQL. What the cursor cannot see (temporary tables, a transaction's own changes) is not named.
 Cost: nothing until a statement fails; then at most its own work once more for each step.
 """
 
@@ -21,7 +21,7 @@ _AFTER = "in the step"
 
 
 class _Planned(threading.local):
-    """The texts the thread has planned, if anyone wants to know."""
+    """The texts the thread has planned, if they are recorded."""
 
     texts: list[str] | None = None
 

@@ -1,10 +1,10 @@
-"""Functions that rewritten queries ask for the learnt shares of the values in cells: lists in, lists out.
+"""Functions by which rewritten queries learn the shares of the values in cells: lists in, lists out.
 
 Each is called on one row: the distinct cells of a column as a list, and how many rows have each. Nothing is kept from
 call to call: learning costs less than finding the cells does.
 
-    box_shares(cells, rows, asked, of_null)      share of each box that lies in one of the asked intervals
-    box_means(cells, rows, asked, slope, shift)  mean of slope * value + shift there, 0 elsewhere
+    box_shares(cells, rows, within, of_null)     share of each box that lies in one of the intervals
+    box_means(cells, rows, within, slope, shift) mean of slope * value + shift there, 0 elsewhere
     box_values(cells)                            values of each box of whole numbers, NULL for one of too many
     box_weights(cells, rows)                     weight of each value of each box, NULL last where it may be anything
     member_weights(members, rows, prior)         weight of each member of each set
@@ -34,21 +34,21 @@ _MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 """By unit of a timestamp; as doubles, since neither the range of seconds nor each nanosecond is one of them."""
 
 
-def _box_shares(cells: pa.Array, rows: pa.Array, asked: pa.Array, of_null: pa.Array) -> pa.Array:
+def _box_shares(cells: pa.Array, rows: pa.Array, within: pa.Array, of_null: pa.Array) -> pa.Array:
     found = []
     for k in range(len(cells)):
         boxes = _boxes(_of(cells, k), _of(rows, k))
         null = bool(of_null[k].as_py())
-        found.append(boxes.means(_pieces(_of(asked, k), boxes), 0.0, 1.0, null).tolist())
+        found.append(boxes.means(_pieces(_of(within, k), boxes), 0.0, 1.0, null).tolist())
     return pa.array(found, _NUMBERS)
 
 
-def _box_means(cells: pa.Array, rows: pa.Array, asked: pa.Array, slope: pa.Array, shift: pa.Array) -> pa.Array:
+def _box_means(cells: pa.Array, rows: pa.Array, within: pa.Array, slope: pa.Array, shift: pa.Array) -> pa.Array:
     found = []
     for k in range(len(cells)):
         boxes = _boxes(_of(cells, k), _of(rows, k))
         line = (float(slope[k].as_py()), float(shift[k].as_py()))
-        found.append(boxes.means(_pieces(_of(asked, k), boxes), *line, False).tolist())
+        found.append(boxes.means(_pieces(_of(within, k), boxes), *line, False).tolist())
     return pa.array(found, _NUMBERS)
 
 
@@ -167,9 +167,9 @@ def _counts(rows: pa.Array) -> Any:
     return pc.fill_null(rows.cast(pa.float64(), safe=False), 0.0).to_numpy(zero_copy_only=False)
 
 
-def _pieces(asked: pa.Array | None, boxes: Boxes) -> Any:
-    """The asked intervals as rows of two ends; NULL is open."""
-    pairs = asked.to_pylist() if asked is not None else []
+def _pieces(within: pa.Array | None, boxes: Boxes) -> Any:
+    """Intervals as rows of two ends; NULL is open."""
+    pairs = within.to_pylist() if within is not None else []
     if boxes.lower.dtype == np.int64:
         ends = np.iinfo(np.int64)
         whole = [(ends.min if a is None else int(a), ends.max if b is None else int(b)) for a, b in pairs]

@@ -30,16 +30,18 @@ def read_tree(function: str, name: str, rows: pa.StructArray) -> Hierarchy:
     """
     columns = [pc.cast(rows.field(i), pa.string()).to_pylist() for i in range(rows.type.num_fields)]
     if not columns or not columns[0]:
-        raise ParameterError(f"{function}: hierarchy '{name}' has no rows")
+        raise ParameterError(f"{function}: hierarchy '{name}' has no rows. It has a row for each leaf. Add rows")
     if any(None in column for column in columns):
-        raise ParameterError(f"{function}: hierarchy '{name}' holds NULL; pad short branches with their last node")
+        raise ParameterError(f"{function}: hierarchy '{name}' holds NULL. Pad short branches with their last node")
     paths = tuple(sorted({tuple(reversed(row)) for row in zip(*columns, strict=True)}))
     if len({path[0] for path in paths}) != 1:
         raise ParameterError(
-            f"{function}: hierarchy '{name}' has {len({p[0] for p in paths})} roots; its last column must be constant"
+            f"{function}: hierarchy '{name}' has {len({p[0] for p in paths})} roots. Its last column must be constant"
         )
     if len({path[-1] for path in paths}) != len(paths):
-        raise ParameterError(f"{function}: hierarchy '{name}' names a leaf twice with different ancestors")
+        raise ParameterError(
+            f"{function}: hierarchy '{name}' names a leaf twice with different ancestors. A leaf has one row. Keep one"
+        )
     _check_names(function, name, paths)
     return Hierarchy.of_paths(paths, name)
 
@@ -49,15 +51,15 @@ def _check_names(function: str, name: str, paths: tuple[tuple[str, ...], ...]) -
     groups = {path[:depth] for path in nodes for depth in range(1, len(path))}
     if nodes & groups:
         raise ParameterError(
-            f"{function}: {len(nodes & groups)} leaves of hierarchy '{name}' bear the name of a group they share with "
-            "other leaves; a release could not tell the two apart, so name the group otherwise"
+            f"{function}: {len(nodes & groups)} leaves of hierarchy '{name}' have the name of a group of several leaves"
+            ". Labels are unique. Rename the group"
         )
     every = nodes | groups
     twice = len(every) - len({path[-1] for path in every})
     if twice:
         raise ParameterError(
-            f"{function}: hierarchy '{name}' has {twice} label(s) that stand for more than one node; a release could "
-            "not tell them apart, so give each node a name of its own"
+            f"{function}: hierarchy '{name}' has {twice} label(s) of more than one node. Labels are unique. Rename "
+            "the nodes"
         )
 
 
@@ -75,8 +77,8 @@ def labelled(function: str, column: str, array: pa.Array, tree: Hierarchy) -> pa
         return array
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         raise ColumnError(
-            f"{function}: column '{column}' is BLOB, BIT, BIGNUM or the like, which a hierarchy's labels cannot name; "
-            "cast it to VARCHAR"
+            f"{function}: column '{column}' is BLOB, BIT, BIGNUM or the like, which a hierarchy's labels cannot name. "
+            "Cast it to VARCHAR"
         )
     if pa.types.is_nested(kind) or pa.types.is_interval(kind):
         return array
@@ -84,7 +86,7 @@ def labelled(function: str, column: str, array: pa.Array, tree: Hierarchy) -> pa
     for label, value in zip(tree.leaf_labels, _read_as(tree.leaf_labels, kind), strict=True):
         if value is not None and leaf_of_value.setdefault(value, label) != label:
             raise ColumnError(
-                f"{function}: two leaves of hierarchy '{tree.name}' are one value of '{column}' ({kind}); keep one"
+                f"{function}: two leaves of hierarchy '{tree.name}' are one value of '{column}' ({kind}). Keep one"
             )
     encoded = array.dictionary_encode()
     written = pc.cast(encoded.dictionary, pa.string()).to_pylist()
@@ -151,7 +153,7 @@ def tree_leaves(
     if has_null and NULL_LEAF in hierarchy.labels[:-1]:
         raise ColumnError(
             f"{function}: column '{column}' has NULLs, which are released as '{NULL_LEAF}', and a node of hierarchy "
-            f"'{tree.name}' bears that name; call it otherwise"
+            f"'{tree.name}' has that name. Rename the node"
         )
     leaves = [leaf_number[label] for label in labels]
     if has_null:

@@ -47,7 +47,7 @@ def identifiers_read(catalog: Catalog, relation: Relation) -> Mapping[str, str]:
 
     Args:
         catalog: of the caller's database.
-        relation: a view or a SELECT; of a table there are none, its own comments say what it has. What the planner
+        relation: a view or a SELECT; of a table there are none, as it has comments of its own. What the planner
             cannot see (a CTE, a DataFrame, a temporary table) may read any table, so every table's labels count.
     """
     if catalog.cursor is None:
@@ -133,8 +133,8 @@ def _read(cursor: duckdb.DuckDBPyConnection, text: str) -> _Statement:
     if not select.startswith("("):
         select = f"({select})"
     try:
-        told = cursor.execute("select json_serialize_sql(?::varchar)", [f"from {select} as _anon_read\n"]).fetchall()
-        tree = json.loads(told[0][0])
+        found = cursor.execute("select json_serialize_sql(?::varchar)", [f"from {select} as _anon_read\n"]).fetchall()
+        tree = json.loads(found[0][0])
     except duckdb.Error:
         tree = {"error": True}
     if tree.get("error"):

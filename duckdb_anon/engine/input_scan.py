@@ -1,6 +1,6 @@
 """The rows of a call as DuckDB hands them over: a vector at a time, kept in as few bytes as their numbers need.
 
-Listing a whole table into one value, the obvious way, holds it four times over (the state of the aggregate, the
+Listing a whole table into one value, the obvious way, takes four times its memory (the state of the aggregate, the
 list, its copy in arrow, the table itself) and in the width of its types. Here many vectors at a time are narrowed as
 they come, the last of them and all of a smaller table when its columns are coded, which several threads do; a column is
 widened again when it is coded.
@@ -28,9 +28,9 @@ from duckdb_anon.model.progress import tick
 
 _WIDTHS = (np.int8, np.int16, np.int32)
 _SAMPLE = 2048
-"""Texts that are looked at before all are told apart."""
+"""Texts that are sampled before all are encoded."""
 _FEW = 16
-"""Bits of whole numbers that are few enough to be told apart as they were narrowed."""
+"""Bits of whole numbers that are few enough to be encoded by counting."""
 _MOST_BYTES = 1 << 24
 """Bytes that wait before they are narrowed. Arrow then works on many rows without the GIL, so that DuckDB puts more of
 them meanwhile: each time arrow is done with a few, it would wait for the GIL until DuckDB lets it go."""
@@ -71,7 +71,7 @@ class InputBuffer:
         self._keep(batch)
 
     def ended(self) -> InputBuffer:
-        """The buffer with all of its rows, of which some are narrowed when their column is asked for."""
+        """The buffer with all of its rows, of which some are narrowed when their column is read."""
         batch = self._batch()
         for k, one in enumerate(batch[0].type if batch else ()):
             self.types.setdefault(one.name, one.type)
@@ -111,7 +111,7 @@ class InputBuffer:
 
 @dataclass(frozen=True)
 class InputTable:
-    """A table that was buffered, whose columns are widened when they are asked for.
+    """A table that was buffered, whose columns are widened when they are read.
 
     Attributes:
         buffer: its rows.
@@ -212,7 +212,7 @@ def _one(pieces: list[pa.Array], kind: pa.DataType) -> pa.Array | None:
 
 
 def _encoded(pieces: list[pa.Array], kind: pa.DataType) -> Encoded:
-    """Numbers of few bits with each value once: told apart by counting, as they were narrowed."""
+    """Numbers of few bits with each value once, found by counting."""
     width = max((piece.type for piece in pieces), key=lambda narrow: narrow.bit_width)
     column = pa.chunked_array([piece.cast(width) for piece in pieces]).combine_chunks()
     if column.null_count:
@@ -240,7 +240,7 @@ def _together(pieces: list[pa.Array], rows: int) -> Encoded:
 
 def _too_long(rows: int) -> str:
     return (
-        f"a column of {rows:,} rows holds more than 2 GB of text, which arrow's offsets cannot reach; work in parts: "
+        f"a column of {rows:,} rows holds more than 2 GB of text, which arrow's offsets cannot reach. Work in parts: "
         "duckdb-anon release ... --part-rows 1000000, or duckdb_anon.release(..., part_rows=1000000)"
     )
 

@@ -64,7 +64,7 @@ def run_ctes(
 
     Args:
         entry: the function that is called.
-        context: what the planner can ask.
+        context: of the call.
         relation: the table.
         roles: columns by role.
         params: checked parameters of the call.
@@ -77,17 +77,17 @@ def run_ctes(
     needed = "".join(f"{source_column(n, relation, kept_enums)}, " for n in names)
     check_types(entry.name, coded)
     row = "".join(f", c{k}: {ident(info.name)}" for k, info in enumerate(coded))
-    asked = getattr(entry, "conditions", None)
-    conditions = asked(roles, params) if asked else {}
+    conditions_of = getattr(entry, "conditions", None)
+    conditions = conditions_of(roles, params) if conditions_of else {}
     for k, condition in enumerate(conditions.values()):
         needed += f"{truth_of(condition)} as _anon_x{k}, "
         row += f", x{k}: _anon_x{k}"
     trees, tree_sql = trees_of(context, coded)
-    told = {"trees": trees, "conditions": list(conditions), "layout": layout_to_json(layout), "by_code": by_code}
+    info = {"trees": trees, "conditions": list(conditions), "layout": layout_to_json(layout), "by_code": by_code}
     own: dict[str, object] = {}
     if context.arguments.get(ASKED_BY) is not None:
         own[ASKED_BY] = context.arguments[ASKED_BY]
-    call = to_json(entry.name, roles, params, {**told, **own, **context.catalog.settings()})
+    call = to_json(entry.name, roles, params, {**info, **own, **context.catalog.settings()})
     number, source = f"row_number() over () - 1 as {NUMBER}", relation.sql
     if params.get(edges.PARAMETER.name) is not None:
         source, number = edges.SOURCE, NUMBER
@@ -110,12 +110,12 @@ def truth_of(condition: str) -> str:
 
 
 def open_buffer(name: str) -> str:
-    """CTE that opens a buffer and says its number."""
+    """CTE that opens a buffer and has its number."""
     return f"{name} as materialized (select _anon_open({{{CALLER}, {STATEMENT}}}) as _buffer)"
 
 
 def buffered_rows(buffer: str, row: str, source: str, guarded: str = "true") -> str:
-    """Subquery that puts the rows of a table into a buffer; an empty list tells the type of a row where there are none.
+    """Subquery that puts the rows of a table into a buffer; an empty list has the type of a row.
 
     Args:
         buffer: the CTE of `open_buffer`.
@@ -128,11 +128,11 @@ def buffered_rows(buffer: str, row: str, source: str, guarded: str = "true") -> 
 
 
 def _combinations(entry: Method | Report, roles: Roles, params: Params) -> str:
-    """Field of the call that lists a row and the number of rows of each combination of values a method asks for."""
-    asked = getattr(entry, "combinations", None)
-    if asked is None:
+    """Field of the call that lists a row and the number of rows of each combination of values that a method needs."""
+    columns_of = getattr(entry, "combinations", None)
+    if columns_of is None:
         return ""
-    keys = [ident(info.name) for info in asked(roles, params)]
+    keys = [ident(info.name) for info in columns_of(roles, params)]
     counted = f"(select min(_anon_rn) as rn, count(*) as n from _anon_src group by {', '.join(keys)})"
     return f", f: (select list(_anon_f) from {counted} as _anon_f)"
 

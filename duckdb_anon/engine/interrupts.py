@@ -51,7 +51,7 @@ def install() -> None:
 
 
 def pressed() -> int:
-    """How often Ctrl-C was pressed; of an interrupt that comes while Python runs a finalizer, nothing else tells."""
+    """How often Ctrl-C was pressed; the only sign of an interrupt while Python runs a finalizer."""
     return _pressed[0]
 
 

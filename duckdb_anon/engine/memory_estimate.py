@@ -1,4 +1,4 @@
-"""A call that will not fit in memory says so before it starts, with the command that will work.
+"""A call that will not fit in memory is refused before it starts, with the command that will work.
 
 The estimate is rows times columns, compared with DuckDB's own `memory_limit`; long texts are not part of it. Rows are
 estimated by DuckDB's planner first, and counted only where that estimate is too large. Cost: one EXPLAIN.
@@ -71,7 +71,7 @@ def require_fit(
 def _remedy(entry: Method, catalog: Catalog, limit: int, arguments: Mapping[str, Any]) -> str:
     if entry.parts is None:
         return (
-            f"{entry.name} decides for the table as a whole, so it cannot be worked in parts; raise memory_limit, or "
+            f"{entry.name} decides for the table as a whole, so it cannot be worked in parts. Raise memory_limit, or "
             "call it on fewer rows or columns"
         )
     memory = written(max(400_000_000, limit * 3 // 4)).replace(" ", "")
@@ -87,13 +87,13 @@ def _remedy(entry: Method, catalog: Catalog, limit: int, arguments: Mapping[str,
 def _file(catalog: Catalog) -> str:
     if catalog.cursor is None:
         return ""
-    asked = "select path from duckdb_databases() where database_name = ?"
-    found = catalog.cursor.execute(asked, [catalog.database]).fetchall()
+    query = "select path from duckdb_databases() where database_name = ?"
+    found = catalog.cursor.execute(query, [catalog.database]).fetchall()
     return str(found[0][0] or "") if found else ""
 
 
 def _estimated_rows(cursor: duckdb.DuckDBPyConnection, relation: Relation) -> int:
-    """Rows as DuckDB's planner estimates them; 0 where it does not say."""
+    """Rows as DuckDB's planner estimates them; 0 where it does not."""
     try:
         text = cursor.execute(f"explain (format json) from {relation.sql}").fetchall()[0][1]
         found = json.loads(text)[0].get("extra_info", {}).get("Estimated Cardinality", "0")
@@ -113,7 +113,7 @@ def size_of(function: str, text: str | int) -> int:
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]I?|)B?\s*", str(text).upper())
     if found is None:
-        raise ParameterError(f"{function}: memory := {text!r} is no amount of memory; say '2GB' or '800MB'")
+        raise ParameterError(f"{function}: memory := {text!r} is not an amount of memory. Say '2GB' or '800MB'")
     return int(float(found.group(1)) * _UNITS[found.group(2)])
 
 

@@ -1,8 +1,8 @@
-"""Rows and persons: what takes each row for a person refuses a table in which somebody has several.
+"""Rows and individuals: a function that counts rows refuses a table in which an individual has several.
 
-A class of ten rows may hold one person alone, so k, l, delta, t, probabilities and risks that count rows say nothing
-of persons there. Every entry says what it counts (`unit`), and the one place where that is held against the rows is
-here. A person column in which nobody has two rows changes nothing: rows are persons then. Cost: one pass.
+A class of ten rows may hold one individual alone, so k, l, delta, t, probabilities and risks that count rows say
+nothing of individuals there. Every entry says what it counts (`unit`); rows are compared with that here alone. A person
+column in which each individual has one row changes nothing. Cost: one pass.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ def check_persons(entry: Entry, name: str, codes: CodeArray, null_code: int) -> 
 
     Args:
         entry: the function called.
-        name: the column that says whose row it is.
+        name: the column that identifies the individual.
         codes: person of each row.
         null_code: the code of NULL, or -1.
 
     Raises:
-        RequirementError: somebody has several rows and the entry takes each row for a person, or a row is nobody's.
+        RequirementError: an individual has several rows and the entry counts rows, or a row has no individual.
     """
     if entry.unit == "any":
         return
-    nobodys = int((codes == null_code).sum())
-    if nobodys:
+    missing = int((codes == null_code).sum())
+    if missing:
         raise RequirementError(
-            f"{entry.name}: '{name}' is NULL in {nobodys} rows, so whose they are is unknown; leave them out or give "
-            "each its own number",
+            f"{entry.name}: '{name}' is NULL in {missing} rows, so their individuals are unknown. Leave these rows out "
+            "or give each its own number",
             code="row-without-person",
         )
     if entry.unit == "person":
@@ -50,35 +50,35 @@ def check_persons(entry: Entry, name: str, codes: CodeArray, null_code: int) -> 
     several = int((rows > 1).sum())
     if several:
         raise RequirementError(
-            f"{entry.name}: {_takes_rows(entry)}, but '{name}' says that {several} of {int((rows > 0).sum())} persons "
-            f"have several; {_instead(entry)}",
+            f"{entry.name}: {several} of {int((rows > 0).sum())} individuals of '{name}' have several rows. "
+            f"{_takes_rows(entry)}. {_instead(entry)}",
             code="several-rows",
         )
 
 
 def check_coded(entry: Entry, person: Attribute | None) -> None:
-    """`check_persons` of a coded table, if a column says whose row it is."""
+    """`check_persons` of a coded table, where it has a person column."""
     if person is not None:
         check_persons(entry, person.name, person.codes, person.null_code)
 
 
 def refusing(entry: Entry, select: str, table: str, name: str) -> str:
-    """`select`, which answers a planned query, refused when it runs where somebody has several rows of `table`.
+    """`select`, which answers a planned query, refused when it runs where an individual has several rows of `table`.
 
     Args:
         entry: the function called.
         select: its SQL text.
         table: the table whose rows belong to persons, as SQL reads it.
-        name: the column that says whose row it is.
+        name: the column that identifies the individual.
     """
-    text = f"{entry.name}: {_takes_rows(entry)}, but '{name}' says that persons have several; {_instead(entry)}"
+    text = f"{entry.name}: individuals of '{name}' have several rows. {_takes_rows(entry)}. {_instead(entry)}"
     text = with_code(text, "several-rows")
     counted = f"(select count(distinct {ident(name)}) < count(*) from {table})"
     return f"from ({select}) as _anon_answer where case when {counted} then error({literal(text)}) else true end"
 
 
 def check_described(entry: Entry, relation: Relation) -> None:
-    """Refuse to count rows of a release whose description says that persons were counted, and which names none.
+    """Refuse to count rows of a release whose description counts individuals, and which does not identify them.
 
     Raises:
         ParameterError: naming what counts persons.
@@ -86,9 +86,10 @@ def check_described(entry: Entry, relation: Relation) -> None:
     description = read_description(relation.comment)
     if entry.unit != "any" and description is not None and description.persons:
         raise ParameterError(
-            f"{entry.name}: {relation.given} was made counting persons and no column says whose its rows are, so rows "
-            f"would be counted; make the same call with CREATE TABLE checked AS FROM {description.method}(..., row_id "
-            ":= true), and ask k_anonymity('checked', original := '...') or another measure that takes original",
+            f"{entry.name}: {relation.given} was made counting individuals, and no column identifies them, so "
+            "rows would be counted. Make the same call with row_id := true, CREATE TABLE checked AS FROM "
+            f"{description.method}(..., row_id := true), and call k_anonymity('checked', original := '...') or another "
+            "measure that takes original",
             code="several-rows",
         )
 
@@ -101,25 +102,25 @@ def with_persons(entry: Entry, release: Relation, contents: Contents, original: 
         release: made with row_id := true.
         contents: what it carries.
         original: what it was made of.
-        person: the column of the original that says whose row it is.
+        person: the column of the original that identifies the individual.
 
     Raises:
         ColumnError: the original has no person column, or the release no row numbers.
     """
     if person is None:
         raise ColumnError(
-            f"{entry.name}: no column of {original.given} says whose row it is; say person := '...' or COMMENT ON "
-            "COLUMN ... IS 'anon: person'"
+            f"{entry.name}: no column of {original.given} identifies the individual of a row. Say person := '...' or "
+            "COMMENT ON COLUMN ... IS 'anon: person'"
         )
     if not contents.source:
         raise ColumnError(
-            f"{entry.name}: {release.given} has no column row_id to find the persons of its rows by; make it with "
-            "row_id := true, for your own checks alone"
+            f"{entry.name}: {release.given} has no column row_id, which finds the individuals of its rows. Make it "
+            "with row_id := true, for your own checks alone"
         )
     if contents.slices() and "sensitive" in getattr(entry, "needs", ()):
         raise ColumnError(
-            f"{entry.name}: in {release.given} row_id is permuted like every slice and does not say whose a sensitive "
-            "value is; k_anonymity tells the persons of its buckets"
+            f"{entry.name}: in {release.given} row_id is permuted like every slice and does not find the individual of "
+            "a sensitive value. k_anonymity counts the individuals of its buckets"
         )
     whose = f"select {ident(person)} as _anon_person, row_number() over () - 1 as _anon_rn from {original.sql}"
     return (
@@ -131,7 +132,7 @@ def with_persons(entry: Entry, release: Relation, contents: Contents, original: 
 def require_no_frequency(
     function: str, catalog: Catalog, relation: Relation, roles: Roles, *, weights: bool = False
 ) -> None:
-    """Refuse a quasi-identifier that says how many records each row of a table of counts stands for.
+    """Refuse a quasi-identifier that is the number of records of each row of a table of counts.
 
     It is one by its name, where it holds whole numbers and no two rows agree on all other attributes.
 
@@ -160,22 +161,22 @@ def require_no_frequency(
         return
     expanded = f"(SELECT _t.* EXCLUDE ({column}) FROM {relation.unnamed} AS _t, range(_t.{column}))"
     remedy = (
-        f"Leave it out of qi and say sample_weights := {literal(named[0].name)}, or expand" if weights else "Expand"
+        f"Leave it out of qi and give sample_weights := {literal(named[0].name)}, or expand" if weights else "Expand"
     )
     raise ColumnError(
-        f"{function}: column '{named[0].name}' says how many records each row stands for, as no two rows agree on all "
-        f"other attributes, and rows are taken for records. {remedy} the table: '{expanded}'. If it is an attribute, "
+        f"{function}: column '{named[0].name}' counts the records of each row, as no two rows agree on all other "
+        f"attributes, and rows are taken for records. {remedy} the table: '{expanded}'. If it is an attribute, "
         "give it another name"
     )
 
 
 def _takes_rows(entry: Entry) -> str:
-    does = "protects each row as a person of its own" if isinstance(entry, Method) else "takes each row for a person"
-    return f"it {does}"
+    return f"It {'protects' if isinstance(entry, Method) else 'counts'} each row as one individual"
 
 
 def _instead(entry: Entry) -> str:
     """What to use in its place."""
     verb = "protects" if isinstance(entry, Method) else "counts"
-    others = f"use {' or '.join(entry.instead)}, which {verb} persons, or " if entry.instead else ""
-    return f"{others}give a table with one row a person"
+    others = f"use {' or '.join(entry.instead)}, which {verb} individuals, or " if entry.instead else ""
+    text = f"{others}give a table with one row per individual"
+    return text[0].upper() + text[1:]

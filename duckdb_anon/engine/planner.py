@@ -147,10 +147,10 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
         require_no_frequency(entry.name, context.catalog, relation, roles)
     if entry.resolve_params is not None:
         params = {**params, **entry.resolve_params(roles, params, lambda: _sample(entry, context, relation, roles))}
-    asked = roles
+    given_roles = roles
     roles, layout = _typed(entry, roles, params)
     require_fit(entry, context.catalog, relation, roles, context.arguments)
-    note(context, lambda: Recorded(entry, relation, asked, _given(entry, context), params, layout))
+    note(context, lambda: Recorded(entry, relation, given_roles, _given(entry, context), params, layout))
     before, fewest = "", params.get(edges.PARAMETER.name)
     if fewest is not None:
         before, relation = edges.edged(entry, relation, roles, fewest)
@@ -192,7 +192,7 @@ def _sample(entry: Method, context: Context, relation: Relation, roles: Roles) -
     if not relation.visible:
         raise ColumnError(
             f"{entry.name}: the rows of '{relation.given}' are not visible while the call is planned, so its columns "
-            "cannot be found by association; say columns := [['...', '...'], ['...']], or use a committed table"
+            "cannot be found by association. Say columns := [['...', '...'], ['...']], or use a committed table"
         )
     plain, sensitive = (
         tuple(replace(i, kind="nominal" if i.hierarchy else i.kind, hierarchy=None) for i in infos)
@@ -209,11 +209,11 @@ def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
     relation = context.relation("tbl")
     contents = context.contents(relation)
     refuse(entry.name, relation.given, contents, entry.answers)
-    source, whose = relation, None
+    source, person = relation, None
     if params["original"] is not None:
         original = context.relation("original", params["original"])
-        whose = context.roles(original, only=("person",)).person
-        joined = with_persons(entry, relation, contents, original, whose.name if whose else None)
+        person = context.roles(original, only=("person",)).person
+        joined = with_persons(entry, relation, contents, original, person.name if person else None)
         source = replace(relation, sql=joined, text=joined, columns={**relation.columns, "_anon_person": ""})
         context = replace(context, arguments={**context.arguments, "person": None})
     slices = {name: [field.field for field in fields] for name, fields in contents.slices().items()}
@@ -224,7 +224,7 @@ def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
             slices, contents.bucket, qi, [info.name for info in roles.sensitive] if "sensitive" in entry.needs else []
         )
         text = unsliced(source, slices)
-    by_person = "_anon_person" if whose else roles.person.name if roles.person else None
+    by_person = "_anon_person" if person else roles.person.name if roles.person else None
     if by_person is None:
         check_described(entry, relation)
         if "sample_weights" in params and params["sample_weights"] is None and contents.shape == "rows":
@@ -247,10 +247,10 @@ def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
     select = f"from _anon_{entry.name}({', '.join(arguments)}{named})"
     infos = [info for info in (*roles.qi, *roles.sensitive) if info.name in relation.columns or not relation.visible]
     select += f" where {guard(entry.name, infos, relation.sql)}"
-    return select if relation.visible else _told_apart(entry, context, relation, select)
+    return select if relation.visible else _refused_if_release(entry, context, relation, select)
 
 
-def _told_apart(entry: PureSql, context: Context, relation: Relation, select: str) -> str:
+def _refused_if_release(entry: PureSql, context: Context, relation: Relation, select: str) -> str:
     """`select`, refused when it runs on a table, unseen till then, that may be a release."""
     own = {fold(name) for name in context.labelled(relation).every}
     carriers = {name for name in carriers_in_doubt(entry.answers) if name not in own}
@@ -260,8 +260,8 @@ def _told_apart(entry: PureSql, context: Context, relation: Relation, select: st
     folded, words = folded_sql("_n"), ", ".join(map(literal, sorted(carriers)))
     doubtful = f"list_filter({names}, lambda _n: rtrim({folded}, '_') in ({words}) "
     doubtful += f"and {folded} not in ({', '.join(map(literal, sorted(own) or ['']))}))"
-    told = f"error({literal(f'{entry.name}: ')} || {doubtful}[1] || {literal(in_doubt(relation.given))})"
-    return f"from ({select}) as _anon_answer where case when len({doubtful}) > 0 then {told} else true end"
+    refusal = f"error({literal(f'{entry.name}: ')} || {doubtful}[1] || {literal(in_doubt(relation.given))})"
+    return f"from ({select}) as _anon_answer where case when len({doubtful}) > 0 then {refusal} else true end"
 
 
 def _plan_query(entry: Query, context: Context, params: Params) -> str:
@@ -278,14 +278,14 @@ def _plan_query(entry: Query, context: Context, params: Params) -> str:
 
 def _plan_task(entry: Task, context: Context, params: Params) -> str:
     """SELECT over the rows of a task's answer; the task runs once, when the SELECT does."""
-    told, lists = entry.plan(context, params)
+    info, lists = entry.plan(context, params)
     place = f"database: {literal(context.catalog.database)}, schema: {literal(context.catalog.schema)}"
     rows = "".join(f", {ident(name)}: {sql}" for name, sql in lists.items())
-    call = f"{{function: {literal(entry.name)}, {place}, {CALLER}, told: {literal(json.dumps(told))}{rows}}}"
-    shown = ", ".join(f"_anon_row.{ident(name)} as {ident(name)}" for name in entry.returns)
+    call = f"{{function: {literal(entry.name)}, {place}, {CALLER}, info: {literal(json.dumps(info))}{rows}}}"
+    columns = ", ".join(f"_anon_row.{ident(name)} as {ident(name)}" for name in entry.returns)
     return (
         f"with _anon_ended as materialized (select {task_function(entry)}({call}) as r)\n"
-        f"select {shown} from (select unnest(case when r.error is not null then error(r.error) else r.rows end) "
+        f"select {columns} from (select unnest(case when r.error is not null then error(r.error) else r.rows end) "
         "as _anon_row from _anon_ended)"
     )
 
@@ -296,7 +296,7 @@ def task_function(entry: Task) -> str:
 
 
 def _hierarchy_of(context: Context, roles: Roles, params: Params) -> str | None:
-    """The hierarchy table of the sensitive column, unless another distance is asked for."""
+    """The hierarchy table of the sensitive column, unless the call names another distance."""
     tree = roles.sensitive[0].hierarchy if roles.sensitive else None
     if tree is None or params.get("distance") not in (None, "hierarchy"):
         return None
@@ -351,7 +351,7 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
         wanted |= set(params["columns"])
     if not wanted:
         raise ColumnError(
-            f"{entry.name}: no columns to compare in {relation.given}; name them in columns := [...] or label them: "
+            f"{entry.name}: no columns to compare in {relation.given}. Name them in columns := [...] or label them: "
             "COMMENT ON COLUMN ... IS 'anon: quasi'"
         )
     types = [relation.columns if relation.visible else None for relation in relations]
@@ -373,7 +373,7 @@ def _require_plain_person(function: str, relation: Relation, roles: Roles) -> No
     person = fold(roles.person.name) if roles.person else ""
     for name, kind in relation.columns.items():
         if fold(name) == person and struct_fields(kind):
-            raise ColumnError(f"{function}: column '{name}' is {kind}; a person is a number, a date or a text")
+            raise ColumnError(f"{function}: column '{name}' is {kind}. A person is a number, a date or a text")
 
 
 def _slices(
@@ -404,7 +404,7 @@ def _fed(
         if fold(column) in folded or may_carry(column) or folded & {part.column for part in slices.get(column, ())}
     ]
     if not any(not may_carry(name) or fold(name) in folded for name in names):
-        raise ColumnError(f"{relation.given} has none of the columns {', '.join(sorted(wanted))}")
+        raise ColumnError(f"{function}: {relation.given} has none of the columns {', '.join(sorted(wanted))}")
     infos = [ColumnInfo(name, relation.columns[name]) for name in names if fold(name) in folded]
     check_types(function, infos)
     pairs = ", ".join(f"{ident(name)}: {ident(name)}" for name in names)
@@ -417,8 +417,8 @@ def classes_of_slices(
 ) -> list[str]:
     """What forms the classes of a sliced release.
 
-    Buckets do, as inside one nobody knows which slices belong together; and, where a sensitive column is measured,
-    the quasi-identifiers that share its slice, as they stand beside it.
+    Buckets do, as the slices of a bucket are permuted independently; and, where a sensitive column is measured, the
+    quasi-identifiers that share its slice.
 
     Args:
         slices: fields of each STRUCT column.
@@ -429,8 +429,8 @@ def classes_of_slices(
     permuted = {field for fields in slices.values() for field in fields}
     if not permuted & set(qi):
         return list(qi)
-    beside = {field for fields in slices.values() if set(sensitive) & set(fields) for field in fields}
-    return [bucket, *(name for name in qi if name in beside)]
+    with_sensitive = {field for fields in slices.values() if set(sensitive) & set(fields) for field in fields}
+    return [bucket, *(name for name in qi if name in with_sensitive)]
 
 
 def unsliced(relation: Relation, slices: Mapping[str, Sequence[str]]) -> str:

@@ -1,4 +1,4 @@
-"""What a planner can ask while it plans a call: tables, roles, trees, and what a release carries."""
+"""What a planner reads while it plans a call: tables, roles, trees, and what a release carries."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from duckdb_anon.rewrite.query.tables import TableInfo
 
 @dataclass(frozen=True)
 class Context:
-    """What a planner can ask: relations, roles, the raw arguments of the call, and the package's entries by name."""
+    """What a planner reads: relations, roles, the raw arguments of the call, and the package's entries by name."""
 
     function: str
     catalog: Catalog
@@ -62,7 +62,7 @@ class Context:
             relation: the table.
             needs: roles that must be there.
             nested: whether released columns (STRUCT, lists) may have one.
-            only: parameters that are heeded; all of them when empty.
+            only: parameters that are read; all of them when empty.
         """
         checked = {
             p.name: p.check(self.function, self.arguments.get(p.name) if p.name in only or not only else None)
@@ -71,7 +71,7 @@ class Context:
         return resolve_roles(self.function, relation, checked, needs=needs, nested=nested)
 
     def contents(self, relation: Relation) -> Contents:
-        """What a table carries of whose original nothing is known but the roles it is given."""
+        """What a table carries, where nothing is known of its original but roles."""
         labels = self.labelled(relation)
         return read(
             relation.columns,
@@ -130,7 +130,7 @@ class Context:
         said = read_description(release.comment)
         if said is None or not said.digest:
             return (
-                f"no bounds: {release.given} is not described with its rows; write it with duckdb_anon.release(), "
+                f"no bounds: {release.given} is not described with its rows. Write it with duckdb_anon.release(), "
                 ".release or duckdb-anon release"
             )
         cursor = self.catalog.cursor
@@ -143,13 +143,13 @@ class Context:
             ""
             if same
             else (
-                f"no bounds: the rows of {release.given} are not those that its description was written for; write the "
+                f"no bounds: the rows of {release.given} are not those that its description was written for. Write the "
                 "release again"
             )
         )
 
     def table_info(self, relation: Relation, releases: Sequence[Relation] = ()) -> TableInfo:
-        """`relation` as rewrites see it, its roles as `releases` tell them; raises unless its columns are visible."""
+        """`relation` as rewrites see it, its roles as `releases` give them; raises unless its columns are visible."""
         require_visible(self.function, relation)
         relation = with_labels_of(relation, releases)
         roles = self.roles(relation, nested=True)
@@ -183,7 +183,7 @@ class Context:
                 there = self.catalog.table_names()
                 raise ColumnError(
                     f"{self.function}: the hierarchy of '{name}' is '{tree.given}', which is not a committed table"
-                    f"{nearest(tree.given, there)}; there are: {listed(there) or 'none'}"
+                    f"{nearest(tree.given, there)}. There are: {listed(there) or 'none'}"
                 )
         return found
 

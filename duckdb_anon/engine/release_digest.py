@@ -6,7 +6,7 @@ through Parquet: ENUM counts as VARCHAR, arrays of fixed size as lists, timestam
 TIMESTAMP. It differs after any change of a cell, for a duplicated, missing or added row, and for a renamed, retyped,
 added or moved column. HUGEINT, BIT and TIME WITH TIME ZONE, which Parquet changes, differ after the round trip.
 
-A description holds beside it a checksum by DuckDB's own hash. Where that is the same, nothing else is compared when a
+A description also has a checksum by DuckDB's own hash. Where that is the same, nothing else is compared when a
 query is planned: one plain scan. DuckDB may change its hash, and it resists no forger, so a signature is of the digest.
 Cost of the digest: one pass that writes each row as text, 16 bytes a row in memory, and one sort of these.
 """

@@ -41,25 +41,25 @@ def read_tables(
     infos: Mapping[str, ColumnInfo],
     trees: Mapping[str, Hierarchy],
     literals: bool = False,
-    shown: Sequence[Contents | None] = (),
+    contents: Sequence[Contents | None] = (),
 ) -> list[ReadTable]:
     """Code the columns of several tables together.
 
     Args:
         function: SQL function, for messages.
-        tables: their columns are handed over one by one, so that one column at a time is held as it came.
+        tables: their columns are handed over one by one, so that one of them at a time is in memory as it came.
         infos: kind and hierarchy by column name; a column without entry is taken by its type.
         trees: hierarchies by column name.
         literals: whether domains carry the SQL text of their values.
-        shown: what each table carries, None for an original; none are releases by default.
+        contents: what each table carries, None for an original; none are releases by default.
 
     Raises:
         ColumnError: when columns of one name have types that cannot be compared.
     """
     ordered = [_Ordered(table) for table in tables]
     spelled = {fold(name): name for name in infos}
-    told = list(shown) or [None] * len(tables)
-    raws = [_raw_columns(table, trees, spelled, one) for table, one in zip(ordered, told, strict=True)]
+    carried = list(contents) or [None] * len(tables)
+    raws = [_raw_columns(table, trees, spelled, one) for table, one in zip(ordered, carried, strict=True)]
     names = dict.fromkeys(name for raw in raws for name in raw)
     coded = {
         name: _code_together(function, name, [r.get(name) for r in raws], infos, trees, literals) for name in names
@@ -68,15 +68,15 @@ def read_tables(
         ReadTable(
             len(table),
             {name: c for name in raws[k] if (c := coded[name][k]) is not None},
-            told[k] or Contents(),
-            _numbers(function, table, told[k] or Contents()),
+            carried[k] or Contents(),
+            _numbers(function, table, carried[k] or Contents()),
         )
         for k, table in enumerate(ordered)
     ]
 
 
 class _Ordered:
-    """Columns of a table, rows as the table has them: DuckDB may list them in any order, their numbers tell."""
+    """Columns of a table, rows as the table has them: DuckDB may list them in any order, which their numbers give."""
 
     def __init__(self, table: InputTable) -> None:
         tick()
@@ -98,7 +98,7 @@ class _Ordered:
 def _raw_columns(
     table: _Ordered, trees: Mapping[str, Hierarchy], spelled: Mapping[str, str], contents: Contents | None
 ) -> dict[str, _Raw]:
-    """Columns by the name the call knows them by: SQL does not tell upper from lower case."""
+    """Columns by their name in the call: SQL ignores upper and lower case."""
     columns: dict[str, _Raw] = {}
     own = {"_anon_rn", *(contents.carriers if contents else ())}
     slices = contents.slices() if contents else {}
@@ -146,19 +146,19 @@ def _has_fields(kind: pa.DataType) -> bool:
 
 
 def _channels(table: _Ordered, column: str) -> dict[str, tuple[float, pa.Array]]:
-    """Probability and domain of each column that the release says was randomized."""
-    told = table.field(column)
-    told = told.filter(told.is_valid())[:1]
+    """Probability and domain of each column that was randomized."""
+    channels = table.field(column)
+    channels = channels.filter(channels.is_valid())[:1]
     found = {}
-    for i, one in enumerate(told.type):
-        if len(told):
-            channel = told.field(i)
+    for i, one in enumerate(channels.type):
+        if len(channels):
+            channel = channels.field(i)
             found[fold(one.name)] = (channel.field("p")[0].as_py(), plain(channel.field("domain").flatten()))
     return found
 
 
 def _numbers(function: str, table: _Ordered, contents: Contents) -> dict[str, FloatArray]:
-    """What carriers say, row by row."""
+    """The values of carriers, row by row."""
     numbers = {}
     weights = {weight.column: weight for weight in contents.weights}
     for name in contents.carriers:
@@ -172,7 +172,7 @@ def _numbers(function: str, table: _Ordered, contents: Contents) -> dict[str, Fl
             numbers[name] = pc.cast(array, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         if name not in (contents.source, contents.bucket) and np.isnan(numbers[name]).any():
             raise ColumnError(
-                f"{function}: column {name} of the release is NULL in some rows, so they weigh nothing known"
+                f"{function}: column {name} of the release contains NULL, so the weights of these rows are unknown"
             )
         if name in weights and len(numbers[name]):
             wrong = weights[name].wrong(numbers[name].min(), numbers[name].max())
@@ -228,18 +228,15 @@ def _code_together(
     kind = "" if info.kind == "hierarchy" else info.kind
     attribute = code_column(function, name, whole, kind, literals=literals)
     domain = attribute.shared()
-    out: list[ReadColumn | None] = []
-    at = 0
-    for raw, lasts in zip(raws, lengths, strict=True):
-        if raw is None:
-            out.append(None)
-            continue
-        parts = []
-        for length in lasts:
-            parts.append(attribute.codes[at : at + length])
-            at += length
-        out.append(_column(raw, domain, parts))
-    return out
+    codes = _divided(attribute.codes, lengths)
+    return [None if raw is None else _column(raw, domain, own) for raw, own in zip(raws, codes, strict=True)]
+
+
+def _divided(codes: CodeArray, lengths: Sequence[Sequence[int]]) -> list[list[CodeArray]]:
+    """Codes of concatenated arrays, by table and array."""
+    ends = np.cumsum([length for each in lengths for length in each])
+    pieces = iter(np.split(codes, ends[:-1]))
+    return [[next(pieces) for _ in each] for each in lengths]
 
 
 def _column(raw: _Raw, domain: Attribute, parts: list[CodeArray]) -> ReadColumn:
@@ -272,32 +269,28 @@ def _code_in_tree(
     domain = code_column(function, name, known, "hierarchy", tree, literals).shared()
     numbered, _ = domain.tree()
     code_of_leaf, leaf_of_node = domain.code_of_leaf, numbered.leaf_of_node
-    nodes = _nodes(function, name, whole, numbered)
-    out: list[ReadColumn | None] = []
-    at = 0
-    for raw, lasts in zip(raws, lengths, strict=True):
-        if raw is None:
-            out.append(None)
-            continue
-        mine = nodes[at : at + lasts[0]]
-        at += sum(lasts)
-        channel = None
-        if "p" in raw.rest:
-            channel = Randomization(raw.rest["p"], code_of_leaf[leaf_of_node[nodes[at - lasts[1] : at]]])
-        leaf = leaf_of_node[mine]
-        if raw.shape in ("nodeset", "set"):
-            out.append(ReadColumn("set", domain, offsets=raw.rest["offsets"], node=mine, slice=raw.slice))
-        elif raw.shape == "counts":
-            rest = raw.rest
-            out.append(
-                ReadColumn("counts", domain, codes=code_of_leaf[leaf], offsets=rest["offsets"], counts=rest["counts"])
-            )
-        elif (leaf >= 0).all():
-            codes = code_of_leaf[leaf]
-            out.append(ReadColumn("value", domain, codes=codes, node=mine, slice=raw.slice, channel=channel))
-        else:
-            out.append(ReadColumn("node", domain, node=mine, slice=raw.slice))
-    return out
+    nodes = _divided(_nodes(function, name, whole, numbered), lengths)
+    return [
+        None if raw is None else _column_in_tree(raw, domain, own, leaf_of_node, code_of_leaf)
+        for raw, own in zip(raws, nodes, strict=True)
+    ]
+
+
+def _column_in_tree(
+    raw: _Raw, domain: Attribute, nodes: Sequence[CodeArray], leaf_of_node: CodeArray, code_of_leaf: CodeArray
+) -> ReadColumn:
+    leaf = leaf_of_node[nodes[0]]
+    if raw.shape in ("nodeset", "set"):
+        return ReadColumn("set", domain, offsets=raw.rest["offsets"], node=nodes[0], slice=raw.slice)
+    if raw.shape == "counts":
+        rest = raw.rest
+        return ReadColumn("counts", domain, codes=code_of_leaf[leaf], offsets=rest["offsets"], counts=rest["counts"])
+    if not (leaf >= 0).all():
+        return ReadColumn("node", domain, node=nodes[0], slice=raw.slice)
+    channel = None
+    if "p" in raw.rest:
+        channel = Randomization(raw.rest["p"], code_of_leaf[leaf_of_node[nodes[1]]])
+    return ReadColumn("value", domain, codes=code_of_leaf[leaf], node=nodes[0], slice=raw.slice, channel=channel)
 
 
 def _nodes(function: str, name: str, whole: pa.Array, tree: Hierarchy) -> CodeArray:
@@ -306,7 +299,10 @@ def _nodes(function: str, name: str, whole: pa.Array, tree: Hierarchy) -> CodeAr
     labels = encoded.dictionary.cast(pa.string()).to_pylist()
     missing = [label for label in labels if label not in node_of_label]
     if missing:
-        raise ColumnError(f"{function}: {len(missing)} value(s) of '{name}' are not nodes of hierarchy '{tree.name}'")
+        raise ColumnError(
+            f"{function}: {len(missing)} value(s) of '{name}' are not nodes of hierarchy '{tree.name}'. Add a row "
+            "for each value"
+        )
     null_node = node_of_label.get(NULL_LEAF, 0)
     numbers = np.array([node_of_label[label] for label in labels] + [null_node], dtype=np.int32)
     nodes: CodeArray = numbers[pc.fill_null(encoded.indices, len(labels)).to_numpy(zero_copy_only=False)]

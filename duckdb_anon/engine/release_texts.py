@@ -33,7 +33,6 @@ from duckdb_anon.model.release_formats.duckdb_types import (
     without_enums,
 )
 
-_VALUE = "{path}"
 _MEMBER = "unnest(case when array_length({path}) > 0 then {path} else [null] end)"
 _KEY = "unnest(case when array_length(map_keys({path})) = 0 then [null] else map_keys({path}) end)"
 """SQL of the values in a cell, one a row: empty lists and counts give NULL, and no counts nothing."""
@@ -91,7 +90,7 @@ class ReleasePair:
     def attributes_with_nodes(self) -> frozenset[str]:
         """Attributes with a hierarchy of which the release shows an inner node, in lower case.
 
-        A release that shows leaves alone may have had its values exchanged, so that no bounds follow from its rows.
+        A release of leaves alone may have had its values exchanged, so that no bounds follow from its rows.
         """
         if not (self.catalog.sees and self.release.visible):
             return frozenset()
@@ -134,7 +133,7 @@ class ReleasePair:
                     yield _Texts(attribute, inner, path, False)
 
     def _is_clear(self, column: str, contents: Contents) -> bool:
-        """Whether values were randomized, or comments say of them that they are values, by a method or a role."""
+        """Whether values were randomized, or a comment that names the method or a role makes them values."""
         content = contents.columns.get(fold(column))
         if content is not None and content.truth == "randomized":
             return True
@@ -169,39 +168,14 @@ class ReleasePair:
             return 0
 
     def _refusal(self, column: str, texts: _Texts, tree: Relation | None, unknown: int) -> str:
-        given, original = self.release.given, self.original
-        cursor = self.catalog.cursor
-        empty = f"select count(*) from (from {original.sql} limit 1)"
-        if tree is None and cursor is not None and cursor.execute(empty).fetchall() == [(0,)]:
-            return (
-                f"{self.function}: {original.given} has no rows, so nothing tells whether the texts of '{column}' in "
-                f"{given} are values or nodes of a hierarchy; {self._remedy(column, texts)}"
-            )
-        where = f"hierarchy {tree.given}" if tree is not None else original.given
-        return (
-            f"{self.function}: {unknown} distinct text(s) of '{column}' in {given} are not in {where} (NULL is one "
-            f"where it has none), so they cannot be read; {self._remedy(column, texts)}"
-        )
-
-    def _remedy(self, column: str, texts: _Texts) -> str:
-        release, named = self.release, f"hierarchies := {{{literal(column)}: 'TREE'}}"
-        counts = "counts are of values, so compare with the table that the release was made of"
-        if not release.takes_comments:
-            if texts.counted:
-                return counts
-            return (
-                f"if they are nodes, name the tree: {named}; CSV and JSON lose the types of sets and counts, so keep "
-                "releases in DuckDB or Parquet"
-            )
-        comment = f"COMMENT ON COLUMN {release.given}.{ident(column)} IS"
+        where = f"hierarchy {tree.given}" if tree is not None else self.original.given
+        remedy = f"If they are nodes, name their tree: hierarchies := {{{literal(column)}: 'TREE'}}"
         if texts.counted:
-            return (
-                f"{counts}; if they are its values all the same, say so: {comment} 'anon: sensitive'; "
-                "duckdb_anon.release() and .release write it"
-            )
+            remedy = "Counts are of values: compare with the table that the release was made of"
         return (
-            f"if they are nodes, name the tree: {named}, or {comment} 'anon: quasi hierarchy=TREE'; "
-            "duckdb_anon.release() and .release write it"
+            f"{self.function}: {unknown} distinct text(s) of '{column}' in {self.release.given} are not in {where}, so "
+            f"they may be values or nodes of a hierarchy. {remedy}. Releases that duckdb_anon.release() or .release "
+            "wrote are described"
         )
 
 

@@ -1,7 +1,7 @@
 """What a kernel returns, as one row of named columns for SQL: `result_sql` writes the SELECT that reads them.
 
 A released column is a dictionary: `codes` hold the place of each row's value among the different values of the column,
-and lists that depend on the class of its cells say what these are. Places count from 1, as in DuckDB's lists; 0 is
+which are lists that depend on the class of its cells. Places count from 1, as in DuckDB's lists; 0 is
 NULL. Values travel as rows of the source that have them, so every column keeps its DuckDB type; new values travel as
 text. Rows are shuffled here, before SQL sees them. Cost: a sort of the groups and a pass over the rows of each column.
 """
@@ -130,7 +130,7 @@ def _map(function: str, names: list[str], columns: list[pa.Array], kind: pa.Data
     offsets = np.cumsum([0, *map(len, columns)])
     if offsets[-1] > MOST_ROWS:
         raise RequirementError(
-            f"{function}: the answer has {offsets[-1]:,} entries and DuckDB's lists hold {MOST_ROWS:,}; work in parts "
+            f"{function}: the answer has {offsets[-1]:,} entries and DuckDB's lists hold {MOST_ROWS:,}. Work in parts "
             "(duckdb-anon release ... --part-rows 1000000, or duckdb_anon.release(..., part_rows=1000000)), or name "
             "fewer columns"
         )
@@ -140,7 +140,7 @@ def _map(function: str, names: list[str], columns: list[pa.Array], kind: pa.Data
 
 
 def error_result(text: str) -> pa.Array:
-    """A result that says what went wrong."""
+    """The result of a call that failed."""
     empty: dict[str, Any] = {name: [] for name in (*_TYPES, "lists")}
     return pa.array([{"error": text, "n": 0, "rows": 0, **empty}], _ARROW_TYPE)
 
@@ -284,8 +284,8 @@ class ReleaseEncoder:
             attribute = self.attributes[part.column or part.name]
             if not part.declared_type and (channel.codes >= attribute.domain).any():
                 raise ColumnError(
-                    f"column '{attribute.name}' declares values that no row has, but the planner cannot see its type; "
-                    "commit the table first, or take the table's values: domain := 'observed'"
+                    f"column '{attribute.name}' declares values that no row has, but the planner cannot see its type. "
+                    "Commit the table first, or take the table's values: domain := 'observed'"
                 )
             result.looked_up.reals[name] = np.array([channel.p])
             result.looked_up.lists[name] = np.array([0, len(channel.codes)]), channel.codes + 1
@@ -330,7 +330,7 @@ def attributes_read(plans: Sequence[ColumnPlan], by_code: Collection[str]) -> li
 
 
 def is_channel(plan: ColumnPlan) -> bool:
-    """Whether a column says how others were randomized."""
+    """Whether a column has the channels of others."""
     fields = plan.fields if plan.cells is c.Struct else (plan,)
     return all(part.cells is c.Channel for part in fields)
 

@@ -1,7 +1,7 @@
 """SQL that reads the result of a kernel: named columns become rows, and places in lists become values again.
 
 The result is one row, so its lists are unnested in their order, which is the released one. What is looked up stands
-beside them as lists in the same row. Values are read once each from the rows of the source that have them, so every
+with them as lists in the same row. Values are read once each from the rows of the source that have them, so every
 column keeps its type. Only columns that are the source's join with it, and are then ordered again.
 """
 
@@ -24,7 +24,7 @@ _REPORT_COLUMNS = {"VARCHAR": "texts", "DOUBLE": "reals", "DOUBLE OR NULL": "rea
 
 
 def layout_of(entry: Method, roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
-    """Released columns of a call, what `sensitive_edges` were and `row_id` last when asked for.
+    """Released columns of a call, what `sensitive_edges` were and `row_id` last where the call has it.
 
     Raises:
         ColumnError: two columns would have one name.
@@ -37,12 +37,12 @@ def layout_of(entry: Method, roles: Roles, params: Params) -> tuple[ColumnPlan, 
     names = [fold(plan.name) for plan in layout]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ColumnError(f"{entry.name}: two released columns would be called {', '.join(twice)}; rename the source's")
+        raise ColumnError(f"{entry.name}: two released columns would be called {', '.join(twice)}. Rename the source's")
     return layout
 
 
 def columns_by_code(layout: Sequence[ColumnPlan], infos: Iterable[ColumnInfo]) -> tuple[str, ...]:
-    """Coded columns that are released unchanged and whose codes say all of a value, so that no join brings it back."""
+    """Coded columns that are released unchanged and whose codes identify a value, so that no join brings it back."""
     plans = [part for plan in layout for part in (plan, *plan.fields) if part.cells is not c.Struct]
     changed = {plan.column or plan.name for plan in plans if plan.cells is not c.Source}
     return tuple(
@@ -120,7 +120,7 @@ class _Select:
         rows: `_anon_rows`: lists with one entry a row.
         decoded: `_anon_decoded`: the values of a row.
         sources: alias of the joined source, by the name of the column of row numbers.
-        wide: long values that few rows have, and the column that says whether a row has it. They are joined: taken
+        wide: long values that few rows have, and the column of whether a row has it. They are joined: taken
             from a list, each would be copied for each block of rows.
     """
 

@@ -48,7 +48,7 @@ Rows: TypeAlias = InputBuffer | InputTable
 
 
 ASKED_BY = "asked_by"
-"""Argument of a method's call by which a measure says that it is the one that runs it, on a release."""
+"""Argument of a method's call by which a measure names itself where it runs the method on a release."""
 
 
 def to_json(function: str, roles: Roles, params: Params, extra: Mapping[str, Any] | None = None) -> str:
@@ -122,7 +122,7 @@ def run_call(
         call: the planned call, see `to_json`.
         rows_of_tables: gives the rows of each table; what takes time in it can be stopped.
         trees: rows of each hierarchy table by its name.
-        counted: row `rn` and number of rows `n` of each combination a method has asked for.
+        counted: row `rn` and number of rows `n` of each combination that a method needs.
         statement: the one that takes the released rows.
     """
     _, roles, params, extra = from_json(call)
@@ -133,8 +133,7 @@ def run_call(
             if isinstance(entry, Method):
                 if extra.get(ASKED_BY) and len(tables[0]) == 0:
                     raise RequirementError(
-                        f"{extra[ASKED_BY]}: the release is empty; there is nobody to look for, and no row to run "
-                        f"{entry.name} on"
+                        f"{extra[ASKED_BY]}: the release is empty. There is no row to run {entry.name} on"
                     )
                 result, rows = _release(entry, roles, params, extra, tables[0], forest, counted)
             else:
@@ -228,12 +227,12 @@ def _report(
         infos = {info.name: info for info in roles.qi + roles.sensitive + roles.keep + persons}
         of_column = {name: trees[info.hierarchy] for name, info in infos.items() if info.hierarchy}
         buffered = [table for table in tables if isinstance(table, InputTable)]
-        shown = _shown(entry, roles, params, buffered, extra)
-        found = read_tables(entry.name, buffered, infos, of_column, entry.literals, shown)
+        contents = _contents(entry, roles, params, buffered, extra)
+        found = read_tables(entry.name, buffered, infos, of_column, entry.literals, contents)
         give_back()
         if roles.person is not None:
-            whose = found[entry.tables.index(entry.labelled or entry.tables[0])].columns[roles.person.name]
-            check_persons(entry, roles.person.name, whose.value_codes(), whose.domain.null_code)
+            persons_table = found[entry.tables.index(entry.labelled or entry.tables[0])].columns[roles.person.name]
+            check_persons(entry, roles.person.name, persons_table.value_codes(), persons_table.domain.null_code)
         columns = entry.compute(found, {**params, "roles": roles}, rng)
     result = Result()
     for name, kind in entry.returns.items():
@@ -249,25 +248,25 @@ def _report(
     return result, len(columns[next(iter(entry.returns))])
 
 
-def _shown(
+def _contents(
     entry: Report, roles: Roles, params: Params, tables: Sequence[InputTable], extra: Mapping[str, Any]
 ) -> list[Contents | None]:
-    """What each table carries, None for the original that the others are held against.
+    """What each table carries, None for the original of the others.
 
     Raises:
         ColumnError: a release has a shape that the measure does not answer.
     """
-    types = [known or types_of(table) for known, table in zip(extra["types"], tables, strict=True)]
-    held_against = entry.labelled or (entry.tables[0] if len(tables) > 1 else "original")
-    place = entry.tables.index(held_against) if held_against in entry.tables else None
-    # an original whose columns the planner did not see is known by those that were asked for
+    types = [seen or types_of(table) for seen, table in zip(extra["types"], tables, strict=True)]
+    labelled_table = entry.labelled or (entry.tables[0] if len(tables) > 1 else "original")
+    place = entry.tables.index(labelled_table) if labelled_table in entry.tables else None
+    # of an original that the planner did not see only the columns that were read are known
     original = types[place] if place is not None and extra["types"][place] is not None else None
     labelled = [*extra["labelled"], *(types[place] if place is not None else ())]
     infos = (*roles.qi, *roles.sensitive, *roles.keep)
-    shown: list[Contents | None] = []
+    found: list[Contents | None] = []
     for k, (columns, name) in enumerate(zip(types, params["tables"], strict=True)):
         if k == place:
-            shown.append(None)
+            found.append(None)
             continue
         contents = read(
             columns,
@@ -279,11 +278,11 @@ def _shown(
             function=entry.name,
         )
         refuse(entry.name, name, contents, entry.answers)
-        doubtful = [one for one in contents.carriers if one not in (contents.channels, contents.source)]
+        doubtful = [name for name in contents.carriers if name not in (contents.channels, contents.source)]
         if place is None and extra["types"][k] is None and doubtful:
             raise ColumnError(f"{entry.name}: {doubtful[0]}{in_doubt(name)}")
-        shown.append(contents)
-    return shown
+        found.append(contents)
+    return found
 
 
 def coded_table(
@@ -314,7 +313,7 @@ def coded_table(
         RequirementError: when the table has no rows.
     """
     if len(rows) == 0:
-        raise RequirementError(f"{function}: the table is empty; there is nothing to work on")
+        raise RequirementError(f"{function}: the table is empty. Give a table with rows")
     infos = roles.qi + roles.sensitive + ((roles.person,) if roles.person else ())
 
     def numbers() -> IntArray:

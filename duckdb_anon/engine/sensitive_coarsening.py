@@ -1,14 +1,14 @@
-"""sensitive_edges: every value of a sensitive column is carried by at least k before a method sees it.
+"""sensitive_edges: each value of a sensitive column has at least k records before a method sees it.
 
-A sensitive column is published as it is, so whoever has the one wage nobody else has is singled out by it, whatever
-becomes of her other columns. `sensitive_edges := k` has the planner put a table with coarser values in the place of the
+A sensitive column is published unchanged, so a unique wage identifies its holder, whatever becomes of the other
+columns. `sensitive_edges := k` has the planner put a table with coarser values in the place of the
 source: ends coded, neighbours joined, rare names become 'other' (`kernels.rare_value_coding`). Coding, methods,
 guarantees,
-rules and the release then know these values alone, in every method alike, and the release says so in a constant column.
-Carriers are rows of the source, persons where a column says whose row it is; a method that leaves rows out may show
+rules and the release then have these values alone, in every method alike, and a constant column of the release has k.
+Carriers are rows of the source, individuals where a column identifies them; a method that leaves rows out may show
 fewer of them.
 A sensitive column with a hierarchy is refused. one_to_m_generalize and rmr publish its nodes and have each of them
-stand for k persons by their own k already (a list of nodes is that of k persons; a node of a class is had by k). The
+stand for k persons by their own k already (k individuals have each list of nodes, and each node of a class). The
 others publish its leaves and read the tree for distances alone: a leaf put in the place of rarer ones would be a false
 value, and a node is none of the column's values, so that neither the hierarchy nor t could be checked on the release.
 There the column is named without its hierarchy, or climbed before the call, which keeps the tree true.
@@ -67,7 +67,7 @@ def edged(entry: Method, relation: Relation, roles: Roles, k: int) -> tuple[str,
     function = entry.name
     if not roles.sensitive:
         raise ColumnError(
-            f"{function}: sensitive_edges := {k} needs a sensitive column; say sensitive := '...' or COMMENT ON COLUMN "
+            f"{function}: sensitive_edges := {k} needs a sensitive column. Say sensitive := '...' or COMMENT ON COLUMN "
             "... IS 'anon: sensitive'"
         )
     person = None if roles.person is None else ident(roles.person.name)
@@ -90,19 +90,19 @@ def _check(entry: Method, relation: Relation, info: ColumnInfo, k: int) -> None:
     if info.hierarchy:
         if "persons" in entry.formats:
             raise ColumnError(
-                f"{function}: sensitive_edges := {k} is for methods that publish sensitive values as they are; here "
-                f"each published node of '{info.name}' is had by k persons or more, so leave it out and say k := {k}"
+                f"{function}: sensitive_edges := {k} is for methods that publish sensitive values as they are. Here "
+                f"k individuals or more have each published node of '{info.name}'. Leave it out and say k := {k}"
             )
         raise ColumnError(
             f"{function}: sensitive_edges := {k} joins values, and '{info.name}' has the hierarchy {info.hierarchy}, "
-            "whose leaves alone can be shown; leave the hierarchy out, so that rare names become 'other', put a "
+            "whose leaves alone can be released. Leave the hierarchy out, so that rare names become 'other', put a "
             "node in the place of its rare leaves in a SELECT, with a hierarchy of it, or take one_to_m_generalize, "
             "which publishes nodes that k persons have"
         )
     if not info.type:
         raise ColumnError(
             f"{function}: sensitive_edges := {k} needs the type of '{info.name}', which is not visible while the call "
-            f"is planned; commit {relation.given} first"
+            f"is planned. Commit {relation.given} first"
         )
 
 
@@ -110,12 +110,12 @@ def _values(function: str, info: ColumnInfo, value: str, person: str | None, num
     """CTEs `_anon_e{number}`: value v and published value r of one column."""
     by, ordered, name = f"_anon_v{number}", info.kind == "ordered", info.name
     rare = literal(
-        f"{function}: '{name}' is NULL in fewer than sensitive_edges := {k} rows; leave them out, or give the missing "
+        f"{function}: '{name}' is NULL in fewer than sensitive_edges := {k} rows. Leave them out, or give the missing "
         "value a name"
     )
     few = literal(f"{function}: sensitive_edges := {k} is more than the table has carriers of '{name}'")
     unnamed = literal(
-        f"{function}: rare values of '{name}' have no name they could share; cast it to VARCHAR, or leave categorical "
+        f"{function}: rare values of '{name}' have no name they could share. Cast it to VARCHAR, or leave categorical "
         "out"
     )
     counted = f"count(distinct {person})" if person else "count(*)"

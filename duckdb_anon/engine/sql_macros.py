@@ -1,4 +1,4 @@
-"""The macros of sql/, found in a wheel or beside a checkout, one statement each."""
+"""The macros of sql/, found in a wheel or a checkout, one statement each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def sql_folder() -> Path:
     for folder in (package / "sql", package.parent / "sql"):
         if folder.is_dir():
             return folder
-    raise AnonError(f"the folder sql/ is neither inside {package.name} nor beside it; reinstall duckdb-anon")
+    raise AnonError(f"load: the folder sql/ is missing from the package {package.name}. Reinstall duckdb-anon")
 
 
 @cache

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 CALLER = "caller: current_connection_id(), instance: _anon_instance()"
-"""Fields of a call that say which connection asks, and of which database."""
+"""Fields of a call: its connection and database."""
 STATEMENT = "statement: current_query_id()"
-"""Field of a call that says for which statement Python holds rows between the calls."""
+"""Field of a call: the statement for which Python stores rows between the calls."""
 
 
 def ident(name: str) -> str:

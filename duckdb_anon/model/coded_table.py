@@ -111,12 +111,12 @@ class Attribute:
         return self.with_codes(np.zeros(0, dtype=np.int32))
 
     def mixed(self, low: NDArray[Any], high: NDArray[Any]) -> NDArray[np.bool_]:
-        """Whether codes low .. high of an ordered attribute hold NULL, NaN or an infinity beside other values.
+        """Whether codes low .. high of an ordered attribute hold NULL, NaN or an infinity and other values.
 
-        No interval of the type says so: such a cell is published as one that covers everything.
+        The type has no such interval: such a cell is published as one that covers everything.
         """
-        told: NDArray[np.bool_] = (high >= self.special_from) & (low != high)
-        return told
+        found: NDArray[np.bool_] = (high >= self.special_from) & (low != high)
+        return found
 
     @property
     def counts(self) -> IntArray:
@@ -159,11 +159,13 @@ class Attribute:
             ColumnError: the attribute is not ordered, or its values are more than 2^63 steps apart.
         """
         if self.scale is None and self.kind != "ordered":
-            raise ColumnError(f"{function}: column '{self.name}' is taken as names, of which no new ones can be made")
+            raise ColumnError(
+                f"{function}: column '{self.name}' is categorical. New values are made of numbers and dates alone"
+            )
         if self.scale is None:
             raise ColumnError(
-                f"{function}: the values of '{self.name}' are of a type that cannot be reckoned with exactly, or more "
-                "than 2^63 of its steps apart; release it as DOUBLE, or with fewer decimal places"
+                f"{function}: the values of '{self.name}' have no exact numbers, or lie more "
+                "than 2^63 of its steps apart. Release it as DOUBLE, or with fewer decimal places"
             )
         return self.scale
 
@@ -197,7 +199,7 @@ class Attribute:
         """
         if self.hierarchy is None or self.leaf_of_code is None:
             raise ColumnError(
-                f"column '{self.name}' has no hierarchy; say hierarchies := {{'{self.name}': 'its_table'}}"
+                f"column '{self.name}' has no hierarchy. Say hierarchies := {{'{self.name}': 'its_table'}}"
             )
         return self.hierarchy, self.leaf_of_code
 
@@ -235,7 +237,7 @@ class CodedTable:
 
     @property
     def repeated_person(self) -> CodeArray | None:
-        """Person of each row where somebody has several, else None: rows are persons then."""
+        """Individual of each row where one has several rows, else None: rows are individuals then."""
         if self.person is None or int(np.bincount(self.person.codes).max(initial=0)) < 2:
             return None
         return self.person.codes

@@ -43,7 +43,7 @@ class ColumnError(AnonError):
 
 
 class RequirementError(AnonError):
-    """The table cannot meet the required guarantee; the message says what it can meet."""
+    """The table cannot meet the required guarantee; the message gives what it can meet."""
 
     code = "requirement-not-met"
 
@@ -55,7 +55,7 @@ class RewriteError(AnonError):
 
 
 def unexpected(function: str, error: Exception) -> str:
-    """Message for an error nobody foresaw: where it happened, never what it said, which may hold data."""
+    """Message for an unforeseen error: where it happened, never its own message, which may contain data."""
     places = traceback.extract_tb(error.__traceback__)
     trail = " < ".join(f"{p.filename.replace(chr(92), '/').rsplit('/', 1)[-1]}:{p.lineno}" for p in places[:-5:-1])
     text = f"{function}: internal error ({type(error).__name__} at {trail}); nothing was written. Please report it"

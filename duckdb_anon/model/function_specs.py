@@ -109,7 +109,7 @@ class Roles:
         if len(self.sensitive) != 1:
             found = listed(info.name for info in self.sensitive)
             raise ColumnError(
-                f"{function}: takes one sensitive column, found {found}; name it in sensitive := '...' "
+                f"{function}: takes one sensitive column, found {found}. Name it in sensitive := '...' "
                 "(methods release other columns that are named in keep := [...])"
             )
         return self.sensitive[0]
@@ -139,7 +139,7 @@ class Cutting:
             `kernels.partition.split_from_counts`;
             'deal': rows at random, for methods to which no row is nearer than another; 'deal by value': the rows of
             each sensitive value spread over the parts.
-        requirement: what every part must satisfy (a `kernels.partition.PrivacyModel`), None where nothing is asked.
+        requirement: what every part must satisfy (a `kernels.partition.PrivacyModel`), None for none.
         codes: sensitive code the requirement reads, of each row of the table it was made from.
         width: how median cuts rank attributes.
         persons: whether parts are of persons, all rows of one together, cut by the first row of each.
@@ -159,7 +159,7 @@ class Cutting:
 
 
 Parts = Callable[[CodedTable, Params, bool], Cutting]
-"""(combinations of sensitive values that occur, parameters, whether somebody has several rows) -> how to cut.
+"""(combinations of sensitive values that occur, parameters, whether an individual has several rows) -> how to cut.
 
 The table has one row a combination of sensitive values, and the attributes of the whole.
 """
@@ -198,7 +198,7 @@ class Sweep:
 
 @dataclass(frozen=True, kw_only=True)
 class Function:
-    """What every entry says of its function.
+    """What every entry has.
 
     Attributes:
         name: SQL name.
@@ -249,7 +249,7 @@ class Method(Function):
         parts: how a table too large for one call is cut; None: what it releases is decided for the table as a whole.
         finished: what SQL checks of a release put together from parts, see `Finished`.
         moves_values: whether quasi-identifiers come out as other values of their own types, so that running the call on
-            its own release shows what it does. Boxes, and values that stay, say so themselves.
+            its own release shows what it does.
     """
 
     layout: Layout
@@ -291,8 +291,8 @@ class Report(Function):
         further: (planning context, roles, parameters) -> SELECTs in parentheses by name, whose rows are read last.
             `params['read']` lists the names of everything read.
         reads: 'coded': `compute` gets one `CodedTable` of the first table. 'tables': it gets a `ReadTable` for
-            each table, coded on a common domain; of the tables after the first, the columns that bear the
-            name of a labelled column, and those that tell a release's format, are read. `params['roles']`
+            each table, coded on a common domain; of the tables after the first, columns with the
+            name of a labelled column, and those of a release's format, are read. `params['roles']`
             holds the roles, `params['tables']` how SQL calls the tables.
         literals: whether the domains carry the SQL text of their values (for functions that write queries).
         answers: formats of releases it is right on; any other is refused before it is computed. The tables after

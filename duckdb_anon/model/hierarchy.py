@@ -1,8 +1,8 @@
 """Trees over values: the one class of them, and the views that kernels, measures and the engine take of it.
 
 Nodes are numbered in depth-first preorder, so the leaves below a node are consecutive and the lowest common ancestor of
-a set of leaves is that of its first and its last. Several trees may stand side by side (`beside`). Views are computed
-when they are first asked for. Cost: nodes, or depth times leaves for `ancestors`.
+a set of leaves is that of its first and its last. Several trees may be joined (`joined`). Views are computed
+when they are first read. Cost: nodes, or depth times leaves for `ancestors`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Hierarchy:
 
     @staticmethod
     def of_paths(paths: Sequence[Sequence[str]], name: str = "") -> Hierarchy:
-        """Number the nodes of leaves that are told with their ancestors.
+        """Number the nodes of leaves that are given with their ancestors.
 
         Args:
             paths: labels from the root down to each leaf, sorted, so that leaves of a node stand together. Equal labels
@@ -118,12 +118,12 @@ class Hierarchy:
         return Hierarchy.of(labels, parent, leaves, name)
 
     @staticmethod
-    def beside(trees: Sequence[Hierarchy]) -> Hierarchy:
+    def joined(trees: Sequence[Hierarchy]) -> Hierarchy:
         """Put trees side by side, the nodes and leaves of each after those of the one before.
 
         Example:
             >>> tree = Hierarchy.of(("*", "a", "b"), (-1, 0, 0), (1, 2))
-            >>> both = Hierarchy.beside([tree, tree])
+            >>> both = Hierarchy.joined([tree, tree])
             >>> both.parent.tolist(), both.tree_of_node.tolist()
             ([-1, 0, 0, -1, 3, 3], [0, 0, 0, 1, 1, 1])
         """
@@ -157,7 +157,7 @@ class Hierarchy:
 
     @cached_property
     def squeezed(self) -> Hierarchy:
-        """The tree without nodes that have one child: a chain is its lowest node, so each step down tells more."""
+        """The tree without nodes that have one child: a chain is its lowest node, so each step down splits leaves."""
         inner = self.parent >= 0
         same = self.leaf_count[inner] == self.leaf_count[self.parent[inner]]
         kept = np.ones(len(self.parent), dtype=bool)
@@ -266,8 +266,8 @@ class Hierarchy:
     def holds(self, node: NDArray[Any], leaf: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether leaves lie at or below nodes; shapes are broadcast."""
         first = self.first_leaf[node]
-        held: NDArray[np.bool_] = (leaf >= first) & (leaf < first + self.leaf_count[node])
-        return held
+        inside: NDArray[np.bool_] = (leaf >= first) & (leaf < first + self.leaf_count[node])
+        return inside
 
     def share(self, low: NDArray[Any], high: NDArray[Any]) -> _Reals:
         """Leaves below the common ancestor of leaves low .. high over all leaves, 0 for a single leaf."""

@@ -1,4 +1,4 @@
-"""Arguments of SQL functions: what each may be, and the error that says so."""
+"""Arguments of SQL functions: what each may be, and the error for anything else."""
 
 from __future__ import annotations
 
@@ -48,26 +48,26 @@ class Parameter:
     repeated: bool = False
 
     def check(self, function: str, given: Any) -> Any:
-        """Return `given` as this parameter's type, or raise a ParameterError that says what is allowed."""
+        """Return `given` as this parameter's type, or raise a ParameterError with what is allowed."""
         if given is None:
             if self.default is REQUIRED:
                 raise ParameterError(
-                    f"{function}: missing required argument {self.name}; {self.doc}", code="missing-argument"
+                    f"{function}: missing required argument {self.name} ({self.doc})", code="missing-argument"
                 )
             return self.default
         try:
             value = _CONVERT[self.kind](given)
         except (TypeError, ValueError, ArithmeticError) as error:
             raise ParameterError(
-                f"{function}: {self.name} := {argument_text(given)} is not {_ARTICLE[self.kind]}; {self.doc}"
+                f"{function}: {self.name} := {argument_text(given)} is not {_ARTICLE[self.kind]} ({self.doc})"
             ) from error
         if self.choices and value not in self.choices:
             raise ParameterError(
-                f"{function}: {self.name} := {argument_text(given)} is none of {listed(self.choices)}"
+                f"{function}: {self.name} := {argument_text(given)} is not one of {listed(self.choices)}"
                 f"{nearest(str(given), self.choices)}"
             )
         if self.kind == "names" and not self.repeated and (repeated := _repeated(value)):
-            raise ParameterError(f"{function}: {self.name} := [...] names {listed(repeated)} twice; name each once")
+            raise ParameterError(f"{function}: {self.name} := [...] names {listed(repeated)} twice. Name each once")
         self._check_range(function, given, value)
         return value
 
@@ -84,7 +84,7 @@ class Parameter:
             ends = (("above", self.above), ("at least", self.low), ("at most", self.high if high else most))
             allowed = " and ".join(f"{word} {_plainly(end)}" for word, end in ends if end is not None) or "finite"
             raise ParameterError(
-                f"{function}: {self.name} := {argument_text(given)} is out of range, it must be {allowed}; {self.doc}"
+                f"{function}: {self.name} := {argument_text(given)} is out of range. It must be {allowed} ({self.doc})"
             )
 
 

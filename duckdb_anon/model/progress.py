@@ -1,6 +1,6 @@
 """What passes between a running kernel and whoever waits for it: how far it has come, and that it is to stop.
 
-Kernels say their phase with `say`, and ask with `tick` whether to go on; neither knows who listens. The engine opens
+Kernels report their phase with `say` and stop at a `tick`. The engine opens
 a call with `running` and `stopped_by` its flag, which it sets when the user interrupts the call. Shells show `latest`.
 
 A compiled function cannot raise and holds no GIL, so it gets the flag itself as an argument and looks at it now and
@@ -47,7 +47,7 @@ class Progress:
 
 
 # One note of each block under way, in the order they began; blocks of several threads may end in any order. For
-# display alone: the last to begin is shown.
+# display alone: the last to begin is displayed.
 _notes: list[list[Progress]] = []
 _flag: contextvars.ContextVar[IntArray] = contextvars.ContextVar("stop")
 

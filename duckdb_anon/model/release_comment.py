@@ -1,4 +1,4 @@
-"""What a release says of itself: the text of its comments, written and read in this one place.
+"""The description of a release: the text of its comments, written and read in this one place.
 
 The table's comment names the original, the call, the day and the version of the package; each column's comment its
 role, whether its numbers are names, and its hierarchy. A STRUCT column of a sliced release holds attributes, so its
@@ -15,6 +15,7 @@ may stand around a description. Users write such comments by hand too, so readin
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -45,9 +46,9 @@ _ATTRIBUTES = re.compile(r"\banon:\s*attributes\s*\((.*)\)", re.IGNORECASE | re.
 _FIELD = re.compile(rf"\s*({_QUOTED}|[^:;\"]+?)\s*:((?:{_QUOTED}|[^;\"])*)(?:;|$)", re.DOTALL)
 _TOKEN = re.compile(
     r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
-    r"|(?P<word>\w+)|(?P<mark>:=|[][(){},:]))"
+    r"|(?P<name>\w+)\s*:=|(?P<word>\w+)|(?P<mark>[][(){},:]))"
 )
-_WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
+_WORDS = {"true": "True", "false": "False", "null": "None"}
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 QUERY = "a query"
 _TEXTS = ("original", "method", "date", "version", "checksum", "digest", "seal", "signature")
@@ -55,7 +56,7 @@ _TEXTS = ("original", "method", "date", "version", "checksum", "digest", "seal",
 
 @dataclass(frozen=True)
 class Label:
-    """What the comment of one attribute says: its role, whether its numbers are names, its hierarchy table."""
+    """The comment of one attribute: its role, whether its numbers are names, its hierarchy table."""
 
     role: str
     categorical: bool = False
@@ -77,7 +78,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Description:
-    """What the comment of a release says.
+    """The comment of a release.
 
     Attributes:
         original: the original as SQL names it, 'a query', or '' where nothing is said.
@@ -110,8 +111,8 @@ class Description:
         """The call without its table and roles: `muco(delta := 0.2)`; '' where no method is named."""
         if not self.method:
             return ""
-        shown = (f"{name} := {value_text(value)}" for name, value in self.parameters.items() if name not in HIDDEN)
-        return f"{self.method}({', '.join(shown)})"
+        arguments = (f"{name} := {value_text(value)}" for name, value in self.parameters.items() if name not in HIDDEN)
+        return f"{self.method}({', '.join(arguments)})"
 
     def comment(self) -> str:
         """The comment of the table.
@@ -264,88 +265,30 @@ def _unquoted(name: str) -> str:
 
 
 def _arguments(text: str, at: int) -> tuple[dict[str, Any], int] | None:
-    """Arguments `name := value, ...)` from `at` on, and where they end; None where they cannot be read."""
-    reader = _Reader(text, at)
-    found: dict[str, Any] = {}
+    """Arguments `name := value, ...)` from `at` on, and where they end; None where they cannot be read.
+
+    >>> _arguments("k := 5, cuts := {'age': [0, -1.5]}, l := null) on", 0)
+    ({'k': 5, 'cuts': {'age': [0, -1.5]}, 'l': None}, 46)
+    """
+    python, depth = "{", 1
+    while True:
+        found = _TOKEN.match(text, at)
+        if found is None or found.lastgroup is None:
+            return None
+        token, at = found[found.lastgroup], found.end()
+        if found.lastgroup == "word" and token.lower() not in _WORDS:
+            return None
+        depth += token in ("(", "[", "{")
+        depth -= token in (")", "]", "}")
+        if depth == 0:
+            break
+        if found.lastgroup == "text":
+            token = repr(token[1:-1].replace("''", "'"))
+        elif found.lastgroup == "name":
+            token = f"{token!r}: "
+        python += _WORDS.get(token.lower(), token)
     try:
-        while not reader.mark(")"):
-            name = reader.word()
-            reader.mark(":=", required=True)
-            found[name] = reader.value()
-            if not reader.mark(","):
-                reader.mark(")", required=True)
-                break
-    except ValueError:
+        arguments = ast.literal_eval(python + "}")
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
-    return found, reader.at
-
-
-@dataclass
-class _Reader:
-    """Reads values of a call one by one; what it does not know is a ValueError."""
-
-    text: str
-    at: int
-
-    def next(self) -> re.Match[str]:
-        """The next token, left where it is."""
-        found = _TOKEN.match(self.text, self.at)
-        if found is None:
-            raise ValueError(self.at)
-        return found
-
-    def mark(self, mark: str, required: bool = False) -> bool:
-        """Step over a mark; tell whether it was there."""
-        found = self.next()
-        if found.group("mark") == mark:
-            self.at = found.end()
-            return True
-        if required:
-            raise ValueError(self.at)
-        return False
-
-    def word(self) -> str:
-        """Step over a name."""
-        found = self.next()
-        if found.group("word") is None:
-            raise ValueError(self.at)
-        self.at = found.end()
-        return found.group("word")
-
-    def value(self) -> Any:
-        """Step over a value."""
-        if self.mark("["):
-            return self._list()
-        if self.mark("{"):
-            return self._mapping()
-        found = self.next()
-        self.at = found.end()
-        if found.group("text") is not None:
-            return found.group("text")[1:-1].replace("''", "'")
-        if found.group("number") is not None:
-            number = found.group("number")
-            return int(number) if re.fullmatch(r"[-+]?\d+", number) else float(number)
-        word = (found.group("word") or "").lower()
-        if word not in _WORDS:
-            raise ValueError(self.at)
-        return _WORDS[word]
-
-    def _list(self) -> list[Any]:
-        values: list[Any] = []
-        while not self.mark("]"):
-            values.append(self.value())
-            if not self.mark(","):
-                self.mark("]", required=True)
-                break
-        return values
-
-    def _mapping(self) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        while not self.mark("}"):
-            key = str(self.value())
-            self.mark(":", required=True)
-            values[key] = self.value()
-            if not self.mark(","):
-                self.mark("}", required=True)
-                break
-        return values
+    return (arguments, at) if isinstance(arguments, dict) else None

@@ -21,7 +21,7 @@ from duckdb_anon.model.release_formats import Contents
 
 Shape = Literal["value", "interval", "set", "node", "counts"]
 BoolArray = NDArray[np.bool_]
-_SWAPPED = ", and a table of true values is asked for; is a release in the place of its original?"
+_SWAPPED = ", and a table of true values is needed. Is a release in the place of its original?"
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class ReadColumn:
         counts: 'counts': count of each code.
         node: 'node': node number in `domain.hierarchy`.
         slice: name of the STRUCT column it was a field of, '' for none.
-        channel: how it was randomized, where the release's `rr` column says so.
+        channel: how it was randomized, where the release's `rr` column has it.
     """
 
     shape: Shape
@@ -96,7 +96,7 @@ class ReadColumn:
             ColumnError: for any other shape, which a table has that was given in another's place.
         """
         if not self.plain or self.codes is None:
-            raise ColumnError(f"column '{self.domain.name}' holds no plain values{_SWAPPED}")
+            raise ColumnError(f"column '{self.domain.name}' has no plain values{_SWAPPED}")
         return self.codes
 
 
@@ -108,7 +108,7 @@ class ReadTable:
         rows: number of rows.
         columns: the original's columns, whatever carries them.
         contents: what the table carries; empty for an original.
-        numbers: what each carrier of `contents` says, by its column, shape (rows,): buckets numbered from 0, NaN for
+        numbers: values of each carrier of `contents`, by its column, shape (rows,): buckets numbered from 0, NaN for
             NULL.
     """
 
@@ -122,9 +122,9 @@ class ReadTable:
         weight = np.ones(self.rows)
         for one in self.contents.weights:
             number = self.numbers[one.column]
-            if one.says == "rows":
+            if one.meaning == "rows":
                 weight = weight * number
-            elif one.says == "rate":
+            elif one.meaning == "rate":
                 weight = weight / number
             else:
                 weight = weight * (1 + number / max(self.rows, 1))
@@ -133,7 +133,7 @@ class ReadTable:
     @property
     def counted(self) -> bool:
         """Whether rows stand for numbers of original rows, and not for one each."""
-        return any(weight.says == "rows" for weight in self.contents.weights)
+        return any(weight.meaning == "rows" for weight in self.contents.weights)
 
     def buckets(self) -> IntArray:
         """Bucket of each row, numbered from 0 in their order; only where `contents.bucket` is."""
@@ -153,14 +153,14 @@ class ReadTable:
         return content is not None and content.truth == "replaced"
 
     def sources(self) -> FloatArray | None:
-        """Original row of each row as the release says it, NaN for fakes; None where it does not."""
+        """Original row of each row where the release has it, NaN for fakes; None where it has not."""
         return self.numbers.get(self.contents.source)
 
     def attribute(self, name: str) -> Attribute:
         """Column `name` (plain values) as an attribute with rows.
 
         Raises:
-            ColumnError: the table has no such column, or it holds no plain values.
+            ColumnError: the table has no such column, or it has no plain values.
         """
         if name not in self.columns:
             raise ColumnError(f"there is no column '{name}'{_SWAPPED}")

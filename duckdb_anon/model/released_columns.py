@@ -1,7 +1,7 @@
 """What a method hands back: for each released column, cells in codes and row numbers.
 
 A kernel returns `dict[str, Cells]`, one entry a released column, all of the same length (the number of
-released rows). The entry `ROWS` says which source row each released row comes from; columns that pass through
+released rows). The entry `ROWS` is the source row each released row comes from; columns that pass through
 (insensitive ones, `row_id`) take their values from it. The engine decodes cells in SQL, so every column keeps
 its own DuckDB type. Row numbers and codes refer to the source table and to `Attribute.codes`. The engine
 shuffles the rows.
@@ -132,7 +132,7 @@ class Real:
 
 @dataclass(frozen=True)
 class Channel:
-    """STRUCT(p DOUBLE, domain T[]), the same in every row that tells it: how an attribute was randomized.
+    """STRUCT(p DOUBLE, domain T[]), the same in every row that has it: how an attribute was randomized.
 
     `codes` is the declared domain in order; codes from `Attribute.domain` on are its `declared` values.
     """

@@ -51,7 +51,7 @@ class Place:
                 self._emptied()
                 return
             raise AnonError(
-                f"release: another run is at work in {folder}; wait for it, or stop it, or write under another name"
+                f"release: another run is at work in {folder}. Wait for it, or stop it, or write under another name"
             ) from error
 
     def _emptied(self) -> None:
@@ -85,7 +85,7 @@ class Place:
 
 
 def fingerprint_of(con: duckdb.DuckDBPyConnection, sql: str, columns: Sequence[str], said: str) -> str:
-    """What tells one run from another: its call, and the rows it reads in whatever order.
+    """What distinguishes one run from another: its call, and the rows it reads in whatever order.
 
     Args:
         con: a connection that sees the original.

@@ -1,10 +1,10 @@
 """A release in parts on DuckDB, within a bound on memory.
 
-The columns a call needs are copied as codes into a database beside what is written; parts are planned by counting
+The columns a call needs are copied as codes into a database next to what is written; parts are planned by counting
 there, worked one after the other by the method itself, and gathered with a random key for each row. Sorted by that key,
 out of core, they are one shuffled table, which is checked and then written in one transaction (a file: under another
 name, renamed at the end). Rows of a part never stand together, and numbers of buckets and persons are dealt anew, so
-neither tells the part.
+neither reveals the part.
 
 `memory` bounds the process: half of it is DuckDB's, the other half is for a part and its kernels.
 Cost: some passes over the codes, a call a part, two external sorts of small rows.
@@ -21,20 +21,17 @@ import numpy as np
 import pyarrow as pa
 
 from duckdb_anon.engine.call_text import Recorded, call_on, seed_of_part
-from duckdb_anon.engine.input_sql import NUMBER
 from duckdb_anon.engine.memory_estimate import needed, rows_within, size_of, written
 from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model import progress
 from duckdb_anon.model.errors import ParameterError, RequirementError
-from duckdb_anon.model.function_specs import Cutting, Params
+from duckdb_anon.model.function_specs import Params
 from duckdb_anon.parts.release_checks import check, hashed
 from duckdb_anon.parts.run_directory import DATABASE, Place, fingerprint_of
 from duckdb_anon.parts.run_part import numbered_columns, work_part
 from duckdb_anon.parts.shuffle_merge import KEY, RELEASED, Gathered
 from duckdb_anon.parts.source_encoding import Original
-from duckdb_anon.parts.split_planner import PERSON, CodedPart, parts_of
-from duckdb_anon.parts.split_tree import CODE
 
 PART_ROWS = 1_000_000
 _FEWEST = 1000
@@ -42,12 +39,9 @@ _FEWEST = 1000
 
 @dataclass(frozen=True)
 class Finished:
-    """What a run has made: `sql` selects the shuffled rows, `columns` are theirs."""
+    """What a run has made: `sql` selects the shuffled rows."""
 
     sql: str
-    columns: tuple[str, ...]
-    rows: int
-    parts: int
 
 
 @dataclass(frozen=True)
@@ -59,11 +53,11 @@ class Bounds:
 
     @staticmethod
     def of(part_rows: int | None, memory: str | int | None, columns: int) -> Bounds:
-        """Check what was asked for, and fill in what was not.
+        """Check the arguments of a call, and fill in those that are missing.
 
         Args:
-            part_rows: most rows of a part, as asked for.
-            memory: of the process, as asked for.
+            part_rows: most rows of a part.
+            memory: of the process.
             columns: columns that are coded.
 
         Raises:
@@ -71,16 +65,16 @@ class Bounds:
         """
         size = None if memory is None else size_of("release", memory)
         if part_rows is not None and part_rows < _FEWEST:
-            raise ParameterError(f"release: part_rows := {part_rows} is too few; give {_FEWEST} or more")
+            raise ParameterError(f"release: part_rows := {part_rows} is too few. Give {_FEWEST} or more")
         if size is not None and size < 400_000_000:
-            raise ParameterError(f"release: memory := {memory!r} is too little; give '400MB' or more")
+            raise ParameterError(f"release: memory := {memory!r} is too little. Give '400MB' or more")
         within = PART_ROWS if size is None else rows_within(max(size - 250_000_000, 0) // 2, columns)
         rows = part_rows or min(PART_ROWS, max(_FEWEST, within))
         if part_rows is not None and part_rows > within and size is not None:
             raise ParameterError(
                 f"release: parts of {part_rows:,} rows take about "
                 f"{written(needed(part_rows, columns))}, and memory := "
-                f"{memory!r} leaves room for {within:,}; leave part_rows out, or give more memory"
+                f"{memory!r} leaves room for {within:,}. Leave part_rows out, or give more memory"
             )
         return Bounds(rows, size)
 
@@ -106,93 +100,30 @@ class Run:
         """Do what is left to do; return what is to be written.
 
         Args:
-            said: what tells this run from others, beside its rows.
+            said: what distinguishes this run from others, apart from its rows.
         """
         fingerprint = fingerprint_of(self.con, self.recorded.relation.sql, self.columns, said)
         if not self.place.take_up(fingerprint):
             self._start(fingerprint)
         parts = self.original.ask(f"select part, rows from {DATABASE}.parts order by rows desc, part").to_pylist()
         done = {row["part"] for row in self.original.ask(f"select part from {DATABASE}.done").to_pylist()}
-        params = {**self.recorded.params, **(self.original.cutting().settled or {})}
+        params = {**self.recorded.params, **(self.original.cutting.settled or {})}
         for k, part in enumerate(parts):
             progress.say(f"part {k + 1} of {len(parts)}", k / len(parts))
             if part["part"] not in done:
                 self._work(part["part"], params)
-        return self._finish(len(parts))
+        return self._finish()
 
     def _start(self, fingerprint: str) -> None:
         """Copy the original, plan the parts, and lay the rows out part by part."""
         rows = self.original.copy()
         progress.say("planning parts")
-        part, relation = self._part_sql(rows)
+        part, relation = self.original.rows.placed(self.original.cutting, rows, self.bounds.part_rows)
         self.original.lay_out(part, relation)
         self._check_parts()
         self.con.execute(f"drop table {DATABASE}.source; drop table if exists {DATABASE}.counted")
         self.con.execute(f"create or replace table {DATABASE}.done (part bigint, numbers bigint)")
         self.con.execute(f"create or replace table {DATABASE}.run as select {literal(fingerprint)} as fingerprint")
-
-    def _part_sql(self, rows: int) -> tuple[str, str]:
-        """SQL of the part of a row, and the relation it is asked of."""
-        attributes = self.original.attributes
-        combinations, counts = self.original.combinations
-        cutting = self.original.cutting()
-        q, person = len(self.recorded.roles.qi), self.recorded.roles.person
-        source, limit = f"{DATABASE}.source", self.bounds.part_rows
-        if cutting.by in ("deal", "deal by value"):
-            return self._dealt(cutting, rows, min(limit, cutting.most or limit), q), source
-        several = self.original.repeated
-        relation, many = source, rows
-        if person is not None and cutting.persons:
-            firsts = ", ".join(f"arg_min({CODE}{k}, {NUMBER}) as {CODE}{k}" for k in range(q))
-            self.con.execute(
-                f"create or replace table {DATABASE}.persons as select {ident(person.name)} as {PERSON}, {firsts}, "
-                f"min({NUMBER}) as {NUMBER} from {source} group by {ident(person.name)}"
-            )
-            relation = f"{DATABASE}.persons"
-            many = self.original.ask(f"select count(*) as n from {relation}").to_pylist()[0]["n"]
-            limit = max(1, int(limit * many / rows))
-        elif several and person is not None:
-            if len(self.recorded.roles.sensitive) > 1 and cutting.codes is not None:
-                raise ParameterError(
-                    f"{self.name}: several sensitive columns of persons with several rows are not worked in parts; "
-                    "release one of them, or leave part_rows and memory out"
-                )
-            relation = f"(select *, {ident(person.name)} as {PERSON} from {source})"
-        counted = "count(*)"
-        if relation == source and cutting.by != "sse":
-            reads = cutting.requirement is not None and cutting.requirement.needs_sensitive
-            relation, counted = self.original.counted(len(attributes) if reads else q)
-        coded = CodedPart(
-            self.original.ask, relation, many, tuple(attributes[:q]), tuple(attributes[q:]), combinations, counts,
-            several and not cutting.persons, counted,
-        )  # fmt: skip
-        tree = parts_of(self.name, coded, cutting, limit, progress.tick).sql()
-        if person is None or not cutting.persons:
-            return tree, source
-        placed = f"(select {PERSON}, {tree} as {PERSON}_part from {relation})"
-        return f"{PERSON}_part", f"{source} join {placed} on {ident(person.name)} is not distinct from {PERSON}"
-
-    def _dealt(self, cutting: Cutting, rows: int, limit: int, q: int) -> str:
-        """SQL that deals rows at random; the rows of one value evenly, so that every part can be cut up by values."""
-        parts = -(-rows // limit)
-        # hash(number, salt) modulo a power of two: the number alone tells who shares a part, whatever the salt
-        order = f"sha256('{generator(self._seed()).bytes(32).hex()}' || {NUMBER}::varchar)"
-        if cutting.by == "deal":
-            return f"(('0x' || {order}[:15])::bigint % {parts})"
-        names = [f"{CODE}{k}" for k in range(q, len(self.original.coded))]
-        for many in range(parts, 1, -1):
-            part = f"((row_number() over (order by {', '.join(names)}, {order}) - 1) % {many})"
-            placed = f"select {part} as part, {', '.join(names)} from {DATABASE}.source"
-            inner = f"select part, {', '.join(names)}, count(*) as n from ({placed}) group by all"
-            counted = f"select part, sum(n) as size, max(n) as most from ({inner}) group by part"
-            least = cutting.requirement.least if cutting.requirement is not None else 1
-            failing = self.original.ask(f"select count(*) as n from ({counted}) where most * {least} > size")
-            if not failing.to_pylist()[0]["n"]:
-                return part
-        return "0"
-
-    def _seed(self) -> int | None:
-        return seed_of_part(self.recorded.params["seed"], -1)
 
     def _check_parts(self) -> None:
         """Refuse a part that cannot be cut and would not fit."""
@@ -202,8 +133,8 @@ class Run:
         size = needed(most, len(self.original.coded))
         if most > self.bounds.part_rows and size > self.bounds.memory:
             raise RequirementError(
-                f"{self.name}: {most:,} rows cannot be told apart by any cut that meets what is asked, and take about "
-                f"{written(size)}; give memory := {written(2 * size)!r}, or more quasi-identifiers"
+                f"{self.name}: {most:,} rows cannot be split by any cut that meets the requirement, and take about "
+                f"{written(size)}. Give memory := {written(2 * size)!r}, or more quasi-identifiers"
             )
 
     def _work(self, part: int, params: Params) -> None:
@@ -231,36 +162,29 @@ class Run:
             self.gathered.add(out, view, before, numbered)
             self.con.execute(f"insert into {DATABASE}.done select {part}, coalesce({greatest}, {before}) from {out}")
 
-    def _finish(self, parts: int) -> Finished:
+    def _finish(self) -> Finished:
         """Check the whole, deal numbers anew, and say how its rows are read in random order."""
         progress.say("checking")
         names = self.gathered.names
         total = self.original.ask(f"select sum(rows) as n from {DATABASE}.parts").to_pylist()[0]["n"]
         check(
-            lambda sql: self.con.execute(sql).fetchall(), self.recorded, f"({self.gathered.shown()}) as shown", names,
-            int(total), lambda k: f"select value, n from {DATABASE}.v{k}", hashed,
+            lambda sql: self.con.execute(sql).fetchall(), self.recorded, f"({self.gathered.released()}) as released",
+            names, int(total), lambda k: f"select value, n from {DATABASE}.v{k}", hashed,
         )  # fmt: skip
         numbered = [names[k] for k in numbered_columns(self.recorded)]
         if not numbered:
-            return Finished(self.gathered.shuffled(), tuple(names), int(total), parts)
+            return Finished(self.gathered.shuffled())
         (column,) = numbered
         self.con.execute(
-            f"create or replace table {DATABASE}.numbers as select old, row_number() over (order by old) as place "
+            f"create or replace table {DATABASE}.renumbered as select old, row_number() over (order by "
+            f"sha256('{self.original.salt} numbers ' || old::varchar)) as new "
             f"from (select distinct {ident(column)} as old from {RELEASED})"
         )
-        count = self.original.ask(f"select count(*) as n from {DATABASE}.numbers").to_pylist()[0]["n"]
-        order = generator(self._seed()).permutation(count)
-        fresh = pa.table({"place": np.arange(1, count + 1), "new": order + 1})
-        with self.original.registered("_anon_fresh", fresh) as view:
-            self.con.execute(
-                f"create or replace table {DATABASE}.renumbered as select old, new from {DATABASE}.numbers "
-                f"join {view} using (place)"
-            )
         dealt = (
             f"(select _anon_r.* replace (_anon_n.new as {ident(column)}) from {RELEASED} as _anon_r "
             f"join {DATABASE}.renumbered as _anon_n on _anon_n.old = _anon_r.{ident(column)})"
         )
-        return Finished(self.gathered.shuffled(dealt, ident(column)), tuple(names), int(total), parts)
+        return Finished(self.gathered.shuffled(dealt, ident(column)))
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -290,7 +214,7 @@ def within(con: duckdb.DuckDBPyConnection, bounds: Bounds) -> Iterator[None]:
 
 
 def said_of(recorded: Recorded, name: str, bounds: Bounds, version: str) -> str:
-    """What tells a run from others, beside the rows it reads.
+    """What distinguishes a run from others, apart from the rows it reads.
 
     Args:
         recorded: the call.

@@ -1,8 +1,8 @@
 """A method on one part of a table, with the values and counts of the full table.
 
 Columns are coded once for the full table, so a part is a few columns of codes: no value of it is coded again, and its
-release is decoded by the SQL that decodes the release of a call. Works on a loaded connection, whoever holds it:
-DuckDB's own run, or a task of Spark. Cost: that of the method on the rows of the part.
+release is decoded by the SQL that decodes the release of a call. Works on a loaded connection of
+DuckDB's own run, or of a task of Spark. Cost: that of the method on the rows of the part.
 """
 
 from __future__ import annotations
@@ -169,8 +169,8 @@ def cutting_of(
         return None
     if (fewest := recorded.params.get(EDGES.name)) is not None:
         raise ColumnError(
-            f"{entry.name}: sensitive_edges := {fewest} would count carriers in each part of the table on its own; "
-            "release it whole, or join rare values before: they depend on all rows"
+            f"{entry.name}: sensitive_edges := {fewest} would count records in each part of the table alone. "
+            "Release the table in one call, or merge rare values before the call"
         )
     sensitive = tuple(replace(a, codes=combinations[:, k]) for k, a in enumerate(attributes[q:]))
     table = CodedTable(len(combinations), tuple(attributes[:q]), sensitive)

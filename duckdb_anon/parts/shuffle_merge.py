@@ -6,27 +6,24 @@ many different cells stay as they are.
 
 The order is that of a key of 63 random bits for each row, drawn by the run's own generator: all orders are equally
 likely (two keys that are equal aside, one chance in 10^5 with ten million rows, and then two neighbours stand as they
-came), so neither a row's place nor its neighbours tell its part.
+came), so neither a row's place nor its neighbours reveal its part.
 Cost: a GROUP BY and a hash join a column and part, a sort of the small rows.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 import duckdb
 import pyarrow as pa
 
 from duckdb_anon.engine.sql_quoting import ident, idents
-from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.release_formats.duckdb_types import equal_is_same
 from duckdb_anon.parts.run_directory import DATABASE
 
 KEY = "_anon_key"
 RELEASED = f"{DATABASE}.main.released"
 _FEW = 1000
-_SORT = re.compile(r'"name":\s*"ORDER_BY\s*"')
 
 
 class Gathered:
@@ -84,15 +81,15 @@ class Gathered:
             first: what is added to numbers.
             numbered: columns that number something.
         """
-        listed, shown, joins = self._listed(), [], ""
+        listed, columns, joins = self._listed(), [], ""
         for k, name in enumerate(self.names):
             column = ident(name)
             if k not in listed:
-                shown.append(f"_anon_o.{column}" + (f" + {first} as {column}" if name in numbered else ""))
+                columns.append(f"_anon_o.{column}" + (f" + {first} as {column}" if name in numbered else ""))
                 continue
-            shown.append(f"_anon_l{k}.place as {column}")
+            columns.append(f"_anon_l{k}.place as {column}")
             joins += f" join {DATABASE}.cells{k} as _anon_l{k} on {self._add_cells(k, column, out)}"
-        rows = f"(select {', '.join(shown)} from {out} as _anon_o{joins})"
+        rows = f"(select {', '.join(columns)} from {out} as _anon_o{joins})"
         self.con.execute(f"insert into {RELEASED} from {rows} positional join {keys}")
 
     def _add_cells(self, k: int, column: str, out: str) -> str:
@@ -105,10 +102,10 @@ class Gathered:
             "and _anon_k.cell is not distinct from _anon_n.cell)"
         )
         same = f"_anon_l{k}.h = hash(_anon_o.{column})"
-        apart = self.ask(f"select count(*) = count(distinct h) as yes from {cells}").to_pylist()[0]["yes"]
-        return same if apart else f"{same} and _anon_l{k}.cell is not distinct from _anon_o.{column}"
+        distinct = self.ask(f"select count(*) = count(distinct h) as yes from {cells}").to_pylist()[0]["yes"]
+        return same if distinct else f"{same} and _anon_l{k}.cell is not distinct from _anon_o.{column}"
 
-    def shown(self, rows: str = RELEASED) -> str:
+    def released(self, rows: str = RELEASED) -> str:
         """SELECT of released cells.
 
         Args:
@@ -123,18 +120,17 @@ class Gathered:
         return f"select {cells} from {rows}"
 
     def shuffled(self, rows: str = RELEASED, first: str = "") -> str:
-        """SELECT of the release in random order.
+        """SELECT of the release in random order, of which the small rows are stored.
 
         Args:
             rows: relation of rows as they are gathered, with their keys.
-            first: column by which they are ordered before, shown beside them; as SQL writes it.
+            first: column by which they are ordered before, as SQL writes it.
         """
         order = f"{first}, {KEY}" if first else KEY
-        sql = self.shown(f"(select {idents(self.names)} from {rows} order by {order}) as _anon_shuffled")
-        plan = self.con.execute(f"explain (format json) {sql}").fetchall()[0][1]
-        if _SORT.search(plan) is None:  # an optimizer may take the order of a subquery for idle
-            raise AnonError("release: DuckDB would not shuffle the rows; nothing is released")
-        return sql
+        self.con.execute(
+            f"create or replace table {DATABASE}.shuffled as select {idents(self.names)} from {rows} order by {order}"
+        )
+        return self.released(f"{DATABASE}.shuffled")
 
     def _listed(self) -> set[int]:
         found = self.ask(

@@ -7,7 +7,7 @@ method) reads small whole numbers. Cost: a GROUP BY and a hash join a column.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -16,26 +16,29 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from duckdb_anon.engine.call_text import Recorded
+from duckdb_anon.engine.call_text import Recorded, seed_of_part
 from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.collation import check_types, guard
 from duckdb_anon.engine.column_coding import code_counted
 from duckdb_anon.engine.hierarchy_io import read_tree
 from duckdb_anon.engine.input_sql import NUMBER, declaring, source_column, truth_of
 from duckdb_anon.engine.memory_estimate import written
-from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.engine.rng import generator
+from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model import progress
-from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
+from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import AnonError, ParameterError, RequirementError
 from duckdb_anon.model.function_specs import ColumnInfo, Cutting
 from duckdb_anon.model.hierarchy import Hierarchy
+from duckdb_anon.parts.placement import CodedRows
 from duckdb_anon.parts.run_directory import DATABASE
-from duckdb_anon.parts.run_part import FullTable, cutting_of
+from duckdb_anon.parts.run_part import FullTable
 from duckdb_anon.parts.split_planner import PERSON
 from duckdb_anon.parts.split_tree import CODE
 
 _TYPES = ((2**8, "utinyint"), (2**16, "usmallint"), (2**32, "uinteger"))
 _OFTEN = 4
+_SOURCE = f"{DATABASE}.source"
 
 
 class Original:
@@ -63,10 +66,10 @@ class Original:
         return self.con.sql(sql).to_arrow_table()
 
     def copy(self) -> int:
-        """Make the table `source`: the codes of a call's columns and what they do not say; return its rows."""
+        """Make the table `source`: the codes of a call's columns and other columns; return its rows."""
         rows = self.ask(f"select count(*) as n from {self.recorded.relation.sql}").to_pylist()[0]["n"]
         if rows == 0:
-            raise RequirementError(f"{self.name}: the table is empty; there is nothing to work on")
+            raise RequirementError(f"{self.name}: the table is empty. Give a table with rows")
         progress.say("reading")
         self._check_disk(rows)
         check_types(self.name, self.coded)
@@ -89,11 +92,11 @@ class Original:
         return int(rows)
 
     def lay_out(self, part: str, relation: str) -> None:
-        """Make the table `parted`, rows part by part, and `parts`, which says how many and from which row on.
+        """Make the table `parted`, rows part by part, and `parts`, with the number and the first of the rows of each.
 
         Args:
             part: SQL of the part of a row.
-            relation: the relation it is asked of.
+            relation: the relation that has it.
         """
         columns = [*map(ident, self.kept), *(f"{CODE}{k}" for k in range(len(self.coded)))]
         self.con.execute(
@@ -141,69 +144,62 @@ class Original:
         kept_enums = declaring(self.recorded.layout)
         return ", ".join(source_column(name, self.recorded.relation, kept_enums) for name in names)
 
-    def counted(self, columns: int) -> tuple[str, str]:
-        """Relation of the first so many codes, and SQL of how many rows it stands for.
-
-        Where rows repeat often their combinations are counted once, and levels of cuts are counted on them.
-        """
-        source, codes = f"{DATABASE}.source", ", ".join(f"{CODE}{k}" for k in range(columns))
-        found = self.ask(f"select {_OFTEN} * approx_count_distinct(hash({codes})) < count(*) as often from {source}")
-        if not found.to_pylist()[0]["often"]:
-            return source, "count(*)"
-        self.con.execute(
-            f"create or replace table {DATABASE}.counted as select {codes}, count(*) as _anon_many from {source} "
-            "group by all"
+    @cached_property
+    def rows(self) -> CodedRows:
+        """The table as codes."""
+        person = self.recorded.roles.person
+        whose = f"{ident(person.name)} as {PERSON}" if person is not None else ""
+        return CodedRows(
+            self.recorded,
+            self.attributes,
+            f"(select *, {whose} from {_SOURCE})" if whose else _SOURCE,
+            f"(select {whose} from {self.recorded.relation.sql})" if whose else "",
+            self.ask,
+            self._store,
+            self._dealt,
+            self._distinct,
         )
-        return f"{DATABASE}.counted", "cast(sum(_anon_many) as bigint)"
+
+    def _store(self, name: str, select: str) -> str:
+        """Store rows in the database of the run, where an interrupted run may have stored them already."""
+        self.con.execute(f"create table if not exists {DATABASE}.{name} as {select}")
+        return f"{DATABASE}.{name}"
+
+    def _dealt(self, columns: Sequence[str], parts: int) -> str:
+        """Parts by chance. A hash of the number alone would reveal who shares a part, whatever the salt."""
+        order = f"sha256('{self.salt}' || {NUMBER}::varchar)"
+        if not columns:
+            return f"(('0x' || {order}[:15])::bigint % {parts})"
+        return f"((row_number() over (order by {', '.join(columns)}, {order}) - 1) % {parts})"
+
+    @cached_property
+    def salt(self) -> str:
+        """What makes hashes of numbers unpredictable."""
+        return generator(seed_of_part(self.recorded.params["seed"], -1)).bytes(32).hex()
+
+    def _distinct(self, columns: int) -> tuple[str, str]:
+        """Where rows repeat often their combinations are counted once, and levels of cuts are counted on them."""
+        codes = ", ".join(f"{CODE}{k}" for k in range(columns))
+        found = self.ask(f"select {_OFTEN} * approx_count_distinct(hash({codes})) < count(*) as often from {_SOURCE}")
+        if not found.to_pylist()[0]["often"]:
+            return _SOURCE, "count(*)"
+        counted = self._store("counted", f"select {codes}, count(*) as _anon_many from {_SOURCE} group by all")
+        return counted, "cast(sum(_anon_many) as bigint)"
 
     @cached_property
     def attributes(self) -> list[Attribute]:
         """The values of every coded column with their counts."""
         return [self._attribute(k, info) for k, info in enumerate(self.coded)]
 
+    @property
     def cutting(self) -> Cutting:
-        """How the method cuts, asked with the combinations of sensitive values that occur."""
-        cutting = cutting_of(self.recorded, self.attributes, self.combinations[0], self.repeated)
-        if cutting is None:
+        """How the method cuts."""
+        if self.rows.cutting is None:
             raise ParameterError(
-                f"{self.name}: decides for the table as a whole, so it cannot be worked in parts; leave part_rows and "
+                f"{self.name}: decides for the table as a whole, so it cannot be worked in parts. Leave part_rows and "
                 "memory out, with a larger memory_limit, or use mondrian, muco or anatomy"
             )
-        return cutting
-
-    @cached_property
-    def combinations(self) -> tuple[CodeArray, IntArray]:
-        """Codes of the combinations of sensitive values that occur, and their rows (persons)."""
-        q = len(self.recorded.roles.qi)
-        names = [f"{CODE}{k}" for k in range(q, len(self.coded))]
-        if not names:
-            return np.zeros((1, 0), dtype=np.int32), np.ones(1, dtype=np.int64)
-        stored = {row["table_name"] for row in self.ask(
-            f"select table_name from duckdb_tables() where database_name = {literal(DATABASE)}"
-        ).to_pylist()}  # fmt: skip
-        if "combinations" not in stored:
-            person = self.recorded.roles.person
-            many = f"count(distinct {ident(person.name)})" if person is not None and self.repeated else "count(*)"
-            self.con.execute(
-                f"create table {DATABASE}.combinations as select {', '.join(names)}, {many} as n "
-                f"from {DATABASE}.source group by all order by all"
-            )
-        found = self.ask(f"from {DATABASE}.combinations order by all")
-        *codes, rows = (c.cast(pa.int64()).combine_chunks().to_numpy(zero_copy_only=False) for c in found.columns)
-        return np.stack(codes, axis=1).astype(np.int32), rows
-
-    @cached_property
-    def repeated(self) -> bool:
-        """Whether somebody has several rows."""
-        person = self.recorded.roles.person
-        if person is None or self.recorded.entry.unit != "person":
-            return False
-        column = ident(person.name)
-        found = self.ask(
-            f"select count(*) > count(distinct {column}) + count(*) filter ({column} is null) as several "
-            f"from {self.recorded.relation.sql}"
-        )
-        return bool(found.to_pylist()[0]["several"])
+        return self.rows.cutting
 
     @contextmanager
     def registered(self, name: str, table: pa.Table) -> Iterator[str]:
@@ -221,7 +217,7 @@ class Original:
         if least > free:
             raise AnonError(
                 f"release: {self.folder.parent} has {written(free)} left, and {rows:,} rows take "
-                f"{written(least)} or more while they are worked on; free some space, or write to another disk"
+                f"{written(least)} or more while they are worked on. Free some space, or write to another disk"
             )
 
     def _catalog(self) -> Catalog:
@@ -274,4 +270,4 @@ class Original:
     def _check_codes(self) -> None:
         missing = " or ".join(f"{CODE}{k} is null" for k in range(len(self.coded))) or "false"
         if self.ask(f"select count(*) as n from {DATABASE}.source where {missing}").to_pylist()[0]["n"]:
-            raise AnonError(f"{self.name}: the original changed while it was read; run the call again")
+            raise AnonError(f"{self.name}: the original changed while it was read. Run the call again")

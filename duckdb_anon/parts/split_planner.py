@@ -3,11 +3,11 @@
 Every part that is too large is cut where the method itself would cut such a group: level by level, one GROUP BY over
 GROUPING SETS for the rows of each value, with the sensitive values where the requirement reads them, or a sample of the
 rows for cuts by squared error. A cut whose sides fail the method's requirement gives way to the next best, judged from
-the same counts; only sides of persons with several rows, of samples, and of very many sensitive values are asked for.
+the same counts; only sides of persons with several rows, of samples, and of very many sensitive values are queried.
 So what the method then does with a part is what it would have done with it as a group of the whole: with cuts by loss
 and strict medians, classes are the same as without parts.
 
-Cost: one pass over the codes a level (two more a try where sides are asked for), and as many levels as rows / part_rows
+Cost: one pass over the codes a level (two more a try where sides are queried), and as many levels as rows / part_rows
 has bits, more or less.
 """
 
@@ -40,7 +40,7 @@ _SPREAD, _PRIME = 7919, 1_000_003
 
 @dataclass(frozen=True)
 class CodedPart:
-    """A relation of codes, to be counted by whoever holds it.
+    """A relation of codes, counted by DuckDB or Spark.
 
     Attributes:
         ask: answers a query in DuckDB's dialect.
@@ -66,7 +66,7 @@ class CodedPart:
 
 
 @dataclass(frozen=True)
-class _Held:
+class _SideCells:
     """Parts by their sensitive values: number of the part, code and rows of each cell; a cell may come twice."""
 
     number: IntArray
@@ -125,8 +125,8 @@ class _Planner:
         """Numbers of the sides of cuts that satisfy the requirement; sets their rows."""
         sides = {child.number: child for part in tried for child in part.children}
         least = self.cutting.requirement.min_size if self.cutting.requirement is not None else 1
-        held = self._held(tried) if self.cells else None
-        for number, rows in held.rows() if held is not None else self._grouped(sides, ()):
+        cells = self._cells_of_sides(tried) if self.cells else None
+        for number, rows in cells.rows() if cells is not None else self._grouped(sides, ()):
             sides[number].rows = rows
         enough = {number: side for number, side in sides.items() if side.rows >= least}
         if self.cutting.requirement is None or not enough:
@@ -134,20 +134,20 @@ class _Planner:
         sizes = {number: side.rows for number, side in enough.items()}
         if self.coded.persons:
             sizes = dict(self._grouped(enough, (), f"count(distinct {PERSON})"))
-        groups = self._groups(sizes, held)
+        groups = self._groups(sizes, cells)
         holds = self.cutting.requirement.holds(groups)
         return {number for number, good in zip(sorted(sizes), holds, strict=True) if good}
 
-    def _held(self, tried: Sequence[CutPart]) -> _Held:
+    def _cells_of_sides(self, tried: Sequence[CutPart]) -> _SideCells:
         """The sides of cuts by the cells of their parts."""
         found = []
         for part in tried:
             side, code, rows = self.cells[part.number].sides(cast(Cut, part.cut))
             found.append((np.array([child.number for child in part.children])[side], code, rows))
         number, code, rows = (np.concatenate(column) for column in zip(*found, strict=True))
-        return _Held(number, code, rows)
+        return _SideCells(number, code, rows)
 
-    def _groups(self, sizes: Mapping[int, int], held: _Held | None) -> Groups:
+    def _groups(self, sizes: Mapping[int, int], cells: _SideCells | None) -> Groups:
         """Parts of known sizes as the requirement sees them, in the order of their numbers."""
         many = self._released(np.array([sizes[number] for number in sorted(sizes)], dtype=np.int64))
         nothing = np.zeros(0, dtype=np.int64)
@@ -155,12 +155,12 @@ class _Planner:
         if not self.cutting.requirement.needs_sensitive:
             return Groups.of_cells(SensitiveCells(nothing, nothing, nothing, nothing), nothing, many, by_rows)
         if self.coded.persons:
-            of_rows = self._cells(sizes, self._asked(sizes))
+            of_rows = self._cells(sizes, self._queried(sizes))
             by_rows["value"] = Groups.of_cells(of_rows, nothing, by_rows["person"].sizes)
-        if held is None:
-            held = self._asked(sizes, f"count(distinct {PERSON})" if self.coded.persons else "")
+        if cells is None:
+            cells = self._queried(sizes, f"count(distinct {PERSON})" if self.coded.persons else "")
         table = np.bincount(self.cutting.codes, weights=self.coded.combination_counts).astype(np.int64)
-        return Groups.of_cells(self._cells(sizes, held), table, many, by_rows)
+        return Groups.of_cells(self._cells(sizes, cells), table, many, by_rows)
 
     def _largest_persons(self, parts: Iterable[int]) -> Groups:
         """The parts by rows, with the rows of the person who has most."""
@@ -177,21 +177,21 @@ class _Planner:
         cells = SensitiveCells(side, np.zeros_like(side), most, np.arange(len(most) + 1))
         return Groups.of_cells(cells, np.zeros(0, dtype=np.int64), rows)
 
-    def _cells(self, parts: Iterable[int], held: _Held) -> SensitiveCells:
+    def _cells(self, parts: Iterable[int], cells: _SideCells) -> SensitiveCells:
         """Sensitive values of each part, in the order of their numbers."""
         numbers = np.array(sorted(parts), dtype=np.int64)
-        wanted = np.isin(held.number, numbers)
-        place, code, rows = np.searchsorted(numbers, held.number[wanted]), held.code[wanted], held.rows_of[wanted]
-        cells = keys_of([place, code])
-        counts = self._released(summed(cells.of_row, rows, cells.number))
-        place, code = place[cells.first], code[cells.first]
+        wanted = np.isin(cells.number, numbers)
+        place, code, rows = np.searchsorted(numbers, cells.number[wanted]), cells.code[wanted], cells.rows_of[wanted]
+        keys = keys_of([place, code])
+        counts = self._released(summed(keys.of_row, rows, keys.number))
+        place, code = place[keys.first], code[keys.first]
         return SensitiveCells(place, code, counts, np.searchsorted(place, np.arange(len(numbers) + 1)).astype(np.int64))
 
-    def _asked(self, parts: Iterable[int], what: str = "") -> _Held:
+    def _queried(self, parts: Iterable[int], what: str = "") -> _SideCells:
         """The sensitive values of parts with what is counted of them, by a query."""
         found = list(self._grouped(parts, self._sensitive_columns(), what))
         number, *values, rows = (np.array(column, dtype=np.int64) for column in zip(*found, strict=True))
-        return _Held(number, sensitive_codes(self.coded.combinations, self.cutting.codes, values), rows)
+        return _SideCells(number, sensitive_codes(self.coded.combinations, self.cutting.codes, values), rows)
 
     def _sensitive_columns(self) -> list[str]:
         return [f"{CODE}{len(self.coded.qi) + k}" for k in range(len(self.coded.sensitive))]

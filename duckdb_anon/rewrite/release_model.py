@@ -132,8 +132,8 @@ def release_model(release: TableInfo, original: TableInfo, learnt: bool = False)
             exact[content.column] = _cell(content)
         else:
             factors.append(factor)
-    weights = [_weight(one.column, one.says, release) for one in contents.weights]
-    alone = {one.says: f"r.{quoted(one.column)}" for one in contents.weights} if len(weights) == 1 else {}
+    weights = [_weight(one.column, one.meaning, release) for one in contents.weights]
+    alone = {one.meaning: f"r.{quoted(one.column)}" for one in contents.weights} if len(weights) == 1 else {}
     missing = f"(select max({alone['missing']}) from {release.sql} as r)" if "missing" in alone else ""
     return ReleaseModel(
         release=release.sql,
@@ -196,7 +196,7 @@ def _factor(
     """The factor of a column, or of a field of a slice; None where the cell is the value."""
     name, columns, cell, table = content.column, (content.column,), _cell(content), release.sql
     trees = {fold(name): tree for name, tree in original.hierarchies.items()}
-    noisy = [f"r.{quoted(one.column)}" for one in contents.weights if one.says == "rows"]
+    noisy = [f"r.{quoted(one.column)}" for one in contents.weights if one.meaning == "rows"]
     records = f"sum({noisy[0]})" if noisy else "count(*)"
     if content.truth == "randomized":
         return RandomizedFactor(name, columns, cell, table, signed=True, channels=contents.channels)

@@ -115,7 +115,7 @@ def _may_be_released(found: Recorded) -> None:
     if given.get("row_id"):
         raise ParameterError(f"{name}: row_id := true ties rows to the original's, so such a table is no release")
     if given.get("seed") is not None:
-        raise ParameterError(f"{name}: Spark hands rows over in any order, so a seed repeats nothing; leave it out")
+        raise ParameterError(f"{name}: Spark hands rows over in any order, so a seed repeats nothing. Leave it out")
 
 
 def _arrow(rows: Any) -> pa.Table:

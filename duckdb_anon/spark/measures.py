@@ -30,7 +30,7 @@ def k_anonymity(release: DataFrame, qi: Sequence[str]) -> int:
         ColumnError: there is no such column.
     """
     names = _columns("k_anonymity", release, qi)
-    return int(_asked(release, k_sql("{release}", names))["k"])
+    return int(_computed(release, k_sql("{release}", names))["k"])
 
 
 def l_diversity(release: DataFrame, qi: Sequence[str], sensitive: str, l: int = 2) -> dict[str, float]:  # noqa: E741
@@ -49,7 +49,7 @@ def l_diversity(release: DataFrame, qi: Sequence[str], sensitive: str, l: int = 
         ColumnError: there is no such column.
     """
     names = _columns("l_diversity", release, [*qi, sensitive])
-    row = _asked(release, l_sql("{release}", names[:-1], names[-1], l))
+    row = _computed(release, l_sql("{release}", names[:-1], names[-1], l))
     return {
         "distinct": float(row["distinct_l"]),
         "frequency": float(row["frequency_l"]),
@@ -79,7 +79,7 @@ def t_closeness(release: DataFrame, qi: Sequence[str], sensitive: str, distance:
             f"t_closeness: distance := '{distance}' is not one of {listed(_DISTANCES)}{nearest(distance, _DISTANCES)}"
         )
     names = _columns("t_closeness", release, [*qi, sensitive])
-    return float(_asked(release, t_sql("{release}", names[:-1], names[-1], distance))["t"])
+    return float(_computed(release, t_sql("{release}", names[:-1], names[-1], distance))["t"])
 
 
 def _columns(function: str, release: DataFrame, names: Sequence[str]) -> list[str]:
@@ -87,13 +87,13 @@ def _columns(function: str, release: DataFrame, names: Sequence[str]) -> list[st
     for name in names:
         if fold(name) not in spelled:
             raise ColumnError(
-                f"{function}: there is no column '{name}' in the release{nearest(name, release.columns)}; its columns "
+                f"{function}: there is no column '{name}' in the release{nearest(name, release.columns)}. Its columns "
                 f"are {listed(release.columns)}"
             )
     return [spelled[fold(name)] for name in names]
 
 
-def _asked(release: DataFrame, sql: str) -> dict[str, float]:
+def _computed(release: DataFrame, sql: str) -> dict[str, float]:
     text = spoken(sql.replace("{release}", "_anon_release"), "spark")
     release.createOrReplaceTempView("_anon_release")
     try:

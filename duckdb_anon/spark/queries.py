@@ -1,4 +1,4 @@
-"""Questions asked of a release on Spark: the estimator of `rewrite_query`, in Spark's dialect.
+"""Queries on a release on Spark: the estimator of `rewrite_query`, in Spark's dialect.
 
 The query is rewritten on DuckDB against empty tables of the same columns, which is all a rewrite reads, and translated.
 Cost: that of a rewrite, some milliseconds; the answer is Spark's work.

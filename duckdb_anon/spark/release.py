@@ -7,7 +7,7 @@ know of the whole (values, counts, hierarchies) is sent with the task. The resul
 in the order of random keys, numbers of buckets and persons are random.
 
 Cost: a count a column, two or three a level of cuts, one shuffle by part and one sort. A task holds one part:
-about 0.4 GB a million rows, beside what Spark itself needs.
+about 0.4 GB a million rows, in addition to what Spark itself needs.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from duckdb_anon.engine.memory_estimate import needed, written
 from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model import progress
-from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
+from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import AnonError, ParameterError, RequirementError
 from duckdb_anon.model.function_specs import Cutting
 from duckdb_anon.model.hierarchy import Hierarchy
+from duckdb_anon.parts.placement import CodedRows
 from duckdb_anon.parts.release_checks import check
-from duckdb_anon.parts.run_part import FullTable, cutting_of, message_of, numbered_columns, work_part
-from duckdb_anon.parts.split_planner import PERSON, CodedPart, parts_of
+from duckdb_anon.parts.run_part import FullTable, message_of, numbered_columns, work_part
+from duckdb_anon.parts.split_planner import PERSON
 from duckdb_anon.parts.split_tree import CODE
 from duckdb_anon.rewrite.dialects import spoken
 from duckdb_anon.spark.dataframe_planning import TABLE, Planned, in_utc, planned, quoted, said_in_task
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 _KEY = "_anon_key"
 _PART = "_anon_part"
+_RANDOM = "_anon_random"
 _NUMBERS = 2**62
 
 
@@ -84,7 +86,7 @@ def release(
         release = duckdb_anon.spark.release(df, "mondrian(10)", qi=["age", "sex"], sensitive="disease")
     """
     if part_rows < 1000:
-        raise ParameterError(f"spark.release: part_rows={part_rows} is too few; give 1000 or more")
+        raise ParameterError(f"spark.release: part_rows={part_rows} is too few. Give 1000 or more")
     roles = {"qi": qi, "sensitive": sensitive, "keep": keep, "person": person, "categorical": categorical}
     found = planned(df, call, roles, hierarchies or {})
     try:
@@ -111,6 +113,7 @@ class _Run:
         self.keys: list[pa.Array] = []
         self.attributes: list[Attribute] = []
         self.view = f"_anon_{secrets.token_hex(6)}"
+        self.views = [self.view]
 
     def run(self) -> DataFrame:
         """Code, plan, work, shuffle, check."""
@@ -123,15 +126,20 @@ class _Run:
         try:
             rows = coded.count()
             if rows == 0:
-                raise RequirementError(f"{self.name}: the table is empty; there is nothing to work on")
+                raise RequirementError(f"{self.name}: the table is empty. Give a table with rows")
             coded.createOrReplaceTempView(self.view)
-            cutting = self._cutting(rows)
-            placed = coded.withColumn(_PART, lit(0)) if cutting is None else self._placed(cutting, rows)
+            rows_of_codes = self._rows()
+            cutting = self._cutting(rows_of_codes, rows)
+            placed = coded.withColumn(_PART, lit(0))
+            if cutting is not None:
+                part, relation = rows_of_codes.placed(cutting, rows, self.part_rows)
+                placed = self.spark.sql(spoken(f"select *, {part} as {_PART} from {relation}", "spark"))
             placed = placed.select(*self._read(cutting), NUMBER, _PART)
             released = placed.groupBy(_PART).applyInArrow(self._worker(cutting), self._schema())
             result = self._labelled(released.orderBy(_KEY).drop(_KEY)).localCheckpoint(eager=True)
         finally:
-            self.spark.catalog.dropTempView(self.view)
+            for view in self.views:
+                self.spark.catalog.dropTempView(view)
             coded.unpersist()
         self._check(result, rows)
         return result
@@ -148,7 +156,7 @@ class _Run:
         many = f.count(f.lit(1)) if person is None else f.count_distinct(f.col(quoted(person.name)))
         found = self.df.groupBy(f.col(quoted(info.name)).alias("value")).agg(many.alias("n")).toArrow()
         if found.num_rows == 0:
-            raise RequirementError(f"{self.name}: the table is empty; there is nothing to work on")
+            raise RequirementError(f"{self.name}: the table is empty. Give a table with rows")
         found = found.combine_chunks()
         keys, counts = found.column("value").combine_chunks(), found.column("n").to_numpy()
         keys = keys.chunk(0) if isinstance(keys, pa.ChunkedArray) else keys
@@ -163,7 +171,7 @@ class _Run:
         return read_tree(self.name, name, whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole)
 
     def _coded(self) -> DataFrame:
-        """The needed columns with their codes, numbered."""
+        """The needed columns with their codes, numbered, and a number by chance."""
         from pyspark.sql import functions as f
 
         coded = self.df.select(*(f.col(quoted(name)) for name in self.columns))
@@ -173,97 +181,41 @@ class _Run:
             known = f.broadcast(self.spark.createDataFrame(table))
             own = f.col(quoted(info.name))
             coded = coded.join(known, own.eqNullSafe(f.col(f"_anon_v{k}")), "left").drop(f"_anon_v{k}")
+        hashed = f.sha2(f.concat(f.lit(secrets.token_hex(32)), f.col(NUMBER).cast("string")), 256)
+        coded = coded.withColumn(_RANDOM, f.conv(f.substring(hashed, 1, 15), 16, 10).cast("bigint"))
         person = self.roles.person
         return coded if person is None else coded.withColumn(PERSON, f.col(quoted(person.name)))
 
-    def _combinations(self) -> tuple[CodeArray, IntArray]:
-        """Codes of the combinations of sensitive values that occur, and their rows."""
-        names = [f"{CODE}{k}" for k in range(len(self.roles.qi), len(self.coded))]
-        if not names:
-            return np.zeros((1, 0), dtype=np.int32), np.ones(1, dtype=np.int64)
-        many = f"count(distinct {PERSON})" if self._repeated() else "count(*)"
-        listed = ", ".join(names)
-        found = self._ask(f"select {listed}, {many} as n from {self.view} group by {listed} order by {listed}")
-        *codes, rows = (column.to_numpy() for column in found.columns)
-        return np.stack(codes, axis=1).astype(np.int32), rows.astype(np.int64)
+    def _rows(self) -> CodedRows:
+        """The table as codes."""
+        return CodedRows(
+            self.recorded, self.attributes, self.view, self.view, self._ask, self._store, self._dealt,
+            lambda columns: (self.view, "count(*)"),
+        )  # fmt: skip
 
-    def _repeated(self) -> bool:
-        if self.roles.person is None or self.recorded.entry.unit != "person":
-            return False
-        found = self._ask(
-            f"select max(n) as n from (select count(*) as n from {self.view} group by {PERSON}) as counted"
-        )
-        return int(found.to_pylist()[0]["n"]) > 1
+    def _store(self, name: str, select: str) -> str:
+        """Keep rows in a view."""
+        self.views.append(f"{self.view}_{name}")
+        self.spark.sql(spoken(select, "spark")).localCheckpoint().createOrReplaceTempView(self.views[-1])
+        return self.views[-1]
 
-    def _cutting(self, rows: int) -> Cutting | None:
+    def _cutting(self, coded: CodedRows, rows: int) -> Cutting | None:
         """How the table is cut into parts, None where it is worked whole."""
-        entry = self.recorded.entry
-        if entry.parts is None and rows > self.part_rows:
+        if self.recorded.entry.parts is None and rows > self.part_rows:
             needs = written(needed(rows, len(self.coded)))
             raise ParameterError(
                 f"{self.name}: decides for the table as a whole, so one task works all {rows:,} rows, and "
-                f"part_rows={self.part_rows:,}; give part_rows={rows} where a task may take about {needs}, or use "
+                f"part_rows={self.part_rows:,}. Give part_rows={rows} where a task may take about {needs}, or use "
                 "mondrian, muco or anatomy"
             )
-        if entry.parts is None:
-            return None
-        return cutting_of(self.recorded, self.attributes, self._combinations()[0], self._repeated())
+        return coded.cutting
 
-    def _placed(self, cutting: Cutting, rows: int) -> DataFrame:
-        """Rows with the number of their part."""
-        own = ", ".join(self._read(cutting))
-        limit = min(self.part_rows, cutting.most or self.part_rows)
-        if cutting.by in ("deal", "deal by value"):
-            part = self._dealt(cutting, -(-rows // limit))
-            return self.spark.sql(f"select {own}, {NUMBER}, {part} as {_PART} from {self.view}")
-        (combinations, counts), q = self._combinations(), len(self.roles.qi)
-        attributes = self.attributes
-        relation, many = self.view, rows
-        if cutting.persons:
-            firsts = ", ".join(f"min_by({CODE}{k}, {NUMBER}) as {CODE}{k}" for k in range(q))
-            relation = f"{self.view}_persons"
-            persons = self.spark.sql(
-                f"select {PERSON}, {firsts}, min({NUMBER}) as {NUMBER} from {self.view} group by {PERSON}"
-            ).localCheckpoint()
-            persons.createOrReplaceTempView(relation)
-            many = persons.count()
-            limit = max(1, int(limit * many / rows))
-        elif self._repeated() and len(self.roles.sensitive) > 1 and cutting.codes is not None:
-            raise ParameterError(
-                f"{self.name}: several sensitive columns of persons with several rows are not worked in parts; release "
-                "one of them"
-            )
-        whole = CodedPart(
-            self._ask, relation, many, tuple(attributes[:q]), tuple(attributes[q:]), combinations, counts,
-            self._repeated() and not cutting.persons,
-        )  # fmt: skip
-        tree = spoken(f"select {parts_of(self.name, whole, cutting, limit, progress.tick).sql()}", "spark")[
-            len("SELECT ") :
-        ]
-        if not cutting.persons:
-            return self.spark.sql(f"select {own}, {NUMBER}, {tree} as {_PART} from {self.view}")
-        placed = f"(select {PERSON} as _anon_whose, {tree} as {_PART} from {relation})"
-        return self.spark.sql(
-            f"select {own}, {NUMBER}, {_PART} from {self.view} join {placed} on {PERSON} <=> _anon_whose"
-        )
-
-    def _dealt(self, cutting: Cutting, parts: int) -> str:
-        """Spark SQL that deals rows at random; the rows of one value evenly, as far as each part can be cut up."""
-        order = f"sha2(concat('{secrets.token_hex(32)}', cast({NUMBER} as string)), 256)"
-        if cutting.by == "deal" or parts < 2:
-            return f"pmod(cast(conv(substring({order}, 1, 15), 16, 10) as bigint), {parts})"
-        names = ", ".join(f"{CODE}{k}" for k in range(len(self.roles.qi), len(self.coded)))
-        least = cutting.requirement.least if cutting.requirement is not None else 1
-        for many in range(parts, 1, -1):
-            part = f"pmod(row_number() over (partition by {names} order by {order}) + xxhash64({names}), {many})"
-            counted = (
-                f"select part, sum(n) as size, max(n) as most from (select part, {names}, count(*) as n from "
-                f"(select {part} as part, {names} from {self.view}) group by part, {names}) group by part"
-            )
-            failing = self.spark.sql(f"select count(*) as n from ({counted}) where most * {least} > size").collect()
-            if not failing[0]["n"]:
-                return part
-        return "0"
+    def _dealt(self, columns: Sequence[str], parts: int) -> str:
+        """Parts by chance; the rows of one value stand in one task, so values begin with different parts."""
+        if not columns:
+            return f"({_RANDOM} % {parts})"
+        ranked = f"row_number() over (partition by {', '.join(columns)} order by {_RANDOM})"
+        return f"(({ranked} + {' + '.join(columns)}) % {parts})"
 
     def _schema(self) -> Any:
         """Types of the released columns and the key, as Spark knows them."""

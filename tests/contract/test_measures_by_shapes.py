@@ -60,7 +60,7 @@ def test_a_measure_refuses_by_name_what_it_does_not_answer(
     if missing:
         function, code, message = refusal(con, replace(TABLES, release=f"{shape}_release").statement(entry))
         assert (function, code) == (entry.name, "format-not-read")
-        assert all(one.says in message for one in FORMATS if one.name in missing)
+        assert all(one.description in message for one in FORMATS if one.name in missing)
         assert any(f"{other.name} " in message for other in ENTRIES if other != entry)
 
 

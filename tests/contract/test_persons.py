@@ -75,11 +75,11 @@ def test_a_release_that_counted_persons_is_not_checked_by_rows(visits: duckdb.Du
     said = duckdb_anon.release(visits, "boxes", "mondrian('visits', k := 5)", replace=True)
     assert "counting persons" in said
     for entry in CLASSES:
-        with pytest.raises(duckdb.Error, match=rf"{entry.name}: boxes was made counting persons"):
+        with pytest.raises(duckdb.Error, match=rf"{entry.name}: boxes was made counting individuals"):
             visits.execute(f"from {entry.name}('boxes')").fetchall()
     plain = "'(select age, disease from visits)', 'boxes', qi := ['age'], sensitive := 'disease'"
     for name in ("linkage_risk", "singling_out", "inference"):
-        with pytest.raises(duckdb.Error, match=f"{name}: boxes was made counting persons"):
+        with pytest.raises(duckdb.Error, match=f"{name}: boxes was made counting individuals"):
             visits.execute(f"from {name}({plain})").fetchall()
     with pytest.raises(duckdb.Error, match="has no column row_id"):
         visits.execute("from k_anonymity('boxes', original := 'visits')").fetchall()
@@ -87,7 +87,7 @@ def test_a_release_that_counted_persons_is_not_checked_by_rows(visits: duckdb.Du
     assert visits.execute("from k_anonymity('checked', ['age'])").fetchall()[0][0] >= 25
     persons = visits.execute("from k_anonymity('checked', ['age'], original := 'visits')").fetchall()[0][0]
     assert 5 <= persons < 25
-    with pytest.raises(duckdb.Error, match=r"no column of .* says whose row it is"):
+    with pytest.raises(duckdb.Error, match=r"no column of .* identifies the individual of a row"):
         visits.execute("from k_anonymity('checked', ['age'], original := '(select age from visits)')").fetchall()
     assert visits.execute("from relative_error('select count(*) from visits', 'visits', 'boxes')").fetchall()
 
@@ -119,7 +119,7 @@ def test_a_measure_of_rows_refuses_persons_with_several(visits: duckdb.DuckDBPyC
 def test_compare_refuses_rows_of_persons_beside_lists(visits: duckdb.DuckDBPyConnection) -> None:
     # any of the measures it asks may be the first to refuse
     for releases in ("['visits']", "['visits', 'sliced']"):
-        with pytest.raises(duckdb.Error, match=r"\w+: it takes each row for a person.*persons have several"):
+        with pytest.raises(duckdb.Error, match=r"\w+: .*individuals of .* have several rows"):
             visits.execute(f"from compare('visits', {releases})").fetchall()
 
 

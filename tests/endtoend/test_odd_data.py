@@ -174,7 +174,7 @@ def test_seeds_below_zero_are_refused(pair: duckdb.DuckDBPyConnection) -> None:
     [
         ("null::bigint", "does not number rows"),
         ("row_id + 0.5", "does not number rows"),
-        ("row_id::varchar", "does not number rows"),
+        ("row_id::varchar", "not a row number"),
         ("-1 - row_id", "do not belong together"),
         ("row_id + 5", "do not belong together"),
     ],

@@ -88,7 +88,7 @@ def fingerprints_of(person: IntArray, sensitive: Sequence[Attribute]) -> Persons
         ColumnError: an attribute has no hierarchy.
     """
     trees = [_tree_of(attribute) for attribute in sensitive]
-    forest = Hierarchy.beside([hierarchy.squeezed for hierarchy, _ in trees])
+    forest = Hierarchy.joined([hierarchy.squeezed for hierarchy, _ in trees])
     base, keys = 0, []
     for attribute, (hierarchy, leaf_of_code) in zip(sensitive, trees, strict=True):
         keys.append(person.astype(np.int64) * forest.leaves + leaf_of_code[attribute.codes] + base)

@@ -31,7 +31,7 @@ def counted_values(source: str, column: str, kind: str) -> str:
     name, number, may_be = ident(column), "null::double", "false"
     if is_number(kind):
         number = f"case when isfinite({name}::double) then {name}::double end"
-        may_be = "abs(x) < 1e15 and x = trunc(x) and regexp_matches(try_cast(x as bigint)::varchar, '^(-?9+|-1)$')"
+        may_be = "x = -1 or (abs(x) between 9 and 1e15 and abs(x) + 1 = 10 ** round(log10(abs(x) + 1)))"
     elif is_text(kind):
         may_be = f"lower(trim({name}::varchar)) in ({', '.join(map(literal, _TEXTS))})"
     return (
@@ -41,7 +41,7 @@ def counted_values(source: str, column: str, kind: str) -> str:
 
 
 FOUND = (
-    "list({x: x, n: n, v: v} order by x, v) filter (may_be) as found, "
+    "list({x: x, v: v, n: n}) filter (may_be) as found, "
     "min(x) filter (not may_be) as low, max(x) filter (not may_be) as high, "
     "avg(n) filter (x is not null and not may_be) as often, count(x) filter (not may_be) as others"
 )
@@ -49,10 +49,10 @@ FOUND = (
 _GAP = "(case when s.x > 0 then s.x - high else low - s.x end)"
 _STEP = "((high - low) / greatest(others - 1, 1))"
 CODES = (
-    f"list_filter(coalesce(found, []), lambda s: s.x is null or (s.n >= 2 and {_GAP} > 0 and ("
+    f"list_filter(list_sort(coalesce(found, [])), lambda s: s.x is null or (s.n >= 2 and {_GAP} > 0 and ("
     f"{_GAP} >= (high - low) / 2 or (s.n >= 3 * often and {_GAP} >= 2 * {_STEP}) or (s.x < 0 and low >= 0))))"
 )
-"""SQL of the codes over a row of `FOUND`, a list of STRUCTs of x, n and v."""
+"""SQL of the codes over a row of `FOUND`, a list of STRUCTs of x, v and n."""
 
 
 def number_codes(source: str, column: str) -> str:

@@ -43,7 +43,7 @@ def _plan(context: Any, params: Params) -> str:
     roles = context.roles(flat, nested=True)
     call = _call(context, params, release, original, roles)
     contents = call.contents()
-    if any(weight.says == "rows" for weight in contents.weights):
+    if any(weight.meaning == "rows" for weight in contents.weights):
         raise ColumnError(
             f"impute: {release.given} holds noisy counts, of which no rows can be drawn. Query it with estimate"
         )

@@ -69,7 +69,7 @@ def tables_around(
     info = context.table_info(original, [release])
     trees = {name: tree.given or tree.sql for name, tree in info.hierarchies.items()}
     released = context.release_info(original, release, trees, bounds=bounds != "none")
-    if all(one.says != "rows" for one in contents_of(released, info).weights):  # of noisy counts no rows are drawn
+    if all(one.meaning != "rows" for one in contents_of(released, info).weights):  # of noisy counts no rows are drawn
         released = replace(released, drawn=plausible_tables_of(context, original, release))
     said = read_description(release.comment)
     if said is not None:

@@ -1,4 +1,4 @@
-"""What the text of a DuckDB type says: kind of its values, and of a column's cells (interval, list, counts, slice).
+"""What the text of a DuckDB type means: kind of its values, and of a column's cells (interval, list, counts, slice).
 
 The one reader of types: planner, coding, shapes, rewrites and servers ask it. Nothing here looks at data, and nothing
 depends on how the text is spaced or quoted. Cost: the length of the text.
@@ -109,7 +109,7 @@ def is_enum(duckdb_type: str) -> bool:
 
 
 def without_enums(duckdb_type: str) -> str:
-    """Give a type with VARCHAR in place of every ENUM in it, whose texts tell values nobody may have.
+    """Give a type with VARCHAR in place of every ENUM in it, whose texts may be values of no record.
 
     >>> without_enums("STRUCT(a ENUM('x', 'y'), b INTEGER)")
     'STRUCT(a VARCHAR, b INTEGER)'
@@ -127,7 +127,7 @@ def equal_is_same(duckdb_type: str) -> bool:
 
 
 def comparable(one: str, other: str) -> bool:
-    """Whether values of one type can be held against another's: numbers, texts, moments and truths among themselves.
+    """Whether values of one type can be compared with another's: numbers, texts, moments and truths among themselves.
 
     >>> comparable("DECIMAL(9,2)", "DOUBLE"), comparable("INTEGER", "VARCHAR"), comparable("VARCHAR", "VARCHAR[]")
     (True, False, False)

@@ -28,38 +28,38 @@ from duckdb_anon.model.release_formats.duckdb_types import (
     slice_fields,
     struct_fields,
 )
-from duckdb_anon.model.release_formats.schema import Carrier, Cell, Claims, Content, Says, Weight
+from duckdb_anon.model.release_formats.schema import Carrier, Cell, Claims, Content, Weight, WeightMeaning
 
 BUCKET = Carrier(
     "bucket",
     lambda kind: not (bag_type(kind) or list_type(kind) or struct_fields(kind)),
-    "the bucket",
+    "a bucket number",
     "number of the bucket: inside it, columns are permuted independently",
 )
-COUNT = Carrier("noisy_count", is_number, "how many rows a cell holds", "how many rows this row stands for, with noise")
+COUNT = Carrier("noisy_count", is_number, "a number of rows", "how many rows this row stands for, with noise")
 EDGES = Carrier(
     "sensitive_edges",
     is_number,
-    "how many carry a sensitive value",
+    "a number of records",
     "fewest rows, or persons, of the original that carry a sensitive value as released",
 )
 RATE = Carrier(
-    "sampling_rate", is_number, "the probability that a row was kept", "chance that an original row was released"
+    "sampling_rate", is_number, "the probability that a row was released", "chance that an original row was released"
 )
 SOURCE = Carrier(
     "row_id",
     is_number,
-    "whose its rows are, as it does not number rows",
+    "a row number of the original",
     "the source row's number; a table that has it must not be published",
 )
 CHANNELS = Carrier(
     "rr",
     is_channels,
-    "how the rows were randomized",
+    "the channels of a randomized release",
     "how values were randomized: probability of keeping the true one, and the values drawn from",
 )
 RETENTION = Carrier(
-    "retention", is_number, "the probability that a value was kept", "chance that a sensitive value was kept"
+    "retention", is_number, "the probability that a value is unchanged", "chance that a sensitive value was kept"
 )
 SUPPRESSED = Carrier("suppressed", is_number, "the number of rows left out", "number of rows that were left out")
 
@@ -70,7 +70,7 @@ class Format:
 
     Attributes:
         name: its name.
-        says: what such a release shows, for messages.
+        description: what such a release has, for messages.
         claim: claims the columns it understands; true when the release has this format.
         carriers: columns it may have that are not the original's.
         names: whether a release goes by this name; otherwise it only adds to another format.
@@ -78,7 +78,7 @@ class Format:
     """
 
     name: str
-    says: str
+    description: str
     claim: Callable[[Claims], bool]
     carriers: tuple[Carrier, ...] = ()
     names: bool = True
@@ -99,11 +99,11 @@ def _coarsened(claims: Claims) -> bool:
     return False
 
 
-def _weighted(claims: Claims, carrier: Carrier, says: Says) -> bool:
+def _weighted(claims: Claims, carrier: Carrier, meaning: WeightMeaning) -> bool:
     found = claims.take(carrier)
     if found is None:
         return False
-    claims.weights.append(Weight(found, says))
+    claims.weights.append(Weight(found, meaning))
     claims.complete = False
     return True
 
@@ -246,14 +246,14 @@ def cell_of(claims: Claims, name: str, kind: str) -> Cell:
     if list_type(kind) is not None and list_type(original) is None:
         # a set of sensitive items holds all the values of an individual, not the values that one may have
         return "items" if folded in claims.sensitive else "set"
-    # the type does not tell a label from a value: a text column with a hierarchy is read as labels
+    # labels and values have one type: a text column with a hierarchy is read as labels
     if folded in claims.trees and kind.upper() == "VARCHAR":
         return "node"
     return "value"
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("linked", "says whose its rows are", _linked, (SOURCE,), names=False),
+    Format("linked", "has the row numbers of its original", _linked, (SOURCE,), names=False),
     Format("edged", "has coarser sensitive values", _coarsened, (EDGES,), names=False),
     Format("sampled", "is a sample", _sampled, (RATE,), names=False),
     Format("suppressed", "left rows out", _suppressed, (SUPPRESSED,), names=False),
@@ -262,30 +262,30 @@ FORMATS: tuple[Format, ...] = (
         "is randomized, each value its own only with some probability",
         _randomized,
         (CHANNELS,),
-        instead="rr_risk tells its risk, rr_reconstruct, correlation and relative_error what it says",
+        instead="rr_risk measures its risk; rr_reconstruct, correlation and relative_error estimate from it",
     ),
     Format(
         "counts",
-        "holds noisy counts, a row a cell and not a person",
+        "has noisy counts, one row per combination of values",
         _counts,
         (COUNT,),
-        instead="its risk is bounded by the epsilon it was made with; relative_error answers queries on it",
+        instead="relative_error answers queries on it; the epsilon it was made with bounds its risk",
     ),
     Format("retained", "has a share of its sensitive values replaced", _retained, (RETENTION,), names=False),
     Format(
         "sliced",
-        "has columns permuted apart inside buckets",
+        "has columns permuted independently inside buckets",
         _sliced,
         (BUCKET,),
-        instead="slicing_diversity and disclosure tell its risk, relative_error answers queries on it",
+        instead="slicing_diversity and disclosure measure its risk; relative_error answers queries on it",
     ),
-    Format("buckets", "shows its sensitive values as counts of buckets", _buckets, (BUCKET,)),
+    Format("buckets", "has sensitive values as counts of buckets", _buckets, (BUCKET,)),
     Format(
         "persons",
-        "has a row a person with a list of nodes",
+        "has one row per individual with a list of nodes",
         _persons,
-        instead="linkage_risk, attribute_risk, kl_diversity, km_anonymity and fragment_risk tell its risk, sa_ncp and "
-        "relative_error its use",
+        instead="linkage_risk, attribute_risk, kl_diversity, km_anonymity and fragment_risk measure its risk; sa_ncp "
+        "and relative_error its utility",
     ),
     Format("boxes", "has generalized cells", _boxes),
     Format("rows", "has plain rows", _rows),

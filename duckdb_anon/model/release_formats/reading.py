@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 
 from duckdb_anon.model.errors import ColumnError, listed
 from duckdb_anon.model.identifier_case import fold
@@ -50,7 +51,7 @@ def read(
     table: str = "the release",
     function: str = "",
 ) -> Contents:
-    """Say what a release carries, held against its original.
+    """Say what a release carries, by comparison with its original.
 
     Args:
         release: column to DuckDB type, in table order.
@@ -70,17 +71,28 @@ def read(
         >>> found.shape, found.columns["age"].cell, found.unread
         ('boxes', 'interval', ('bucket',))
     """
-    claims = Claims(
-        release,
-        None if original is None else {fold(name): kind for name, kind in original.items()},
-        _folded(labelled),
-        _folded(sensitive),
-        _folded(trees),
-    )
-    asked = f"{function}: " if function else ""
-    claims.keep_nested(_folded(kept))
-    found = [shape for shape in formats.FORMATS if shape.claim(claims)]
-    refuse_strangers(claims, carriers(), table, asked)
+    against = None if original is None else tuple((fold(name), kind) for name, kind in original.items())
+    groups = tuple(_folded(names) for names in (labelled, sensitive, trees, kept))
+    return _read(formats.FORMATS, tuple(release.items()), against, *groups, table, f"{function}: " if function else "")
+
+
+@lru_cache(maxsize=256)
+def _read(
+    rules: tuple[Format, ...],
+    release: tuple[tuple[str, str], ...],
+    original: tuple[tuple[str, str], ...] | None,
+    labelled: frozenset[str],
+    sensitive: frozenset[str],
+    trees: frozenset[str],
+    kept: frozenset[str],
+    table: str,
+    caller: str,
+) -> Contents:
+    """`read`, once for the planner's several questions about one release."""
+    claims = Claims(dict(release), None if original is None else dict(original), labelled, sensitive, trees)
+    claims.keep_nested(kept)
+    found = [rule for rule in rules if rule.claim(claims)]
+    refuse_strangers(claims, carriers(), table, caller)
     return Contents(
         _name(found), _names(found), claims.columns, tuple(claims.weights), claims.bucket, claims.channels,
         claims.retention, claims.source, claims.bounded, claims.complete, tuple(claims.unclaimed), original is not None,
@@ -102,9 +114,10 @@ def refuse(function: str, table: str, contents: Contents, answers: Collection[st
     """
     if not contents.answered(answers):
         missing = [shape for shape in formats.FORMATS if shape.name in contents.shapes and shape.name not in answers]
+        found = " and ".join(shape.description for shape in missing)
         raise ColumnError(
-            f"{function}: {table} {' and '.join(shape.says for shape in missing)}, which {function} does not read "
-            f"(it reads {listed(_in_order(answers))}); {'; '.join(dict.fromkeys(shape.instead for shape in missing))}"
+            f"{function}: {table} {found}, which {function} does not read. "
+            f"It reads {listed(_in_order(answers))}. {'; '.join(dict.fromkeys(shape.instead for shape in missing))}"
             f"{_doubt(missing, contents)}",
             code="format-not-read",
         )
@@ -123,14 +136,14 @@ def carriers_in_doubt(answers: Collection[str]) -> tuple[str, ...]:
 
 
 def in_doubt(table: str) -> str:
-    """What to say, after its name, of a column that may be a release's own or an ordinary one.
+    """Message, after its name, of a column that may be a release's own or an ordinary one.
 
-    >>> in_doubt("passing").split(";")[0]
-    " of passing may be a release's own column or an ordinary one, and nothing tells which"
+    >>> in_doubt("passing").split(".")[0]
+    " of passing may be a release's own column or an ordinary one, which cannot be known"
     """
     return (
-        f" of {table} may be a release's own column or an ordinary one, and nothing tells which; if it is ordinary, "
-        "name it in keep := ['...']; if the table is a release, make it a committed table: a temporary table, CTE or "
+        f" of {table} may be a release's own column or an ordinary one, which cannot be known. If it is ordinary, "
+        "name it in keep := ['...']. If the table is a release, make it a committed table: a temporary table, CTE or "
         "DataFrame has no description"
     )
 

@@ -1,4 +1,4 @@
-"""What a release says, column by column and row by row; the answer of `release_formats.read`."""
+"""What a release carries, column by column and row by row: the result of `release_formats.read`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from duckdb_anon.model.release_formats.duckdb_types import bag_type, box_type, i
 
 Cell = Literal["value", "items", "interval", "set", "node", "nodes", "counts"]
 Truth = Literal["exact", "permuted", "randomized", "replaced"]
-Says = Literal["rows", "rate", "missing"]
+WeightMeaning = Literal["rows", "rate", "missing"]
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,13 @@ class Carrier:
     Attributes:
         word: the name.
         fits: whether a DuckDB type can be its type.
-        tells: what it tells, for messages.
+        meaning: what its values are, for messages.
         doc: a line on its values.
     """
 
     word: str
     fits: Callable[[str], bool]
-    tells: str
+    meaning: str
     doc: str = ""
 
     @property
@@ -57,16 +57,16 @@ class Carrier:
 
 @dataclass(frozen=True)
 class Weight:
-    """A number that says how many original rows a released row stands for.
+    """The number of original rows that a released row stands for.
 
     Attributes:
         column: the release's column.
-        says: 'rows': that many; 'rate': each original row is released with this probability, so 1 / rate; 'missing':
+        meaning: 'rows': that many; 'rate': each original row is released with this probability, so 1 / rate; 'missing':
             this many original rows were left out, so 1 + missing / number of released rows.
     """
 
     column: str
-    says: Says
+    meaning: WeightMeaning
 
     def wrong(self, least: float, most: float) -> str:
         """What is wrong with numbers that go from `least` to `most`; '' where nothing is.
@@ -76,12 +76,12 @@ class Weight:
         >>> Weight("left", "missing").wrong(-1, 3)
         'column left of the release is the number of rows left out, which is 0 or more; it goes from -1 to 3'
         """
-        said = {
+        allowed = {
             "rate": ("the chance that a row was kept, which is above 0 and at most 1", least > 0 and most <= 1),
             "missing": ("the number of rows left out, which is 0 or more", least >= 0),
             "rows": ("", True),
         }
-        what, right = said[self.says]
+        what, right = allowed[self.meaning]
         return "" if right else f"column {self.column} of the release is {what}; it goes from {least:g} to {most:g}"
 
 
@@ -123,20 +123,20 @@ class Content:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a release says.
+    """What a release carries.
 
     Attributes:
         shape: the name it goes by: rows, boxes, buckets, sliced, randomized, counts or persons.
         shapes: names of all shapes found in it, in the order of the registry.
         columns: what it carries, by the original's column in lower case.
         weights: what a row weighs: the product of all; 1 when empty.
-        bucket, channels, retention, source, edges: columns that tell a row's bucket, the channels, the probability
+        bucket, channels, retention, source, edges: columns of a row's bucket, of the channels, the probability
             that a replaced value is its own, the original's row, and how many carry a sensitive value; '' where there
             is none.
         bounded: whether every released row is one original row, so that hard bounds exist.
         complete: whether every original row is behind some released row.
-        unread: columns that say nothing of the original.
-        known: whether the original was there to be held against.
+        unread: columns that carry nothing of the original.
+        known: whether the original was there to compare with.
     """
 
     shape: str = "rows"
@@ -262,14 +262,14 @@ class Claims:
         self.columns[fold(name)] = Content(fold(name), name, "", kind, cell, truth, self.original_type(name))
 
 
-def refuse_strangers(claims: Claims, carriers: Collection[Carrier], table: str, asked: str) -> None:
+def refuse_strangers(claims: Claims, carriers: Collection[Carrier], table: str, caller: str) -> None:
     """Raise where a column is named like a carrier, is none of the original's and has a type no carrier has.
 
     Args:
         claims: the release half read.
         carriers: all carriers there are.
         table: its name.
-        asked: who asks, for messages.
+        caller: the function and a colon, for messages.
 
     Raises:
         ColumnError: naming the column: it may be a carrier that lost its type on the way through a file.
@@ -278,7 +278,7 @@ def refuse_strangers(claims: Claims, carriers: Collection[Carrier], table: str, 
         for name, kind in claims.unclaimed.items():
             if carrier.stands_for(name) and not claims.is_original(name) and kind and not carrier.fits(kind):
                 raise ColumnError(
-                    f"{asked}column {name} of {table} is a {kind} and no longer tells {carrier.tells}; keep releases "
+                    f"{caller}column {name} of {table} is a {kind}, not {carrier.meaning}. Keep releases "
                     f"in DuckDB or Parquet, which keep types, or rename the column{_remedy(claims, name)}"
                 )
 
@@ -286,4 +286,4 @@ def refuse_strangers(claims: Claims, carriers: Collection[Carrier], table: str, 
 def _remedy(claims: Claims, name: str) -> str:
     if claims.original is not None:
         return ""
-    return f"; if it is an ordinary column, say keep := ['{name}'] or comment it 'anon: insensitive'"
+    return f". If it is an ordinary column, say keep := ['{name}'] or comment it 'anon: insensitive'"

@@ -115,7 +115,7 @@ def test_what_decides_for_the_whole_table_is_that_of_duckdb(con: Any, people: An
 def test_an_empty_table_is_refused(people: Any) -> None:
     import duckdb_anon.spark as anon
 
-    with pytest.raises(AnonError, match="mondrian: the table is empty; there is nothing to work on"):
+    with pytest.raises(AnonError, match="mondrian: the table is empty"):
         anon.release(people.filter("age < 0"), "mondrian(3)", qi=QI)
 
 

@@ -10,7 +10,7 @@ import pytest
 import duckdb_anon
 
 OF_FLU = "select count(*) from o where s = ''flu''"
-UNDESCRIBED = "no bounds: r is not described with its rows; write it with duckdb_anon.release(), "
+UNDESCRIBED = "no bounds: r is not described with its rows. Write it with duckdb_anon.release(), "
 CHANGED = "no bounds: the rows of r are not those that its description was written for"
 
 
@@ -144,7 +144,7 @@ def test_a_hierarchy_that_is_not_there_is_named(con: duckdb.DuckDBPyConnection) 
     patients(con)
     con.execute("create table r as from mondrian('o', 3); create table trees as select '1' as leaf, '*' as root")
     named = (
-        r"the hierarchy of 'a' is 'tree', which is not a committed table \(did you mean 'trees'\?\); there are: o, r"
+        r"the hierarchy of 'a' is 'tree', which is not a committed table \(did you mean 'trees'\?\). There are: o, r"
     )
     with pytest.raises(duckdb.InvalidInputException, match=named):
         con.execute(f"from relative_error('{OF_FLU}', 'o', 'r', hierarchies := {{'a': 'tree'}})")
@@ -153,7 +153,7 @@ def test_a_hierarchy_that_is_not_there_is_named(con: duckdb.DuckDBPyConnection) 
 @pytest.mark.parametrize("kind", ["{'q': {'p': i, 'domain': ['x']}}", "{'lower': i, 'upper': i}"])
 def test_a_person_is_one_value(con: duckdb.DuckDBPyConnection, kind: str) -> None:
     con.execute(f"create table o as select i % 3 as a, i % 4 as g, {kind} as who from range(12) t(i)")
-    message = r"column 'who' is STRUCT.*a person is a number, a date or a"
+    message = r"column 'who' is STRUCT.*A person is a number, a date or a"
     with pytest.raises(duckdb.InvalidInputException, match=message):
         con.execute("from correlation('o', qi := ['a', 'g'], person := 'who')")
 
@@ -163,9 +163,7 @@ def test_the_remedy_for_a_file_is_no_comment(con: duckdb.DuckDBPyConnection, tmp
     con.execute("create table r as from microaggregate('o', 3); update r set s = s || 'x'")
     for kind in ("csv", "parquet"):
         con.execute(f"copy r to '{tmp_path}/r.{kind}'")
-        with pytest.raises(
-            duckdb.InvalidInputException, match=r"hierarchies := \{'s': 'TREE'\}; CSV and JSON"
-        ) as error:
+        with pytest.raises(duckdb.InvalidInputException, match=r"hierarchies := \{'s': 'TREE'\}") as error:
             con.execute(f"select rewrite_query('{OF_FLU}', 'o', '{tmp_path}/r.{kind}')")
         assert "COMMENT" not in str(error.value)
 

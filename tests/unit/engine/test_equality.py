@@ -148,7 +148,7 @@ def test_types_whose_values_have_no_one_text_are_refused_with_a_hierarchy(
 ) -> None:
     con.execute(f"create table y as select unnest([?, ?]::{kind}[]) as x, unnest(range(2)) as s", [one, other])
     con.execute("create table h as select x as leaf, 'all' as root from y")
-    with pytest.raises(duckdb.Error, match="cast it to VARCHAR"):
+    with pytest.raises(duckdb.Error, match="Cast it to VARCHAR"):
         con.execute("from mondrian('y', k := 2, qi := ['x'], sensitive := 's', hierarchies := {'x': 'h'})").fetchall()
     plain = "(select x::varchar as x, s from y)"
     assert con.execute(
@@ -183,14 +183,14 @@ def test_leaves_that_are_one_value_or_lack_one_are_refused_by_name(
 def test_a_label_on_two_nodes_is_refused(con: duckdb.DuckDBPyConnection, rows: str) -> None:
     con.execute("create table y as select unnest(['a', 'b', 'c']) as x, unnest(range(3)) as s")
     con.execute(f"create table h as from (values {rows}) v(leaf, l1, l2, root)")
-    with pytest.raises(duckdb.Error, match=r"more than one node|bear the name of a group"):
+    with pytest.raises(duckdb.Error, match=r"more than one node|have the name of a group"):
         con.execute("from mondrian('y', k := 2, qi := ['x'], sensitive := 's', hierarchies := {'x': 'h'})").fetchall()
 
 
 def test_a_node_called_as_null_is_refused_where_there_are_nulls(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table y as select unnest(['(null)', null]) as x, unnest(range(2)) as s")
     con.execute("create table h as from (values ('(null)', '*')) v(leaf, root)")
-    with pytest.raises(duckdb.Error, match="bears that name"):
+    with pytest.raises(duckdb.Error, match="has that name"):
         con.execute("from mondrian('y', k := 1, qi := ['x'], sensitive := 's', hierarchies := {'x': 'h'})").fetchall()
 
 

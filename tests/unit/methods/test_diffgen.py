@@ -80,7 +80,7 @@ def test_the_observed_domain_may_be_declared_public(people: duckdb.DuckDBPyConne
     [
         (f"1.0, {ROLES}", "give bounds := {'age': [low, high]}"),
         ("1.0, qi := ['job'], sensitive := 'class'", "give hierarchies := {'job': 'its_table'} for job, class"),
-        (f"0, {ROLES}", "out of range, it must be above 0"),
+        (f"0, {ROLES}", "out of range. It must be above 0"),
         (f"1.0, {ROLES}, bounds := {{'agee': [0, 1]}}", "did you mean 'age'"),
         (f"1.0, {ROLES}, bounds := {{'age': [9, 1]}}", "with low below high"),
         (f"1.0, {ROLES}, bounds := {{'age': [0, 120]}}, max_cells := 2", "lower specializations"),

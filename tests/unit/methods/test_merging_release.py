@@ -93,7 +93,7 @@ def test_a_seed_repeats_the_release_in_whatever_order_rows_are_stored(con: duckd
         ("2, rules := [['disease = ''Flu''']]", "one of them on a quasi-identifier"),
         ("2, rules := 'sex = 1'", "must be a list of rules"),
         ("2, fake_mode := 'totl'", "did you mean 'total'"),
-        ("0.5", "l := 0.5 is out of range, it must be at least 1; no sensitive value has"),
+        ("0.5", "l := 0.5 is out of range. It must be at least 1 .no sensitive value has"),
     ],
 )
 def test_errors_name_the_cause(hospitals: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
@@ -150,7 +150,7 @@ def test_cells_of_large_buckets_are_exchanged_until_no_row_contradicts_a_rule(co
 
 def test_a_temporary_table_needs_its_columns_named(hospitals: duckdb.DuckDBPyConnection) -> None:
     hospitals.execute("create temp table hidden as from a")
-    with pytest.raises(duckdb.Error, match="say columns :="):
+    with pytest.raises(duckdb.Error, match="Say columns :="):
         hospitals.execute(f"from merging('hidden', 2, {ROLES})").fetchall()
     named = f"from merging('hidden', 2, {ROLES}, columns := [['age', 'sex'], ['zip']])"
     assert len(hospitals.execute(named).fetchall()) == 9

@@ -193,7 +193,7 @@ def test_where_nodes_are_published_k_gives_each_its_carriers(made: duckdb.DuckDB
         "qi := ['age', 'sex'], sensitive := 'disease', person := 'pid', changing := 'first', "
         "hierarchies := {'disease': 'deep'}"
     )
-    with pytest.raises(duckdb.Error, match=r"leave it out and say k := 12"):
+    with pytest.raises(duckdb.Error, match=r"Leave it out and say k := 12"):
         made.execute(f"from {call}, {roles}, sensitive_edges := 12)").fetchall()
     made.execute(f"create or replace table r as from {call}, {roles})")
     fewest = made.execute("select min(n) from (select count(*) as n from (select unnest(list_distinct(disease)) as d "

@@ -88,7 +88,7 @@ def test_squeezed_trees_keep_the_lowest_node_of_each_chain(every: list[Path]) ->
 @given(paths(), paths())
 def test_trees_side_by_side_are_each_itself(first: list[Path], second: list[Path]) -> None:
     trees = [Hierarchy.of_paths(first), Hierarchy.of_paths(second)]
-    both = Hierarchy.beside(trees)
+    both = Hierarchy.joined(trees)
     for k, tree in enumerate(trees):
         mine = both.tree_of_node == k
         for view in ("level", "leaf_count", "depth", "ncp"):

@@ -44,7 +44,7 @@ def test_cells_come_out_as_they_went_in(con: duckdb.DuckDBPyConnection, gathered
     )
     assert con.execute(told.format(gathered.shuffled())).fetchall() == con.execute(told.format(went_in)).fetchall()
     types = "select column_name, column_type from (describe {})"
-    assert con.execute(types.format(gathered.shown())).fetchall() == con.execute(types.format(went_in)).fetchall()
+    assert con.execute(types.format(gathered.released())).fetchall() == con.execute(types.format(went_in)).fetchall()
 
 
 def test_few_different_cells_are_held_as_places(con: duckdb.DuckDBPyConnection, gathered: Gathered) -> None:

@@ -222,7 +222,7 @@ def test_rules_hold_in_every_part(people: duckdb.DuckDBPyConnection) -> None:
     ("call", "options", "kind", "said"),
     [
         (f"mondrian('people', 3, {QI})", {"part_rows": 10}, ParameterError, "part_rows := 10 is too few"),
-        (f"mondrian('people', 3, {QI})", {"memory": "2 apples"}, ParameterError, "memory := '2 apples' is no amount"),
+        (f"mondrian('people', 3, {QI})", {"memory": "2 apples"}, ParameterError, "memory := '2 apples' is not an amount"),
         (f"mondrian('people', 3, {QI})", {"memory": "100MB"}, ParameterError, "is too little"),
         (f"mondrian('people', 3, {QI})", {"part_rows": 10**8, "memory": "1GB"}, ParameterError, "leaves room for"),
         (f"incognito('people', 3, {QI})", {"part_rows": 2000}, ParameterError, "decides for the table as a whole"),

@@ -70,7 +70,7 @@ def test_a_changed_original_and_an_empty_one_are_refused(people: duckdb.DuckDBPy
     people.execute("create table boxed as from anatomy('people', 3, qi := ['age', 'edu'], sensitive := 'disease')")
     people.execute(f"from relative_error('{QUERY}', 'people', 'boxed')").fetchall()
     people.execute("create table shape as from people limit 0")
-    with pytest.raises(duckdb.Error, match="has no rows, so nothing tells"):
+    with pytest.raises(duckdb.Error, match="may be values or nodes of a hierarchy"):
         people.execute("select rewrite_query('select edu, count(*) from shape group by edu', 'shape', 'boxed')")
     people.execute("delete from people where edu = 'PhD'")
     with pytest.raises(duckdb.Error, match="1 distinct text"):

@@ -37,7 +37,7 @@ def test_rewrite_query_takes_the_dialect(con: duckdb.DuckDBPyConnection) -> None
     call = "select rewrite_query('SELECT count(*) FROM people WHERE age < 9', 'people', 'boxes', qi := ['age'], dialect := {})"
     assert "`count_star()`" in con.execute(call.format("'spark'")).fetchall()[0][0]
     assert '"count_star()"' in con.execute(call.format("'duckdb'")).fetchall()[0][0]
-    with pytest.raises(duckdb.Error, match="dialect := 'sparc' is none of"):
+    with pytest.raises(duckdb.Error, match="dialect := 'sparc' is not one of"):
         con.execute(call.format("'sparc'"))
 
 

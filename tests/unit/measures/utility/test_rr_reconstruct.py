@@ -67,7 +67,7 @@ def test_plain_columns_are_counted_exactly(release: duckdb.DuckDBPyConnection) -
     ("arguments", "message"),
     [
         ("'t', ['g']", "no column 'rr'.*make one with rr_distort"),
-        ("'r', ['h']", r"no column 'h' in r.*its columns are g, the v, plain"),
+        ("'r', ['h']", r"no column 'h' in r.*ts columns are g, the v, plain"),
         ("'r', []", "columns is empty"),
         ("'r'", "missing required argument columns"),
         ("'r', ['rr']", "no column 'rr'"),

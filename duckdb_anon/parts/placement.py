@@ -1,0 +1,135 @@
+"""The part of each row of a table that is worked in parts: one way for DuckDB and Spark, which count and store.
+
+Parts are cut by the method's own first cuts (`split_planner`), or rows are dealt at random where no row is nearer to a
+method than another. Where an individual has several rows and parts are of individuals, the first row decides.
+Cost: that of `split_planner`, and a GROUP BY of the sensitive columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from duckdb_anon.engine.call_text import Recorded
+from duckdb_anon.engine.input_sql import NUMBER
+from duckdb_anon.model import progress
+from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
+from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.function_specs import Cutting
+from duckdb_anon.parts.run_part import cutting_of
+from duckdb_anon.parts.split_planner import PERSON, CodedPart, parts_of
+from duckdb_anon.parts.split_tree import CODE
+
+
+@dataclass(frozen=True)
+class CodedRows:
+    """A table as codes, counted and stored by DuckDB or Spark.
+
+    Attributes:
+        recorded: the call.
+        attributes: quasi-identifiers and sensitive attributes, with the counts of the table.
+        relation: what stands after FROM; columns of codes, `_anon_rn`, and `_anon_person` where the call has persons.
+        persons: the same, with `_anon_person` at least.
+        ask: answers a query in DuckDB's dialect.
+        store: stores the rows of a SELECT in DuckDB's dialect under a name, unless it has; returns their relation.
+        deal: SQL of one of so many parts by chance; the rows of equal values of some columns spread evenly.
+        distinct: relation of the first so many codes, and SQL of the rows that its rows stand for.
+    """
+
+    recorded: Recorded
+    attributes: Sequence[Attribute]
+    relation: str
+    persons: str
+    ask: Callable[[str], pa.Table]
+    store: Callable[[str, str], str]
+    deal: Callable[[Sequence[str], int], str]
+    distinct: Callable[[int], tuple[str, str]]
+
+    @cached_property
+    def repeated(self) -> bool:
+        """Whether an individual has several rows."""
+        if self.recorded.roles.person is None or self.recorded.entry.unit != "person":
+            return False
+        found = self.ask(f"select count({PERSON}) > count(distinct {PERSON}) as several from {self.persons}")
+        return bool(found.to_pylist()[0]["several"])
+
+    @cached_property
+    def combinations(self) -> tuple[CodeArray, IntArray]:
+        """Codes of the combinations of sensitive values that occur, and their rows (individuals)."""
+        names = ", ".join(self._sensitive_columns())
+        if not names:
+            return np.zeros((1, 0), dtype=np.int32), np.ones(1, dtype=np.int64)
+        many = f"count(distinct {PERSON})" if self.repeated else "count(*)"
+        counted = f"select {names}, {many} as n from {self.relation} group by {names}"
+        found = self.ask(f"select * from {self.store('combinations', counted)} order by {names}")
+        *codes, rows = (c.cast(pa.int64()).combine_chunks().to_numpy(zero_copy_only=False) for c in found.columns)
+        return np.stack(codes, axis=1).astype(np.int32), rows
+
+    @cached_property
+    def cutting(self) -> Cutting | None:
+        """How the method cuts; None where it decides for the table as a whole."""
+        return cutting_of(self.recorded, self.attributes, self.combinations[0], self.repeated)
+
+    def placed(self, cutting: Cutting, rows: int, limit: int) -> tuple[str, str]:
+        """SQL of the part of a row, and the relation that has it.
+
+        Args:
+            cutting: how the method cuts.
+            rows: rows of the table.
+            limit: most rows of a part.
+
+        Raises:
+            ParameterError: individuals have several rows and there are several sensitive columns.
+        """
+        if cutting.by in ("deal", "deal by value"):
+            return self._dealt(cutting, -(-rows // min(limit, cutting.most or limit))), self.relation
+        q, person = len(self.recorded.roles.qi), self.recorded.roles.person
+        relation, many, counted = self.relation, rows, "count(*)"
+        of_persons = person is not None and cutting.persons
+        if of_persons:
+            firsts = ", ".join(f"arg_min({CODE}{k}, {NUMBER}) as {CODE}{k}" for k in range(q))
+            select = f"select {PERSON}, {firsts}, min({NUMBER}) as {NUMBER} from {relation} group by {PERSON}"
+            relation = self.store("persons", select)
+            many = self.ask(f"select count(*) as n from {relation}").to_pylist()[0]["n"]
+            limit = max(1, int(limit * many / rows))
+        elif self.repeated and len(self.recorded.roles.sensitive) > 1 and cutting.codes is not None:
+            raise ParameterError(
+                f"{self.recorded.entry.name}: several sensitive columns of individuals with several rows are not "
+                "worked in parts. Release one of them, or leave out part_rows and memory"
+            )
+        elif not self.repeated and cutting.by != "sse":
+            reads = cutting.requirement is not None and cutting.requirement.needs_sensitive
+            relation, counted = self.distinct(len(self.attributes) if reads else q)
+        coded = CodedPart(
+            self.ask, relation, many, tuple(self.attributes[:q]), tuple(self.attributes[q:]), *self.combinations,
+            self.repeated and not cutting.persons, counted,
+        )  # fmt: skip
+        tree = parts_of(self.recorded.entry.name, coded, cutting, limit, progress.tick).sql()
+        if not of_persons:
+            return tree, self.relation
+        whose = f"(select {PERSON} as _anon_whose, {tree} as _anon_whose_part from {relation})"
+        joined = f"{self.relation} as _anon_rows join {whose} as _anon_of on {PERSON} is not distinct from _anon_whose"
+        return "_anon_whose_part", joined
+
+    def _dealt(self, cutting: Cutting, parts: int) -> str:
+        """SQL that deals rows; where values are dealt evenly, so that every part can be cut up by values."""
+        if cutting.by == "deal":
+            return self.deal((), parts)
+        names = ", ".join(self._sensitive_columns())
+        least = cutting.requirement.least if cutting.requirement is not None else 1
+        for many in range(parts, 1, -1):
+            part = self.deal(self._sensitive_columns(), many)
+            dealt = f"(select {part} as part, {names} from {self.relation}) as dealt"
+            values = f"(select part, {names}, count(*) as n from {dealt} group by part, {names}) as counted"
+            sizes = f"(select part, sum(n) as size, max(n) as most from {values} group by part) as sizes"
+            failing = self.ask(f"select count(*) as n from {sizes} where most * {least} > size")
+            if not failing.to_pylist()[0]["n"]:
+                return part
+        return "0"
+
+    def _sensitive_columns(self) -> list[str]:
+        return [f"{CODE}{k}" for k in range(len(self.recorded.roles.qi), len(self.attributes))]
