@@ -133,8 +133,8 @@ def _read(cursor: duckdb.DuckDBPyConnection, text: str) -> _Statement:
     if not select.startswith("("):
         select = f"({select})"
     try:
-        found = cursor.execute("select json_serialize_sql(?::varchar)", [f"from {select} as _anon_read\n"]).fetchall()
-        tree = json.loads(found[0][0])
+        rows = cursor.execute("select json_serialize_sql(?::varchar)", [f"from {select} as _anon_read\n"]).fetchall()
+        tree = json.loads(rows[0][0])
     except duckdb.Error:
         tree = {"error": True}
     if tree.get("error"):

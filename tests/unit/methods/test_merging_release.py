@@ -93,7 +93,7 @@ def test_a_seed_repeats_the_release_in_whatever_order_rows_are_stored(con: duckd
         ("2, rules := [['disease = ''Flu''']]", "one of them on a quasi-identifier"),
         ("2, rules := 'sex = 1'", "must be a list of rules"),
         ("2, fake_mode := 'totl'", "did you mean 'total'"),
-        ("0.5", "l := 0.5 is out of range. It must be at least 1 .no sensitive value has"),
+        ("0.5", "l := 0.5 is out of range. It must be at least 1 (no sensitive value has"),
     ],
 )
 def test_errors_name_the_cause(hospitals: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:

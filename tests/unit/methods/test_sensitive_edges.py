@@ -181,7 +181,7 @@ def test_what_cannot_be_joined_is_refused_by_name(made: duckdb.DuckDBPyConnectio
     with pytest.raises(duckdb.Error, match="Macro diffgen"):
         made.execute("from diffgen('people', 1.0, qi := ['age'], sensitive := 'disease', sensitive_edges := 7)")
     made.execute("create temp table hidden as from people")
-    with pytest.raises(duckdb.Error, match="commit hidden first"):
+    with pytest.raises(duckdb.Error, match="Commit hidden first"):
         made.execute(f"from muco('hidden', 0.5, {roles}, sensitive := 'wage')").fetchall()
 
 
