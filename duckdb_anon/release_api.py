@@ -179,11 +179,13 @@ def _release_in_parts(
 def _refuse_taken(con: duckdb.DuckDBPyConnection, name: str, is_file: bool, replace: bool) -> None:
     if is_file:
         if Path(name).exists() and not replace:
-            raise AnonError(f"release: {name} exists; give another file, or replace")
+            raise AnonError(f"release: {name} exists; give another file, or pass --replace (in Python replace=True)")
         if not Path(name).absolute().parent.is_dir():
             raise AnonError(f"release: there is no folder {Path(name).absolute().parent} to write to")
     elif not replace and is_taken(con, _target(name)):
-        raise AnonError(f"release: there is a table {name} already; give another name, or replace")
+        raise AnonError(
+            f"release: there is a table {name} already; give another name, or pass --replace (in Python replace=True)"
+        )
 
 
 def _resolved(con: duckdb.DuckDBPyConnection, call: str, method: Method) -> Recorded:

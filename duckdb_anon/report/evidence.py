@@ -201,7 +201,7 @@ def _subgroups(ask: Asking, plan: Plan, roles: Rows, check: Check, checks: Check
     if any(row["role"] == "person" for row in roles):
         ask.missing["risk by subgroup"] = "measured for tables with one row per individual"
         return []
-    known = sorted({part.split(": ")[1] for part in risk[0]["note"].split("; ") if not part.startswith("not asked")})
+    known = sorted({part.split(": ")[1] for part in risk[0]["note"].split("; ") if not part.startswith("not tried")})
     rows: Rows = []
     for column, values in _groups(ask, plan.original, roles):
         for value, n in values:

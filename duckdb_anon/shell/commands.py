@@ -38,7 +38,7 @@ def main_release(arguments: Sequence[str]) -> int:
         )
     config: dict[str, Any] = {}
     if is_rows:
-        call = on_table(call, given.source.rstrip("/") + "/*.parquet" if source.is_dir() else given.source)
+        call = on_table(call, _files_of(source) if source.is_dir() else given.source)
     con = connect(":memory:" if is_rows else given.source, **config)
     con.execute("set python_enable_replacements = false")
     names = ("replace", "part_rows", "memory", "key", "previous", "deleted", "changed", "independent")
@@ -50,6 +50,15 @@ def main_release(arguments: Sequence[str]) -> int:
     run_with_progress(con, lambda: descriptions.append(str(release(con, given.target, call, **options))))
     sys.stdout.write(f"{given.target}: {descriptions[0]}\n")
     return 0
+
+
+def _files_of(folder: Path) -> str:
+    """Pattern of the Parquet files of a folder; of its subfolders where it is partitioned (Hive's `key=value/`)."""
+    if any(folder.glob("*.parquet")):
+        return f"{folder}/*.parquet"
+    if any(folder.glob("*=*/**/*.parquet")):
+        return f"{folder}/**/*.parquet"
+    raise AnonError(f"release: {folder} has no file that ends in .parquet, nor subfolders such as year=2024 with some")
 
 
 def main_report(arguments: Sequence[str]) -> int:

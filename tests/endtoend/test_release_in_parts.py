@@ -90,6 +90,25 @@ def test_files_and_folders_to_files_and_folders(tmp_path: Path, source: str, tar
     assert left(tmp_path) == sorted(["people.duckdb", source.rstrip("/"), target.rstrip("/")])
 
 
+def test_a_partitioned_folder_is_read_with_its_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with duckdb.connect() as con:
+        con.execute(
+            "copy (select i % 50 as age, i % 7 as ill, 'r' || i % 3 as region from range(300) r(i)) "
+            f"to '{tmp_path / 'people'}' (format parquet, partition_by (region))"
+        )
+        call = "mondrian(k := 5, qi := ['age', 'region'], sensitive := 'ill')"
+        given = ["release", str(tmp_path / "people"), str(tmp_path / "r.parquet"), call]
+        assert main(given) == 0
+        columns = con.execute(f"select count(*), count(distinct region) from '{tmp_path / 'r.parquet'}'").fetchone()
+        assert columns is not None and columns[0] == 300 and columns[1] >= 3
+    capsys.readouterr()
+    assert main(given) == 1
+    assert "pass --replace" in capsys.readouterr().err
+    (tmp_path / "empty").mkdir()
+    assert main(["release", str(tmp_path / "empty"), str(tmp_path / "e.parquet"), call]) == 1
+    assert "has no file that ends in .parquet" in capsys.readouterr().err
+
+
 @pytest.mark.campaign
 @pytest.mark.parametrize("target", ["r", "r.parquet"])
 def test_a_killed_run_leaves_no_release_and_goes_on_where_it_was(tmp_path: Path, spilled: Path, target: str) -> None:

@@ -41,7 +41,7 @@ def disclosure(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
     sensitive = [info.name for info in params["roles"].sensitive]
     require_columns("disclosure", release, [*qi, *sensitive])
     if not original.rows or not release.rows:
-        raise RequirementError("disclosure: the original or the release is empty; there is nobody to look for")
+        raise RequirementError("disclosure: the original or the release is empty, so there is no record to attack")
     own = released_rows("disclosure", original, release)
     targets = _targets(original.rows, params["targets"], rng)
     identity = np.zeros(len(targets))

@@ -72,7 +72,7 @@ def prepared(
     release = published(function, read["release"], qi, sensitive, read.get("replay"), told)
     for which in ("original", "holdout"):
         if which in read and not read[which].rows:
-            raise RequirementError(f"{function}: the {which} is empty; there is nobody to look for")
+            raise RequirementError(f"{function}: the {which} is empty, so there is no record to attack")
     row = np.full(original.rows, -1, dtype=np.int64)
     if release.persons and (linked or read["release"].sources() is not None):
         row = released_rows(function, original, read["release"])
@@ -105,7 +105,7 @@ def rows_of(
             scoring = attacker.scoring(release)
         except CannotAsk as reason:
             if not all_of_them:
-                raise ParameterError(f"{function}: attacker '{attacker.name}' cannot be asked: {reason}") from reason
+                raise ParameterError(f"{function}: attacker '{attacker.name}' cannot be used. {reason}") from reason
             rows.append(_row(attacker.name, str(reason)))
             continue
         found = attack(release, scoring, targets)
@@ -123,10 +123,10 @@ def chosen_attackers(function: str, names: list[str]) -> list[Attacker]:
     for name in names:
         if name not in by_name:
             raise ParameterError(
-                f"{function}: attackers has '{name}'{nearest(name, by_name)}; there are 'all', {listed(by_name)}"
+                f"{function}: attackers has '{name}'{nearest(name, by_name)}; allowed are 'all', {listed(by_name)}"
             )
     if not names:
-        raise ParameterError(f"{function}: attackers := [] asks nobody; there are 'all', {listed(by_name)}")
+        raise ParameterError(f"{function}: attackers := [] is empty. Allowed are 'all', {listed(by_name)}")
     return [by_name[name] for name in dict.fromkeys(names)]
 
 
@@ -175,7 +175,7 @@ def strongest_of(rows: Sequence[Mapping[str, Any]], chosen: Sequence[Attacker]) 
     silent = [row["attacker"] for row in able if np.isnan(row["identity"]) and np.isnan(row["attribute"])]
     note = f"identity: {by_identity['attacker']}; attribute: {by_attribute['attacker']}"
     if silent:
-        note += f"; not asked: {listed(silent)}"
+        note += f"; not tried: {listed(silent)}"
     return {**by_attribute, **{f: by_identity[f] for f in _FIGURES[:3]}, "attacker": STRONGEST, "note": note}
 
 

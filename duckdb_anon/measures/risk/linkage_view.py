@@ -101,7 +101,7 @@ def published(
     """
     require_columns(function, release, [*qi, *sensitive])
     if not release.rows:
-        raise RequirementError(f"{function}: the release is empty; there is nobody to look for")
+        raise RequirementError(f"{function}: the release is empty, so there is no record to attack")
     columns = [comparable(release.columns[name]) for name in qi]
     lists = [name for name in sensitive if release.columns[name].lists_nodes]
     if known_values and len(lists) < max(len(sensitive), 1):

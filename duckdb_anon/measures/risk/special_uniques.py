@@ -32,7 +32,7 @@ def special_uniques(tables: Sequence[ReadTable], params: Params, rng: np.random.
     table = tables[0]
     names = [info.name for info in params["roles"].qi]
     if not table.rows:
-        raise RequirementError("special_uniques: the table is empty; there is nobody to look for")
+        raise RequirementError("special_uniques: the table is empty, so it has no uniques")
     columns = [table.columns[name].value_codes() for name in names]
     largest = _largest(len(names), table.rows, params["max_size"])
     # a set of all columns scores as one of all but one: nothing is left that could be added

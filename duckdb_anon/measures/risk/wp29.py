@@ -77,7 +77,7 @@ def numbers(function: str, read: Mapping[str, ReadTable], which: str, names: Seq
     table = read[which]
     require_columns(function, table, names)
     if not table.rows:
-        raise RequirementError(f"{function}: the {which} is empty; there is nobody to look for")
+        raise RequirementError(f"{function}: the {which} is empty, so there is no record to attack")
     if table.counted:
         raise ColumnError(f"{function}: noisy counts are cells, not persons; there is nobody to single out or link")
     values, boxes = [], False

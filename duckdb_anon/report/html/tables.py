@@ -228,7 +228,7 @@ def _is_number(value: object) -> bool:
 
 
 def _risk_cells(row: Mapping[str, Any]) -> list[object]:
-    attackers = [part for part in str(row["note"]).split("; ") if not part.startswith("not asked")]
+    attackers = [part for part in str(row["note"]).split("; ") if not part.startswith("not tried")]
     return [
         row["identity"], interval(row["identity_low"], row["identity_high"]), row["attribute"], row["baseline"],
         row["advantage"], row["meets_threshold"], "; ".join(attackers),

@@ -40,7 +40,7 @@ def scoring(release: PublishedRecords) -> Scoring:
         CannotAsk: there is no sensitive column, no class or bucket, or the model would be too large.
     """
     if release.group_of_unit is None or not release.secrets:
-        raise CannotAsk("there is no class or bucket in which sensitive values are mixed")
+        raise CannotAsk("The release has no class or bucket with several sensitive values")
     models = _models.get(release)
     if models is None:
         models = _models[release] = [_model(release, secret) for secret in release.secrets]
@@ -54,9 +54,9 @@ def class_membership(release: PublishedRecords) -> Scoring:
         CannotAsk: the release shows no groups, or nobody has a row in it.
     """
     if not release.persons:
-        raise CannotAsk("noisy counts are cells, so nobody has a row whose class could be told")
+        raise CannotAsk("This attack needs record-level data. The release holds noisy counts")
     if release.group_of_unit is None:
-        raise CannotAsk("the release shows neither boxes nor buckets, so there is no group to be told")
+        raise CannotAsk("The release has no equivalence classes or buckets")
     try:
         scored = scoring(release)
     except CannotAsk:
@@ -191,5 +191,12 @@ def _counted(secret: Secret, part: PublishedPart, bins: _Bins) -> FloatArray:
     return held
 
 
-DEFINETTI = Attacker("definetti", "the same, the values of a class weighed by naive Bayes of the release", scoring)
-TOLD = Attacker("told", "the same, told the class or bucket of her row", class_membership, outsider=False)
+DEFINETTI = Attacker(
+    "definetti", "likelihood, with the values of a class weighted by naive Bayes trained on the release", scoring
+)
+TOLD = Attacker(
+    "told",
+    "definetti or likelihood, with knowledge of the class or bucket of the target's record",
+    class_membership,
+    outsider=False,
+)

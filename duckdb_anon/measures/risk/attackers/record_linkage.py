@@ -55,7 +55,7 @@ def likelihood(release: PublishedRecords) -> Scoring:
     """
     randomized = any(cells.column.channel is not None for cells in release.columns)
     if release.plain and release.persons and not randomized and release.replay is None:
-        raise CannotAsk("nobody knows what made these rows; say call := 'muco(0.2)' or whatever call made them")
+        raise CannotAsk("The method that produced this release is unknown. Pass it as call := 'muco(0.2)'")
     return Scoring([_ratio(release, a) for a in range(len(release.columns))], share=True, reach=REACH)
 
 
@@ -66,7 +66,7 @@ def likelihood_excluding(release: PublishedRecords) -> Scoring:
         CannotAsk: rows are not plain values, or nobody said what call made them.
     """
     if release.replay is None:
-        raise CannotAsk("leaving rows out needs plain values and the call that made them, call := 'muco(0.2)'")
+        raise CannotAsk("This attacker needs a release of plain values and its call. Pass it as call := 'muco(0.2)'")
     return replace(likelihood(release), most_equal=most_equal(release.replay))
 
 
@@ -168,9 +168,11 @@ def _by_bin_or_equal(
     return np.where(cells.covered(values), stay[values][:, None], _by_bin(ratio, bin_of_code, cells, values))
 
 
-EXACT = Attacker("exact", "rows that agree with everything known", exact)
-NEAREST = Attacker("nearest", "the rows nearest to what is known", nearest)
-LIKELIHOOD = Attacker("likelihood", "rows that the release's own call would most likely make of her", likelihood)
+EXACT = Attacker("exact", "records that equal or cover all known values", exact)
+NEAREST = Attacker("nearest", "records nearest to the known values", nearest)
+LIKELIHOOD = Attacker("likelihood", "records that the method most likely makes of the target's record", likelihood)
 LIKELIHOOD_EXCLUDING = Attacker(
-    "likelihood_excluding", "the same, without rows that the method's promise rules out", likelihood_excluding
+    "likelihood_excluding",
+    "likelihood, without records that the guarantee of the method rules out",
+    likelihood_excluding,
 )
