@@ -41,7 +41,7 @@ def write_parquet(
     """
     goal = Path(path)
     if goal.exists() and not replace:
-        raise AnonError(f"write_parquet: {path} exists; give another file, or replace")
+        raise AnonError(f"write_parquet: {path} exists; give another file, or pass --replace (in Python replace=True)")
     cursor = load(con).cursor()
     try:
         database, schema = con.execute("select current_database(), current_schema()").fetchall()[0]
