@@ -287,7 +287,7 @@ def _planned_on(cursor: duckdb.DuckDBPyConnection | None, call: dict[str, Any]) 
         if cursor is not None:
             place(cursor, call["database"], call["schema"])
         catalog = Catalog(cursor, call["database"], call["schema"], takes)
-        text = plan(entry, Context(entry.name, catalog, call["arguments"], _BY_NAME))
+        text = plan(entry, Context(entry.name, catalog, call["arguments"], _BY_NAME, connect))
         if isinstance(entry, Query):
             error_context.keep(text)
         return text

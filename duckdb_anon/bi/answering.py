@@ -105,7 +105,7 @@ class Answering:
         release, shown = self.releases[original], self.bounds != "none"
 
         def answered(asked: str, bounds: str) -> str:
-            call = f"select rewrite_query($1, $2, $3, bounds := '{bounds}')"
+            call = f"select rewrite_query($1, $2, $3, bounds := '{bounds}', spread := 'learnt')"
             try:
                 return str(execute(call, [asked.strip().rstrip(";"), original, release]))
             except duckdb.Error as error:

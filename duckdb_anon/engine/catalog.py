@@ -285,9 +285,9 @@ class Catalog:
 
 
 def _with_fields(comments: dict[str, str]) -> dict[str, str]:
-    """Comments of columns, and of the attributes that are fields of slices among them."""
+    """Comments of columns, and of the attributes that are fields of slices; a slice may have its attribute's name."""
     fields = {name: text for said in comments.values() for name, text in field_comments(said).items()}
-    return {**fields, **comments}
+    return {**comments, **fields}
 
 
 def _encoding_hint(path: str) -> str:

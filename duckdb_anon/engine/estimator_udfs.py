@@ -85,9 +85,7 @@ def _member_weights(members: pa.Array, rows: pa.Array, prior: pa.Array) -> pa.Ar
         offsets = offsets - offsets[0]
         codes = pc.dictionary_encode(flat, null_encoding="encode").indices
         before = _of(prior, k)
-        weights = (
-            np.ones(len(flat)) if before is None else before.flatten().cast(pa.float64()).to_numpy(zero_copy_only=False)
-        )
+        weights = None if before is None else before.flatten().cast(pa.float64()).to_numpy(zero_copy_only=False)
         learnt = member_weights(
             codes.to_numpy(zero_copy_only=False).astype(np.int64), weights, offsets, _counts(_of(rows, k))
         )

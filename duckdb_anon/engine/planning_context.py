@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -37,12 +37,16 @@ from duckdb_anon.rewrite.query.tables import TableInfo
 
 @dataclass(frozen=True)
 class Context:
-    """What a planner reads: relations, roles, the raw arguments of the call, and the package's entries by name."""
+    """What a planner reads: relations, roles, the raw arguments of the call, and the package's entries by name.
+
+    `opened` opens a database in memory with the functions of the package.
+    """
 
     function: str
     catalog: Catalog
     arguments: Mapping[str, Any]
     entries: Mapping[str, Entry] = field(default_factory=dict)
+    opened: Callable[[], duckdb.DuckDBPyConnection] | None = None
 
     @property
     def methods(self) -> dict[str, Method]:

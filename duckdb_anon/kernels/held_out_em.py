@@ -15,7 +15,7 @@ import numpy as np
 
 from duckdb_anon.model.coded_table import FloatArray
 
-MOST_ROUNDS, LEAST_GAIN = 8, 0.005
+MOST_ROUNDS, LEAST_GAIN = 30, 0.005
 _LOST = 1e-290
 
 

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from duckdb_anon.kernels.held_out_em import learnt
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 
-ROUNDS = 3
+SET_ROUNDS, NODE_ROUNDS = 1, 3
+"""Rounds for cells that name their values, and for nodes of a hierarchy."""
 _FAR = 2**62
 _INFINITE = 2**31 - 1  # days of an infinite date
 BoolArray = NDArray[np.bool_]
@@ -253,21 +254,31 @@ def _listed(size: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     return offsets, cell, np.arange(len(cell)) - offsets[cell]
 
 
-def member_weights(
-    codes: IntArray, prior: FloatArray, offsets: IntArray, rows: FloatArray, rounds: int = ROUNDS
-) -> FloatArray:
-    """Weights of the members of cells that name their values, adding up to 1 in each cell.
+def member_weights(codes: IntArray, prior: FloatArray | None, offsets: IntArray, rows: FloatArray) -> FloatArray:
+    """Weights of the members of cells that list their values, adding up to 1 in each cell.
+
+    A set lists the values that its rows have, so each of them is given one of these rows, and the others are spread by
+    the learnt shares.
 
     Args:
         codes: code of each member from 0, one cell after another, shape (members,).
-        prior: how likely it is in its cell before anything is learnt, up to a factor; 0 stays 0.
+        prior: how likely it is in its cell before anything is learnt, up to a factor; 0 stays 0. None for sets.
         offsets: where cells start, shape (cells + 1,).
         rows: how many rows have each cell.
-        rounds: how often shares are improved.
 
     Returns:
         Shape (members,).
     """
+    if prior is None:
+        weight = _spread(codes, np.ones(len(codes)), offsets, rows, SET_ROUNDS)
+        size = np.diff(offsets)
+        listed = np.repeat(np.where(rows >= size, 1 / np.maximum(rows, 1), 0.0), size)
+        return np.asarray(listed + (1 - listed * np.repeat(size, size)) * weight)
+    return _spread(codes, prior, offsets, rows, NODE_ROUNDS)
+
+
+def _spread(codes: IntArray, prior: FloatArray, offsets: IntArray, rows: FloatArray, rounds: int) -> FloatArray:
+    """Weights of members by learnt shares, adding up to 1 in each cell."""
     cell = np.repeat(np.arange(len(rows)), np.diff(offsets))
     many, cells = int(codes.max(initial=-1)) + 1, len(rows)
 

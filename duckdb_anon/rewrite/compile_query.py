@@ -229,6 +229,8 @@ class Block:
         for part in ("from_", "joins", "where"):
             value = self.select.args.get(part)
             source.set(part, [one.copy() for one in value] if isinstance(value, list) else value and value.copy())
+        if any(reads_original(one) for one in all_of(source, exp.Select)):
+            raise NotLinearError("the query has quantiles of rows that a subquery of the original picks")
         for number, (node, quantile) in enumerate(asked):
             self._require_ordered(quantile)
             text = weighted_quantile(quantile, keys, self.weight(), source)

@@ -1,7 +1,8 @@
 """Which of the two engines answers a query, and its answer as SQL.
 
 The closed form answers what is linear in the rows of the original; plausible tables answer the rest, and what is asked
-of permuted values together with other columns. Bounds are those of the closed form either way.
+of permuted values together with other columns. Hard bounds are those of the closed form either way; intervals are by
+replay where nothing else gives one.
 """
 
 from __future__ import annotations
@@ -22,12 +23,15 @@ from duckdb_anon.rewrite.plausible import over_draws, prefers_draws
 from duckdb_anon.rewrite.query.indentation import laid_out
 from duckdb_anon.rewrite.query.outputs import Output
 from duckdb_anon.rewrite.query.tables import Bounds, PlausibleTables, TableInfo
-from duckdb_anon.rewrite.query.walking import all_of
+from duckdb_anon.rewrite.query.walking import all_of, leftmost
+from duckdb_anon.rewrite.replay import Measures, half_widths, with_intervals
 from duckdb_anon.rewrite.rewriter import estimator
 
 Engine = Literal["auto", "closed", "imputed"]
 LEFT_OUT = "_left_out"
-IMPUTED = "no bounds: the answer is imputed from plausible tables"
+IMPUTED = "no bounds: the answer is imputed from plausible tables; bounds := 'likely' may give an interval"
+NOT_REPLAYED = "no interval: the replay does not tell groups apart, or has too many of them"
+REPLAYED = "low and high by replay of the release"
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,13 @@ def answer(question: Question) -> Answer:
     Raises:
         RewriteError: naming what cannot be estimated.
     """
+    found = _answer(question)
+    if question.bounds == "likely" and question.release.replay is not None:
+        return _with_replay(question, found)
+    return found
+
+
+def _answer(question: Question) -> Answer:
     release = question.release
     imputed = question.engine == "imputed"
     if question.engine == "auto" and question.spread == "learnt" and release.drawn is not None:
@@ -153,15 +164,46 @@ def _bounds(question: Question) -> Answer:
     """An answer with the hard bounds of all groups; one without low and high where there are none."""
     if question.bounds == "none":
         return Answer("")
-    tree = question.tree.copy()
-    for key in ("order", "limit", "offset", "having", "qualify"):
-        tree.set(key, None)
+    tree = _of_all_groups(question.tree)
     try:
         return _closed(question, tree)
     except NotLinearError:
         # extremes have no closed form, but bounds
         found = _estimated(question, tree, question.release)
         return found if found.bounded else replace(found, unbounded=IMPUTED)
+
+
+def _with_replay(question: Question, found: Answer) -> Answer:
+    """An answer with intervals of what is imputed, and of what has no low and high."""
+    wanted = [
+        number
+        for number, column in enumerate(question.columns)
+        if column.measure and (found.draws or number not in found.bounded)
+    ]
+    if not wanted or question.release.replay is None:
+        return found
+    measures = Measures(question.columns, question.hidden, wanted)
+    try:
+        widths = half_widths(_of_all_groups(question.tree), measures, question.release, question.tables)
+    except RewriteError as error:
+        return replace(found, unbounded=str(error))
+    if not widths:
+        return replace(found, unbounded=NOT_REPLAYED)
+    outputs = [one.unalias() for one in leftmost(question.tree).expressions]
+    counts = [number for number in wanted if isinstance(outputs[number], (exp.Count, exp.CountIf))]
+    hard = {number: confidence == 1 for number, confidence in found.bounded.items()}
+    sql = with_intervals(found.sql, measures, widths, hard, counts)
+    confidence = question.release.replay().confidence
+    bounded = {**found.bounded, **dict.fromkeys(wanted, confidence)}
+    return replace(found, sql=sql, bounded=bounded, notes=(*found.notes, REPLAYED))
+
+
+def _of_all_groups(query: exp.Query) -> exp.Query:
+    """The query without what picks groups."""
+    tree = query.copy()
+    for key in ("order", "limit", "offset", "having", "qualify"):
+        tree.set(key, None)
+    return tree
 
 
 def _inside(number: int) -> str:

@@ -36,10 +36,13 @@ def queries() -> Iterator[tuple[str, str]]:
             yield f"{file.stem}.{name.strip()}", text.strip().rstrip(";")
 
 
-def verdicts() -> dict[tuple[str, str], str]:
-    """(query, shape) to its verdict: answered, or refused and why."""
+def verdicts() -> dict[tuple[str, str], tuple[str, float | None]]:
+    """(query, shape) to its verdict, answered, or refused and why, and the median relative error of its answers."""
     with VERDICTS.open() as lines:
-        return {(row["query"], row["shape"]): row["verdict"] for row in csv.DictReader(lines)}
+        rows = list(csv.DictReader(lines))
+    return {
+        (row["query"], row["shape"]): (row["verdict"], float(row["error"]) if row["error"] else None) for row in rows
+    }
 
 
 def database() -> duckdb.DuckDBPyConnection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import statistics
 import sys
 
 import duckdb
@@ -13,11 +14,16 @@ from tests.reference.corpus import RELEASES, VERDICTS, database, queries, verdic
 ROLES = "qi := ['age', 'sex', 'region', 'born', 'weight'], sensitive := 'disease'"
 
 
-def judge(con: duckdb.DuckDBPyConnection, query: str, shape: str) -> tuple[str, list[tuple[object, ...]]]:
-    """A query's verdict on a release, and the hard-bounded answers that do not hold the truth.
+_NOT_COMPARED = re.compile("nothing tells|no aggregate to compare|have the same keys")
+"""Why an answer has no place beside the original's: its rows have no keys, or are no numbers."""
+
+
+def judge(con: duckdb.DuckDBPyConnection, query: str, shape: str) -> tuple[str, float | None, list[tuple[object, ...]]]:
+    """A query's verdict on a release, its error, and the hard-bounded answers that do not hold the truth.
 
     Returns:
-        'answered', or 'refused: ' and the beginning of the reason; a failure is raised.
+        'answered', or 'refused: ' and the beginning of the reason, a failure is raised; the median relative error, None
+        where there is none.
     """
     try:
         row = con.execute(
@@ -25,36 +31,51 @@ def judge(con: duckdb.DuckDBPyConnection, query: str, shape: str) -> tuple[str, 
         ).fetchone()
     except duckdb.Error as error:
         reason = re.sub(r" \[[a-z-]+\]$", "", str(error).split("\n")[0].split("rewrite_query: ")[-1])
-        return f"refused: {reason.removeprefix('Invalid Input Error: ')[:90]}", []
+        return f"refused: {reason.removeprefix('Invalid Input Error: ')[:90]}", None, []
     assert row is not None
-    names = [column[0] for column in con.execute(row[0]).description]
-    if not any(name.endswith("_low") for name in names):
-        return "answered", []
-    wrong = con.execute(
-        f"""select keys, measure, original, low, high from relative_error($1, 'people', 'r_{shape}', {ROLES})
-        where confidence = 1 and original is not null
-          and not (original between low - 1e-6 * (1 + abs(low)) and high + 1e-6 * (1 + abs(high)))""",
-        [query],
-    ).fetchall()
-    return "answered", wrong
+    con.execute(row[0])
+    try:
+        rows = con.execute(
+            "select keys, measure, original, low, high, confidence, relative_error, estimate "
+            f"from relative_error($1, 'people', 'r_{shape}', {ROLES}) where original is not null",
+            [query],
+        ).fetchall()
+    except duckdb.Error as error:
+        if _NOT_COMPARED.search(str(error)) is None:
+            raise
+        return "answered", None, []
+    wrong = [row[:5] for row in rows if row[5] == 1 and not _holds(*row[2:5])]
+    errors = [row[6] for row in rows if row[6] is not None]
+    return "answered", round(statistics.median(errors), 3) if errors else None, wrong
+
+
+def _holds(truth: float, low: float | None, high: float | None) -> bool:
+    above = low is None or truth >= low - 1e-6 * (1 + abs(low))
+    return above and (high is None or truth <= high + 1e-6 * (1 + abs(high)))
 
 
 def main() -> None:
-    """Write the verdicts of the shapes named, all by default."""
+    """Write the verdicts of the shapes and files that are named, all by default."""
     con = database()
     known = verdicts() if VERDICTS.exists() else {}
-    for shape in sys.argv[1:] or list(RELEASES):
+    files = [name for name in sys.argv[1:] if name not in RELEASES]
+    for shape in [name for name in sys.argv[1:] if name in RELEASES] or list(RELEASES):
         for name, query in queries():
+            if files and name.split(".")[0] not in files:
+                continue
             try:
-                known[name, shape], wrong = judge(con, query, shape)
-            except duckdb.Error as error:
-                known[name, shape], wrong = f"FAILED {str(error)[:200]}", []
-            if wrong or known[name, shape].startswith("FAILED"):
-                print(shape, name, known[name, shape], wrong[:3])
+                verdict, error, wrong = judge(con, query, shape)
+            except duckdb.Error as failure:
+                verdict, error, wrong = f"FAILED {str(failure)[:200]}", None, []
+            known[name, shape] = verdict, error
+            if wrong or verdict.startswith("FAILED"):
+                print(shape, name, verdict, wrong[:3], flush=True)
     with VERDICTS.open("w") as lines:
         writer = csv.writer(lines, lineterminator="\n")
-        writer.writerow(["query", "shape", "verdict"])
-        writer.writerows([query, shape, verdict] for (query, shape), verdict in sorted(known.items()))
+        writer.writerow(["query", "shape", "verdict", "error"])
+        writer.writerows(
+            [*key, verdict, "" if error is None else error] for key, (verdict, error) in sorted(known.items())
+        )
 
 
 if __name__ == "__main__":

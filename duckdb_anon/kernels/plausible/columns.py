@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.held_out_em import learnt
-from duckdb_anon.kernels.interval_em import ROUNDS
+from duckdb_anon.kernels.interval_em import SET_ROUNDS
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 
 _LEAST = 1e-12
@@ -187,7 +187,7 @@ def learnt_shares(cells: Ranges | Lists, rows: FloatArray, widths: FloatArray, r
         return np.asarray(np.cumsum(change)[:-1])
 
     if rounds is None and isinstance(cells, Lists):  # sets of values have no neighbours
-        rounds = ROUNDS
+        rounds = SET_ROUNDS
     return learnt(widths / widths.sum(), rows, mass, gathered, rounds)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.kernels.interval_em import member_weights
 from duckdb_anon.kernels.plausible.augmentation import Evidence
 from duckdb_anon.kernels.plausible.columns import Column, Lists, Noisy, Ranges, learnt_shares
 from duckdb_anon.kernels.plausible.tree import Options
@@ -256,7 +257,9 @@ def _sets(column: ReadColumn, options: Options) -> Column:
     atoms = np.concatenate(members).astype(np.int64)
     cells = Lists(offsets, atoms, np.ones(len(atoms)))
     cell = cell.ravel()
-    shares = learnt_shares(cells, np.bincount(cell, minlength=len(members)).astype(np.float64), np.ones(domain.size))
+    rows = np.bincount(cell, minlength=len(members)).astype(np.float64)
+    weights = member_weights(atoms, None, offsets, rows)
+    shares = np.bincount(atoms, weights * rows[cells.cell], domain.size).astype(np.float64)
     return Column.of(cells, cell, shares, options.bins)
 
 

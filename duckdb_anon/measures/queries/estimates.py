@@ -204,7 +204,7 @@ def _spread(
     if learnt and not column.lists_nodes:
         rows = np.bincount(cells.of_row, table.row_weights(), minlength=cells.number).astype(np.float64)
         codes, starts = shares.indices.astype(np.int64), shares.indptr.astype(np.int64)
-        shares.data = member_weights(codes, shares.data, starts, rows)
+        shares.data = member_weights(codes, None if column.node is None else shares.data, starts, rows)
     return SpreadCells(shares, null, values), cells.of_row
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from duckdb_anon.engine.duckdb_metadata import functions_there
 from duckdb_anon.measures.queries.plausible_tables import plausible_tables_of
+from duckdb_anon.measures.queries.replay import replay_of
 from duckdb_anon.model.errors import RewriteError, nearest
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import QUERY, Description, read_description, table_name
@@ -72,6 +73,8 @@ def tables_around(
     if all(one.meaning != "rows" for one in contents_of(released, info).weights):  # of noisy counts no rows are drawn
         released = replace(released, drawn=plausible_tables_of(context, original, release))
     said = read_description(release.comment)
+    if bounds == "likely":
+        released = replace(released, replay=replay_of(context, original, release))
     if said is not None:
         released = replace(
             released,

@@ -25,7 +25,8 @@ from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 BOUNDS = Parameter(
     "bounds",
     "low and high: 'sure': hard bounds where they exist, otherwise a 95% interval where the "
-    "method's randomness is published; 'likely': the interval first; 'hard': hard bounds only; 'none'. NULL unless "
+    "method's randomness is published; 'likely': the interval first, by replay of the release for imputed answers and "
+    "for muco and rank_swap, which takes seconds the first time; 'hard': hard bounds only; 'none'. NULL unless "
     "duckdb_anon.release(), .release or duckdb-anon release wrote the release",
     "text",
     "sure",
@@ -74,8 +75,8 @@ def plan_relative_error(
     Returns:
         SELECT with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, original, estimate, relative_error, low, high
         and confidence DOUBLE, method ('exact', 'closed form' or 'imputed') and note VARCHAR. The truth lies between low
-        and high for sure at confidence 1 (hard bounds, up to the rounding of DOUBLE), with 95% over the method's own
-        randomness where it is 0.95; NULL where neither is known.
+        and high for sure at confidence 1 (hard bounds, up to the rounding of DOUBLE), with that probability
+        over the randomness of the method, or as measured, below 1; NULL where neither is known.
 
     Raises:
         RewriteError: when the query cannot be estimated from the release.

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from sqlglot import exp
 
@@ -22,6 +22,7 @@ from duckdb_anon.model.release_formats.duckdb_types import bag_type, box_type, l
 __all__ = [
     "Bounds",
     "PlausibleTables",
+    "Replay",
     "TableInfo",
     "bag_type",
     "box_type",
@@ -53,6 +54,23 @@ class PlausibleTables:
 
 
 @dataclass(frozen=True)
+class Replay:
+    """Tables that stood for the original, and plausible tables of the release that was made of each.
+
+    Attributes:
+        truth: one of the tables, as one draw.
+        answered: what answers queries about it.
+        rows: answers of a query over these for each truth; other tables are given by the names that the query reads.
+        confidence: share of the intervals that hold the truth.
+    """
+
+    truth: PlausibleTables
+    answered: PlausibleTables
+    rows: Callable[[str, Mapping[str, TableInfo]], list[list[tuple[Any, ...]]]]
+    confidence: float
+
+
+@dataclass(frozen=True)
 class TableInfo:
     """A table as the planner sees it.
 
@@ -74,6 +92,7 @@ class TableInfo:
         of_another: of a release, whether it says that it stands for something else than the original that is asked of.
         hidden: of a hierarchy, whether labels that few records carry are numbers, as publish writes them.
         drawn: of a release, gives plausible tables with some of its original's columns; None where there are none.
+        replay: of a release, makes it again from tables that stand for its original; None where that is not done.
         binned: of a release, columns that it says hold one value for each bin of the original's, in lower case.
     """
 
@@ -93,6 +112,7 @@ class TableInfo:
     binned: frozenset[str] = frozenset()
     hidden: bool = False
     drawn: Callable[[Sequence[str]], PlausibleTables] | None = field(default=None, compare=False)
+    replay: Callable[[], Replay] | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:

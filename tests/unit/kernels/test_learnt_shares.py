@@ -70,12 +70,20 @@ def test_rounds_end_where_held_out_rows_gain_nothing() -> None:
 
 
 @pytest.mark.usefixtures("three_rounds")
-def test_sets_are_learnt_as_their_members_one_by_one_are() -> None:
+def test_nodes_are_learnt_as_their_leaves_one_by_one_are() -> None:
     sets = [[0, 1, 4], [1, 2], [3], [0, 3, 4], [2]]
     codes = np.array([code for one in sets for code in one])
     offsets = np.cumsum([0, *map(len, sets)])
     found = member_weights(codes, np.ones(len(codes)), offsets, np.array([4.0, 1, 7, 2, 3]))
     assert np.allclose(found, [w for cell in slow(sets, [4, 1, 7, 2, 3]) for w in cell])
+
+
+def test_each_value_of_a_set_is_given_a_row_and_the_others_go_by_learnt_shares() -> None:
+    # {0, 1} of 5 rows and {1} of 3: after a round value 1 has 5.5 of 8; a set of fewer rows than values stays learnt
+    codes, offsets = np.array([0, 1, 1]), np.array([0, 2, 3])
+    found = member_weights(codes, None, offsets, np.array([5.0, 3.0]))
+    assert np.allclose(found, [(1 + 3 * 2.5 / 8) / 5, (1 + 3 * 5.5 / 8) / 5, 1])
+    assert np.allclose(member_weights(codes, None, offsets, np.array([1.0, 0.0])), [0.5, 0.5, 1])
 
 
 def test_boxes_that_overlap_with_nothing_stay_even_and_so_do_those_of_no_rows() -> None:

@@ -1,0 +1,155 @@
+"""Intervals of answers by replay: how far answers of releases made again are from the tables that were released.
+
+An answer of each release is compared with the truth it was made of; an interval is as wide as the root mean square of
+these differences says, by the quantile of Student's distribution, so a bias that the replay shows widens it.
+Source: parametric bootstrap, Efron (1979).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from duckdb_anon.rewrite.plausible import over_draws
+from duckdb_anon.rewrite.query.outputs import Output
+from duckdb_anon.rewrite.query.parse import literal
+from duckdb_anon.rewrite.query.tables import PlausibleTables, TableInfo
+
+_QUANTILE = 2.228
+"""Of Student's distribution with ten degrees of freedom, .975."""
+_LEAST = 5
+"""Fewest truths with a group whose answers have intervals."""
+MOST_GROUPS = 10_000
+Keys = tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Output columns of a query on releases that were made again.
+
+    Attributes:
+        columns: its columns, called _c0, _c1, ...
+        hidden: names of further keys.
+        wanted: number of each measure that is to have an interval.
+    """
+
+    columns: Sequence[Output]
+    hidden: Sequence[str]
+    wanted: Sequence[int]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all columns."""
+        return [*(f"_c{number}" for number, _ in enumerate(self.columns)), *self.hidden]
+
+    @property
+    def keys(self) -> list[str]:
+        """Names of the keys."""
+        return [*(f"_c{number}" for number, column in enumerate(self.columns) if not column.measure), *self.hidden]
+
+
+def half_widths(
+    tree: exp.Query, measures: Measures, release: TableInfo, tables: Sequence[TableInfo]
+) -> dict[Keys, list[float | None]]:
+    """Half the width of the interval of each wanted measure, by the texts of the keys.
+
+    Args:
+        tree: the query, which keeps all groups.
+        measures: its output columns.
+        release: the release, whose replay there is.
+        tables: the original first, then other tables of the query.
+    """
+    if release.replay is None:
+        return {}
+    replay = release.replay()
+    here = [tables[0], *(replace(table, sql=f"_anon_other{place}") for place, table in enumerate(tables[1:]))]
+
+    def answer(drawn: PlausibleTables) -> str:
+        given: Callable[[Sequence[str]], PlausibleTables] = lambda columns: drawn  # noqa: E731
+        return over_draws(tree, given, release, here).sql("duckdb", comments=False)
+
+    others = {copy.sql: table for copy, table in zip(here[1:], tables[1:], strict=True)}
+    found: dict[Keys, list[list[float]]] = {}
+    for rows in replay.rows(_differences(answer(replay.truth), answer(replay.answered), measures), others):
+        keyed = [row[: len(measures.keys)] for row in rows]
+        if len(set(keyed)) < len(keyed) or len(keyed) > MOST_GROUPS:
+            return {}
+        for key, row in zip(keyed, rows, strict=True):
+            lists = found.setdefault(key, [[] for _ in measures.wanted])
+            for values, value in zip(lists, row[len(measures.keys) :], strict=True):
+                if value is not None and math.isfinite(value):
+                    values.append(value)
+    return {key: [_half_width(values) for values in lists] for key, lists in found.items()}
+
+
+def _half_width(differences: Sequence[float]) -> float | None:
+    if len(differences) < _LEAST:
+        return None
+    return _QUANTILE * math.sqrt(sum(value * value for value in differences) / len(differences))
+
+
+def _differences(truth: str, answer: str, measures: Measures) -> str:
+    """SELECT of the keys as texts, and how far the answers are from the truth."""
+    shown = [f"coalesce(o.{key}, e.{key})::varchar" for key in measures.keys]
+    for number in measures.wanted:
+        sides = [f"try_cast({side}._c{number}::varchar as double)" for side in ("e", "o")]
+        if measures.columns[number].additive:
+            sides = [f"coalesce({side}, 0)" for side in sides]
+        shown.append(" - ".join(sides))
+    on = " and ".join(f"o.{key} is not distinct from e.{key}" for key in measures.keys)
+    names = ", ".join(measures.names)
+    joined = f"o full join e on {on}" if on else "o cross join e"
+    return (
+        f"with o as (select * from ({truth}) as q({names})), e as (select * from ({answer}) as q({names})) "
+        f"select {', '.join(shown)} from {joined}"
+    )
+
+
+def with_intervals(
+    sql: str,
+    measures: Measures,
+    widths: Mapping[Keys, Sequence[float | None]],
+    hard: Mapping[int, bool],
+    counts: Sequence[int],
+) -> str:
+    """An answer with low and high of the wanted measures.
+
+    Args:
+        sql: SELECT of the columns of the answer.
+        measures: its output columns.
+        widths: half the width of each interval, by the texts of the keys.
+        hard: whether low and high, which some measures have already, are hard bounds, which intervals are kept inside.
+        counts: numbers of the measures that are never negative.
+    """
+    names = [*(f"k{place}" for place, _ in enumerate(measures.keys)), *(f"h{number}" for number in measures.wanted)]
+    rows = [
+        [*("null::varchar" if text is None else literal(text) for text in key), *map(_number, values)]
+        for key, values in widths.items()
+    ]
+    listed = ", ".join(f"({', '.join(row)})" for row in rows)
+    ends = []
+    for number in measures.wanted:
+        value = f"try_cast(i._c{number}::varchar as double)"
+        if measures.columns[number].additive:
+            value = f"coalesce({value}, 0)"
+        low, high = f"{value} - w.h{number}", f"{value} + w.h{number}"
+        if hard.get(number):
+            low, high = f"greatest({low}, i._c{number}_low)", f"least({high}, i._c{number}_high)"
+        if number in counts:
+            low = f"greatest({low}, 0)"
+        ends += [f"case when w.h{number} is not null then {value} end as _c{number}_{end}"
+                 for value, end in ((low, "low"), (high, "high"))]  # fmt: skip
+    replaced = [f"_c{number}_{end}" for number in measures.wanted if number in hard for end in ("low", "high")]
+    on = " and ".join(f"i.{key}::varchar is not distinct from w.k{place}" for place, key in enumerate(measures.keys))
+    return (
+        f"select i.* exclude ({', '.join(['_place', *replaced])}), {', '.join(ends)}\n"
+        f"from (select *, row_number() over () as _place from (\n{sql}\n)) as i\n"
+        f"left join (values {listed}) as w({', '.join(names)}) on {on or 'true'} order by i._place"
+    )
+
+
+def _number(value: float | None) -> str:
+    return "null::double" if value is None else f"{value!r}::double"

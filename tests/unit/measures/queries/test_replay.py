@@ -1,0 +1,113 @@
+"""Intervals by replay: asked for with `bounds := 'likely'`, made once a release, and how many hold the truth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import pytest
+
+import duckdb_anon
+from duckdb_anon.engine import replayed_tables
+from duckdb_anon.measures.queries.replay import COVERAGE
+
+MIDDLE = "select region, median(age) as middle from people where ill = 'flu' group by region"
+COUNT = "select count(*) as n from people where age between 30 and 50 and ill = 'flu'"
+CALLS = {"anatomy": "anatomy('people', 2)", "mondrian": "mondrian('people', 5)", "muco": "muco('people', 0.2)"}
+
+
+@pytest.fixture
+def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    con.execute("create table places as from (values ('r0', 'north'), ('r1', 'south'), ('r2', 'south')) t(name, side)")
+    fill(con, 400)
+    return con
+
+
+def fill(con: duckdb.DuckDBPyConnection, rows: int) -> None:
+    """The table people, whose elder half has acne more often."""
+    con.execute(f"""create or replace table people as select age, 'r' || hash(i, 2) % 3 as region,
+        (hash(i, 3) % 500)::integer + 20 as cost,
+        ['flu', 'cold', 'gout', 'acne'][1 + greatest(hash(i, 7) % 4, (age > 50)::integer * (hash(i, 8) % 4))::integer]
+          as ill from (select i, (20 + hash(i, 5) % 60)::integer as age from range({rows}) as r(i))""")
+    for column, role in (("age", "quasi"), ("region", "quasi"), ("cost", "insensitive"), ("ill", "sensitive")):
+        con.execute(f"comment on column people.{column} is 'anon: {role}'")
+
+
+def asked(con: duckdb.DuckDBPyConnection, query: str, bounds: str, engine: str = "imputed") -> list[tuple[Any, ...]]:
+    return con.execute(
+        "select original, estimate, low, high, confidence, method, note from "
+        "relative_error($1, 'people', 'released', bounds := $2, engine := $3) order by keys::varchar",
+        [query, bounds, engine],
+    ).fetchall()
+
+
+@pytest.mark.parametrize("method", CALLS)
+def test_an_interval_is_around_the_estimate_and_has_the_measured_confidence(
+    people: duckdb.DuckDBPyConnection, method: str
+) -> None:
+    duckdb_anon.release(people, "released", CALLS[method])
+    engine = "auto" if method == "muco" else "imputed"
+    for query, groups in ((MIDDLE, 3), (COUNT, 1)):
+        found = asked(people, query, "likely", engine)
+        assert len(found) == groups
+        for _, estimate, low, high, confidence, _, note in found:
+            assert low <= estimate <= high and confidence == COVERAGE[method] < 1
+            assert "replay" in note
+    assert any(high > low for _, _, low, high, *_ in asked(people, MIDDLE, "likely", engine))
+
+
+def test_nothing_is_replayed_unless_an_interval_is_asked_for_and_then_once(
+    people: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    make = replayed_tables._made
+    monkeypatch.setattr(replayed_tables, "_made", lambda *given: made.append(1) or make(*given))
+    duckdb_anon.release(people, "released", CALLS["anatomy"])
+    spread = "select stddev(cost) as s from people where ill = 'flu'"
+    assert all(row[2:5] == (None, None, None) for row in asked(people, spread, "sure"))
+    assert not made
+    for query in (spread, COUNT, MIDDLE):
+        assert all(0 < row[4] < 1 for row in asked(people, query, "likely"))
+    assert made == [1]
+    duckdb_anon.release(people, "released", CALLS["anatomy"], replace=True)
+    asked(people, COUNT, "likely")
+    assert made == [1, 1]  # another release
+
+
+def test_other_tables_and_limits_take_part_in_a_replay(people: duckdb.DuckDBPyConnection) -> None:
+    duckdb_anon.release(people, "released", CALLS["anatomy"])
+    joined = (
+        "select side, count(distinct age) as ages from people join places on region = name where ill = 'flu' "
+        "group by side order by ages desc limit 1"
+    )
+    [(_, estimate, low, high, *_)] = asked(people, joined, "likely")
+    assert low <= estimate <= high
+
+
+def test_what_cannot_be_replayed_has_no_interval_and_says_so(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("create table released as from anatomy('people', 2, seed := 1)")
+    assert all(row[4] is None and "not described" in row[6] for row in asked(people, MIDDLE, "likely"))
+
+
+def test_an_interval_stays_inside_hard_bounds(people: duckdb.DuckDBPyConnection) -> None:
+    duckdb_anon.release(people, "released", CALLS["mondrian"])
+    [(_, _, least, most, sure, *_)] = asked(people, COUNT, "sure")
+    [(_, _, low, high, *_)] = asked(people, COUNT, "likely")
+    assert sure == 1 and least <= low <= high <= most
+
+
+@pytest.mark.campaign
+def test_most_intervals_hold_the_truth_and_are_not_wide(people: duckdb.DuckDBPyConnection) -> None:
+    fill(people, 1500)
+    duckdb_anon.release(people, "released", CALLS["anatomy"])
+    found = []
+    for ill in ("flu", "cold", "gout", "acne"):
+        for low, high in ((20, 35), (30, 55), (50, 79)):
+            where = f"ill = '{ill}' and age between {low} and {high}"
+            found += asked(
+                people, f"select count(*) as n, avg(age) as m, median(age) as d from people where {where}", "likely"
+            )
+    found = [row for row in found if row[4] is not None and row[0]]
+    assert len(found) >= 24
+    assert sum(row[2] - 1e-9 <= row[0] <= row[3] + 1e-9 for row in found) >= 0.85 * len(found)
+    assert sorted((row[3] - row[2]) / row[0] for row in found)[len(found) // 2] < 0.6
