@@ -112,7 +112,7 @@ def study(con: duckdb.DuckDBPyConnection, table: Table, method: str) -> None:
     """Print what came out for one method on one table."""
     call = CALLS[method].format(table.name, DIVERSITY.get(table.name, table.diversity))
     try:
-        duckdb_anon.release(con, "released", call, replace=True)
+        duckdb_anon.release(con, "released", call, replace=True, independent=True)
     except duckdb_anon.AnonError as error:
         print(f"| {table.name}, {method}: {str(error)[:200]} | 0 | | | |", flush=True)
         return
