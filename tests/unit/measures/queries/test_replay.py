@@ -7,9 +7,9 @@ from typing import Any
 import duckdb
 import pytest
 
-import duckdb_anon
 from duckdb_anon.engine import replayed_tables
 from duckdb_anon.measures.queries.replay import COVERAGE
+from tests.reference.seeded import seeded_release
 
 MIDDLE = "select region, median(age) as middle from people where ill = 'flu' group by region"
 COUNT = "select count(*) as n from people where age between 30 and 50 and ill = 'flu'"
@@ -50,7 +50,7 @@ def asked(con: duckdb.DuckDBPyConnection, query: str, bounds: str, engine: str =
 def test_an_interval_is_around_the_estimate_and_has_the_measured_confidence(
     people: duckdb.DuckDBPyConnection, method: str
 ) -> None:
-    duckdb_anon.release(people, "released", CALLS[method])
+    seeded_release(people, "released", CALLS[method])
     engine = "auto" if method == "muco" else "imputed"
     for query, groups in ((MIDDLE, 3), (COUNT, 1)):
         found = asked(people, query, "likely", engine)
@@ -67,14 +67,14 @@ def test_nothing_is_replayed_unless_an_interval_is_asked_for_and_then_once(
     made = []
     make = replayed_tables._made
     monkeypatch.setattr(replayed_tables, "_made", lambda *given: made.append(1) or make(*given))
-    duckdb_anon.release(people, "released", CALLS["anatomy"])
+    seeded_release(people, "released", CALLS["anatomy"])
     spread = "select stddev(cost) as s from people where ill = 'flu'"
     assert all(row[2:5] == (None, None, None) for row in asked(people, spread, "sure"))
     assert not made
     for query in (spread, COUNT, MIDDLE):
         assert all(0 < row[4] < 1 for row in asked(people, query, "likely"))
     assert made == [1]
-    duckdb_anon.release(
+    seeded_release(
         people, "released", CALLS["anatomy"].replace(SEED, f"seed := {2**64 + 1}"), replace=True, independent=True
     )
     asked(people, COUNT, "likely")
@@ -82,7 +82,7 @@ def test_nothing_is_replayed_unless_an_interval_is_asked_for_and_then_once(
 
 
 def test_other_tables_and_limits_take_part_in_a_replay(people: duckdb.DuckDBPyConnection) -> None:
-    duckdb_anon.release(people, "released", CALLS["anatomy"])
+    seeded_release(people, "released", CALLS["anatomy"])
     joined = (
         "select side, count(distinct age) as ages from people join places on region = name where ill = 'flu' "
         "group by side order by ages desc limit 1"
@@ -97,7 +97,7 @@ def test_what_cannot_be_replayed_has_no_interval_and_says_so(people: duckdb.Duck
 
 
 def test_an_interval_stays_inside_hard_bounds(people: duckdb.DuckDBPyConnection) -> None:
-    duckdb_anon.release(people, "released", CALLS["mondrian"])
+    seeded_release(people, "released", CALLS["mondrian"])
     [(_, _, least, most, sure, *_)] = asked(people, COUNT, "sure")
     [(_, _, low, high, *_)] = asked(people, COUNT, "likely")
     assert sure == 1 and least <= low <= high <= most
@@ -106,7 +106,7 @@ def test_an_interval_stays_inside_hard_bounds(people: duckdb.DuckDBPyConnection)
 @pytest.mark.campaign
 def test_most_intervals_hold_the_truth_and_are_not_wide(people: duckdb.DuckDBPyConnection) -> None:
     fill(people, 1500)
-    duckdb_anon.release(people, "released", CALLS["anatomy"])
+    seeded_release(people, "released", CALLS["anatomy"])
     found = []
     for ill in ("flu", "cold", "gout", "acne"):
         for low, high in ((20, 35), (30, 55), (50, 79)):
