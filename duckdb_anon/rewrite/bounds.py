@@ -322,6 +322,8 @@ class BoundedBlock(Block):
         for i, one in enumerate(measures):
             low, high = _ends_of_groups(i, one, joined)
             shown += [f"{low} as low_{i}", f"{high} as high_{i}"]
+            if one.kind in _SURE:
+                shown.append(f"{_SURE[one.kind].format(i=i)} as sure_{i}")
         if any(one.kind == "quantile" for one in measures):
             cells = f"select * replace (1 as n), unnest(range(n)) as _copy from ({cells}) as c"
         grouped = [f"_k{i}" for i, key in enumerate(keys) if key is not None]
@@ -343,11 +345,11 @@ class BoundedBlock(Block):
             elif one.kind == "count":
                 shown += [f"low_{i}", f"case when {number} = 0 then high_{i} end as high_{i}"]
             else:
+                # a group of such rows alone has an extreme of any value
                 kept = {"min": "high", "max": "low"}.get(one.kind)
                 for end in ("low", "high"):
-                    shown.append(
-                        f"{end}_{i}" if end == kept else f"case when {number} = 0 then {end}_{i} end as {end}_{i}"
-                    )
+                    otherwise = f" else sure_{i}" if end == kept else ""
+                    shown.append(f"case when {number} = 0 then {end}_{i}{otherwise} end as {end}_{i}")
         return f"select {', '.join(shown)} from ({text}) as b"
 
     def _counts_in_buckets(
@@ -494,6 +496,13 @@ def _least_and_greatest(i: int, measure: Measure, ends: Mapping[str, Ends]) -> l
     ]
 
 
+_SURE = {
+    "min": "min(greatest_{i}) filter (where fewest_{i} > 0)",
+    "max": "max(least_{i}) filter (where fewest_{i} > 0)",
+}
+"""The bound of an extreme by the rows that are surely in the group."""
+
+
 def _ends_of_groups(i: int, one: Measure, joined: bool) -> Ends | tuple[str, str]:
     """Low and high of one aggregate in a group, from what each row adds."""
     may, must = f"most_{i} > 0", f"fewest_{i} > 0"
@@ -501,9 +510,9 @@ def _ends_of_groups(i: int, one: Measure, joined: bool) -> Ends | tuple[str, str
         return f"coalesce(sum(n * fewest_{i}), 0)", f"coalesce(sum(n * most_{i}), 0)"
     low, high = f"min(least_{i}) filter (where {may})", f"max(greatest_{i}) filter (where {may})"
     if one.kind == "min":
-        return low, f"coalesce(min(greatest_{i}) filter (where {must}), {high})"
+        return low, f"coalesce({_SURE['min'].format(i=i)}, {high})"
     if one.kind == "max":
-        return f"coalesce(max(least_{i}) filter (where {must}), {low})", high
+        return f"coalesce({_SURE['max'].format(i=i)}, {low})", high
     if one.kind == "sum":
         low, high = f"sum(n * least_total_{i})", f"sum(n * greatest_total_{i})"
     elif one.kind == "quantile" and not joined:
