@@ -35,9 +35,9 @@ from duckdb_anon.engine.arrow import Answers, owning
 from duckdb_anon.engine.catalog import Catalog, place
 from duckdb_anon.engine.planner import parameters_of, plan, task_function
 from duckdb_anon.engine.planning_context import Context
-from duckdb_anon.engine.private_files import spill_folder
+from duckdb_anon.engine.private_files import private_root, spill_folder
 from duckdb_anon.engine.sql_macros import macro_statements
-from duckdb_anon.engine.sql_quoting import ident, planned
+from duckdb_anon.engine.sql_quoting import ident, literal, planned
 from duckdb_anon.model.errors import AnonError, of_function, unexpected
 from duckdb_anon.model.function_specs import Entry, Method, Query, Report, Task
 from duckdb_anon.model.progress import stop_flag
@@ -111,8 +111,18 @@ def connect(database: str = ":memory:", *, read_only: bool = False, **config: An
         >>> duckdb_anon.connect().execute("select 1").fetchone()
         (1,)
     """
-    config.setdefault("temp_directory", spill_folder())
-    return load(duckdb.connect(database, read_only=read_only, config=config))
+    con = duckdb.connect(database, read_only=read_only, config=config)
+    # a setting and no part of config: all connections of a process to one file must have the same config
+    if "temp_directory" not in config and not _spills_privately(con):
+        # a database that has spilled already, or whose settings are locked, keeps its folder
+        with suppress(duckdb.Error):
+            con.execute(f"set temp_directory = {literal(spill_folder())}")
+    return load(con)
+
+
+def _spills_privately(con: duckdb.DuckDBPyConnection) -> bool:
+    ((folder,),) = con.execute("select current_setting('temp_directory')").fetchall()
+    return str(folder).startswith(str(private_root()))
 
 
 def _create(con: duckdb.DuckDBPyConnection) -> None:

@@ -63,9 +63,7 @@ class IntervalFactor(GeneralizedFactor):
         if use.every_value and not self.discrete:
             raise NotLinearError(f"values of '{column}', intervals of a continuous type, cannot be listed")
         if self.learns:
-            # the mean of a segment does not say how its learnt values spread
-            every = use.every_value or (use.squares and self.discrete)
-            return self._learnt_values() if every else self._learnt_segments(use)
+            return self._learnt_values() if use.every_value else self._learnt_segments(use)
         values = self._every_value() if use.every_value else self._segments(use)
         null = f"""
             select _cell, null as {quoted(column)},

@@ -20,7 +20,7 @@ def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         ("muco('peple', 0.2)", ["muco", "peple", "did you mean 'people'"]),
         ("muco('people', 0.2)", ["muco", "no quasi column", "anon: quasi", "age, sex, disease"]),
         ("muco('people', 0.2, qi := ['agee'])", ["agee", "did you mean 'age'", "age, sex, disease"]),
-        ("muco('people', 0.2, qi := ['age'], sensitive := 'age')", ["age", "both", "keep one"]),
+        ("muco('people', 0.2, qi := ['age'], sensitive := 'age')", ["age", "both", "Keep one"]),
         ("muco('people', 0.2, qi := ['age', 'age'])", ["age", "twice"]),
         ("muco('people', qi := ['age'])", ["delta", "missing"]),
         ("muco('people', 0, qi := ['age'])", ["delta", "0", "(0, 1]"]),

@@ -228,7 +228,7 @@ def test_what_counts_rows_alone_is_refused(visits: duckdb.DuckDBPyConnection) ->
         "muco('visits', 0.1, tables := 'linear')": "bounds the share of a row",
         "slicing('visits', 2, columns := [['race'], ['diagnosis', 'income', 'year_of_birth', 'month_of_birth', "
         "'years_of_education']])": "sensitive_column := 'alone'",
-        "rr_distort('visits', p := 0.8)": "use muco, which protects persons",
+        "rr_distort('visits', p := 0.8)": "Use muco, which protects individuals",
         "slicing('visits', 3)": "the largest l this table can meet is 2",
     }
     for call, message in refused.items():

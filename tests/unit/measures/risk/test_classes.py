@@ -62,7 +62,7 @@ def test_what_stands_beside_the_sensitive_value_in_a_slice_tells_classes_apart(
 @pytest.mark.parametrize("measure", ["k_anonymity", "l_diversity", "t_closeness", "class_statistics"])
 def test_noisy_counts_have_no_classes(people: duckdb.DuckDBPyConnection, measure: str) -> None:
     people.execute("create table r as from diffgen('people', epsilon := 2, domain := 'observed')")
-    with pytest.raises(duckdb.Error, match=f"{measure}: r holds noisy counts.*epsilon"):
+    with pytest.raises(duckdb.Error, match=f"{measure}: r has noisy counts.*epsilon"):
         people.execute(f"from {measure}('r', qi := ['a'])").fetchall()
 
 
