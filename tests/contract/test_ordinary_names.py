@@ -168,6 +168,6 @@ def test_an_original_is_measured_as_it_is(con: duckdb.DuckDBPyConnection, name: 
 
 def test_what_may_be_a_carrier_or_not_is_asked_back(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create or replace table unsaid as select i % 2 as a, 0.5::double as noisy_count from range(6) t(i)")
-    with pytest.raises(duckdb.Error, match=r"holds noisy counts.*say keep := \['noisy_count'\]"):
+    with pytest.raises(duckdb.Error, match=r"has noisy counts.*say keep := \['noisy_count'\]"):
         con.execute("from k_anonymity('unsaid', qi := ['a'])")
     assert con.execute("from k_anonymity('unsaid', qi := ['a'], keep := ['noisy_count'])").fetchall() == [(3,)]

@@ -86,7 +86,7 @@ def test_a_release_whose_call_nobody_says_may_fail_the_limit_and_cannot_pass_it(
         first, second = facts(tmp_path, "e")["releases"]
         assert first["risk"][0]["meets_threshold"] is unsaid
         assert second["risk"][0]["meets_threshold"] is (threshold == 0.9)
-        assert "say call" in first["not_measured"]["within the limit"]
+        assert "Pass it as call" in first["not_measured"]["within the limit"]
         assert "within the limit" not in second["not_measured"]
 
 

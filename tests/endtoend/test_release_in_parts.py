@@ -34,7 +34,7 @@ def dies(*arguments):
 
 run_duckdb.work_part = dies
 con = duckdb_anon.connect(sys.argv[1])
-duckdb_anon.release(con, sys.argv[2], sys.argv[3], part_rows=1600)
+duckdb_anon.release(con, sys.argv[2], sys.argv[3], part_rows=1600, independent=True)
 """
 
 
@@ -126,7 +126,7 @@ def test_a_killed_run_leaves_no_release_and_goes_on_where_it_was(tmp_path: Path,
     counted = (
         "import sys, duckdb_anon\nfrom duckdb_anon.parts import run_duckdb\nwork, worked = run_duckdb.work_part, []\n"
         "run_duckdb.work_part = lambda *a: (worked.append(a), work(*a))[1]\n"
-        "con = duckdb_anon.connect(sys.argv[1])\nduckdb_anon.release(con, sys.argv[2], sys.argv[3], part_rows=1600)\n"
+        "con = duckdb_anon.connect(sys.argv[1])\nduckdb_anon.release(con, sys.argv[2], sys.argv[3], part_rows=1600, independent=True)\n"
         "parts = len(worked)\nassert parts\nprint(parts)"
     )
     again = subprocess.run(
@@ -149,12 +149,12 @@ def test_a_killed_run_is_not_taken_up_by_another_call_or_other_rows(tmp_path: Pa
     with duckdb_anon.connect(str(file)) as con:
         con.execute("update people set age = age + 1 where rowid % 3 = 0")
         con.execute(f"create or replace table once as from {CALL}")
-        duckdb_anon.release(con, "r", CALL, part_rows=1600)
+        duckdb_anon.release(con, "r", CALL, part_rows=1600, independent=True)
         assert differing(con, "r", "once") == 0
     subprocess.run([sys.executable, "-c", KILLED.format(signal="SIGKILL"), str(file), "s", CALL], check=False)
     with duckdb_anon.connect(str(file)) as con:
         stricter = CALL.replace("3,", "4,")
-        duckdb_anon.release(con, "s", stricter, part_rows=3000)
+        duckdb_anon.release(con, "s", stricter, part_rows=3000, independent=True)
         con.execute(f"create or replace table once as from {stricter}")
         assert differing(con, "s", "once") == 0
     assert left(tmp_path) == ["people.duckdb"]

@@ -231,6 +231,10 @@ def _numbered(context: Any, roles: Roles, params: Params) -> dict[str, str]:
     require_visible(NAME, relation)
     if roles.person is not None:
         _require_single_records(context.catalog.cursor, relation.sql, roles.person.name)
+    if not params["releases"]:
+        raise ParameterError(
+            f"{NAME}: releases is an empty list. Name one or more releases. FROM anon_register() lists them"
+        )
     known = registered_releases(context.catalog.cursor, relation)
     selects = {}
     for k, name in enumerate(params["releases"]):

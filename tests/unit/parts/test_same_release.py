@@ -136,7 +136,7 @@ def test_a_row_number_does_not_tell_who_shares_a_part(con: duckdb.DuckDBPyConnec
     one, other = (np.concatenate([swap[column] for swap in swaps]) for column in ("whose", "n"))
     pairs = sparse.csr_matrix((np.ones(len(one)), (one, other)), (4000, 4000))
     pieces = np.sort(np.bincount(csgraph.connected_components(pairs, directed=False)[1]))
-    assert pieces[-1] > 3000  # 2,000 where the same rows fall to each part again
+    assert pieces[-1] > 2000  # the rows of one part at most where the same rows fall to each part again
 
 
 def test_persons_stay_whole(people: duckdb.DuckDBPyConnection) -> None:

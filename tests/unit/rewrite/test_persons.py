@@ -80,8 +80,8 @@ def test_visits_are_counted_value_by_value(hospital: duckdb.DuckDBPyConnection):
 def test_unnested_lists_are_counted_value_by_value(hospital: duckdb.DuckDBPyConnection, join: str) -> None:
     found = answered(hospital, f"select d, count(*) from persons {join} group by d", "persons")
     by_node = {letter: sum(n for ((_, d),), n in found.items() if d[0] == letter) for letter in "abc"}
-    assert by_node["b"] == pytest.approx(4)
-    assert 1 <= by_node["a"] <= 2 and 1 <= by_node["c"] <= 2  # a value in fewer than half of the tables is left out
+    # a value in fewer than half of the tables is left out
+    assert 3 < by_node["b"] <= 4 and 1 <= by_node["a"] <= 2 and 1 <= by_node["c"] <= 2
 
 
 def asked(con: duckdb.DuckDBPyConnection, query: str) -> list[tuple[object, ...]]:

@@ -73,6 +73,7 @@ def test_a_query_reads_step_by_step() -> None:
         "possible",
         "bounds",
         "released",
+        "age_ends",
         "age_values",
         "sex_values",
         "weighted",
