@@ -66,7 +66,7 @@ class Shown:
         name = "private" if release == "original" else "releases"
         with duckdb_anon.connect(str(self.folder / f"{name}.duckdb")) as con:
             if release != "original":
-                call = f"select rewrite_query($1, 'people', $2, bounds := '{bounds}')"
+                call = f"select rewrite_query($1, 'people', $2, bounds := '{bounds}', spread := 'learnt')"
                 sql = con.execute(call, [sql, release]).fetchall()[0][0]
             found = con.execute(sql)
             names = [column[0] for column in found.description]
