@@ -152,10 +152,9 @@ class AnonDialect(Dialect):
         The inherited questions go to PostgreSQL's catalog tables, of which DuckDB has a part only.
         """
         found: dict[tuple[str | None, str], list[dict[str, Any]]] = {}
-        for table, column, declared, nullable, default, comment in _asked(connection, _COLUMNS, schema):
-            if filter_names is None or table in filter_names:
-                entry = {"name": column, "type": _type_of(declared), "nullable": nullable, "default": default}
-                found.setdefault((schema, table), []).append({**entry, "comment": comment})
+        for table, column, declared, nullable, default, comment in _asked(connection, _COLUMNS, schema, filter_names):
+            entry = {"name": column, "type": _type_of(declared), "nullable": nullable, "default": default}
+            found.setdefault((schema, table), []).append({**entry, "comment": comment})
         return list(found.items())
 
     def get_multi_pk_constraint(
@@ -168,16 +167,12 @@ class AnonDialect(Dialect):
         **_: Any,
     ) -> list[Any]:
         """Primary keys; a table without one has an empty list, as SQLAlchemy expects."""
-        rows = _asked(connection, _KEYS, schema)
-        wanted = [row for row in rows if filter_names is None or row[0] in filter_names]
-        return [((schema, table), {"constrained_columns": list(key or []), "name": None}) for table, key in wanted]
+        rows = _asked(connection, _KEYS, schema, filter_names)
+        return [((schema, table), {"constrained_columns": list(key or []), "name": None}) for table, key in rows]
 
     def get_columns(self, connection: Any, table_name: str, schema: Any = None, **_: Any) -> list[Any]:
         """Columns of one table, which SQLAlchemy 1.4 (Superset's) asks for."""
-        found = self.get_multi_columns(connection, schema, [table_name])
-        if not found:
-            raise NoSuchTableError(table_name)
-        return list(found[0][1])
+        return list(_single(self.get_multi_columns(connection, schema, [table_name]), table_name))
 
     def get_pk_constraint(self, connection: Any, table_name: str, schema: Any = None, **_: Any) -> Any:
         """Primary key of one table."""
@@ -194,16 +189,12 @@ class AnonDialect(Dialect):
         **_: Any,
     ) -> list[Any]:
         """Comments of tables and views: of a release, what describes it."""
-        rows = _asked(connection, _COMMENTS, schema)
-        wanted = [row for row in rows if filter_names is None or row[0] in filter_names]
-        return [((schema, table), {"text": comment}) for table, comment in wanted]
+        rows = _asked(connection, _COMMENTS, schema, filter_names)
+        return [((schema, table), {"text": comment}) for table, comment in rows]
 
     def get_table_comment(self, connection: Any, table_name: str, schema: Any = None, **_: Any) -> Any:
         """Comment of one table or view."""
-        found = self.get_multi_table_comment(connection, schema, [table_name])
-        if not found:
-            raise NoSuchTableError(table_name)
-        return found[0][1]
+        return _single(self.get_multi_table_comment(connection, schema, [table_name]), table_name)
 
     def get_multi_table_options(self, connection: Any, schema: Any = None, filter_names: Any = None, **_: Any) -> Any:
         """DuckDB's tables have no options: an empty dict for each."""
@@ -223,11 +214,19 @@ class AnonDialect(Dialect):
     get_foreign_keys = get_unique_constraints = get_check_constraints = get_indexes = _nothing
 
 
-def _asked(connection: Any, question: str, schema: str | None) -> list[Any]:
-    """Rows for a schema given as NAME or DATABASE.NAME, by default the current one."""
+def _single(found: list[Any], table_name: str) -> Any:
+    """What was found of one table."""
+    if not found:
+        raise NoSuchTableError(table_name)
+    return found[0][1]
+
+
+def _asked(connection: Any, question: str, schema: str | None, tables: Any) -> list[Any]:
+    """Rows of some tables, None for all, of a schema given as NAME or DATABASE.NAME, by default the current one."""
     database, _, name = (schema or "").rpartition(".")
     values = {"database": database.strip('"') or None, "schema": name.strip('"') or None}
-    return list(connection.execute(text(question), values).all())
+    rows = connection.execute(text(question), values).all()
+    return [row for row in rows if tables is None or row[0] in tables]
 
 
 def _type_of(kind: str) -> types.TypeEngine[Any]:

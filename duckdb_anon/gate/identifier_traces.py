@@ -69,7 +69,9 @@ def trace_of(
     with _parts(con, release, values) as parts:
         for table in naming:
             for column in table.naming():
-                local = [own for v in values if table in sources[v.name] and (own := _own(table, v.name)) is not None]
+                local = [
+                    own for v in values if table in sources[v.name] and (own := table.attribute(v.name)) is not None
+                ]
                 compared = [k for k, v in enumerate(values) if table not in sources[v.name]]
                 found = next(((v.name, how) for v in local if (how := _row_by_row(con, table, v, column))), None)
                 found = found or _by_values(con, parts, values, compared, table, column, explained)
@@ -82,20 +84,15 @@ def trace_of(
     return None
 
 
-def _own(table: SourceTable, name: str) -> PlainValue | None:
-    """The attribute of a table that has a name."""
-    return next((value for value in table.values() if fold(value.name) == fold(name)), None)
-
-
 def _is_cell_of(value: PlainValue, table: SourceTable) -> bool:
     """Whether intervals, sets or counts were released of a plain column of a table."""
-    own = _own(table, value.name)
+    own = table.attribute(value.name)
     return own is not None and is_nested(value.kind) and not is_nested(own.kind)
 
 
 def _has_values_of(con: duckdb.DuckDBPyConnection, release: SourceTable, value: PlainValue, table: SourceTable) -> bool:
     """Whether a table has a column of this name with all the values that were released."""
-    own = _own(table, value.name)
+    own = table.attribute(value.name)
     if own is None:
         return False
     released = f"select {value.text} from {release.sql} where {value.sql} is not null"

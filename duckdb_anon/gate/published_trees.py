@@ -62,9 +62,7 @@ class TreeUse:
     def carried(self, leaves: str) -> str | None:
         """SELECT of the leaves (column `leaf` of `leaves`) with the number of records, or persons, that carry them."""
         original = self.original
-        own = None if original is None else next(
-            (v for v in original.values() if fold(v.name) == fold(self.value.name)), None
-        )  # fmt: skip
+        own = None if original is None else original.attribute(self.value.name)
         if original is None or own is None or is_nested(own.kind):
             return None
         persons = [c for c in original.columns if original.role(c) == "person"]
@@ -105,23 +103,18 @@ class PublishedTrees:
                 "hierarchy lists values and their groups. Name another table in hierarchy="
             )
         columns = ", ".join(f"({ident(column)})::varchar as {ident(column)}" for column in tree.columns)
+        rows = self.con.execute(f"select {columns} from {tree.sql}").fetchall()
         try:
-            read_tree("publish", tree.name, pa.array(self._structs(tree, columns)))
+            read_tree("publish", tree.name, pa.array([dict(zip(tree.columns, row, strict=True)) for row in rows]))
         except ParameterError as error:
             raise AnonError(f"publish: {tree.name} is named as a hierarchy and is none: {error}") from error
         found = trace_of(self.con, tree, None, originals, texts_only=True)
         if found is not None:
             raise AnonError(f"publish: the hierarchy {tree.name} holds identifiers: {found}. Name another hierarchy")
-        rows = self.con.execute(f"select {columns} from {tree.sql}").fetchall()
         masks = {} if fold(tree.name) in self.public else self._masks(tree, rows)
         masked = sorted(tuple(masks.get(label, label) for label in row) for row in rows)
         cells = {name: pa.array([row[k] for row in masked], pa.string()) for k, name in enumerate(tree.columns)}
         return pa.table(cells), len(masks)
-
-    def _structs(self, tree: SourceTable, columns: str) -> list[dict[str, str]]:
-        names = list(tree.columns)
-        rows = self.con.execute(f"select {columns} from {tree.sql}").fetchall()
-        return [dict(zip(names, row, strict=True)) for row in rows]
 
     def _masks(self, tree: SourceTable, rows: Sequence[tuple[str, ...]]) -> dict[str, str]:
         """The replacement of each label that few records carry."""

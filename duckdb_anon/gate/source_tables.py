@@ -52,6 +52,10 @@ class SourceTable:
                 found.append(PlainValue(column, ident(column), kind, self.role(column)))
         return found
 
+    def attribute(self, name: str) -> PlainValue | None:
+        """The attribute of a name, whatever the case of its letters; None for none."""
+        return next((value for value in self.values() if fold(value.name) == fold(name)), None)
+
 
 @dataclass(frozen=True)
 class PlainValue:

@@ -197,18 +197,10 @@ class BoundedBlock(Block):
         measures = [one for one in self._measures() if one.kind in ("count", "sum", "avg")]
         left = {fold(one.name) for one in all_of(self.select, exp.Column) if one.table == self.alias}
         rows = self.steps.add("rows", self._numbered_rows(factors, left, exact_conditions))
-        joins, shares = [], ["1.0"]
-        shown = [f"g.{quoted(one)}" for one in sorted(left) if one in self.exact]
-        for one in factors:
-            needed = [c for c in one.columns if c in left]
-            uses = {c: self.use(c, conditions) for c in one.columns if c in self.read}
-            text = self.values_of(one, rows, bool(exact_conditions), uses, conditions, needed)
-            alias = quoted(f"_v_{one.name}")
-            step = quoted(self.steps.add(f"{one.name}_values", text))
-            joins.append(f"join {step} as {alias} on g.{cell_name(one)} is not distinct from {alias}._cell")
-            shown += [f"{alias}.{quoted(c)}" for c in needed]
-            shares.append(f"{alias}._share")
-        shown += ["g._id", "g._records", f"{' * '.join(shares)} as _share", *["g._rate"] * bool(self.model.rate)]
+        uses = {one: self.use(one, conditions) for one in self.read}
+        joins, columns, share = self.spread_over(rows, bool(exact_conditions), factors, uses, conditions, left)
+        shown = [*(f"g.{quoted(one)}" for one in sorted(left) if one in self.exact), *columns]
+        shown += ["g._id", "g._records", f"{share} as _share", *["g._rate"] * bool(self.model.rate)]
         text = f"select {', '.join(shown)} from {quoted(rows)} as g {' '.join(joins)}"
         source = self._source(self.steps.add("values", text))
         levels = [

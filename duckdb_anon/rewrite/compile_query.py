@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import sqlglot
@@ -424,45 +424,45 @@ class Block:
             "released",
             f"select {', '.join([*columns, *numbers])} from {self.release.sql} as r{where} group by all",
         )
-        shares, joins, shown = ["1.0"] if not factors else [], [], [f"g.{quoted(one)}" for one in exact]
-        for one in factors:
-            needed = [c for c in one.columns if c in left]
-            asked = {c: uses[c] for c in one.columns if c in self.read}
-            text = self.values_of(one, released, bool(exact_conditions), asked, conditions, needed)
-            step = self.steps.add(f"{one.name}_values", text)
-            alias = quoted(f"v_{one.name}")
-            joins.append(f"join {quoted(step)} as {alias} on g.{cell_name(one)} is not distinct from {alias}._cell")
-            shown += [f"{alias}.{quoted(c)}" for c in needed]
-            shares.append(f"{alias}._share")
-        share = " * ".join(shares)
+        joins, columns, share = self.spread_over(released, bool(exact_conditions), factors, uses, conditions, left)
+        shown = [*(f"g.{quoted(one)}" for one in exact), *columns]
         numbers = [f"{share} as _share", f"g._records * {share} as _weight", *(f"g._{m}" for m in moments)]
         text = f"select {', '.join([*shown, *numbers])} from {quoted(released)} as g {' '.join(joins)}"
         self._replace(self.steps.add("weighted", text))
 
-    def values_of(
+    def spread_over(
         self,
-        factor: Factor,
         step: str,
         filtered: bool,
+        factors: Sequence[Factor],
         uses: Mapping[str, ColumnUse],
         conditions: Mapping[str, Sequence[exp.Expr]],
-        needed: Sequence[str],
-    ) -> str:
-        """`Factor.values` over the cells of a step.
+        left: Collection[str],
+    ) -> tuple[list[str], list[str], str]:
+        """Joins of grouped rows `g` with the values of each factor, the columns of these, and the product of shares.
 
         Args:
-            factor: a part of the rows.
             step: the step that groups the rows.
-            filtered: whether the step leaves rows out.
-            uses: what the query asks of the factor's columns.
+            filtered: whether it leaves rows out.
+            factors: the parts of the rows.
+            uses: what the query asks of each column.
             conditions: conditions of each factor.
-            needed: columns that the query still reads.
+            left: columns that the query still reads.
         """
-        factor = self.of_step(factor, step, filtered)
-        if isinstance(factor, IntervalFactor) and not factor.learns:
-            ends = self.steps.add(f"{factor.name}_ends", factor.ends_of_cells())
-            factor = replace(factor, ends=quoted(ends))
-        return factor.values(uses, [self.plain(one) for one in conditions[factor.name]], needed)
+        joins, columns, shares = [], [], []
+        for one in factors:
+            needed = [c for c in one.columns if c in left]
+            asked = {c: uses[c] for c in one.columns if c in self.read}
+            factor = self.of_step(one, step, filtered)
+            if isinstance(factor, IntervalFactor) and not factor.learns:
+                ends = self.steps.add(f"{one.name}_ends", factor.ends_of_cells())
+                factor = replace(factor, ends=quoted(ends))
+            text = factor.values(asked, [self.plain(c) for c in conditions[one.name]], needed)
+            values, alias = self.steps.add(f"{one.name}_values", text), quoted(f"v_{one.name}")
+            joins.append(f"join {quoted(values)} as {alias} on g.{cell_name(one)} is not distinct from {alias}._cell")
+            columns += [f"{alias}.{quoted(c)}" for c in needed]
+            shares.append(f"{alias}._share")
+        return joins, columns, " * ".join(shares) or "1.0"
 
     def of_step(self, factor: Factor, step: str, filtered: bool) -> Factor:
         """A factor whose cells are read from a step, where that has all of the release's, so that it is read once."""

@@ -190,7 +190,7 @@ def _spread(
     if column.plain:
         # a code is its own cell; the last one, -1, is no value
         codes = column.value_codes().astype(np.int64)
-        return SpreadCells(sparse.eye(column.domain.size + 1, column.domain.size, format="csr"), -1, values), codes
+        return SpreadCells(sparse.eye(column.domain.size + 1, column.domain.size, format="csr"), values), codes
     cells = PublishedCells.distinct(column)
     shares, tree = cells.shares.copy(), column.domain.hierarchy
     null = column.domain.null_code
@@ -205,7 +205,7 @@ def _spread(
         rows = np.bincount(cells.of_row, table.row_weights(), minlength=cells.number).astype(np.float64)
         codes, starts = shares.indices.astype(np.int64), shares.indptr.astype(np.int64)
         shares.data = member_weights(codes, None if column.node is None else shares.data, starts, rows)
-    return SpreadCells(shares, null, values), cells.of_row
+    return SpreadCells(shares, values), cells.of_row
 
 
 def _values(column: ReadColumn) -> FloatArray:

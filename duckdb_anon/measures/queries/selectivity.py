@@ -137,19 +137,15 @@ class SpreadCells:
 
     Attributes:
         weight: how many of each value a cell stands for, shape (cells, codes).
-        null_code: code of NULL, which nobody can ask for, -1 for none.
         values: what a value adds instead of 1, by code (SUM over this attribute); None for COUNT.
     """
 
     weight: sparse.csr_matrix
-    null_code: int
     values: FloatArray | None = None
 
     def shares(self, matches: BoolArray, interval: bool) -> FloatArray:
         """Expected records (or their values' sum) of each cell that each query covers, shape (cells, n)."""
         asked = matches.T.astype(np.float64)
-        if self.null_code >= 0:
-            asked[self.null_code] = 0.0
         if self.values is not None:
             asked *= self.values[:, None]
         found: FloatArray = self.weight @ asked
