@@ -214,7 +214,9 @@ def _order_of_bounds(tree: exp.Select) -> str:
     for term in order.expressions:
         name = plain.get(term.this) or (term.name if isinstance(term.this, exp.Column) else "")
         if fold(name) not in {fold(title) for title in plain.values()}:
-            raise ParameterError(f"ORDER BY {_text(term)}: beside a bound a query is ordered by its own columns only")
+            raise ParameterError(
+                f"ORDER BY {_text(term)}: a query with low() or high() can be ordered by its own output columns only"
+            )
         term.set("this", exp.column(name, quoted=True))
     parts = [tree.args.pop(key) for key in ("order", "limit", "offset") if tree.args.get(key)]
     return "".join(f" {part.sql('duckdb').strip()}" for part in parts)

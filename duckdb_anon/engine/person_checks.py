@@ -41,7 +41,7 @@ def check_persons(entry: Entry, name: str, codes: CodeArray, null_code: int) -> 
     if missing:
         raise RequirementError(
             f"{entry.name}: '{name}' is NULL in {missing} rows, so their individuals are unknown. Leave these rows out "
-            "or give each its own number",
+            "or give each row a number",
             code="row-without-person",
         )
     if entry.unit == "person":

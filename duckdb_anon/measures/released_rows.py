@@ -51,8 +51,8 @@ def source_rows(function: str, original: ReadTable, release: ReadTable) -> IntAr
         )
     if number is None:
         raise ColumnError(
-            f"{function}: the release has no column {SOURCE.word}, so nobody can say which original each row comes "
-            f"from; make it again with {SOURCE.word} := true (for this check only, never for publication)"
+            f"{function}: the release has no column {SOURCE.word}, so the original of each row is unknown. "
+            f"Make it again with {SOURCE.word} := true (for this check only, never for publication)"
         )
     fake = np.isnan(number)
     real = number[~fake]

@@ -107,7 +107,7 @@ def _check_reach(attribute: Attribute, bounds: tuple[float, float] | None) -> No
     limit = _FARTHEST_WHOLE if _is_integral(attribute) else FARTHEST
     if farthest >= limit:
         raise ColumnError(
-            f"diffgen: column '{attribute.name}' reaches beyond {limit:g}, where numbers cannot be told apart; give "
+            f"diffgen: column '{attribute.name}' reaches beyond {limit:g}, where neighbouring numbers are equal; give "
             f"bounds := {{'{attribute.name}': [low, high]}} nearer to 0, or name it in categorical := [...]"
         )
 

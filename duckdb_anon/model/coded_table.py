@@ -164,8 +164,8 @@ class Attribute:
             )
         if self.scale is None:
             raise ColumnError(
-                f"{function}: the values of '{self.name}' have no exact numbers, or lie more "
-                "than 2^63 of its steps apart. Release it as DOUBLE, or with fewer decimal places"
+                f"{function}: the values of '{self.name}' have no exact numbers, or differ by "
+                "more than 2^63 of its steps. Release it as DOUBLE, or with fewer decimal places"
             )
         return self.scale
 

@@ -52,7 +52,7 @@ def write_page(
     goals = {Path(path): html, Path(path).with_suffix(".json"): told}
     if len(goals) < 2:
         raise AnonError(
-            f"report: {path}: the page is HTML and its facts go to a .json beside it; give a name like report.html"
+            f"report: {path}: the page is HTML and its facts go to a .json next to it; give a name like report.html"
         )
     drafts = {goal: goal.with_name(f".{goal.name}.part") for goal in goals}
     try:

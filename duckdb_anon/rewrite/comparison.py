@@ -176,10 +176,10 @@ def _sides(
     columns = outputs(ResultNames(query, written, everything), tree)
     if isinstance(tree, exp.SetOperation) and all(column.measure for column in columns):
         raise RewriteError(
-            "nothing tells the rows of the UNION apart; give each SELECT a constant of its own: SELECT 'young' AS who"
+            "nothing distinguishes the rows of the UNION; give each SELECT a constant of its own: SELECT 'young' AS who"
         )
     if isinstance(tree, exp.Select) and _may_be_several(tree) and all(column.measure for column in columns):
-        raise RewriteError("nothing tells the groups apart; put a key of GROUP BY into SELECT")
+        raise RewriteError("nothing distinguishes the groups; put a key of GROUP BY into SELECT")
     picking = ("limit", "offset", "having", "qualify", *(["distinct"] * _picks_first(tree)))
     limited = any(tree.args.get(key) for key in picking)
     levels = _mark_levels(tree)
@@ -250,7 +250,9 @@ def _show_keys(tree: exp.Query) -> list[str]:
     shown = [one.unalias() for one in tree.expressions]
     hidden = [key for key in groups_of(tree).keys if key not in shown]
     if hidden and tree.args.get("distinct") is not None:
-        raise RewriteError(f"nothing tells the groups apart; put {plain(hidden[0])} into SELECT, or leave DISTINCT out")
+        raise RewriteError(
+            f"nothing distinguishes the groups; put {plain(hidden[0])} into SELECT, or leave DISTINCT out"
+        )
     for place, key in enumerate(hidden):
         tree.append("expressions", exp.alias_(key.copy(), f"_key{place}", quoted=True))
     return [f"_key{place}" for place, _ in enumerate(hidden)]
@@ -312,7 +314,7 @@ def _measure(sides: _Sides, number: int) -> str:
 
 
 NO_NUMBER = "the answer is no number, so it has no place here; run what rewrite_query gives"
-_WIDE = "low and high lie further apart than the estimate is large"
+_WIDE = "high minus low is larger than the estimate"
 _OF_ANY_TYPE = (exp.Min, exp.Max, exp.Mode, exp.Median, exp.PercentileDisc, exp.PercentileCont, exp.Quantile)
 
 

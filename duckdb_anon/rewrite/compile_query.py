@@ -128,7 +128,9 @@ def compile_tree(tree: exp.Query, release: TableInfo, original: TableInfo, model
         RewriteError: what cannot be answered.
     """
     if model.person in {fold(one.name) for one in all_of(tree, exp.Column)}:
-        raise NotLinearError(f"'{model.person}' is not in the release, so persons are told apart in plausible tables")
+        raise NotLinearError(
+            f"'{model.person}' is not in the release, so individuals are distinguished in plausible tables"
+        )
     for select in [one for one in all_of(tree, exp.Select) if reads_original(one)]:
         Block(select, model, release, original, steps).rewrite()
 

@@ -30,7 +30,7 @@ from duckdb_anon.rewrite.rewriter import estimator
 Engine = Literal["auto", "closed", "imputed"]
 LEFT_OUT = "_left_out"
 IMPUTED = "no bounds: the answer is imputed from plausible tables; bounds := 'likely' may give an interval"
-NOT_REPLAYED = "no interval: the replay does not tell groups apart, or has too many of them"
+NOT_REPLAYED = "no interval: the replay cannot distinguish the groups, or has too many of them"
 REPLAYED = "low and high by replay of the release"
 
 

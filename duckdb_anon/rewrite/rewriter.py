@@ -158,7 +158,7 @@ def _why_unbounded(
     if release.of_another:
         return "no bounds: the release says that it was made of a query or of another table"
     if model.person in read:
-        return "no bounds: persons are told apart in plausible tables only"
+        return "no bounds: individuals are distinguished in plausible tables only"
     binned = sorted(release.binned & set(read))
     if binned:
         return (

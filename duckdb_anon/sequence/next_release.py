@@ -285,7 +285,7 @@ def _named(registration: Registration, known: Sequence[Registered], previous: st
     if following:
         raise AnonError(
             f"release: {previous} has been continued by {following[-1].name}, and two releases that continue one add "
-            f"up. Continue the last one. If nobody has received {following[-1].name}: "
+            f"up. Continue the last one. If no one has received {following[-1].name}: "
             f"{leaving(registration.database or '', following[-1])}"
         )
     if last.key is None:

@@ -125,7 +125,7 @@ class Registration:
                 f"release: {self.original} has been released before: {made}. Several releases of one table add up: who "
                 f"compares them learns more than each one reveals{self._joint_risk()}. Of the last one, {following}. "
                 "independent := true releases it regardless, which the description and the report show. A release that "
-                f"nobody has received leaves the register with {leaving(keeper, last)}",
+                f"no one has received leaves the register with {leaving(keeper, last)}",
                 code="released-before",
             )
 

@@ -182,9 +182,9 @@ def test_known_values_are_drawn_and_not_named_again(con: duckdb.DuckDBPyConnecti
 
 def test_what_cannot_be_asked_of_persons_is_refused_by_name(con: duckdb.DuckDBPyConnection) -> None:
     nobody = ROLES.replace(", person := 'p'", "")
-    with pytest.raises(duckdb.Error, match=r"a row a person with a list of her values of d.*say person := "):
+    with pytest.raises(duckdb.Error, match=r"a row per individual with a list of values of d.*say person := "):
         con.execute(f"from linkage_risk('(select a, g, d from visits)', 'lists', {nobody})").fetchall()
-    with pytest.raises(duckdb.Error, match=r"known_values := 2 needs a release with a row a person.*one_to_m_gen"):
+    with pytest.raises(duckdb.Error, match=r"known_values := 2 needs a release with a row per individual.*one_to_m_gen"):
         con.execute(f"from linkage_risk('visits', 'boxes', {ROLES}, known_values := 2)").fetchall()
     exploded = f"one_to_m_generalize('visits', 2, 1.5, {ROLES}, changing := 'set', explode := true)"
     con.execute(f"create or replace table exploded as select a, g, d from {exploded}")

@@ -67,7 +67,7 @@ def test_no_class_of_the_counterexample_is_one_person(visits: duckdb.DuckDBPyCon
         name = call.split("(")[0]
         if name not in ("incognito", "merging", "anatomy"):
             more = {"mondrian": f"k := 5, l := {level}", "muco": f"0.2, l := {level}", "slicing": level}[name]
-            with pytest.raises(duckdb.Error, match="whole table fails"):
+            with pytest.raises(duckdb.Error, match="table as one group fails"):
                 visits.execute(f"from {name}('visits', {more})").fetchall()
 
 
@@ -181,7 +181,9 @@ def test_one_person_has_not_most_rows_of_a_class(visits: duckdb.DuckDBPyConnecti
     visits.execute("create or replace table many as select case when i < 95 then 0 else i end as pid, 30 as age, "
                    "i % 7 as s from range(100) t(i)")  # fmt: skip
     roles = "qi := ['age'], sensitive := 's', person := 'pid'"
-    with pytest.raises(duckdb.Error, match=r"at most 1/\d of a group's rows may be of one person.* 1/1.052 are|supp"):
+    with pytest.raises(
+        duckdb.Error, match=r"at most 1/\d of a group's rows may belong to one individual.* 1/1.052 are|supp"
+    ):
         visits.execute(f"from {call}, {roles})").fetchall()
     assert visits.execute("from k_anonymity('many', ['age'], person := 'pid')").fetchall() == [(6.0, 0.95)]
     # beside others enough she is one of many; her class has to hold them

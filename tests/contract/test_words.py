@@ -1,7 +1,8 @@
-"""Words that a reader has to guess stay out of what users read: pages, help, and summaries of functions."""
+"""Words that a reader has to guess stay out of what users read: pages, help, summaries of functions and messages."""
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -31,3 +32,26 @@ def test_help_of_functions_uses_the_words_of_the_glossary(entry: Entry) -> None:
     # quoted words and lists of choices are names
     prose = [re.sub(r"'[^']*'|some of .*", "", text) for text in texts]
     assert [found.group() for text in prose for found in RETIRED.finditer(text)] == []
+
+
+def test_messages_use_the_words_of_the_glossary() -> None:
+    names = re.compile(r"'[^']*'|secret :=|\.secret\b|create schema.*", re.DOTALL)
+    found = [
+        (path.relative_to(PROJECT).as_posix(), word.group(), text)
+        for path in sorted((PROJECT / "duckdb_anon").rglob("*.py"))
+        for text in _texts(ast.parse(path.read_text(encoding="utf-8")))
+        for word in RETIRED.finditer(names.sub("", text))
+    ]
+    assert found == []
+
+
+def _texts(module: ast.Module) -> list[str]:
+    """Strings of several words that are neither docstrings nor SQL."""
+    unread = {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Expr)}
+    return [
+        node.value
+        for node in ast.walk(module)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in unread
+        if " " in node.value
+        and not re.search(r"\bselect\b|\bfrom \(|\bcreate (table|view)\b", node.value, re.IGNORECASE)
+    ]

@@ -105,7 +105,7 @@ def test_mondrian_keeps_its_promises(
     _fill(base, rows)
     call = f"mondrian('t', {asked}, {options}, {ROLES}, row_id := true)"
     if not _meets(rows, check):
-        with pytest.raises(duckdb.Error, match="the whole table fails the requirement"):
+        with pytest.raises(duckdb.Error, match="the table as one group fails the requirement"):
             base.execute(f"from {call}").fetchall()
         return
     base.execute(f"create or replace table r as from {call}")

@@ -40,7 +40,7 @@ def test_groups_hold_whole_persons_and_every_share(case: tuple[Any, ...], k: int
     try:
         group = cut_groups("test", qi, secret, asked, {"cut": cut, "width": "range"}, person)
     except RequirementError as error:
-        assert "whole table fails" in str(error)
+        assert "table as one group fails" in str(error)
         group = np.zeros(len(person), dtype=np.int64)
         assert not _kept(group, secret, person, k, least)
         return
@@ -84,9 +84,11 @@ def test_a_person_has_one_value_one_of_hers(case: tuple[Any, ...]) -> None:
 def test_a_person_with_most_of_the_rows_is_refused() -> None:
     person = np.array([0] * 9 + [1, 2, 3], dtype=np.int32)
     qi = (ordered(person.tolist()),)
-    with pytest.raises(RequirementError, match=r"at most 1/3 of a group's rows may be of one person, .* 1/1.333 are"):
+    with pytest.raises(
+        RequirementError, match=r"at most 1/3 of a group's rows may belong to one individual; .* 1/1.333 are"
+    ):
         cut_groups("test", qi, None, PersonShare(3.0), {"cut": "sse", "width": "range"}, person)
     secret = np.arange(12, dtype=np.int32)
     assert FrequencyDiversity(3).min_size == PersonShare(3).min_size == OfRows(FrequencyDiversity(3)).min_size == 3
-    with pytest.raises(RequirementError, match="one person"):
+    with pytest.raises(RequirementError, match="one individual"):
         cut_groups("test", qi, secret, diverse_persons(2), {"cut": "loss", "width": "range"}, person)

@@ -49,7 +49,7 @@ def _fields(cells: dict[str, Any]) -> dict[str, Any]:
     return {name: field for cell in cells.values() if isinstance(cell, Struct) for name, field in cell.fields.items()}
 
 
-WHOLE_TABLE = "the whole table fails the requirement"
+WHOLE_TABLE = "the table as one group fails the requirement"
 
 
 def _forbidden(table: CodedTable, truths: list[tuple[bool, bool]], params: dict[str, Any]) -> list[Any]:

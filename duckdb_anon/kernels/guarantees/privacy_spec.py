@@ -43,7 +43,13 @@ def parameters_of_guarantee(diversity: str) -> tuple[Parameter, ...]:
     return (
         Parameter("k", "minimum number of records per equivalence class; 1 or more", "integer", low=1),
         Parameter("l", "diversity of each sensitive column in each class, 1 or more", "number", low=1),
-        Parameter("t", "maximum distance of a class to the whole table, 0 to 1", "number", low=0, high=1),
+        Parameter(
+            "t",
+            "maximum distance between the distributions of a class and of the table, 0 to 1",
+            "number",
+            low=0,
+            high=1,
+        ),
         Parameter(
             "diversity",
             "definition of l: 'frequency': no value has a share above 1/l in a class; 'distinct': l "
@@ -71,12 +77,12 @@ def refine(function: str, params: dict[str, Any]) -> dict[str, Any]:
         ParameterError: nothing is asked for, or c is missing or out of place.
     """
     if params["k"] is None and params["l"] is None and params["t"] is None:
-        raise ParameterError(f"{function}: no guarantee is asked for; give k := 10, l := 5 or t := 0.2, or several")
+        raise ParameterError(f"{function}: no guarantee was requested. Give k := 10, l := 5 or t := 0.2, or several")
     recursive = params["diversity"] == "recursive"
     if recursive and (params["l"] is None or params["c"] is None):
         raise ParameterError(f"{function}: diversity := 'recursive' needs both c and l, such as c := 2, l := 3")
     if recursive and params["l"] != int(params["l"]):
-        raise ParameterError(f"{function}: l := {params['l']:g} must be whole for diversity := 'recursive'")
+        raise ParameterError(f"{function}: l := {params['l']:g} must be a whole number for diversity := 'recursive'")
     if params["c"] is not None and not recursive:
         raise ParameterError(f"{function}: c := {params['c']:g} belongs to diversity := 'recursive'; leave it out")
     if params["distance"] is not None and params["t"] is None:

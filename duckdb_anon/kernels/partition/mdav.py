@@ -47,7 +47,7 @@ def mdav_groups(
     """
     rows = len(attributes[0].codes)
     if rows < k:
-        raise RequirementError(f"{function}: k = {k} is asked, the largest k this table can meet is {rows}")
+        raise RequirementError(f"{function}: k = {k} was requested; the largest k this table can meet is {rows}")
     scaled = features_of(attributes)
     feature = np.zeros((rows, scaled.most), dtype=np.int64)
     value = np.zeros((rows, scaled.most))

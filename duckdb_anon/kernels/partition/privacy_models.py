@@ -91,7 +91,7 @@ class KAnonymity(PrivacyModel):
         return groups.sizes >= self.k
 
     def best_achievable(self, table: Groups) -> str:
-        return f"k = {self.k} is asked, the largest k this table can meet is {int(table.sizes.sum())}"
+        return f"k = {self.k} was requested; the largest k this table can meet is {int(table.sizes.sum())}"
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class _Diversity(PrivacyModel):
 
     def best_achievable(self, table: Groups) -> str:
         best = _rounded_down(float(self.effective(table).min()))
-        return f"l = {self.least:g} is asked, the largest l this table can meet is {best:g}"
+        return f"l = {self.least:g} was requested; the largest l this table can meet is {best:g}"
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class RecursiveDiversity(PrivacyModel):
         return groups.largest * denominator < self._tail(groups) * numerator
 
     def best_achievable(self, table: Groups) -> str:
-        required = f"recursive (c = {self.c:g}, l = {self.least}) is asked"
+        required = f"recursive (c = {self.c:g}, l = {self.least}) was requested"
         tail = int(self._tail(table).min())
         if tail == 0:
             return f"{required}, the largest l this table can meet is {len(table.cells.code)}"
@@ -230,8 +230,8 @@ class ConditionalDiversity(PrivacyModel):
     def best_achievable(self, table: Groups) -> str:
         best = float((self._rows_of_part(table) / table.cells.counts).min())
         return (
-            f"l = {self.l:g} is asked of the sensitive value among {self.among}; the largest l this table can meet is "
-            f"{best:.4g}"
+            f"l = {self.l:g} was requested for the sensitive value among {self.among}; the largest l this table can "
+            f"meet is {best:.4g}"
         )
 
 
@@ -258,7 +258,7 @@ class PersonShare(PrivacyModel):
     def best_achievable(self, table: Groups) -> str:
         rows = table.of_rows("person")
         most = _rounded_down(float((rows.sizes / rows.largest).min()))
-        return f"at most 1/{self.least:g} of a group's rows may be of one person, in the whole table 1/{most:g} are"
+        return f"at most 1/{self.least:g} of a group's rows may belong to one individual; in the table 1/{most:g} are"
 
 
 @dataclass(frozen=True)
@@ -335,7 +335,9 @@ class OfRows(PrivacyModel):
 def require_table(function: str, model: PrivacyModel, table: Groups) -> None:
     """Raise a RequirementError, which says what the table can meet, unless the full table satisfies the model."""
     if not model.holds(table).all():
-        raise RequirementError(f"{function}: the whole table fails the requirement: {model.best_achievable(table)}")
+        raise RequirementError(
+            f"{function}: the table as one group fails the requirement: {model.best_achievable(table)}"
+        )
 
 
 def of_persons_and_rows(diversity: PrivacyModel, least: float) -> PrivacyModel:

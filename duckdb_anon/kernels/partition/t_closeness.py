@@ -76,7 +76,7 @@ class TCloseness(PrivacyModel):
 
     def best_achievable(self, table: Groups) -> str:
         smallest = float(self.distance(table).max(initial=0.0))
-        return f"t = {self.t:g} is asked, the smallest t this table can meet is {smallest:.6g}"
+        return f"t = {self.t:g} was requested; the smallest t this table can meet is {smallest:.6g}"
 
 
 def equal_distance(groups: Groups) -> FloatArray:

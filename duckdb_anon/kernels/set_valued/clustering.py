@@ -172,7 +172,7 @@ def _budget(loss: FloatArray, size: IntArray, most: float, function: str) -> flo
     budget = float(most * size.sum() + 1e-9)
     if loss.sum() > budget:
         raise RequirementError(
-            f"{function}: clusters of the asked size already have a QID-NCP of {loss.sum() / size.sum():.3f}; take "
+            f"{function}: clusters of the required size already have a QID-NCP of {loss.sum() / size.sum():.3f}; take "
             "max_qid_ncp above that, or a smaller k"
         )
     return budget

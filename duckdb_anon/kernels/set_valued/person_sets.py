@@ -118,7 +118,7 @@ def person_of_row(function: str, table: CodedTable) -> tuple[Attribute, IntArray
     if person.null_code >= 0:
         lost = int((person.codes == person.null_code).sum())
         raise RequirementError(
-            f"{function}: '{person.name}' is NULL in {lost} rows, so whose they are is unknown; leave them out or "
+            f"{function}: '{person.name}' is NULL in {lost} rows, so their individuals are unknown; leave them out or "
             "give each its own number"
         )
     return person, person.codes.astype(np.int64)

@@ -121,8 +121,8 @@ class CommonValue(PrivacyModel):
     def best_achievable(self, table: Groups) -> str:
         chance = self.population.occurrence(table)
         return (
-            f"a belief of at most alpha = {self.alpha:g} is asked at sampling rate {self.rate:g}; this table reaches "
-            f"{float(self._worst(table).max()):.4g}, and alpha with a rate of at most "
+            f"a belief of at most alpha = {self.alpha:g} was requested at sampling rate {self.rate:g}; this table "
+            f"reaches {float(self._worst(table).max()):.4g}, and alpha with a rate of at most "
             f"{largest_rate(self.alpha, float(chance.min())):.4g}"
         )
 
@@ -151,7 +151,7 @@ class LinkableValues(PrivacyModel):
 
     def best_achievable(self, table: Groups) -> str:
         return (
-            f"d = {self.d} shared values with probability alpha = {self.alpha:g} are asked, this table reaches "
+            f"d = {self.d} shared values with probability alpha = {self.alpha:g} were requested; this table reaches "
             f"{float(self._tail(table).min()):.4g}"
         )
 

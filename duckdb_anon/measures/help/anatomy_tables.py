@@ -39,7 +39,7 @@ def _counted(function: str, relation: Any, contents: Contents, given: str | None
         maps = [spelled[fold(given)]]
     if not maps or not contents.bucket:
         raise ColumnError(
-            f"{function}: {relation.given} has no column '{BUCKET.word}' beside a MAP column that the planner can see; "
+            f"{function}: {relation.given} has no column '{BUCKET.word}' and a MAP column that the planner can see; "
             "give a release made by anatomy, and for a temporary table name the column: sensitive := '...'"
         )
     return contents.bucket, maps

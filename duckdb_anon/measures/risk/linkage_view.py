@@ -106,9 +106,9 @@ def published(
     lists = [name for name in sensitive if release.columns[name].lists_nodes]
     if known_values and len(lists) < max(len(sensitive), 1):
         raise ParameterError(
-            f"{function}: known_values := {known_values} needs a release with a row a person and a list of her values "
-            f"(one_to_m_generalize, rmr); rows of this one show {listed(sensitive) or 'no sensitive value'} one by "
-            "one, so knowing some of hers finds no other row of hers; leave known_values out"
+            f"{function}: known_values := {known_values} needs a release with a row per individual and a list of "
+            f"values (one_to_m_generalize, rmr); rows of this one show {listed(sensitive) or 'no sensitive value'} one "
+            "by one, so knowing some values finds no further row of the individual; leave known_values out"
         )
     cells = [comparable(release.columns[name]) for name in lists]
     columns += [each for each in cells for _ in range(known_values)]

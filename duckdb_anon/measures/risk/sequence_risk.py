@@ -266,7 +266,7 @@ def _release(known: Sequence[tuple[str, Registered]], name: str, original: str) 
             f"{nearest(name, names)}; it lists {listed(names) or 'none'}"
         )
     if found[-1][1].key is None:
-        raise ParameterError(f"{NAME}: {name} was made without key := '...', so nobody can say whose row is whose")
+        raise ParameterError(f"{NAME}: {name} was made without key := '...', so rows cannot be matched to individuals")
     return found[-1]
 
 

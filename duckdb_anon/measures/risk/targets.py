@@ -106,8 +106,9 @@ def draw_targets(
     several = [secret.name for secret in release.secrets if secret.listed]
     if whose is None and several:
         raise ColumnError(
-            f"{function}: the release has a row a person with a list of her values of {listed(several)}, and no column "
-            "says whose the original's rows are; say person := '...' or COMMENT ON COLUMN ... IS 'anon: person'"
+            f"{function}: the release has a row per individual with a list of values of {listed(several)}, and no "
+            "column identifies the individuals of the original; say person := '...' or "
+            "COMMENT ON COLUMN ... IS 'anon: person'"
         )
     total = table.rows if whose is None else int(whose.max()) + 1
     wanted = params["targets"]
@@ -148,8 +149,8 @@ def _persons(function: str, table: ReadTable, person: str | None) -> IntArray | 
     codes, null = column.value_codes(), column.domain.null_code
     if null >= 0 and bool((codes == null).any()):
         raise RequirementError(
-            f"{function}: '{person}' is NULL in {int((codes == null).sum())} rows, so whose they are is unknown; leave "
-            "them out or give each its own number"
+            f"{function}: '{person}' is NULL in {int((codes == null).sum())} rows, so their individuals are unknown; "
+            "leave them out or give each row a number"
         )
     return np.unique(codes, return_inverse=True)[1].astype(np.int64)
 

@@ -79,7 +79,7 @@ def numbers(function: str, read: Mapping[str, ReadTable], which: str, names: Seq
     if not table.rows:
         raise RequirementError(f"{function}: the {which} is empty, so there is no record to attack")
     if table.counted:
-        raise ColumnError(f"{function}: noisy counts are cells, not persons; there is nobody to single out or link")
+        raise ColumnError(f"{function}: the release holds noisy counts; this attack needs one row per record")
     values, boxes = [], False
     for name in names:
         cells = comparable(table.columns[name])

@@ -32,7 +32,7 @@ def apparent_matches(tables: Sequence[ReadTable], params: Params, rng: np.random
     rest = [info.name for info in roles.sensitive + roles.keep if info.name in release.columns]
     if not rest:
         raise ColumnError(
-            f"{NAME}: the release shows no column beside the quasi-identifiers that could be right or wrong; name some "
+            f"{NAME}: the release has no column but the quasi-identifiers that could be right or wrong; name some "
             "in sensitive := [...] or keep := [...]"
         )
     found: list[tuple[Any, ...]] = []

@@ -93,7 +93,7 @@ def person_of_rows(function: str, original: ReadTable, release: ReadTable, perso
     """
     row = source_rows(function, original, release)
     if (row < 0).any():
-        raise ColumnError(f"{function}: {int((row < 0).sum())} released rows are nobody's")
+        raise ColumnError(f"{function}: {int((row < 0).sum())} released rows belong to no record of the original")
     return original.columns[person].value_codes()[row].astype(np.int64)
 
 

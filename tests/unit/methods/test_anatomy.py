@@ -39,7 +39,7 @@ def test_the_two_tables_say_what_the_release_says(patients: duckdb.DuckDBPyConne
         ("anatomy('patients')", "missing required argument l"),
         ("anatomy('(select age, nullif(disease, ''flu'') as disease from patients)', l := 2, qi := 'age', "
          "sensitive := 'disease')", "is NULL in 11 rows"),
-        ("anatomy_qit('patients')", "no column 'bucket' beside a MAP column"),
+        ("anatomy_qit('patients')", "no column 'bucket' and a MAP column"),
         ("anatomy_st('r', sensitive := 'diseases')", "did you mean 'disease'"),
     ],
 )  # fmt: skip

@@ -81,7 +81,7 @@ def test_dates_and_numbers_are_lifted_in_intervals_that_never_overlap(con: duckd
         ("l := 7", "the largest l this table can meet is 6.727"),
         ("k := 2, max_suppression := 1", "out of range"),
         ("k := 2, branching := 1", "out of range"),
-        ("max_suppression := 0.1", "no guarantee is asked for"),
+        ("max_suppression := 0.1", "no guarantee was requested"),
     ],
 )
 def test_bad_calls_are_errors(hospital: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:

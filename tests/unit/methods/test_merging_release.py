@@ -84,7 +84,7 @@ def test_a_seed_repeats_the_release_in_whatever_order_rows_are_stored(con: duckd
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("9", "l = 9 is asked, the largest l this table can meet is"),
+        ("9", "l = 9 was requested; the largest l this table can meet is"),
         ("2, columns := [['age', 'sx']]", "did you mean 'sex'"),
         ("2, columns := [['age'], ['sex']]", "must name zip exactly once"),
         ("2, columns := [['age', 'sex', 'zip', 'disease']]", "must be alone in its column"),

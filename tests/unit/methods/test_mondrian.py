@@ -58,18 +58,18 @@ def test_t_is_measured_over_the_hierarchy_of_the_sensitive_column(people: duckdb
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("", "no guarantee is asked for"),
+        ("", "no guarantee was requested"),
         ("k := 0", "out of range"),
         ("k := 33", "the largest k this table can meet is 32"),
         ("l := 5", "the largest l this table can meet is 4"),
         ("l := 2, diversity := 'entropie'", "did you mean 'entropy'"),
         ("l := 2, diversity := 'recursive'", "needs both c and l"),
         ("l := 2, c := 3", "belongs to diversity := 'recursive'"),
-        ("l := 1.5, c := 3, diversity := 'recursive'", "must be whole"),
+        ("l := 1.5, c := 3, diversity := 'recursive'", "must be a whole number"),
         ("k := 2, distance := 'equal'", "give t as well"),
         ("t := 0.1, distance := 'hierarchy'", "needs a hierarchy of 'disease'"),
         ("k := 2, mode := 'relaxed', cut := 'loss'", "say cut := 'median'"),
-        ("l := 5, sensitive := ['disease', 'cost'], keep := []", "'disease': l = 5 is asked, the largest"),
+        ("l := 5, sensitive := ['disease', 'cost'], keep := []", "'disease': l = 5 was requested; the largest"),
         ("l := 2, sensitive := []", "l and t need a sensitive column"),
     ],
 )

@@ -71,7 +71,7 @@ def test_groups_that_are_repaired_have_one_row_more_where_the_table_has(con: duc
     # persons are counted where somebody has several rows
     persons = "select count(*) from muco('(from t limit {})', 0.1, qi := ['a', 'b'], person := 'whose')"
     assert con.execute(persons.format(20)).fetchone() == (20,)
-    with pytest.raises(duckdb.Error, match="k = 10 is asked"):
+    with pytest.raises(duckdb.Error, match="k = 10 was requested"):
         con.execute(persons.format(18))
 
 
@@ -79,9 +79,9 @@ def test_constant_columns_and_tables_of_one_group_are_released(con: duckdb.DuckD
     con.execute("create table t as select 1 as a, null::date as b, 'x' as c, i % 2 as s from range(20) t(i)")
     rows = con.execute("from muco('t', 0.1, qi := ['a', 'b', 'c'], sensitive := 's')").fetchall()
     assert sorted(rows) == sorted([(1, None, "x", i % 2) for i in range(20)])
-    with pytest.raises(duckdb.Error, match=r"k = 25 is asked.*delta := 1/20 is the strictest"):
+    with pytest.raises(duckdb.Error, match=r"k = 25 was requested.*delta := 1/20 is the strictest"):
         con.execute("from muco('t', 0.04, qi := ['a', 'b', 'c'])")
-    with pytest.raises(duckdb.Error, match=r"l = 2 is asked.*say l := 1"):
+    with pytest.raises(duckdb.Error, match=r"l = 2 was requested.*say l := 1"):
         con.execute("from muco('(select 1 as a, 2 as s from range(30))', 0.1, qi := 'a', sensitive := 's')")
 
 

@@ -150,7 +150,7 @@ def test_two_sensitive_columns_make_one_fingerprint(hospital: duckdb.DuckDBPyCon
         ("7, 3", "k := 7 persons must share each fingerprint, but the table has 6 persons"),
         (
             "2, 4",
-            "l = 4 is asked, the largest l this table can meet is 3. With k := 2, 6 persons have 3 different lists",
+            "l = 4 was requested; the largest l this table can meet is 3. With k := 2, 6 persons have 3 different lists",
         ),
         ("2, 3, diversity := 'frequent'", "did you mean 'frequency'"),
     ],

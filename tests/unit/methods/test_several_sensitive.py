@@ -62,7 +62,7 @@ def test_each_column_is_close_to_the_table(patients: duckdb.DuckDBPyConnection) 
 
 
 def test_what_a_table_can_meet_names_the_column(patients: duckdb.DuckDBPyConnection) -> None:
-    with pytest.raises(duckdb.Error, match=r"'disease': l = 6 is asked, the largest l this table can meet is 3.5"):
+    with pytest.raises(duckdb.Error, match=r"'disease': l = 6 was requested; the largest l this table can meet is 3.5"):
         patients.execute("from mondrian('patients', l := 6)")
     with pytest.raises(duckdb.Error, match=r"so l := 3.5.* and delta := 1/3 are the strictest"):
         patients.execute("from muco('patients', 0.2, tables := 'linear')")

@@ -125,7 +125,7 @@ def test_node_release_without_its_hierarchy_says_which_table_is_missing(con: duc
 def test_rows_of_a_union_that_nothing_tells_apart_are_not_compared() -> None:
     people = TableInfo("people", (("age", "INTEGER"),))
     young, old = (f"select {{}}count(*) from people where age < {age}" for age in (30, 40))
-    with pytest.raises(RewriteError, match="nothing tells the rows of the UNION apart"):
+    with pytest.raises(RewriteError, match="nothing distinguishes the rows of the UNION"):
         comparison(f"{young.format('')} union all {old.format('')}", people, people)
     text = comparison(f"{young.format('30 as below, ')} union all {old.format('40, ')}", people, people)
     assert "union all" in text.lower()

@@ -106,7 +106,7 @@ def test_rows_that_nothing_tells_apart_are_not_compared(con: duckdb.DuckDBPyConn
         "select t.c from (select w, count(*) as c from words group by w) as t",
         "select t.b from (select w, count(*) from words group by w) as t(a, b)",
     ):
-        with pytest.raises(duckdb.Error, match="nothing tells the groups apart"):
+        with pytest.raises(duckdb.Error, match="nothing distinguishes the groups"):
             bounded(con, query, "words", "hidden")
     with pytest.raises(duckdb.Error, match=r"put w into SELECT, or leave DISTINCT out"):
         bounded(con, "select distinct upper(w) as k, count(*) as c from words group by w", "words", "hidden")

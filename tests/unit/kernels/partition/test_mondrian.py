@@ -93,7 +93,7 @@ def test_no_rows_give_no_groups():
 def test_whole_table_failing_names_the_largest_value_it_can_meet():
     x = attribute("x", [1, 2, 3])
     sensitive = np.array([0, 0, 1], dtype=np.int32)
-    with pytest.raises(RequirementError, match=r"mondrian: .* l = 2 is asked, .* can meet is 1\.5"):
+    with pytest.raises(RequirementError, match=r"mondrian: .* l = 2 was requested; .* can meet is 1\.5"):
         partition((x,), sensitive, FrequencyDiversity(2), function="mondrian")
 
 

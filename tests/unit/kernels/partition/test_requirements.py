@@ -65,10 +65,10 @@ def test_closeness_over_a_tree():
 @pytest.mark.parametrize(
     ("requirement", "message"),
     [
-        (KAnonymity(11), "k = 11 is asked, the largest k this table can meet is 10"),
-        (FrequencyDiversity(5), "l = 5 is asked, the largest l this table can meet is 2"),
-        (DistinctDiversity(4), "l = 4 is asked, the largest l this table can meet is 3"),
-        (EntropyDiversity(4), "l = 4 is asked, the largest l this table can meet is 2.8"),
+        (KAnonymity(11), "k = 11 was requested; the largest k this table can meet is 10"),
+        (FrequencyDiversity(5), "l = 5 was requested; the largest l this table can meet is 2"),
+        (DistinctDiversity(4), "l = 4 was requested; the largest l this table can meet is 3"),
+        (EntropyDiversity(4), "l = 4 was requested; the largest l this table can meet is 2.8"),
         (RecursiveDiversity(1, 2), "with this l the table needs a c above 1"),
         (RecursiveDiversity(9, 4), "the largest l this table can meet is 3"),
     ],

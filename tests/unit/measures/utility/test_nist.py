@@ -199,7 +199,7 @@ def test_propensity_tells_a_copy_from_noise(census: duckdb.DuckDBPyConnection) -
     ("regression_comparison('o', 'r', 's')", "target := 's' is no number.*there are a"),
     ("correlation_comparison('o', 'r')", "pairs of numbers or dates, and there are 1"),
     ("unique_exact_matches('o', '(from r limit 0)')", "empty"),
-    ("apparent_matches('o', '(select a, g from r)')", "no column beside the quasi-identifiers"),
+    ("apparent_matches('o', '(select a, g from r)')", "no column but the quasi-identifiers"),
 ])  # fmt: skip
 def test_what_cannot_be_compared_is_refused(pair: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
     with pytest.raises(duckdb.Error, match=message):
