@@ -160,7 +160,7 @@ def read_description(comment: str | None) -> Description | None:
     if (of := _OF.match(comment, at)) is not None:
         said["original"], at = of.group(1), of.end()
     if (by := _BY.match(comment, at)) is not None:
-        read = _arguments(comment, by.end())
+        read = read_arguments(comment, by.end())
         if read is not None:
             said["method"], (parameters, at) = by.group(1).lower(), read
     if (persons := _PERSONS.match(comment, at)) is not None:
@@ -264,10 +264,10 @@ def _unquoted(name: str) -> str:
     return name[1:-1].replace('""', '"') if name.startswith('"') else name
 
 
-def _arguments(text: str, at: int) -> tuple[dict[str, Any], int] | None:
+def read_arguments(text: str, at: int) -> tuple[dict[str, Any], int] | None:
     """Arguments `name := value, ...)` from `at` on, and where they end; None where they cannot be read.
 
-    >>> _arguments("k := 5, cuts := {'age': [0, -1.5]}, l := null) on", 0)
+    >>> read_arguments("k := 5, cuts := {'age': [0, -1.5]}, l := null) on", 0)
     ({'k': 5, 'cuts': {'age': [0, -1.5]}, 'l': None}, 46)
     """
     python, depth = "{", 1

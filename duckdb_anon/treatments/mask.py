@@ -1,0 +1,29 @@
+"""mask: the first characters of a value, a constant, or NULL."""
+
+from __future__ import annotations
+
+from duckdb_anon.engine.sql_quoting import literal
+from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.parameters import Parameter, Params
+from duckdb_anon.treatments import Column, Key, Treatment
+
+
+def _expression(column: Column, params: Params, key: Key) -> str:
+    keep, value, text = params["keep"], params["value"], f"{column.sql}::varchar"
+    if keep is not None and value is not None:
+        raise ParameterError("mask: keep and value do not go together. Leave one of them out")
+    if keep is not None:
+        return f"left({text}, {keep}) || repeat('*', greatest(length({text}) - {keep}, 0))"
+    return "null" if value is None else f"case when {column.sql} is not null then {literal(value)} end"
+
+
+TREATMENT = Treatment(
+    name="mask",
+    summary="the first characters of a value and '*' for the others (12***), a constant, or NULL",
+    promise="Values that agree in the characters kept become equal. How many individuals do is not checked.",
+    parameters=(
+        Parameter("keep", "number of leading characters that stay", "integer", low=0, high=1000),
+        Parameter("value", "constant for every value that is not NULL (default: NULL)", "text"),
+    ),
+    expression=_expression,
+)
