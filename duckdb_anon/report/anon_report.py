@@ -13,7 +13,7 @@ from typing import Any
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Task
 from duckdb_anon.model.parameters import MOST_SEED
-from duckdb_anon.report.metrics import Plan
+from duckdb_anon.report.findings import Plan
 from duckdb_anon.report.release_context import read_context
 from duckdb_anon.report.write import write_page
 

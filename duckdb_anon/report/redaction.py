@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from duckdb_anon.report.evidence import PageEvidence, ReleaseEvidence
+from duckdb_anon.report.findings import Findings, Measured
 
 Edition = Literal["internal", "external", "short"]
 HOLDERS = ("suppression", "queries", "impossible")
@@ -53,12 +53,8 @@ def shown(edition: Edition, name: str, facts: Mapping[str, list[dict[str, Any]]]
 
 def _worst_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The subgroup at most risk of each column, without its name and size."""
-    found: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        best = found.get(row["column"])
-        if best is None or row["identity"] > best["identity"]:
-            found[row["column"]] = row
-    return [{**row, "value": "(the group at most risk)", "people": None} for row in found.values()]
+    worst = {row["column"]: row for row in sorted(rows, key=lambda row: row["identity"])}
+    return [{**row, "value": "(the group at most risk)", "people": None} for row in worst.values()]
 
 
 def _rounded(value: Any) -> Any:
@@ -67,14 +63,14 @@ def _rounded(value: Any) -> Any:
     return value
 
 
-def roles_of(evidence: PageEvidence, edition: Edition) -> list[dict[str, Any]]:
+def roles_of(found: Findings, edition: Edition) -> list[dict[str, Any]]:
     """Columns with their roles; outside, without figures on the original and without what was not released."""
     if edition == "internal":
-        return [dict(row) for row in evidence.roles]
+        return [dict(row) for row in found.roles]
     hidden = ("nulls", "uniqueness")
     return [
         {key: value for key, value in row.items() if key not in hidden}
-        for row in evidence.roles
+        for row in found.roles
         if row["role"] not in ("not released", "identifier", "person")
     ]
 
@@ -87,17 +83,19 @@ def reasons(missing: Mapping[str, str], edition: Edition) -> dict[str, str]:
     return {what: "the reason is in the internal edition" for what in missing if not what.startswith(hidden)}
 
 
-def shown_check(release: ReleaseEvidence, edition: Edition) -> str:
+def shown_check(release: Measured, edition: Edition) -> str:
     """How the check release came about; a failure may quote values."""
-    failed = "failed: " in release.check
-    return release.check.split("failed: ")[0] + "failed" if failed and edition != "internal" else release.check
+    failed = "failed: " in release.check.said
+    return (
+        release.check.said.split("failed: ")[0] + "failed" if failed and edition != "internal" else release.check.said
+    )
 
 
-def as_json(evidence: PageEvidence, edition: Edition, version: str) -> str:
+def as_json(found: Findings, edition: Edition, version: str) -> str:
     """The evidence for machines: the same facts the page shows.
 
     Args:
-        evidence: what was gathered.
+        found: what was measured.
         edition: whom it is for.
         version: of the package.
     """
@@ -107,20 +105,20 @@ def as_json(evidence: PageEvidence, edition: Edition, version: str) -> str:
         "made": datetime.date.today().isoformat(),
         "version": version,
         "original": {
-            "name": evidence.original,
-            **({"rows": evidence.rows, "sha256": evidence.sha256, "risk": evidence.facts["risk"]} if inside else {}),
-            "population": shown(edition, "population", evidence.facts),
-            "not_measured": reasons(evidence.missing, edition),
+            "name": found.plan.original,
+            **({"rows": found.rows, "sha256": found.sha256, "risk": found.facts["risk"]} if inside else {}),
+            "population": shown(edition, "population", found.facts),
+            "not_measured": reasons(found.missing, edition),
         },
         "context": {
-            "title": evidence.context.title,
-            **evidence.context.told,
-            "threshold": evidence.context.threshold,
-            "sampling_fraction": evidence.context.sampling_fraction,
+            "title": found.context.title,
+            **found.context.told,
+            "threshold": found.context.threshold,
+            "sampling_fraction": found.context.sampling_fraction,
         },
-        "roles": roles_of(evidence, edition),
+        "roles": roles_of(found, edition),
         "not_covered": list(NOT_COVERED),
-        "releases": [_release(release, edition) for release in evidence.releases],
+        "releases": [_release(release, edition) for release in found.releases],
     }
     return json.dumps(_finite(told), indent=2, default=str, allow_nan=False) + "\n"
 
@@ -134,7 +132,7 @@ def _finite(value: Any) -> Any:
     return [_finite(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
-def _release(release: ReleaseEvidence, edition: Edition) -> dict[str, Any]:
+def _release(release: Measured, edition: Edition) -> dict[str, Any]:
     said = release.description
     names = [name for name in release.facts if edition == "internal" or name not in HOLDERS]
     return {

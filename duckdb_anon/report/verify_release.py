@@ -69,7 +69,7 @@ def verify(con: duckdb.DuckDBPyConnection, name: str, comment: str, labels: Mapp
         Verified("rows", said.digest or None, None, same, "" if same else "the rows are not those of the description"),
         _of_description(said, labels),
         signature,
-        *_promises(con, name, said, labels),
+        *promises(con, name, said, labels),
     ]
 
 
@@ -78,9 +78,17 @@ def _of_description(said: Description, labels: Mapping[str, str | None]) -> Veri
     return Verified("description", said.seal or None, None, same, "" if same else "the description was changed")
 
 
-def _promises(
+def promises(
     con: duckdb.DuckDBPyConnection, name: str, said: Description, labels: Mapping[str, str | None]
 ) -> Iterator[Verified]:
+    """Measure k, l and t of a release's call on its rows.
+
+    Args:
+        con: a connection with the package loaded.
+        name: the release, as SQL names it after FROM.
+        said: its description.
+        labels: comment of each of its columns.
+    """
     for parameter, asked in said.parameters.items():
         if parameter not in _UNSEEN or asked is None:
             continue

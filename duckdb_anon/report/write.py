@@ -10,9 +10,8 @@ from pathlib import Path
 import duckdb
 
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.report.evidence import gather_evidence
-from duckdb_anon.report.linked_release import check_releases
-from duckdb_anon.report.metrics import Plan, gather
+from duckdb_anon.report.findings import Plan
+from duckdb_anon.report.measure import measure
 from duckdb_anon.report.redaction import Edition, as_json
 from duckdb_anon.report.release_context import HoldersContext
 
@@ -44,11 +43,9 @@ def write_page(
         raise AnonError("report: the page needs the report extra: pip install 'duckdb-anon[report]'")
     from duckdb_anon.report.html.page import page  # needs the extra
 
-    with check_releases(con, plan.original) as checks:
-        report = gather(con, plan, checks, say)
-        evidence = gather_evidence(con, report, context or HoldersContext(), checks)
-    html = page(report, evidence, edition).encode()
-    told = as_json(evidence, edition, version("duckdb-anon")).encode()
+    found = measure(con, plan, context or HoldersContext(), say)
+    html = page(found, edition).encode()
+    told = as_json(found, edition, version("duckdb-anon")).encode()
     goals = {Path(path): html, Path(path).with_suffix(".json"): told}
     if len(goals) < 2:
         raise AnonError(

@@ -14,7 +14,7 @@ from duckdb_anon.engine.release_seal import KEY, PUBLIC_KEY, make_keys
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.release_api import release
-from duckdb_anon.report.metrics import Plan
+from duckdb_anon.report.findings import Plan
 from duckdb_anon.report.release_context import read_context
 from duckdb_anon.report.write import write_page
 from duckdb_anon.shell.running import CLEAR, run_with_progress

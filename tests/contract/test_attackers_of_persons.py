@@ -184,7 +184,9 @@ def test_what_cannot_be_asked_of_persons_is_refused_by_name(con: duckdb.DuckDBPy
     nobody = ROLES.replace(", person := 'p'", "")
     with pytest.raises(duckdb.Error, match=r"a row per individual with a list of values of d.*say person := "):
         con.execute(f"from linkage_risk('(select a, g, d from visits)', 'lists', {nobody})").fetchall()
-    with pytest.raises(duckdb.Error, match=r"known_values := 2 needs a release with a row per individual.*one_to_m_gen"):
+    with pytest.raises(
+        duckdb.Error, match=r"known_values := 2 needs a release with a row per individual.*one_to_m_gen"
+    ):
         con.execute(f"from linkage_risk('visits', 'boxes', {ROLES}, known_values := 2)").fetchall()
     exploded = f"one_to_m_generalize('visits', 2, 1.5, {ROLES}, changing := 'set', explode := true)"
     con.execute(f"create or replace table exploded as select a, g, d from {exploded}")

@@ -163,21 +163,32 @@ def test_the_short_edition_has_conclusion_risk_and_signatures_without_utility(fo
     assert "the limit of 20%" in short
 
 
-def test_a_date_of_birth_gives_ages_over_89(tmp_path: Path) -> None:
+def test_safe_harbor_tells_generalized_columns_from_unchanged_ones(tmp_path: Path) -> None:
     con = duckdb_anon.connect(str(tmp_path / "b.duckdb"))
     con.execute(
-        "create table people as select date '1920-01-01' + (hash(i) % 30000)::integer as date_of_birth, i % 2 as sex, "
-        "i % 3 as illness from range(200) t(i)"
+        "create table people as select date '1920-01-01' + (hash(i) % 30000)::integer as date_of_birth, "
+        "'LS' || (10 + i % 4) as district, i % 3 as illness from range(200) t(i)"
     )
-    for column, role in {"date_of_birth": "quasi", "sex": "quasi", "illness": "sensitive"}.items():
+    con.execute("create table tree as select distinct district as leaf, 'LS**' as part, '*' as all_of from people")
+    roles = {"date_of_birth": "quasi", "district": "quasi hierarchy=tree", "illness": "sensitive"}
+    for column, role in roles.items():
         con.execute(f"comment on column people.{column} is 'anon: {role}'")
-    duckdb_anon.release(con, "boxes", "mondrian('people', k := 10)")
+    duckdb_anon.release(con, "boxes", "mondrian('people', k := 70)")
+    con.execute("create table undescribed as from mondrian('people', k := 70)")
+    con.execute("create table kept as select date_of_birth, district, illness from people where illness = 1")
     con.close()
-    given = ["--original", "people", "--release", "boxes", "--targets", "20", "--queries", "5"]
-    assert main(["report", str(tmp_path / "b.duckdb"), *given, "-o", str(tmp_path / "b.html")]) == 0
-    items = {row["identifier"]: row for row in facts(tmp_path, "b")["releases"][0]["safe_harbor"]}
-    assert items["C ages over 89"]["columns"] == "date_of_birth"
-    assert items["C ages over 89"]["state"] == "released in changed form"
+    given = ["--original", "people", "--release", "boxes", "--release", "undescribed", "--release", "kept"]
+    more = ["--targets", "20", "--queries", "5", "-o", str(tmp_path / "b.html")]
+    assert main(["report", str(tmp_path / "b.duckdb"), *given, *more]) == 0
+    states = []
+    for release in facts(tmp_path, "b")["releases"]:
+        items = {row["identifier"]: row for row in release["safe_harbor"]}
+        ages, places = items["C ages over 89"], items["B geographic subdivisions smaller than a state"]
+        assert (ages["columns"], places["columns"]) == ("date_of_birth", "district")
+        states.append((ages["state"], places["state"]))
+        assert release["classes"][0]["small_cells"] == (0 if release["name"] != "kept" else 67)
+    changed, unchanged = "released in changed form", "released unchanged"
+    assert states == [(changed, changed), (changed, changed), (unchanged, unchanged)]
 
 
 def test_the_external_edition_holds_no_original_value(tmp_path: Path) -> None:
@@ -212,13 +223,13 @@ def test_the_external_edition_holds_no_original_value(tmp_path: Path) -> None:
 
 
 def test_hashes_do_not_depend_on_the_order_of_the_rows(folder: Path) -> None:
-    from duckdb_anon.report.evidence import _hash
+    from duckdb_anon.report.measure import row_hash
 
     con = duckdb_anon.connect(str(folder / "c.duckdb"), read_only=True)
     con.execute("create temp table turned as from people order by hash(rowid)")
-    assert _hash(con, "people") == _hash(con, "temp.turned") == facts(folder, "internal")["original"]["sha256"]
+    assert row_hash(con, "people") == row_hash(con, "temp.turned") == facts(folder, "internal")["original"]["sha256"]
     con.execute("update temp.turned set age = age + 1 where rowid = 0")
-    assert _hash(con, "people") != _hash(con, "temp.turned")
+    assert row_hash(con, "people") != row_hash(con, "temp.turned")
     con.close()
 
 

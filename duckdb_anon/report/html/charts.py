@@ -8,7 +8,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from duckdb_anon.report.metrics import P_MATCH, Findings, Measured
+from duckdb_anon.report.findings import P_MATCH, Findings, Measured, Rows
 
 Spec = dict[str, Any]
 PALETTE = ("#2f7fb5", "#d9822b", "#3a9a6b", "#a45bb5", "#c0504d", "#8c6d46", "#d4679f", "#6f7f2f")
@@ -27,10 +27,10 @@ RISK_AT = P_MATCH[-1]
 def risk_utility_map(report: Findings) -> Spec | None:
     """One point per release: mean query error against the re-identification risk by the strongest attacker."""
     rows = [
-        {"release": r.name, "risk": risk, "error": float(np.mean(np.abs(r.errors)))}
+        {"release": r.name, "risk": row["identity"], "error": r.mean_error}
         for r in report.releases
-        for p, risk, _ in r.risk
-        if p == RISK_AT and r.errors and risk is not None
+        for row in _strongest(r)
+        if row["p_match"] == RISK_AT and r.charts["errors"] and row["identity"] is not None
     ]
     if not rows:
         return None
@@ -52,10 +52,10 @@ def risk_utility_map(report: Findings) -> Spec | None:
 def risk_over_knowledge(report: Findings, kind: Literal["identity", "attribute"]) -> Spec | None:
     """Risk by the strongest attacker over the attacker's knowledge, one line per release."""
     rows = [
-        {"release": r.name, "p_match": p, "risk": identity if kind == "identity" else attribute}
+        {"release": r.name, "p_match": row["p_match"], "risk": row[kind]}
         for r in report.releases
-        for p, identity, attribute in r.risk
-        if (identity if kind == "identity" else attribute) is not None
+        for row in _strongest(r)
+        if row[kind] is not None
     ]
     if not rows:
         return None
@@ -84,8 +84,8 @@ def query_errors(report: Findings, *, rounded: bool = False) -> Spec | None:
     """
     frames = []
     for r in report.releases:
-        if r.errors:
-            errors = np.sort(np.abs(r.errors))
+        if r.charts["errors"]:
+            errors = np.sort([row["error"] for row in r.charts["errors"]])
             errors = np.ceil(errors * _GRID) / _GRID if rounded else errors
             share = np.arange(1, len(errors) + 1) / len(errors)
             frames.append(pd.DataFrame({"release": r.name, "error": errors, "share": share}))
@@ -106,10 +106,10 @@ def query_errors(report: Findings, *, rounded: bool = False) -> Spec | None:
 def losses(report: Findings) -> Spec | None:
     """Information loss of each column, releases side by side."""
     rows = [
-        {"release": r.name, "attribute": attribute, "loss": loss}
+        {"release": r.name, "attribute": row["attribute"], "loss": row["iloss"]}
         for r in report.releases
-        for attribute, loss, _ in r.loss
-        if attribute != "(all)"
+        for row in r.charts["loss"]
+        if row["attribute"] != "(all)"
     ]
     if not rows:
         return None
@@ -127,9 +127,9 @@ def losses(report: Findings) -> Spec | None:
 
 def class_sizes(report: Findings, release: Measured) -> Spec | None:
     """Rows by the size of their equivalence class."""
-    if not release.classes:
+    if not release.charts["class_sizes"]:
         return None
-    frame = pd.DataFrame(release.classes, columns=["size", "rows"])
+    frame = pd.DataFrame(release.charts["class_sizes"])
     bars = alt.Chart(frame).mark_bar(color=_colour(report, release))
     return _spec(
         bars.encode(
@@ -152,10 +152,10 @@ def marginal(report: Findings, release: Measured, attribute: str) -> Spec | None
         release: the release.
         attribute: the column.
     """
-    rows = release.marginals.get(attribute)
+    rows = [row for row in release.charts["marginals"] if row["column"] == attribute]
     if not rows:
         return None
-    frame = pd.DataFrame(rows, columns=["value", "original", "release"])
+    frame = pd.DataFrame(rows).rename(columns={"estimate": "release"})
     numbers = pd.to_numeric(frame["value"], errors="coerce")
     ordered = bool(numbers.notna().all()) and len(frame) > _FEW_VALUES
     if ordered:
@@ -181,12 +181,13 @@ def marginal(report: Findings, release: Measured, attribute: str) -> Spec | None
 
 def correlation_change(report: Findings, release: Measured) -> Spec | None:
     """Change of the uncertainty coefficient of each pair of columns."""
-    if not release.correlation:
+    if not release.charts["correlation"]:
         return None
-    frame = pd.DataFrame(release.correlation, columns=["given", "response", "original", "release"])
+    frame = pd.DataFrame(release.charts["correlation"])
     frame["change"] = frame["release"] - frame["original"]
     # the same colours mean the same change for every release
-    most = max((abs(after - before) for r in report.releases for *_, before, after in r.correlation), default=0.0)
+    pairs = [row for r in report.releases for row in r.charts["correlation"]]
+    most = max((abs(row["release"] - row["original"]) for row in pairs), default=0.0)
     # paint over the page's own ground: no change is no colour, in the light and in the dark
     frame["size"] = frame["change"].abs()
     frame["sign"] = np.where(frame["change"] < 0, "weaker", "stronger")
@@ -202,6 +203,11 @@ def correlation_change(report: Findings, release: Measured) -> Spec | None:
             tooltip=["given", "response", "original", "release", "change"],
         )
     )
+
+
+def _strongest(release: Measured) -> Rows:
+    """The strongest attacker by what the attacker knows."""
+    return [row for row in release.charts["attackers"] if row["attacker"] == "strongest"]
 
 
 def _from_zero(end: float) -> alt.Scale:

@@ -13,21 +13,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from duckdb_anon.model.release_formats import SOURCE
-from duckdb_anon.report.evidence import PageEvidence, ReleaseEvidence
+from duckdb_anon.report.findings import Findings, Measured
 from duckdb_anon.report.html import charts
-from duckdb_anon.report.html.tables import (
-    Facts,
-    Table,
-    guarantee_tables,
-    number,
-    overview,
-    percent,
-    provenance,
-    queries,
-    risk_tables,
-    utility_tables,
-)
-from duckdb_anon.report.metrics import Findings, Measured
+from duckdb_anon.report.html.tables import Facts, Table, number, percent, table_of
 from duckdb_anon.report.redaction import NOT_COVERED, Edition, shown_check
 
 
@@ -55,41 +43,37 @@ class _Charts:
         return added
 
 
-def page(report: Findings, evidence: PageEvidence, edition: Edition = "internal") -> str:
+def page(found: Findings, edition: Edition = "internal") -> str:
     """The report as HTML text.
 
     Args:
-        report: what was measured for the charts.
-        evidence: what was measured for the decision.
+        found: what was measured.
         edition: 'external' leaves out values and counts of the original that no release contains, 'short' also what
             only an expert reads.
     """
-    facts, drawn, internal = Facts(evidence, edition), _Charts(), edition == "internal"
+    facts, drawn, internal = Facts(found, edition), _Charts(), edition == "internal"
     placed = {
-        "overview": drawn.add(("Risk and utility", charts.risk_utility_map(report))),
+        "overview": drawn.add(("Risk and utility", charts.risk_utility_map(found))),
         "risk": drawn.add(
-            ("Re-identification by the attacker's knowledge", charts.risk_over_knowledge(report, "identity")),
-            ("Attribute disclosure by the attacker's knowledge", charts.risk_over_knowledge(report, "attribute")),
+            ("Re-identification by the attacker's knowledge", charts.risk_over_knowledge(found, "identity")),
+            ("Attribute disclosure by the attacker's knowledge", charts.risk_over_knowledge(found, "attribute")),
         ),
         "utility": drawn.add(
-            ("Query error", charts.query_errors(report, rounded=not internal)),
-            ("Information loss by column", charts.losses(report)),
+            ("Query error", charts.query_errors(found, rounded=not internal)),
+            ("Information loss by column", charts.losses(found)),
         ),
     }
-    pairs = zip(report.releases, evidence.releases, strict=True)
-    releases = [_release(drawn, facts, report, *pair) for pair in pairs] if internal else []
-    tables = risk_tables(facts) | guarantee_tables(facts) | utility_tables(facts)
+    releases = [_release(drawn, facts, found, release) for release in found.releases] if internal else []
     program = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub lacks the default
     template = _environment().get_template("page.html")
     return template.render(
-        report=report, plan=report.plan, evidence=evidence, context=evidence.context, internal=internal,
-        short=edition == "short",
-        conclusions=[_conclusion(release, evidence.context.threshold) for release in evidence.releases],
-        independent=[r.name for r in evidence.releases if r.description is not None and r.description.independent],
-        t=tables | {"overview": overview(report, evidence)},
-        charts=placed, not_covered=NOT_COVERED, releases=releases, queries=queries(facts),
-        unlinked=[(r.name, shown_check(r, edition)) for r in evidence.releases if r.check.startswith("none")],
-        provenance=[(release.name, provenance(release, edition)) for release in evidence.releases],
+        found=found, plan=found.plan, context=found.context, internal=internal, short=edition == "short",
+        uniques=found.facts["classes"][0]["sample_uniques"] if found.facts["classes"] else None,
+        conclusions=[_conclusion(release, found.context.threshold) for release in found.releases],
+        independent=[r.name for r in found.releases if r.description is not None and r.description.independent],
+        t=facts.tables(), charts=placed, not_covered=NOT_COVERED, releases=releases, queries=facts.answers(),
+        unlinked=[(r.name, shown_check(r, edition)) for r in found.releases if r.check.said.startswith("none")],
+        provenance=[(release.name, facts.provenance(release)) for release in found.releases],
         program=Markup(program),  # noqa: S704 - Vega's own program
         # "</script" would end the element wherever a value contained it, "<!--<script" would keep it from ending
         specs=Markup(json.dumps(drawn.specs).replace("<", "\\u003c")),  # noqa: S704
@@ -103,7 +87,7 @@ def _environment() -> Environment:
     return environment
 
 
-def _conclusion(release: ReleaseEvidence, limit: float) -> str:
+def _conclusion(release: Measured, limit: float) -> str:
     """The verdict on one release; the upper end of the interval decides."""
     if not release.facts["risk"]:
         return f"{release.name}: the re-identification risk was not measured."
@@ -125,22 +109,23 @@ def _share(attribute: float | None) -> str:
     return "no record, as there is none" if attribute is None else percent(attribute)
 
 
-def _release(
-    drawn: _Charts, facts: Facts, report: Findings, release: Measured, known: ReleaseEvidence
-) -> dict[str, object]:
+def _release(drawn: _Charts, facts: Facts, found: Findings, release: Measured) -> dict[str, object]:
     """The section of one release, for the internal edition."""
-    marginals = [(f"Counts by {name}", charts.marginal(report, release, name)) for name in report.qi]
-    head = ("attacker", "identity", "low", "high", "attribute", "baseline", "advantage", "method, or why not measured")
+    marginals = [(f"Counts by {name}", charts.marginal(found, release, name)) for name in found.qi]
+    figures = ("identity", "low", "high", "attribute", "baseline", "advantage")
     return {
         "measured": release,
-        "row_id": SOURCE.word if any(SOURCE.stands_for(name) for name, *_ in release.columns) else "",
-        "columns": Table(("column", "type"), release.columns),
-        "diversity": Table(("measure", "value"), release.diversity),
-        "attackers": Table(head, release.attackers),
+        "row_id": SOURCE.word if any(map(SOURCE.stands_for, release.columns)) else "",
+        "columns": Table(("column", "type"), list(release.columns.items())),
+        "diversity": table_of(release.charts["diversity"]),
+        "attackers": Table(
+            ("attacker", *figures, "method, or why not measured"),
+            [list(row.values())[1:] for row in release.charts["attackers"] if row["p_match"] == charts.RISK_AT],
+        ),
         "charts": drawn.add(
-            ("Sizes of equivalence classes", charts.class_sizes(report, release)),
-            ("Change of correlation", charts.correlation_change(report, release)),
+            ("Sizes of equivalence classes", charts.class_sizes(found, release)),
+            ("Change of correlation", charts.correlation_change(found, release)),
             *marginals,
         ),
-        "missing": facts.missing(known.missing),
+        "missing": facts.missing(release.missing),
     }

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-
-from duckdb_anon.report.evidence import PageEvidence, ReleaseEvidence
-from duckdb_anon.report.metrics import Findings, Measured
+from duckdb_anon.report.evidence import tried
+from duckdb_anon.report.findings import RARE, Findings, Measured, Row, Rows
 from duckdb_anon.report.redaction import Edition, reasons, roles_of, shown, shown_check
 from duckdb_anon.report.release_context import TEXTS
 
-_RISK = ("identity", "identity_low", "identity_high", "attribute", "baseline", "advantage", "meets_threshold", "note")
 _RANDOMNESS = "entropy of the operating system, expanded by ChaCha20; releases accept no seed below 2^64"
+Show = str | Callable[[Row], object]
 
 
 @dataclass(frozen=True)
@@ -30,160 +27,176 @@ class Table:
         return [any(_is_number(row[place]) for row in self.rows) for place in range(len(self.head))]
 
 
+def _interval(figure: str) -> Show:
+    return lambda row: interval(row[f"{figure}_low"], row[f"{figure}_high"])
+
+
+_OF_BOTH: dict[str, dict[str, Show]] = {
+    "risk": {
+        "identity": "identity", "95% interval": _interval("identity"), "attribute": "attribute",
+        "baseline": "baseline", "advantage": "advantage", "within the limit": "meets_threshold",
+        "strongest attackers": lambda row: "; ".join(tried(str(row["note"]))),
+    },
+    "classes": {
+        "prosecutor and journalist risk": "prosecutor", "marketer risk": "marketer",
+        "records above the limit": "above_threshold", "unique records": "sample_uniques",
+        f"records in classes of fewer than {RARE}": "small_cells",
+    },
+    "population": {"figure": "figure", "value": "value"},
+}  # fmt: skip
+"""Facts of the original and of each release: titles of the columns, and what they show of a row."""
+_OF_RELEASES: dict[str, dict[str, Show]] = {
+    "subgroups": {
+        "column": "column", "group": "value", "individuals": "people", "identity": "identity",
+        "95% interval": _interval("identity"), "attribute": "attribute", "advantage": "advantage",
+    },
+    "wp29": {
+        "criterion": lambda row: str(row["criterion"]).replace("_", " "), "risk": "risk",
+        "95% interval": _interval("risk"), "verdict": "verdict", "baseline": "baseline", "attacks": "attacks",
+        "note": "note",
+    },
+    "guarantee": {"guarantee": "promise", "measured": "found", "holds": "holds", "checked by": "checked by"},
+    "utility": {"measure": "measure", "value": "value", "for comparison": "compare"},
+    "impossible": {
+        "condition": "condition", "original": "original", "estimate": "estimate", "at least": "low", "at most": "high",
+    },
+    "suppression": {
+        "column": "column_name", "group": "value", "original": "original", "released": "released",
+        "suppressed": "left_out",
+    },
+}  # fmt: skip
+"""Facts of each release."""
+_ANSWERS: dict[str, Show] = {
+    "group": lambda row: _group(row["keys"]), "measure": "measure", "release": "release", "original": "original",
+    "estimate": "estimate", "bounds": lambda row: interval(row["low"], row["high"]), "relative error": "relative_error",
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Facts:
-    """The evidence as an edition of the page contains it."""
+    """The findings as an edition of the page contains them."""
 
-    evidence: PageEvidence
+    found: Findings
     edition: Edition
 
-    def across(self, name: str) -> list[tuple[ReleaseEvidence, Mapping[str, Any]]]:
-        """Rows of a fact with the release they belong to."""
+    def across(self, name: str) -> Rows:
+        """Rows of a fact, each with the release it belongs to."""
         return [
-            (release, row) for release in self.evidence.releases for row in shown(self.edition, name, release.facts)
+            {**row, "release": release.name}
+            for release in self.found.releases
+            for row in shown(self.edition, name, release.facts)
         ]
 
-    def of_all(self, name: str, *head: str) -> Table:
-        """A fact's rows as they are, with the release in front."""
-        return Table(("release", *head), [[release.name, *row.values()] for release, row in self.across(name)])
+    def tables(self) -> dict[str, Table]:
+        """Every table of the page but those of the single releases."""
+        tables = {name: _table(columns, self._ordered(name), "release") for name, columns in _OF_RELEASES.items()}
+        for name, columns in _OF_BOTH.items():
+            of_original = shown(self.edition, name, self.found.facts) if self._has_original(name) else []
+            rows = [{**row, "release": "the original"} for row in of_original]
+            tables[name] = _table(columns, [*rows, *self.across(name)], "table")
+        missing = {what: why for release in self.found.releases for what, why in release.missing.items()}
+        tables["overview"] = self._overview()
+        tables["decision"] = self._decision()
+        tables["safe_harbor"] = self._safe_harbor()
+        tables["roles"] = table_of(roles_of(self.found, self.edition))
+        tables["missing"] = self.missing(self.found.missing)
+        tables["missing_of_releases"] = self.missing(missing)
+        return tables
+
+    def _ordered(self, name: str) -> Rows:
+        """Rows of a fact; for utility the releases stand together, measure by measure."""
+        rows = self.across(name)
+        if name != "utility":
+            return rows
+        order = list(dict.fromkeys(row["measure"] for row in rows))
+        return sorted(rows, key=lambda row: order.index(row["measure"]))
+
+    def _has_original(self, name: str) -> bool:
+        return self.edition == "internal" or name == "population"
 
     def missing(self, missing: Mapping[str, str]) -> Table:
         """What could not be measured, and why."""
         return Table(("what", "why"), list(reasons(missing, self.edition).items()))
 
+    def answers(self) -> list[tuple[str, Table]]:
+        """Each query of the analyst with the answers of all releases."""
+        by_query: dict[str, Rows] = {}
+        for row in self.across("queries"):
+            by_query.setdefault(row["query"], []).append(row)
+        return [
+            (query, _table(_ANSWERS, sorted(rows, key=lambda row: (_group(row["keys"]), str(row["measure"])))))
+            for query, rows in by_query.items()
+        ]
 
-def overview(report: Findings, evidence: PageEvidence) -> Table:
-    """One row per release with its main figures."""
-    head = ("release", "rows", "k", "frequency l", "identity", "95% interval",
-            f"within the limit of {number(evidence.context.threshold)}", "attribute", "information loss",
-            "query error")  # fmt: skip
-    return Table(head, list(map(_summary, report.releases, evidence.releases)))
+    def provenance(self, release: Measured) -> Table:
+        """Method, date, randomness and hash of a release."""
+        said = release.description
+        recorded = said is not None and bool(said.method)
+        made = (
+            f"{said.date or 'date not recorded'}, duckdb-anon {said.version or 'unknown'}" if said else "not recorded"
+        )
+        rows = {
+            "method and parameters": said.call if said and recorded else "not recorded in the release",
+            "made on, with": made,
+            "randomness": _RANDOMNESS if recorded else "unknown",
+            "rows": f"{release.rows:,}",
+            "SHA-256 of its rows": release.sha256,
+            "check release": shown_check(release, self.edition),
+        }
+        return Table(("fact", "value"), list(rows.items()))
 
+    def _overview(self) -> Table:
+        """One row per release with its main figures."""
+        limit = f"within the limit of {number(self.found.context.threshold)}"
+        rows = []
+        for release in self.found.releases:
+            risk = next(iter(release.facts["risk"]), {})
+            sizes = [row["size"] for row in release.charts["class_sizes"]]
+            frequency = [row["value"] for row in release.charts["diversity"] if row["measure"] == "frequency"]
+            loss = [row["iloss"] for row in release.charts["loss"] if row["attribute"] == "(all)"]
+            rows.append({
+                "release": release.name, "rows": release.rows, "k": min(sizes, default=None),
+                "frequency l": next(iter(frequency), None), "identity": risk.get("identity"),
+                "95% interval": interval(risk.get("identity_low"), risk.get("identity_high")),
+                limit: risk.get("meets_threshold"), "attribute": risk.get("attribute"),
+                "information loss": next(iter(loss), None),
+                "query error": release.mean_error,
+            })  # fmt: skip
+        return table_of(rows)
 
-def _summary(release: Measured, known: ReleaseEvidence) -> list[object]:
-    risk = known.facts["risk"][0] if known.facts["risk"] else dict.fromkeys(_RISK)
-    loss = {name: value for name, value, _ in release.loss}
-    diversity: dict[str, object] = {measure: value for measure, value in release.diversity}
-    return [
-        release.name,
-        release.rows,
-        min((size for size, _ in release.classes), default=None),
-        diversity.get("frequency"),
-        risk["identity"],
-        interval(risk["identity_low"], risk["identity_high"]),
-        risk["meets_threshold"],
-        risk["attribute"],
-        loss.get("(all)"),
-        float(np.mean(np.abs(release.errors))) if release.errors else None,
-    ]
+    def _decision(self) -> Table:
+        context = self.found.context
+        stated = [[name.replace("_", " "), getattr(context, name) or "not given"] for name in TEXTS]
+        limit = ["largest acceptable risk", f"{context.threshold:g} (EMA policy 0070: 0.09)"]
+        return Table(("item", "statement of the data holder"), [*stated, limit])
 
-
-def risk_tables(facts: Facts) -> dict[str, Table]:
-    """What the holder states, and the measured risks."""
-    evidence = facts.evidence
-    stated = [[name.replace("_", " "), getattr(evidence.context, name) or "not given"] for name in TEXTS]
-    limit = ["largest acceptable risk", f"{evidence.context.threshold:g} (EMA policy 0070: 0.09)"]
-    before = evidence.facts["risk"] if facts.edition == "internal" else []
-    rows = [["the original", *_risk_cells(row)] for row in before]
-    rows += [[release.name, *_risk_cells(row)] for release, row in facts.across("risk")]
-    groups = [
-        [release.name, row["column"], row["value"], row["people"], row["identity"],
-         interval(row["identity_low"], row["identity_high"]), row["attribute"], row["advantage"]]
-        for release, row in facts.across("subgroups")
-    ]  # fmt: skip
-    wp29 = [
-        [release.name, str(row["criterion"]).replace("_", " "), row["risk"],
-         interval(row["risk_low"], row["risk_high"]), _verdict(row, evidence.context.threshold), row["baseline"],
-         row["attacks"], row["note"]]
-        for release, row in facts.across("wp29")
-    ]  # fmt: skip
-    of_original = evidence.facts["classes"] if facts.edition == "internal" else []
-    classes = [["the original", *row.values()] for row in of_original]
-    classes += [[release.name, *row.values()] for release, row in facts.across("classes")]
-    population = shown(facts.edition, "population", evidence.facts)
-    sizes = [["the original", row["figure"], row["value"]] for row in population]
-    sizes += [[release.name, row["figure"], row["value"]] for release, row in facts.across("population")]
-    return {
-        "decision": Table(("item", "statement of the data holder"), [*stated, limit]),
-        "risk": Table(
-            ("table", "identity", "95% interval", "attribute", "baseline", "advantage", "within the limit",
-             "strongest attackers"), rows),
-        "subgroups": Table(
-            ("release", "column", "group", "individuals", "identity", "95% interval", "attribute", "advantage"),
-            groups),
-        "wp29": Table(
-            ("release", "criterion", "risk", "95% interval", "verdict", "baseline", "attacks", "note"), wp29),
-        "classes": Table(
-            ("table", "prosecutor and journalist risk", "marketer risk", "records above the limit",
-             "unique records"), classes),
-        "population": Table(("table", "figure", "value"), sizes),
-        "missing": facts.missing(evidence.missing),
-        "missing_of_releases": facts.missing(
-            {what: why for release in evidence.releases for what, why in release.missing.items()}),
-    }  # fmt: skip
+    def _safe_harbor(self) -> Table:
+        """A row an identifier, with what each release does with its columns."""
+        rows: dict[str, Row] = {}
+        for row in self.across("safe_harbor"):
+            item = rows.setdefault(row["identifier"], {"identifier": row["identifier"], "columns": row["columns"]})
+            item[row["release"]] = row["state"]
+        return table_of(list(rows.values()))
 
 
-def guarantee_tables(facts: Facts) -> dict[str, Table]:
-    """Guarantees, Safe Harbor and roles."""
-    releases = facts.evidence.releases
-    states = [{row["identifier"]: row for row in release.facts["safe_harbor"]} for release in releases]
-    identifiers = states[0].items() if states else ()
-    roles = roles_of(facts.evidence, facts.edition)
-    return {
-        "guarantee": facts.of_all("guarantee", "guarantee", "measured", "holds", "checked by"),
-        "safe_harbor": Table(
-            ("identifier", "columns", *(release.name for release in releases)),
-            [[item, row["columns"], *(of[item]["state"] for of in states)] for item, row in identifiers],
-        ),
-        "roles": Table(
-            [name.replace("_", " ") for name in roles[0]] if roles else (), [list(row.values()) for row in roles]
-        ),
-    }
+def table_of(rows: Rows) -> Table:
+    """Rows of the same keys as a table.
+
+    Args:
+        rows: the rows.
+
+    >>> table_of([{"safe_harbor": 1}])
+    Table(head=['safe harbor'], rows=[[1]])
+    """
+    head = [name.replace("_", " ") for name in rows[0]] if rows else []
+    return Table(head, [list(row.values()) for row in rows])
 
 
-def utility_tables(facts: Facts) -> dict[str, Table]:
-    """NIST's measures, impossible combinations, suppression."""
-    measured = facts.across("utility")
-    order = {name: place for place, name in enumerate(dict.fromkeys(row["measure"] for _, row in measured))}
-    rows = [[release.name, row["measure"], row["value"], row.get("compare")] for release, row in measured]
-    return {
-        "utility": Table(
-            ("release", "measure", "value", "for comparison"), sorted(rows, key=lambda row: order[str(row[1])])
-        ),
-        "impossible": facts.of_all("impossible", "condition", "original", "estimate", "at least", "at most"),
-        "suppression": facts.of_all("suppression", "column", "group", "original", "released", "suppressed"),
-    }
-
-
-def queries(facts: Facts) -> list[tuple[str, Table]]:
-    """Each query of the analyst with the answers of all releases."""
-    head = ("group", "measure", "release", "original", "estimate", "bounds", "relative error")
-    answered = facts.across("queries")
-    found = []
-    for query in dict.fromkeys(row["query"] for _, row in answered):
-        rows = [
-            [_keys(row["keys"]), row["measure"], release.name, row["original"], row["estimate"],
-             interval(row["low"], row["high"]), row["relative_error"]]
-            for release, row in answered if row["query"] == query
-        ]  # fmt: skip
-        found.append((query, Table(head, sorted(rows, key=lambda row: (row[0], str(row[1]))))))
-    return found
-
-
-def provenance(release: ReleaseEvidence, edition: Edition) -> Table:
-    """Method, date, randomness and hash of a release."""
-    said = release.description
-    recorded = said is not None and bool(said.method)
-    made = f"{said.date or 'date not recorded'}, duckdb-anon {said.version or 'unknown'}" if said else "not recorded"
-    rows = [
-        ["method and parameters", said.call if said and recorded else "not recorded in the release"],
-        ["made on, with", made],
-        ["randomness", _RANDOMNESS if recorded else "unknown"],
-        ["rows", f"{release.rows:,}"],
-        ["SHA-256 of its rows", release.sha256],
-        ["check release", shown_check(release, edition)],
-    ]
-    return Table(("fact", "value"), rows)
+def _table(columns: Mapping[str, Show], rows: Rows, first: str = "") -> Table:
+    """A table of what `columns` show of rows; with `first`, the release they belong to stands in front."""
+    columns = {**({first: "release"} if first else {}), **columns}
+    cells = [[row[show] if isinstance(show, str) else show(row) for show in columns.values()] for row in rows]
+    return Table(list(columns), cells)
 
 
 def percent(share: float) -> str:
@@ -227,24 +240,6 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _risk_cells(row: Mapping[str, Any]) -> list[object]:
-    attackers = [part for part in str(row["note"]).split("; ") if not part.startswith("not tried")]
-    return [
-        row["identity"], interval(row["identity_low"], row["identity_high"]), row["attribute"], row["baseline"],
-        row["advantage"], row["meets_threshold"], "; ".join(attackers),
-    ]  # fmt: skip
-
-
-def _verdict(row: Mapping[str, Any], limit: float) -> str:
-    """Whether the interval of a risk lies below the limit, above it, or on both sides."""
-    if row["risk_high"] is None:
-        return "not measured"
-    if row["risk_high"] <= limit:
-        return "within the limit"
-    return "above the limit" if row["risk_low"] > limit else "open: the interval contains the limit"
-
-
-def _keys(keys: Any) -> str:
+def _group(keys: Mapping[str, object] | None) -> str:
     """The group a row of an answer belongs to."""
-    values: Iterable[Any] = dict(keys or {}).values()
-    return ", ".join("NULL" if value is None else str(value) for value in values) or "(all)"
+    return ", ".join("NULL" if value is None else str(value) for value in (keys or {}).values()) or "(all)"

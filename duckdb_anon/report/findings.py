@@ -1,0 +1,112 @@
+"""What a report contains: the figures on an original and its releases, and the reasons of those that are missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+
+from duckdb_anon.engine.interrupts import stoppable
+from duckdb_anon.model import progress
+from duckdb_anon.model.errors import without_code
+from duckdb_anon.model.release_comment import Description
+from duckdb_anon.report.linked_release import Check
+from duckdb_anon.report.release_context import HoldersContext
+
+Row = dict[str, Any]
+Rows = list[Row]
+P_MATCH = (0.4, 0.7, 1.0)
+"""Probabilities that an attacker knows a quasi-identifier."""
+RARE = 10
+"""Groups of fewer individuals are small cells; they are not shown in the tables of suppression and of subgroups."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to measure.
+
+    Attributes:
+        original: the original's name, with roles in its comments.
+        releases: names of its releases.
+        targets: individuals an attacker is tried on.
+        queries: queries of the workload.
+        seed: makes targets and queries repeatable, and the same for every release.
+    """
+
+    original: str
+    releases: tuple[str, ...]
+    targets: int = 2000
+    queries: int = 300
+    seed: int = 1
+
+
+@dataclass
+class Measured:
+    """One release.
+
+    Attributes:
+        charts: what the internal edition draws and lists, by name.
+        facts: what every edition contains, by name; an edition leaves some out (`redaction`).
+        missing: what could not be measured, and why.
+    """
+
+    name: str
+    rows: int
+    columns: dict[str, str]
+    comment: str
+    description: Description | None
+    sha256: str
+    check: Check
+    charts: dict[str, Rows] = field(default_factory=dict)
+    facts: dict[str, Rows] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def mean_error(self) -> float | None:
+        """Mean relative error of the queries of the workload."""
+        errors = [row["error"] for row in self.charts["errors"]]
+        return sum(errors) / len(errors) if errors else None
+
+
+@dataclass
+class Findings:
+    """The original and its releases; `facts` and `missing` are those of the original."""
+
+    plan: Plan
+    context: HoldersContext
+    rows: int
+    sha256: str
+    qi: list[str]
+    sensitive: list[str]
+    roles: Rows = field(default_factory=list)
+    facts: dict[str, Rows] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    releases: list[Measured] = field(default_factory=list)
+
+
+class Asking:
+    """A connection to ask, what could not be answered, and the share of the questions that were asked."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, total: int) -> None:
+        """Ask about `total` questions."""
+        self.con, self.total, self.asked = con, total, 0
+        self.missing: dict[str, str] = {}
+
+    def rows(self, what: str, question: str) -> Rows:
+        """Rows of a query; none, and a reason, where it fails.
+
+        Args:
+            what: what is measured, for the reason.
+            question: the query.
+        """
+        share = min(self.asked / self.total, 0.99)
+        self.asked += 1
+        try:
+            with progress.running(f"report {share:.0%}"), stoppable():
+                cursor = self.con.execute(question)
+                names = [column[0] for column in cursor.description or ()]
+                return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        except duckdb.Error as error:
+            self.missing[what] = without_code(str(error))
+            return []

@@ -1,0 +1,281 @@
+"""Everything the report contains, measured in one pass by the package's own SQL functions.
+
+Figures are those that NIST SP 800-188, HIPAA, EMA 0070, ISO/IEC 27559 and WP29 ask for. What cannot be measured leaves
+its reason. Measures of linkage use the check release (`linked_release`). Cost: the sum of its measures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+
+import duckdb
+
+from duckdb_anon.engine.column_roles import role_of
+from duckdb_anon.engine.sql_quoting import ident, idents, literal
+from duckdb_anon.measures.risk.attackers.record_linkage import LIKELIHOOD
+from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.release_comment import read_description
+from duckdb_anon.model.release_formats.duckdb_types import without_enums
+from duckdb_anon.report.evidence import MOST_SUBGROUPS, guarantees, safe_harbor, subgroups, suppression, utility
+from duckdb_anon.report.findings import P_MATCH, RARE, Asking, Findings, Measured, Plan, Row, Rows
+from duckdb_anon.report.linked_release import Checks, check_releases, comments
+from duckdb_anon.report.release_context import HoldersContext
+
+_MOST_DIMENSIONS = 4
+
+
+def measure(
+    con: duckdb.DuckDBPyConnection, plan: Plan, context: HoldersContext, say: Callable[[str], object]
+) -> Findings:
+    """Measure an original and its releases.
+
+    Args:
+        con: a connection with the package loaded.
+        plan: what to measure.
+        context: what the holder says.
+        say: called with one line when a release is begun.
+
+    Raises:
+        AnonError: when the original has no labelled quasi-identifier.
+        duckdb.Error: when a table does not exist.
+    """
+    original = plan.original
+    labels = comments(con, original)[1]
+    types = _types(con, original)
+    of_role = {role: [name for name in types if role_of(labels.get(name)) == role] for role in ("quasi", "sensitive")}
+    if not of_role["quasi"]:
+        raise AnonError(
+            f"no column of {original} is labelled as quasi-identifier; COMMENT ON COLUMN "
+            f"{original}.{ident(next(iter(types)))} IS 'anon: quasi'"
+        )
+    found = Findings(
+        plan, context, _count(con, original), row_hash(con, original), of_role["quasi"], of_role["sensitive"]
+    )
+    each = 16 + 2 * len(found.qi) + len(context.queries) + len(context.impossible) + MOST_SUBGROUPS
+    ask = Asking(con, 4 + each * len(plan.releases))
+    ask.missing = found.missing
+    found.roles = _roles(ask, original, types, labels)
+    found.facts = _of_original(ask, found)
+    with check_releases(con, original) as checks:
+        for name in plan.releases:
+            say(f"{name}: measuring")
+            checks.add(name)
+            found.releases.append(_release(ask, found, name, checks))
+    return found
+
+
+def _types(con: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:
+    return dict(con.execute(f"select column_name, column_type from (describe {table})").fetchall())
+
+
+def _count(con: duckdb.DuckDBPyConnection, table: str) -> int:
+    return int(con.execute(f"select count(*) from {table}").fetchall()[0][0])
+
+
+def row_hash(con: duckdb.DuckDBPyConnection, table: str) -> str:
+    """SHA-256 of the rows as JSON in the order of their own hashes: the same for the same rows in any order.
+
+    Args:
+        con: a connection.
+        table: as SQL names it after FROM.
+    """
+    each = f"select sha256(to_json(_t)::varchar) as h from {table} as _t"
+    found = con.execute(f"select sha256(coalesce(string_agg(h, '' order by h), '')) from ({each})").fetchall()
+    return str(found[0][0])
+
+
+def _roles(ask: Asking, original: str, types: Mapping[str, str], labels: Mapping[str, str]) -> Rows:
+    """Columns of the original with their roles and, where the profile extra is installed, the reasons."""
+    profiled: dict[str, Row] = {}
+    if find_spec("stdnum") and find_spec("phonenumbers"):
+        rows = ask.rows("reasons for the roles", f"from anon_profile({literal(original)})")
+        profiled = {row["column_name"]: row for row in rows}
+    else:
+        ask.missing["reasons for the roles"] = (
+            "anon_profile needs the profile extra: pip install 'duckdb-anon[profile]'"
+        )
+    roles = []
+    for name, kind in types.items():
+        row, role = profiled.get(name, {}), role_of(labels.get(name)) or "not released"
+        suggested, reason = row.get("role"), row.get("reason", "")
+        if suggested and role != "not released" and suggested != role:
+            reason = f"labelled {role}, where {suggested} was suggested: {reason}"
+        figures = {figure: row.get(figure) for figure in ("looks_like", "safe_harbor", "nulls", "uniqueness")}
+        roles.append({"column": name, "type": without_enums(kind), "role": role, "reason": reason, **figures})
+    return roles
+
+
+def _of_original(ask: Asking, found: Findings) -> dict[str, Rows]:
+    """What the strongest attacker would find in the original itself, its equivalence classes, its population."""
+    plan, context = found.plan, found.context
+    numbered = literal(f"(select *, row_number() over () - 1 as row_id from {plan.original})")
+    linkage = f"linkage_risk({literal(plan.original)}, {numbered}, targets := {plan.targets}, seed := {plan.seed})"
+    risk = ask.rows("risk of the original", f"from {linkage} where attacker = 'strongest'")
+    if context.sampling_fraction is None:
+        population = []
+        ask.missing["population uniqueness"] = (
+            "the context has no sampling_fraction, the share of the population in the original"
+        )
+    else:
+        uniqueness = f"from population_uniqueness({literal(plan.original)}, {context.sampling_fraction})"
+        population = ask.rows("population uniqueness", uniqueness)
+    sizes = _class_sizes(ask, plan.original, found.qi)
+    return {
+        "risk": [_against(row, context.threshold) for row in risk],
+        "classes": _by_class(ask, plan.original, found.qi, context, sizes),
+        "population": [{"figure": key, "value": value} for row in population for key, value in row.items()],
+    }
+
+
+def _class_sizes(ask: Asking, table: str, qi: Sequence[str]) -> Rows:
+    """Records by the size of their equivalence class."""
+    classes = f"equivalence_classes({literal(table)}, qi := {literal(qi)})"
+    return ask.rows(
+        "class sizes",
+        f'select class_size as size, sum(class_size) as "rows" from {classes} group by all order by all',
+    )
+
+
+def _by_class(ask: Asking, table: str, qi: Sequence[str], context: HoldersContext, sizes: Rows) -> Rows:
+    """Prosecutor and marketer risk by the equivalence classes of a table as it is, and records in small cells."""
+    call = f"reidentification_risk({literal(table)}, qi := {literal(list(qi))}, threshold := {context.threshold})"
+    question = f"select prosecutor, marketer, above_threshold, sample_uniques from {call}"
+    small = sum(int(row["rows"]) for row in sizes if row["size"] < RARE)
+    return [{**row, "small_cells": small} for row in ask.rows("risk by equivalence class", question)]
+
+
+def _against(row: Row, threshold: float, *, all_tried: bool = True) -> Row:
+    """Risk with the holder's threshold: the upper end of the interval must not exceed it.
+
+    Where an attacker who might find more was not tried, a release may fail and cannot pass.
+    """
+    high = row["identity_high"]
+    passes = None if high is None else high <= threshold
+    kept = ("identity", "identity_low", "identity_high", "attribute", "baseline", "advantage", "note")
+    return {**{name: row[name] for name in kept}, "meets_threshold": None if passes and not all_tried else passes}
+
+
+def _release(ask: Asking, found: Findings, name: str, checks: Checks) -> Measured:
+    con, plan, context = ask.con, found.plan, found.context
+    check, types = checks.of[name], _types(con, name)
+    comment, labels = comments(con, name)
+    made = Measured(name, _count(con, name), types, comment, read_description(comment), row_hash(con, name), check)
+    ask.missing = made.missing
+    qi = [column for column in found.qi if column in types]
+    made.charts = _charts(ask, found, made, qi)
+    made.facts["risk"] = _risk(ask, made.charts["attackers"], context.threshold)
+    made.facts["classes"] = _by_class(ask, name, qi, context, made.charts["class_sizes"])
+    made.facts["subgroups"] = subgroups(ask, found, made, checks)
+    linked = f"{literal(plan.original)}, {literal(check.table)}, seed := {plan.seed}"
+    criteria = {"singling_out": ", mode := 'multivariate'", "linkability": "", "inference": ""}
+    made.facts["wp29"] = [
+        {**row, "verdict": _verdict(row, context.threshold)}
+        for function, option in criteria.items()
+        for row in ask.rows(function, f"from {function}({linked}{option})")
+    ]
+    k_map = f"from k_map({literal(name)}, {literal(context.population)})"
+    made.facts["population"] = [
+        {"figure": f"k_map: {key}", "value": value}
+        for row in (ask.rows("k-map", k_map) if context.population else [])
+        for key, value in row.items()
+    ]
+    made.facts["guarantee"] = guarantees(ask.con, made, labels)
+    made.facts["safe_harbor"] = safe_harbor(ask, found, made)
+    made.facts["suppression"] = suppression(ask, plan.original, check, qi)
+    made.facts["utility"] = utility(ask, linked)
+    published = f"{literal(plan.original)}, {literal(name)}"
+    made.facts["queries"] = [
+        {"query": query, **row}
+        for query in context.queries
+        for row in ask.rows(f"query {query}", f"from relative_error({literal(query)}, {published})")
+    ]
+    made.facts["impossible"] = [
+        {"condition": condition, **row}
+        for condition in context.impossible
+        for row in ask.rows(f"condition {condition}", _matching(plan.original, condition, published))
+    ]
+    return made
+
+
+def _verdict(row: Row, limit: float) -> str:
+    """Whether the interval of a risk lies below the limit, above it, or on both sides."""
+    if row["risk_high"] is None:
+        return "not measured"
+    if row["risk_high"] <= limit:
+        return "within the limit"
+    return "above the limit" if row["risk_low"] > limit else "open: the interval contains the limit"
+
+
+def _charts(ask: Asking, found: Findings, made: Measured, qi: Sequence[str]) -> dict[str, Rows]:
+    """What the charts draw."""
+    plan, sensitive = found.plan, found.sensitive
+    original, released = literal(plan.original), literal(made.name)
+    pair, linked, seed = f"{original}, {released}", f"{original}, {literal(made.check.table)}", f"seed := {plan.seed}"
+    together = literal([*found.qi, *sensitive[:1]])
+    targets = min(plan.targets, made.rows)
+    figures = "attacker, identity, identity_low, identity_high, attribute, baseline, advantage, note"
+    attackers = " union all ".join(
+        f"select {p}::double as p_match, {figures} "
+        f"from linkage_risk({linked}, p_match := {p}, targets := {targets}, {seed})"
+        for p in P_MATCH
+    )
+    workload = (
+        f"workload_error({pair}, n := {plan.queries}, dims := {min(_MOST_DIMENSIONS, len(found.qi))}, "
+        f"predicate_on_sensitive := {literal(bool(sensitive))}, {seed})"
+    )
+    correlation = (
+        "select o.given, o.response, o.uncertainty_coefficient as original, r.uncertainty_coefficient as release "
+        f"from correlation({original}, columns := {together}) o "
+        f"join correlation({released}, columns := {together}) r using (given, response)"
+    )
+    return {
+        "class_sizes": _class_sizes(ask, made.name, qi),
+        "diversity": ask.rows("diversity", _diversity(released, qi, sensitive)) if sensitive else [],
+        "attackers": ask.rows("linkage risk", attackers),
+        "singled": ask.rows(
+            "singling out", f"select attack, attacks, note from singling_out({pair}, mode := 'univariate', {seed})"
+        ),
+        "loss": ask.rows("information loss", f"select attribute, iloss, changed from information_loss({linked})"),
+        "errors": ask.rows(
+            "query error", f"select abs(relative_error) as error from {workload} where relative_error is not null"
+        ),
+        "marginals": [
+            {"column": column, **row}
+            for column in found.qi
+            for row in ask.rows(f"marginal of {column}", _marginal(plan.original, column, pair))
+        ],
+        "correlation": ask.rows("correlation", correlation),
+    }
+
+
+def _diversity(released: str, qi: Sequence[str], sensitive: Sequence[str]) -> str:
+    """SQL of the least diverse class by each measure; of several sensitive columns the least diverse one."""
+    each = " union all ".join(
+        f"from l_diversity({released}, qi := {literal(qi)}, sensitive := {literal(column)})" for column in sensitive
+    )
+    # recursive diversity is measured by its c, the larger the worse
+    worst = "case when measure = 'recursive' then max(value) else min(value) end"
+    order = "list_position(['distinct', 'frequency', 'entropy', 'recursive'], measure)"
+    return f"select measure, {worst} as value from ({each}) group by measure order by {order}"
+
+
+def _marginal(original: str, column: str, pair: str) -> str:
+    query = f"select {idents([column])}, count(*) as n from {original} group by 1"
+    return f"select map_values(keys)[1] as value, original, estimate from relative_error({literal(query)}, {pair})"
+
+
+def _matching(original: str, condition: str, pair: str) -> str:
+    """SQL of the number of records that meet a condition: in the original, and estimated from the release."""
+    query = f"select count(*) as n from {original} where {condition}"
+    return f"select original, estimate, low, high from relative_error({literal(query)}, {pair})"
+
+
+def _risk(ask: Asking, attackers: Rows, threshold: float) -> Rows:
+    """The strongest attacker who knows everything, against the holder's threshold."""
+    rows = [row for row in attackers if row["p_match"] == P_MATCH[-1]]
+    untried = [row for row in rows if row["attacker"] == LIKELIHOOD.name and row["identity"] is None]
+    for row in untried:
+        ask.missing["within the limit"] = f"the strongest attacker was not tried: {row['note']}"
+    strongest = [row for row in rows if row["attacker"] == "strongest" and row["identity"] is not None]
+    return [_against(row, threshold, all_tried=not untried) for row in strongest]
