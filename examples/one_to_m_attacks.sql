@@ -53,7 +53,7 @@ join ages as half on half.age = 18
 where bob.number = 1
 group by all;
 
--- 4. Attack by fingerprint. Somebody knows only that Bob was treated for a1 and b2: a single number has both.
+-- 4. Attack by fingerprint. The attacker knows only that Bob was treated for a1 and b2: a single number has both.
 with known as (
     select number from naive group by number having list_has_all(list(disease), ['a1', 'b2'])
 )
@@ -68,8 +68,8 @@ from released order by all;
 select k, frequency_l, qi_risk, fingerprint_risk
 from kl_diversity('released', ['age', 'gender', 'zip'], sensitive := 'disease');
 
--- 6. The same attacks again. By age, gender and zip Bob is one of three, whose lists all differ; nobody's box
---    depends on another row of the same person, so there is nothing to intersect.
+-- 6. The same attacks again. By age, gender and zip Bob is one of three, whose lists all differ. No box
+--    depends on another row of the same individual, so there is nothing to intersect.
 select 'ours' as release, count(*) as candidates, list(disease order by disease) as one_of
 from released
 where 18 between age.lower and age.upper and list_contains(gender, 'M') and 12000 between zip.lower and zip.upper;
@@ -82,9 +82,17 @@ where (
     from diseases as d where d.disease in ('a1', 'b2')
 );
 
--- 7. Whatever two values somebody knows of a patient, and however many of the rest: candidates never go below k.
+-- 7. Whichever two values of a patient are known, and however many quasi-identifiers: candidates never go below k.
+--    The strongest attacker, on a copy with row numbers.
 from fragment_risk('patients', 'released', m := 3,
     sensitive := 'disease', person := 'name', hierarchies := {'disease': 'diseases'});
+create table checked as
+    from one_to_m_generalize('patients', 2, 3, row_id := true, seed := 1,
+        qi := ['age', 'gender', 'zip'], sensitive := 'disease', person := 'name', hierarchies := {'disease': 'diseases'});
+select round(identity, 3) as identity, round(attribute, 3) as attribute, round(baseline, 3) as baseline
+from linkage_risk('patients', 'checked', qi := ['age', 'gender', 'zip'], sensitive := 'disease', person := 'name',
+    hierarchies := {'disease': 'diseases'}, seed := 1)
+where attacker = 'strongest';
 
 -- 8. And the analysis the release is for still runs: which diagnoses occur together?
 with visits as (

@@ -1,4 +1,4 @@
--- An analyst's ten questions, asked of the original and of five releases of it.
+-- Ten questions of an analyst, answered by the original and by five releases of it.
 -- Run it with `duckdb-anon -f examples/same_questions_on_five_releases.sql`, or line by line in any connection
 -- that has the package loaded. Nothing but the table below is needed.
 
@@ -114,12 +114,12 @@ SET VARIABLE question = $$
 SELECT release, original, round(estimate, 1) AS estimate, round(low, 1) AS low, round(high, 1) AS high, confidence
 FROM answers;
 
--- What a release is actually asked: SQL that runs in any DuckDB shell, without this package.
+-- The query that runs on the release: SQL for any DuckDB shell, without this package.
 SELECT unnest(string_split(rewrite_query(
   $$SELECT count(*) FROM patients WHERE sex = 'F' AND disease = 'flu'$$, 'patients', 'by_anatomy'), chr(10)))
-  AS "what is asked of by_anatomy";
+  AS "query on by_anatomy";
 
--- Not ten questions but a thousand, at once, with what an attacker would gain beside them.
+-- A thousand questions at once, with the risk of each release.
 CREATE OR REPLACE TEMP TABLE compared AS
   FROM compare('patients', ['by_muco', 'by_mondrian', 'by_anatomy', 'by_slicing'], dims := 3, seed := 1);
 SELECT release, shape, k, round(l, 2) AS l, round(ncp, 3) AS ncp, round(mean_error, 4) AS mean_error,

@@ -14,6 +14,7 @@ from duckdb_anon.registry import ENTRIES
 
 PROJECT = Path(__file__).resolve().parents[2]
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "duckdb_anon" / "docs").rglob("*.md"))]
+EXAMPLES = sorted(path for ending in ("*.sql", "*.toml", "*.yml") for path in (PROJECT / "examples").rglob(ending))
 RETIRED = re.compile(
     r"\b(told|nobody|somebody|beside|she|hers?|secrets?|apart|comes? out as|what is had|nobody says)\b", re.I
 )
@@ -24,6 +25,11 @@ RETIRED = re.compile(
 def test_pages_use_the_words_of_the_glossary(page: Path) -> None:
     text = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert [found.group() for found in RETIRED.finditer(text)] == []
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.relative_to(PROJECT / "examples").as_posix())
+def test_examples_use_the_words_of_the_glossary(example: Path) -> None:
+    assert [found.group() for found in RETIRED.finditer(example.read_text(encoding="utf-8"))] == []
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)

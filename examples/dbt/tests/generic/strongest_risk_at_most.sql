@@ -1,5 +1,5 @@
-{# the upper end of the interval counts; a risk that could not be measured fails, and so does an attacker who could not
-   be asked because nobody says what call made the rows: call="muco(0.2)" #}
+{# The upper end of the interval counts. A risk that could not be measured fails, and so does an attacker that needs the
+   call that made the rows, where it is missing: call="muco(0.2)" #}
 {% test strongest_risk_at_most(model, original, max_risk, targets=500, call=none) %}
 select attacker, identity, identity_high, note
 from linkage_risk('{{ original }}', '{{ model }}', targets := {{ targets }}, seed := 1
