@@ -30,7 +30,7 @@ from duckdb_anon.model.hierarchy import HIDDEN_LABELS
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_comment import read_description
-from duckdb_anon.model.release_formats import Contents, read
+from duckdb_anon.model.release_formats import Contents, may_carry, read
 from duckdb_anon.model.release_formats.duckdb_types import slice_fields
 from duckdb_anon.rewrite.query.tables import TableInfo
 
@@ -124,12 +124,14 @@ class Context:
             sql=relation.unnamed,
             columns=tuple(relation.columns.items()),
             given=relation.given,
-            generalized=pair.attributes_with_nodes(),
+            generalized=pair.attributes_with_nodes() if bounds else frozenset(),
             require_clear_texts=pair.require_clear_texts,
-            unbounded=self._why_unbounded(relation) if bounds else "",
+            unbounded=(lambda read: self._why_unbounded(original, relation, trees, read)) if bounds else None,
         )
 
-    def _why_unbounded(self, release: Relation) -> str:
+    def _why_unbounded(
+        self, original: Relation, release: Relation, trees: Collection[str], read: Collection[str]
+    ) -> str:
         """Why there are no bounds from a release: it does not hold the rows that its description was written for."""
         said = read_description(release.comment)
         if said is None or not said.digest:
@@ -138,8 +140,14 @@ class Context:
                 ".release or duckdb-anon release"
             )
         cursor = self.catalog.cursor
+        others = {fold(name) for name in original.columns} - {*read, *map(fold, trees)}
+        unread = [
+            name  # a slice may have the name of one of its attributes
+            for name, kind in release.columns.items()
+            if fold(name) in others and not may_carry(name) and not slice_fields(kind)
+        ]
         try:
-            same = cursor is not None and holds_rows_of(cursor, release.unnamed, said.digest, said.checksum)
+            same = cursor is not None and holds_rows_of(cursor, release.unnamed, said.digest, said.checksum, unread)
         except duckdb.Error:
             tick()  # an interrupt is none of these
             same = False

@@ -188,7 +188,8 @@ def _sides(
     if limited and not alone:
         for key in ("order", *picking):
             open_ended.set(key, None)
-    wanted: Bounds = "none" if release.unbounded else bounds
+    unbounded = release.why_unbounded(tree)
+    wanted: Bounds = "none" if unbounded else bounds
     counts = learnable_counts(open_ended, release, original) if spread == "learnt" and not unseen else {}
     # how noisy an inverted count is, its interval tells
     inside: Bounds = "sure" if counts and wanted in ("none", "hard") else wanted
@@ -217,7 +218,7 @@ def _sides(
         isinstance(tree, exp.Select) and bool(groups_of(tree).keys),
         tuple(last),
         estimate.notes,
-        "" if bounds == "none" else release.unbounded or estimate.unbounded,
+        "" if bounds == "none" else unbounded or estimate.unbounded,
         estimate.draws,
     )
 

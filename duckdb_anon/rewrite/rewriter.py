@@ -327,7 +327,7 @@ def rewrite(
     asked = ResultNames(query, written, everything, namer)
     tree = bound(asked.titled(), everything)
     names = asked.of([one.alias_or_name for one in leftmost(tree).expressions])
-    estimate = estimator(tree, release, everything, "none" if release.unbounded else bounds, spread)
+    estimate = estimator(tree, release, everything, "none" if release.why_unbounded(tree) else bounds, spread)
     if whole:
         _round(tree, estimate.tree, WholeNumbers(original))
     _rename(leftmost(estimate.tree), names, estimate.bounded)

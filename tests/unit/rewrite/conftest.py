@@ -10,4 +10,4 @@ from duckdb_anon.engine.planning_context import Context
 @pytest.fixture(autouse=True)
 def described(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every table is taken for a release that holds the rows of its description."""
-    monkeypatch.setattr(Context, "_why_unbounded", lambda self, release: "")
+    monkeypatch.setattr(Context, "_why_unbounded", lambda self, *_: "")
