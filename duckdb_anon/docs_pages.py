@@ -112,8 +112,10 @@ def function_page(entry: Entry, con: duckdb.DuckDBPyConnection) -> str:
 
 
 def _wrapped(call: str) -> str:
-    """A signature in lines of at most 88 characters."""
-    return textwrap.fill(call, 88, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+    """A signature in lines of at most 72 characters, each parameter with its default."""
+    joined = call.replace(" := ", "\0:=\0")
+    lines = textwrap.fill(joined, 72, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+    return lines.replace("\0", " ")
 
 
 def _parameters(entry: Entry) -> str:
@@ -121,7 +123,9 @@ def _parameters(entry: Entry) -> str:
     for parameter in parameters_of(entry):
         is_required = parameter.default is REQUIRED or parameter.name in getattr(entry, "tables", ("tbl",))
         default = "required" if is_required else "" if parameter.default is None else f"`{parameter.default}`"
-        rows.append(f"| `{parameter.name}` | {default} | {_cell(parameter.doc)} |")
+        # Markdown reads braces at the end of a cell as attributes of the cell
+        meaning = _cell(re.sub(r"\{[^{}]*\}", r"`\g<0>`", parameter.doc))
+        rows.append(f"| `{parameter.name}` | {default} | {meaning} |")
     if not rows:
         return "It takes no parameters."
     return "\n".join(["## Parameters", "", "| parameter | default | meaning |", "|---|---|---|", *rows])

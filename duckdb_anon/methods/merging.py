@@ -1,11 +1,11 @@
 """Merging: slicing with fake records and validity rules, against the composition attack.
 
-Each record, and a few fakes that cannot be told apart from them, is released as its bucket and one STRUCT a column, the
-sensitive attribute alone in the last. Guarantee: no sensitive value has a share above 1/l in a bucket, fakes counted (a
-bound on shares, see `slicing`), nor among the rows of a bucket to which a validity rule leaves it; no row contradicts a
-rule. With a person column, buckets hold all records of
-an individual and l and `min_bucket` count individuals, a fake being one more record of the individual it copies; values
-constant over an individual's records are permuted record by record.
+Each record, and a few fakes that cannot be distinguished from them, is released as its bucket and one STRUCT a column,
+the sensitive attribute alone in the last. Guarantee: no sensitive value has a share above 1/l in a bucket, fakes
+counted (a bound on shares, see `slicing`), nor among the rows of a bucket to which a validity rule leaves it; no row
+contradicts a rule. With a person column, buckets hold all records of an individual and l and `min_bucket` count
+individuals, a fake being one more record of the individual it copies; values constant over an individual's records are
+permuted record by record.
 
 Source: Hasan, Jiang, Chen and Wang (2018), Applied Sciences 8(5):783, algorithms 1 and 2; rules by exchanging cells:
 Hasan, Jiang, Luo, Li and Chen (2016). Readings: algorithm 2 as printed never answers no, so the test is that of

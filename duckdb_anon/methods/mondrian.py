@@ -6,7 +6,7 @@ t-closeness, checked once more on the finished boxes. l bounds the share of a va
 from other classes (`attribute_risk`). Ends of intervals are rounded so that they do not reveal a single value
 (`kernels.partition.interval_rounding`); sets print the values that occur. With a person column all requirements count
 individuals, l also records, and no individual has more than 1/k (1/l) of a class's records. An individual whose
-quasi-identifiers change may have several boxes, and whoever links her records may still tell her from others.
+quasi-identifiers change may have several boxes, and whoever links these records may still recognize the individual.
 
 Source: LeFevre, DeWitt and Ramakrishnan (2006), strict and relaxed. Departures: each cut takes the attribute and point
 that save most of the normalized certainty penalty (Xu et al. 2006; `cut := 'median'` is the paper's); NULL is a value

@@ -3,10 +3,10 @@
 Every record is released with its randomized columns drawn from their domains, and a column `rr` with each column's
 probability p and domain, from which counts and sums are estimated without bias. `rr` stands in the first row and in one
 of d others, d being the number of values of all domains (at most 1000), since DuckDB stores a list once a row. The
-domain is published: the values of an enum, the leaves of a hierarchy, else the values of the table.
-Guarantee with `l`: the disclosure risk of every record (Result 1 of the paper) is at most 1/l on the table itself,
-evaluated again at the published p. Store the release: a view draws afresh at every read, and readers could average the
-noise away. Tables with several records of an individual are refused, since her draws would average out.
+domain is published: the values of an enum, the leaves of a hierarchy, else the values of the table. Guarantee with `l`:
+the disclosure risk of every record (Result 1 of the paper) is at most 1/l on the table itself, evaluated again at the
+published p. Store the release: a view draws afresh at every read, and readers could average the noise away. Tables with
+several records of an individual are refused, since the draws of an individual would average out.
 
 Source: Guo, Ying and Wu (2011), sections III and IV. Departures: several sensitive columns share the channels of the
 quasi-identifiers and each meets the bound; ordered columns may be binned; `target` and `min_count` relax the bound

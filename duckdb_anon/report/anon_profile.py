@@ -5,7 +5,7 @@ values look like and what a column adds to uniqueness are found on a random samp
 of sampled rows that are unique on all proposed quasi-identifiers and would not be without this one (for another column:
 that would be unique if it were known too). Numbers of persons, cards and accounts are checked by python-stdnum, phone
 numbers by phonenumbers (`pip install duckdb-anon[profile]`). A proposal is a guess by rules (`report.profile`): read it
-before you follow it. No value of the table is printed, apart from codes for missing values.
+before you follow it. No value of the table is printed but codes for missing values.
 Cost: an aggregation per column, and the sample's rows times columns.
 """
 

@@ -4,13 +4,13 @@ Measures nothing of its own: one row a release, put together from k_anonymity, l
 linkage_risk, singling_out, information_loss and workload_error, each of which names its paper. All releases answer the
 same random workload and meet the same attackers. `l` is 1 over the share of the most frequent sensitive value in a
 class or a bucket, or over the buckets of a sliced release. `identity`, `attribute` and `advantage` are those of the
-strongest attacker of linkage_risk, and `note` says who she is, and who could not be asked: the likelihood attackers
-need the call, which the release's description tells. `singled_out` is the share of univariate predicates that hold for
-exactly one released row and one person (singling_out); a sensitive column that is published as it is gives most of
-them whatever the method does to the others, and `note` names it. A figure that makes no sense for a shape is NULL:
-classes of sliced, noisy or randomized rows and of lists of nodes, risk and the loss of replaced values without
-`row_id`. Where persons have several rows, releases of lists are compared, and others refused: their rows would be
-counted. Cost: that of its parts, and one more run of a method that releases rows.
+strongest attacker of linkage_risk, and `note` names it and those that did not run: the likelihood attackers need the
+call, which the release's description contains. `singled_out` is the share of univariate predicates that hold for
+exactly one released row and one person (singling_out); a sensitive column that is published as it is gives most of them
+whatever the method does to the others, and `note` names it. A figure that makes no sense for a shape is NULL: classes
+of sliced, noisy or randomized rows and of lists of nodes, risk and the loss of replaced values without `row_id`. Where
+persons have several rows, releases of lists are compared, and others refused: their rows would be counted. Cost: that
+of its parts, and one more run of a method that releases rows.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Calls of the methods (of those that protect individuals, where some have several rows), tried from weak to strong until
 one meets `max_risk` or none stronger can be had, release a random sample of the table. Each release
 meets the attackers of linkage_risk, who know its call, and answers the same random queries (workload_error, with a
-predicate on the sensitive column). The risk held against `max_risk` is the strongest attacker's: the greater of her
-mean `identity` and her `advantage`, by which she names sensitive values better than a model that has not seen the
+predicate on the sensitive column). The risk compared with `max_risk` is the strongest attacker's: the greater of the
+mean `identity` and the `advantage`, by which sensitive values are named better than by a model that has not seen the
 target. Where one attacker's success with a quarter of the targets is four standard errors above `max_risk`, a quarter
 is all that is tried. What cannot be measured on a release is NULL, and `note` says why. Measures nothing of its own
 and promises nothing: a mean risk over a sample is an estimate, the guarantee is the method's. The rows come with the

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from duckdb_anon.engine.planner import parameters_of
+from duckdb_anon.measures.help.anon_functions import about
 from duckdb_anon.model.function_specs import Entry
 from duckdb_anon.registry import ENTRIES
 
@@ -34,7 +35,7 @@ def test_examples_use_the_words_of_the_glossary(example: Path) -> None:
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 def test_help_of_functions_uses_the_words_of_the_glossary(entry: Entry) -> None:
-    texts = [entry.summary, *(parameter.doc for parameter in parameters_of(entry))]
+    texts = [entry.summary, about(entry) or "", *(parameter.doc for parameter in parameters_of(entry))]
     # quoted words and lists of choices are names
     prose = [re.sub(r"'[^']*'|some of .*", "", text) for text in texts]
     assert [found.group() for text in prose for found in RETIRED.finditer(text)] == []

@@ -1,7 +1,7 @@
 """estimate: a query over the original, answered from a release alone.
 
-For those who hold only the release. The query names the original, whose name and columns the release's description
-and the shape beside it tell (`publish` ships both); no row of the original is read, so the original need not be there.
+For analysts who have only the release. The query names the original, whose name and columns are in the release's
+description (`publish` ships it); no row of the original is read, so the original need not be there.
 Rows have the query's own key columns, and a row for each measure. Estimators and bounds are those of `relative_error`;
 HAVING, ORDER BY and LIMIT hold of the estimates. Cost: one pass over the release, see `duckdb_anon.rewrite`.
 """

@@ -3,8 +3,9 @@
 Rows have the original's columns, as far as the release shows them, and types. Exact values are the release's own; each
 generalized, bucketed, sliced or randomized one is drawn by a model of the columns that is learnt from the release
 (`duckdb_anon.kernels.plausible`: Chow and Liu 1968; Tanner and Wong 1987). Nothing of the original is read but the
-names and types of its columns, so draws may be shown to whoever has the release; a row of a draw is nobody's record.
-A query that runs on several draws is answered by the mean of its answers. The spread between draws is no interval.
+names and types of its columns, so draws may be shown to whoever has the release; a row of a draw is the record of no
+individual. A query that runs on several draws is answered by the mean of its answers. The spread between draws is no
+interval.
 Cost: one pass over the release for each round and draw.
 """
 

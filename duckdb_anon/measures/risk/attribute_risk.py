@@ -1,13 +1,13 @@
-"""attribute_risk: how often an attacker names a person's sensitive value, and what l-diversity says of it.
+"""attribute_risk: how often an attacker names an individual's sensitive value, next to the bound of l-diversity.
 
 The attackers of `linkage_risk`, the deFinetti attacker among them, who trains naive Bayes on the release alone and
 spreads the values of each class or bucket over its rows; one row an attacker and the strongest, for each sensitive
 column. `attribute` is the share of targets whose value is named, in [0, 1]; `baseline` and `advantage` as in
 `linkage_risk`. `largest_share` is the share of the most frequent value in a class or bucket, the mean over the rows:
-what l bounds by 1/l. An attacker does better than that share where other classes tell which values go with which
+what l bounds by 1/l. An attacker does better than that share where other classes show which values go with which
 quasi-identifiers, so l is a bound on the share and not on what can be inferred (Kifer 2009).
-In a release of persons l bounds the share of a list, not of a value, and `largest_share` is NULL (kl_diversity tells).
-A release without `row_id` can be asked too; then nobody is told her class, and the baseline saw the targets.
+In a release of persons l bounds the share of a list, not of a value, and `largest_share` is NULL (see kl_diversity).
+A release without `row_id` works too: then no attacker knows the target's class, and the baseline has seen the targets.
 Cost: that of linkage_risk, and 20 rounds over rows times values of their bucket for deFinetti.
 """
 

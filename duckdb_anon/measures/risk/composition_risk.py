@@ -1,12 +1,12 @@
-"""composition_risk: what somebody learns about persons who are in two independent releases.
+"""composition_risk: what an attacker learns about individuals who are in two independent releases.
 
 The attacker knows a person's quasi-identifiers, takes the sensitive values of all classes they match in either release,
 and intersects: 100 * true / (true + false), in percent (Hasan, Jiang, Chen and Wang 2018, section 5.2). `unit` says
 what is counted, which the paper does not: 'victim': for each person the values in both sets; 'ec_pair': triples of a
 class of each release and a value both hold, the classes meeting in every quasi-identifier, true if a person with that
 value lies in both. With `weighted` a candidate s of a person t counts p_a(t, s) p_b(t, s) (see `matching_classes`);
-with `as_published` rows of a sliced release are taken as printed. A person lies in a class that covers her values and
-holds hers. Without any candidate the risk is 0 and `defined` is false.
+with `as_published` rows of a sliced release are taken as printed. A person lies in a class that covers the person's
+quasi-identifiers and has the sensitive value. Without any candidate the risk is 0 and `defined` is false.
 Cost: persons times classes, plus products of classes for 'ec_pair'.
 """
 

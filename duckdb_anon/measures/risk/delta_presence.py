@@ -1,11 +1,11 @@
-"""delta_presence: how sure an attacker can be that somebody is in a release, or is not.
+"""delta_presence: how sure an attacker can be that an individual is in a release, or is not.
 
 Measures, over the persons of a public table that holds everybody in the release, the chance that a person's record is
-in it given the release: rows of her class over persons of the population who fit it (Nergiz, Atzori and Clifton 2007,
-definition 3, for classes of which each person fits one). The release has delta presence within [`delta_min`,
-`delta_max`]. A person who fits no class has chance 0. Where a person fits several classes the chances do not follow
-from counts, and the call is refused; so it is where released rows fit fewer persons than there are rows, for then the
-population does not hold everybody, or values were moved (`membership_risk` measures those). Cost: as k_map.
+in it given the release: rows of the person's class over persons of the population who fit it (Nergiz, Atzori and
+Clifton 2007, definition 3, for classes of which each person fits one). The release has delta presence within
+[`delta_min`, `delta_max`]. A person who fits no class has chance 0. Where a person fits several classes the chances do
+not follow from counts, and the call is refused; so it is where released rows fit fewer persons than there are rows, for
+then the population does not hold everybody, or values were moved (`membership_risk` measures those). Cost: as k_map.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """disclosure: the MuCo paper's measure of exact matches; it does not see near ones, so it is no bound on risk.
 
-A release in which nobody keeps all values has identity 0 at p_match 1, and `linkage_risk` finds one in five. An
+A release in which no record keeps all values has identity 0 at p_match 1, and `linkage_risk` finds one in five. An
 attacker knows each quasi-identifier with probability `p_match`, at least one. Identity disclosure is 1/matches where
-the target's own row is among the rows that match, attribute disclosure the share of matches with her sensitive value,
-0 without a match; means over targets, in [0, 1] (Li et al. 2020, section 5.1). A plain value matches when equal, a box
-when it covers the value; counts of a bucket carry each value to its share; slices are taken as printed. Of several
-sensitive columns the most exposed counts. Departure: the mean over what is known is exact, over all subsets by their
-probabilities, up to 12 quasi-identifiers; with more, one subset is drawn for each target.
-This is what the attacker `exact` of linkage_risk looks for. Cost: for rows one sort a subset; for boxes targets times
-distinct boxes, once for all subsets.
+the target's own row is among the rows that match, attribute disclosure the share of matches with the target's sensitive
+value, 0 without a match; means over targets, in [0, 1] (Li et al. 2020, section 5.1). A plain value matches when equal,
+a box when it covers the value; counts of a bucket carry each value to its share; slices are taken as printed. Of
+several sensitive columns the most exposed counts. Departure: the mean over what is known is exact, over all subsets by
+their probabilities, up to 12 quasi-identifiers; with more, one subset is drawn for each target. This is what the
+attacker `exact` of linkage_risk looks for. Cost: for rows one sort a subset; for boxes targets times distinct boxes,
+once for all subsets.
 """
 
 from __future__ import annotations

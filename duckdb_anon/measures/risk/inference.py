@@ -1,4 +1,4 @@
-"""inference: whether a release tells a person's value of a column to somebody who knows others.
+"""inference: whether a release reveals an individual's value of a column to an attacker who knows others.
 
 The guess is the value of the nearest released row on the known columns; of an ordered column with more than 20 values
 it is right within 5% of the true one. Baseline: the value of a released row at random. Control: persons of `holdout`.

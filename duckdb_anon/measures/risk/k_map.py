@@ -3,10 +3,10 @@
 A release is k-mapped when each row's printed quasi-identifiers hold for k persons or more of a population that the
 attacker could link it with (Sweeney 2001; El Emam and Dankar 2008: journalist risk 1/k). The population is a table with
 one row a person that has the quasi-identifiers, such as a register; it should hold everybody who is in the release:
-`unmatched` counts released rows that fit nobody in it, for which k is 0. Values are taken as printed: of a method that
-moves them (muco, rank_swap, microaggregate, rr_distort) this says nothing, and `linkage_risk` does.
-A class is a distinct combination of printed values; a person belongs to one where each of her values equals or lies in
-what is printed. NULL equals NULL and what covers everything.
+`unmatched` counts released rows that fit no person in it, for which k is 0. Values are taken as printed: of a method
+that moves them (muco, rank_swap, microaggregate, rr_distort) this is not meaningful; use `linkage_risk`. A class is a
+distinct combination of printed values; a person belongs to one where each value of the person equals or lies in what is
+printed. NULL equals NULL and what covers everything.
 Cost: distinct persons times distinct classes, in blocks; one sort where all columns are plain.
 """
 

@@ -1,4 +1,4 @@
-"""linkability: whether a release tells that two sets of somebody's values belong to one person.
+"""linkability: whether a release reveals that two sets of values belong to one individual.
 
 An attacker knows a person's values in two disjoint sets of columns, finds the k nearest released rows by each, and
 succeeds when a row is among both. Baseline: two times k rows at random. Control: persons of `holdout`.

@@ -2,14 +2,14 @@
 
 Each attacker knows quasi-identifiers of a target, scores the released rows, picks evenly among the best, and lets them
 vote on the sensitive value (`attackers` lists them). `identity` is the mean chance to pick the target's own row,
-`attribute` that to name her sensitive value (of several columns the most exposed), in [0, 1]. `baseline` is the success
-with persons of `holdout`, or without one that of naive Bayes on the release without the target's rows; `advantage` =
-(attribute - baseline) / (1 - baseline). 95% intervals of Wilson (1927). `strongest` has the largest identity and the
-largest advantage of those who know only the release and its call.
+`attribute` that to name the target's sensitive value (of several columns the most exposed), in [0, 1]. `baseline` is
+the success with persons of `holdout`, or without one that of naive Bayes on the release without the target's rows;
+`advantage` = (attribute - baseline) / (1 - baseline). 95% intervals of Wilson (1927). `strongest` has the largest
+identity and the largest advantage of those who know only the release and its call.
 
 With a person column targets are individuals: the attacker knows all their records, pairs of a record and a row score,
 votes add up, and any row or value of theirs is a success. `known_values` values of a list may be known besides (the
-fragments of Gong et al. 2017). What an attacker needs and does not get is said in `note`. Source: Domingo-Ferrer and
+fragments of Gong et al. 2017). `note` names what an attacker needs and does not have. Source: Domingo-Ferrer and
 Torra (2001). Cost: targets times distinct rows times quasi-identifiers an attacker, and one run of the method.
 """
 

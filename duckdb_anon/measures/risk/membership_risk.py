@@ -1,11 +1,11 @@
-"""membership_risk: whether a release tells that a person is in it.
+"""membership_risk: whether a release reveals that an individual is in it.
 
-The attacker knows a person's quasi-identifiers and scores how well the best released row fits her (minus the distance
-of the nearest row, and the best likelihood ratio where a call is told); members should not fit better than persons of
-`holdout`, who are drawn from the same population and are not in the table. `auc` is the chance that a member fits
-better than one of them (ties count half; 0.5: nothing is told), with the 95% interval of Hanley and McNeil (1982);
-`tpr_at_1_fpr` the share of members who are recognized where 1% of the others are taken for members (Carlini et
-al. 2022), with Wilson's interval. Cost: that of an attacker of linkage_risk on members and others.
+The attacker knows a person's quasi-identifiers and scores how well the best released row fits them (minus the distance
+of the nearest row, and the best likelihood ratio where the call is given); members should not fit better than persons
+of `holdout`, who are drawn from the same population and are not in the table. `auc` is the chance that a member fits
+better than one of them (ties count half; 0.5: nothing is revealed), with the 95% interval of Hanley and McNeil (1982);
+`tpr_at_1_fpr` the share of members who are recognized where 1% of the others are taken for members (Carlini et al.
+2022), with Wilson's interval. Cost: that of an attacker of linkage_risk on members and others.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Disclosure risk of a table under randomized response, one row per sensitive column.
 
 Measures the chance that an attacker who knows a person's QI values names the sensitive value: the paper's
-risk (in (0, 1], at most 1/l when parameters were chosen for l), and beside it what it leaves out. An attacker
+risk (in (0, 1], at most 1/l when parameters were chosen for l), and next to it what it leaves out. An attacker
 who picks one of the records that posterior sampling assigns to the person's QI cell, and names the value
 sampled for it, is right with the value's share inside the true cell, whatever p is: `sampling_risk`.
 

@@ -1,13 +1,13 @@
 """sequence_risk: what releases of one original reveal together, and what each of them reveals alone.
 
-The attacker knows quasi-identifiers of a target and which releases hold a record of hers. In each release she scores
-the rows as `linkage_risk`'s attackers do (`nearest`, `likelihood`); over several she adds the scores of the rows of one
-record, among the records that are in the same releases as the target, and multiplies what buckets say of the sensitive
-value. A release that repeats what an earlier one says of these records adds nothing. `identity`: mean chance to pick
-the target's record; `attribute`: to name her sensitive value; `identity_named`, `attribute_named`: share of targets for
-whom that chance is above .9. Each is that of the stronger attacker, with intervals of Wilson (1927). The register says
-whose row is whose, so releases need a key. The attacker is taken to recognize the rows of one record in all releases,
-so `together` is on the safe side.
+The attacker knows quasi-identifiers of a target and which releases contain the target's record. In each release the
+rows are scored as `linkage_risk`'s attackers do (`nearest`, `likelihood`); over several, the scores of the rows of one
+record are added, among the records that are in the same releases as the target, and the shares of the sensitive value
+in buckets are multiplied. A release that repeats an earlier one for these records adds nothing. `identity`: mean chance
+to pick the target's record; `attribute`: to name the target's sensitive value; `identity_named`, `attribute_named`:
+share of targets for whom that chance is above .9. Each is that of the stronger attacker, with intervals of Wilson
+(1927). The register links rows to records, so releases need a key. The attacker is taken to recognize the rows of one
+record in all releases, so `together` is on the safe side.
 
 Source: Ganta, Kasiviswanathan and Smith (2008), composition attacks. Cost: targets times records times releases.
 """

@@ -1,4 +1,4 @@
-"""apparent_matches: who is alone by the quasi-identifiers in both tables, and whether the rest is hers.
+"""apparent_matches: records that are unique on the quasi-identifiers in both tables, and whether the rest is theirs.
 
 NIST's measure (Task et al. 2023, SDNist): of the original's rows that are alone on the quasi-identifiers, those that
 equal exactly one row of the release there look found. `agreement` is the mean share of the other columns (sensitive and

@@ -3,7 +3,7 @@
 Folds are drawn on the original records. For each, a decision tree learns `target` from all other labelled
 columns on the published rows of the training records, and predicts the original rows of the fold
 (`test := 'original'`); with `test := 'published'` folds are drawn on published rows, which are learned from and
-predicted (Li et al. 2012, section 6; Hasan et al. 2018, section 5.3, do not say which they did). Beside it: the
+predicted (Li et al. 2012, section 6; Hasan et al. 2018, section 5.3, do not say which they did). Next to it: the
 same learner trained on original rows, and always predicting the largest class. Fake rows take part in
 training only; a sampled release is tested on its own records; releases of counts have no records, so all
 their rows take part in training.

@@ -1,13 +1,13 @@
-"""propensity: how well a learner tells released rows from original ones (pMSE).
+"""propensity: how well a learner distinguishes released rows from original ones (pMSE).
 
 Both tables are stacked, a learner estimates the chance that a row is a released one, and pMSE is the mean squared
 difference between that chance and the share c of released rows (Woo et al. 2009; Snoke et al. 2018): 0 when they cannot
-be told apart, c (1 - c) at most. `expected` is what pMSE would be if both came from one source: (p - 1)(1 - c)^2 c / N
-for a logistic regression with p parameters (Snoke et al. 2018, section 3), the mean over `permutations` of shuffled
+be distinguished, c (1 - c) at most. `expected` is what pMSE would be if both came from one source: (p - 1)(1 - c)^2 c /
+N for a logistic regression with p parameters (Snoke et al. 2018, section 3), the mean over `permutations` of shuffled
 origins for a tree. `ratio` is pmse over expected, 1 for a release like a new sample. Logistic regression sees each
 column alone, the tree what ties them. At most `rows` rows of each table are drawn. How boxes and slices are read:
-`measures.utility.sampled_microdata`. Cost: that of scikit-learn (`pip install duckdb-anon[ml]`), times permutations
-for the tree.
+`measures.utility.sampled_microdata`. Cost: that of scikit-learn (`pip install duckdb-anon[ml]`), times permutations for
+the tree.
 """
 
 from __future__ import annotations

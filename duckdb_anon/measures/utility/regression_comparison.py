@@ -1,11 +1,11 @@
-"""regression_comparison: does a linear regression on the release tell what it tells on the original?
+"""regression_comparison: does a linear regression on the release give the coefficients of the original?
 
 Least squares of a number `target` on the other columns in both tables, each coefficient with its 95% confidence
 interval and the overlap of both intervals (Karr et al. 2006; in NIST SDNist for income on education). Numbers enter as
 they are, a name as an indicator against the original's most frequent value; rows in which a number is NULL or not
-finite are left out. A coefficient that one of the tables cannot tell (a value nobody has there, a column that follows
-from the others) is NULL there. How boxes and slices are read: `measures.utility.sampled_microdata`. Cost: rows times
-terms squared.
+finite are left out. A coefficient that one of the tables cannot give (a value that no record has there, a column that
+follows from the others) is NULL there. How boxes and slices are read: `measures.utility.sampled_microdata`. Cost: rows
+times terms squared.
 """
 
 from __future__ import annotations
