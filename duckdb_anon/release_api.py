@@ -19,6 +19,7 @@ import duckdb
 
 from duckdb_anon.engine.call_text import Recorded, function_called, planned_only, recording
 from duckdb_anon.engine.catalog import is_taken, names_of
+from duckdb_anon.engine.register import released_meanwhile
 from duckdb_anon.engine.release_digest import release_digest, row_checksum
 from duckdb_anon.engine.release_seal import sealed
 from duckdb_anon.engine.sql_quoting import ident, literal
@@ -130,13 +131,20 @@ def _transaction(con: duckdb.DuckDBPyConnection, method: Method, call: str) -> I
         ) from error
     try:
         yield
-        con.execute("commit")
-    except duckdb.Error as error:
-        con.execute("rollback")
-        raise AnonError(message_of(error, method.name, call)) from error
-    except BaseException:
-        con.execute("rollback")
+    except BaseException as error:
+        with suppress(duckdb.TransactionException):  # the first of two transactions may have ended
+            con.execute("rollback")
+        if isinstance(error, duckdb.Error):
+            raise AnonError(message_of(error, method.name, call)) from error
         raise
+    _commit(con)
+
+
+def _commit(con: duckdb.DuckDBPyConnection) -> None:
+    try:
+        con.execute("commit")
+    except duckdb.TransactionException as error:  # only the register has rows that two transactions may insert
+        raise released_meanwhile() from error
 
 
 def _release_in_parts(
@@ -216,7 +224,7 @@ def _write_finished(registration: Registration, name: str, finished: Finished, r
                 is_file=is_file,
                 write=lambda known: registration.enter_first(register, known, said),
             )
-        con.execute("commit")
+        _commit(con)
     except BaseException:
         with suppress(duckdb.Error):
             con.execute("rollback")

@@ -1,6 +1,7 @@
 """The register of a data holder's releases: schema `anon` of the database that holds the original.
 
-`anon.releases` has one row a release; `anon.records` one row a released record, at most 40 bytes: the keyed hash of its
+`anon.releases` has one row a release, `anon.originals` one row an original, which every release of it changes, so
+that of two transactions that release one original DuckDB refuses the second; `anon.records` one row a released record, at most 40 bytes: the keyed hash of its
 key, its group, and keyed hashes of what it was and of its published row. `anon.secret` holds the key of these hashes,
 from which the draws of releases come too. None of the three may be published. A database that is read-only, a file or
 a SELECT has no register; the current database keeps it then.
@@ -14,7 +15,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -25,19 +26,21 @@ from duckdb_anon.engine.catalog import Relation, located
 from duckdb_anon.engine.identifier_lineage import tree_nodes
 from duckdb_anon.engine.release_digest import column_types, row_text
 from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.identifier_case import fold
 
 SCHEMA = "anon"
 _VIEW = re.compile(r"^\s*create\b.*?\bview\b.*?\bas\b", re.IGNORECASE | re.DOTALL)
 _TABLES = """
 create schema if not exists {schema};
+create sequence if not exists {schema}.numbers;
 create table if not exists {schema}.secret (secret varchar not null);
+create table if not exists {schema}.originals (name varchar primary key, releases bigint not null);
 create table if not exists {schema}.releases (
   number integer not null, name varchar not null, original varchar not null, key varchar, method varchar not null,
   call varchar not null, day date not null, version varchar not null, rows bigint not null, digest varchar not null,
   checksum varchar not null, previous integer, sequence integer not null, independent boolean not null, epsilon double,
-  added bigint not null, waiting bigint not null, deleted bigint not null, changed bigint not null,
-  continued_by integer);
+  added bigint not null, waiting bigint not null, deleted bigint not null, changed bigint not null);
 create table if not exists {schema}.records (
   release integer not null, key uuid not null, content ubigint not null, "group" integer, row ubigint not null,
   deleted integer, withdrawn integer)"""
@@ -294,8 +297,29 @@ class Register:
         """SQL of a keyed hash of 64 bits of a text."""
         return f"('0x' || sha256({literal(self.secret)} || {text})[:16])::ubigint"
 
-    def enter(self, release: Registered) -> None:
-        """Enter a release."""
+    def expect(self, original: str) -> None:
+        """Prepare to enter a release of an original, before it is made."""
+        self.con.execute(f"insert into {self.schema}.originals values (?, 0) on conflict do nothing", [original])
+
+    def enter(self, release: Registered, earlier: Collection[int]) -> None:
+        """Enter a release.
+
+        Args:
+            release: the release.
+            earlier: numbers of the releases of its original when it was begun.
+
+        Raises:
+            AnonError: another connection has released the original meanwhile.
+        """
+        known = {one.number for one in registered(self.con, self.database, release.original)}
+        try:
+            self.con.execute(
+                f"update {self.schema}.originals set releases = releases + 1 where name = ?", [release.original]
+            )
+        except duckdb.TransactionException as error:
+            raise released_meanwhile() from error
+        if known != set(earlier):
+            raise released_meanwhile()
         values: Sequence[Any] = [getattr(release, name) for name in _FIELDS]
         marks = ", ".join("?" for _ in values)
         self.con.execute(
@@ -304,9 +328,15 @@ class Register:
 
     def next_number(self) -> int:
         """Number of the next release; that of a release which was taken from the register is not given again."""
-        numbers = f"select number from {self.schema}.releases union all select release from {self.schema}.records"
-        query = f"select coalesce(max(number), 0) + 1 from ({numbers})"
-        return int(self.con.execute(query).fetchall()[0][0])
+        return int(self.con.execute("select nextval(?)", [f"{self.schema}.numbers"]).fetchall()[0][0])
+
+
+def released_meanwhile() -> AnonError:
+    """Why the second of two releases that are made at once is refused."""
+    return AnonError(
+        "release: another connection has released this table meanwhile; nothing was written. Run it again",
+        code="released-meanwhile",
+    )
 
 
 def _schema(database: str) -> str:

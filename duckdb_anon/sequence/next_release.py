@@ -179,22 +179,16 @@ class Next:
         """Enter the release and its new records; mark deleted and withdrawn ones.
 
         Raises:
-            AnonError: another connection has continued the same release meanwhile.
+            AnonError: another connection has released the original meanwhile.
         """
-        ask, releases = self.registration.con.execute, f"{self.register.schema}.releases"
-        number, continued = self.register.next_number(), self.previous.number
-        # of two transactions that write one row, DuckDB refuses the second
-        ask(f"update {releases} set continued_by = {number} where number = {continued}")
-        if ask(f"select count(*) from {releases} where previous = {continued}").fetchall()[0][0]:
-            raise AnonError(f"release: {self.previous.name} has been continued meanwhile. Continue the last release")
-        entered = self.registration.described_in_register(self.register, name, said)
-        self.register.enter(
-            with_fields(
-                entered, number=number, previous=self.previous.number, sequence=self.previous.sequence,
-                added=self.counts["added"], waiting=self.counts["waiting"], deleted=self.counts["deleted"],
-                changed=self.counts["changed"],
-            )
+        ask = self.registration.con.execute
+        entered = with_fields(
+            self.registration.described_in_register(self.register, name, said),
+            previous=self.previous.number, sequence=self.previous.sequence, added=self.counts["added"],
+            waiting=self.counts["waiting"], deleted=self.counts["deleted"], changed=self.counts["changed"],
         )  # fmt: skip
+        number = entered.number
+        self.register.enter(entered, self.registration.known_numbers)
         records = f"{self.register.schema}.records"
         if self.deleted == "withdraw" and self.counts["withdrawn"]:
             ask(f"update {records} set withdrawn = {number} where {self._withdrawn_now()}")

@@ -166,6 +166,8 @@ class Registration:
     def open(self) -> Register | None:
         """Open the register; None where there is none. DuckDB writes to one database in a transaction."""
         register = None if self.database is None else Register.made(self.con, self.database)
+        if register is not None:
+            register.expect(self.original)
         if self.apart:
             self._next_transaction()
         return register
@@ -226,9 +228,14 @@ class Registration:
             draft: the released rows with the numbers of the original's.
         """
         entered = self.described_in_register(register, name, said)
-        register.enter(entered)
+        register.enter(entered, self.known_numbers)
         if self.key:
             self.enter_records(register, entered.number, draft, self.found.relation.sql)
+
+    @property
+    def known_numbers(self) -> set[int]:
+        """Numbers of the earlier releases in its register."""
+        return {release.number for keeper, release in self.earlier if keeper == self.database}
 
     def described_in_register(self, register: Register, name: str, said: Description) -> Registered:
         """What the register says of a release that continues no other.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -11,6 +12,7 @@ import duckdb_anon
 from duckdb_anon import AnonError
 from duckdb_anon.cli import main
 from duckdb_anon.sequence.next_release import Next
+from duckdb_anon.sequence.registration import Registration
 
 CALLS = (
     "mondrian('people', 5)",
@@ -242,10 +244,31 @@ def test_of_two_connections_that_continue_one_release_the_second_is_refused(
         return rows_sql(following)
 
     monkeypatch.setattr(Next, "rows_sql", meanwhile)
-    with pytest.raises(AnonError, match=r"Conflict|continued meanwhile"):
+    with pytest.raises(AnonError, match="another connection has released this table meanwhile; nothing was written"):
         duckdb_anon.release(people, "second", MONDRIAN, previous="r1")
     assert people.execute("select name, rows from anon_register() order by number").fetchall() == [
         ("r1", 600),
         ("first", 700),
     ]
+    assert rows(people, "from duckdb_tables() where table_name = 'second'") == 0
+
+
+def test_of_two_first_releases_at_once_the_second_is_refused(
+    people: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people.execute("create table others as from people")
+    duckdb_anon.release(people, "others_r", "mondrian('others', 10, qi := 'age', sensitive := 'salary')")
+    other, call = people.cursor(), Registration.call
+
+    def meanwhile(registration: Registration, *given: Any, **named: Any) -> str:
+        monkeypatch.undo()
+        duckdb_anon.release(other, "o2", "mondrian('others', 10, qi := 'age', sensitive := 'salary')", independent=True)
+        duckdb_anon.release(other, "first", MONDRIAN, key="person_id")
+        return call(registration, *given, **named)
+
+    monkeypatch.setattr(Registration, "call", meanwhile)
+    with pytest.raises(AnonError, match="another connection has released this table meanwhile; nothing was written"):
+        duckdb_anon.release(people, "second", MONDRIAN, key="person_id")
+    made = people.execute("select number, name from anon_register() order by number").fetchall()
+    assert [name for _, name in made] == ["others_r", "o2", "first"] and len({number for number, _ in made}) == 3
     assert rows(people, "from duckdb_tables() where table_name = 'second'") == 0
