@@ -1,5 +1,6 @@
 """Anonymization workbench inside DuckDB: protect a table, attack it, and ask what an analyst loses, in SQL."""
 
+from duckdb_anon.database.release import release_database
 from duckdb_anon.gate.files import write_parquet
 from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, RequirementError, RewriteError
 from duckdb_anon.release_api import release
@@ -7,6 +8,6 @@ from duckdb_anon.sql_functions import connect, load
 
 __all__ = [
     "AnonError", "ColumnError", "ParameterError", "RequirementError", "RewriteError", "connect", "load", "release",
-    "write_parquet",
+    "release_database", "write_parquet",
 ]  # fmt: skip
 __version__ = "0.3.0"

@@ -1,0 +1,250 @@
+"""What a release of a database is to be: tables, how their rows belong to individuals, roles, treatments, the promise.
+
+Roles are the labels of columns. A column labelled quasi, in whatever table, is one that an attacker may know; columns
+without label and treatment are dropped, as are identifiers without a treatment. Key columns become pseudonyms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
+from duckdb_anon.engine.column_roles import column_of, resolve_roles
+from duckdb_anon.model.errors import ParameterError, listed, nearest
+from duckdb_anon.model.function_specs import ColumnInfo, Roles
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.parameters import REQUIRED, Parameter
+from duckdb_anon.treatments import parsed
+
+NAME = "release_database"
+_OF_KEYS = ("pseudonym", "redact")
+OPTIONS = (
+    Parameter("individuals", "table with one row per individual", "text", REQUIRED),
+    Parameter("key", "column of that table that identifies the individual", "text", REQUIRED),
+    Parameter("k", "minimum number of individuals with the same known record", "integer", REQUIRED, low=2),
+    Parameter("l", "no list of sensitive values has a share above 1/l in a class", "number", low=1),
+    Parameter("linked", "whether the released tables join", "boolean", True),
+    Parameter("events", "most known events per individual and table that are released", "integer", 12, low=1, high=50),
+    Parameter("keys", "foreign keys, {'visits.patient_id': 'patients.patient_id'}", "mapping", {}),
+    Parameter("key_file", "file with the key of pseudonyms and shifts (default: drawn and thrown away)", "text"),
+)
+
+
+@dataclass(frozen=True)
+class Link:
+    """How rows of a table belong to individuals: `column` holds values of `to` in the table `parent`."""
+
+    column: str
+    parent: str
+    to: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the plan.
+
+    Attributes:
+        name: in the plan and in the release.
+        relation: the original.
+        roles: its columns by role.
+        link: to its parent; None for the table of individuals.
+        treatments: treatment of each treated column.
+        keys: key columns that are released as pseudonyms, with what their values identify.
+    """
+
+    name: str
+    relation: Relation
+    roles: Roles
+    link: Link | None
+    treatments: Mapping[str, str]
+    keys: Mapping[str, str]
+
+    @property
+    def known(self) -> tuple[ColumnInfo, ...]:
+        """Columns that an attacker may know; dates and numbers first, so that events are in the order of time."""
+        return tuple(sorted(self.roles.qi, key=lambda info: info.kind != "ordered"))
+
+    def unchanged(self) -> list[str]:
+        """Columns that are released as they are."""
+        labelled = [info.name for info in (*self.roles.sensitive, *self.roles.keep)]
+        return [name for name in labelled if name not in self.treatments and name not in self.keys]
+
+    def dropped(self) -> list[str]:
+        """Columns that are not released: without label and treatment, or identifiers without a treatment."""
+        known = {info.name for info in self.roles.qi}
+        released = {*known, *self.unchanged(), *self.treatments, *self.keys}
+        return [name for name in self.relation.columns if name not in released]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A checked plan.
+
+    Attributes:
+        tables: parents before their children; the first is that of the individuals.
+        key: identifies the individual in the first table.
+        k, l: the promise; l is None where none is asked for.
+        events: most known events of an individual and table.
+        linked: whether the released tables join.
+        key_file: file with the key of pseudonyms; None to draw one.
+    """
+
+    tables: Sequence[Table]
+    key: str
+    k: int
+    l: float | None  # noqa: E741 -- the field's name
+    events: int
+    linked: bool = True
+    key_file: str | None = None
+
+    @property
+    def individuals(self) -> Table:
+        """The table with one row per individual."""
+        return self.tables[0]
+
+    @staticmethod
+    def of(
+        con: duckdb.DuckDBPyConnection,
+        tables: Sequence[str],
+        options: Mapping[str, Any],
+        treatments: Mapping[str, Mapping[str, str]],
+    ) -> Plan:
+        """Check a plan against the tables and their labels.
+
+        Args:
+            con: a loaded connection that sees the tables.
+            tables: their names.
+            options: as `OPTIONS` lists them.
+            treatments: of each table, by column.
+
+        Raises:
+            ParameterError: the plan names what is not there, or rows of a table belong to no individual.
+        """
+        known = {p.name: p for p in OPTIONS}
+        for name in options:
+            if name not in known:
+                raise ParameterError(
+                    f"{NAME}: unknown option '{name}'{nearest(name, known)}. Options are {listed(known)}"
+                )
+        checked = {name: p.check(NAME, options.get(name)) for name, p in known.items()}
+        for name in (checked["individuals"], *treatments):
+            if name not in tables:
+                raise ParameterError(
+                    f"{NAME}: '{name}' is no table of the plan{nearest(name, tables)}; it has {listed(tables)}"
+                )
+        cursor = con.cursor()
+        try:
+            database, schema = con.execute("select current_database(), current_schema()").fetchall()[0]
+            catalog = Catalog(cursor, database, schema)
+            relations = {name: catalog.relation(NAME, "table", name) for name in tables}
+        finally:
+            cursor.close()
+        for relation in relations.values():
+            require_visible(NAME, relation)
+        links = _links(relations, checked["keys"])
+        key = column_of(NAME, relations[checked["individuals"]], checked["key"])
+        order = _ordered(checked["individuals"], key, links, tables)
+        domains = _domains(checked["individuals"], key, links)
+        found: list[Table] = []
+        for name in order:
+            given = dict(treatments.get(name, {}))
+            if (link := links.get(name)) is not None:
+                above = next(table for table in found if table.name == link.parent)
+                if link.to in above.treatments:
+                    given.setdefault(link.column, above.treatments[link.to])
+            found.append(_table(relations[name], name, link, given, domains))
+        _require_known_parents(found)
+        if checked["l"] is not None and not any(table.roles.sensitive for table in found):
+            raise ParameterError(f"{NAME}: l needs a column labelled sensitive. Label one, or leave l out")
+        return Plan(found, key, checked["k"], checked["l"], checked["events"], checked["linked"], checked["key_file"])
+
+
+def _links(relations: Mapping[str, Relation], keys: Mapping[str, Any]) -> dict[str, Link]:
+    """Link of each table, from 'table.column' to 'parent.column'."""
+    found: dict[str, Link] = {}
+    for child, parent in keys.items():
+        (table, column), (above, to) = _column(relations, child), _column(relations, str(parent))
+        if table in found:
+            raise ParameterError(
+                f"{NAME}: keys name two columns of {table}. One of them says whose its rows are; give the other the "
+                "treatment pseudonym with its domain"
+            )
+        found[table] = Link(column, above, to)
+    return found
+
+
+def _column(relations: Mapping[str, Relation], text: str) -> tuple[str, str]:
+    table, _, column = text.rpartition(".")
+    if table not in relations:
+        raise ParameterError(
+            f"{NAME}: keys name '{text}'. Write TABLE.COLUMN, with a table of the plan: {listed(relations)}"
+        )
+    return table, column_of(NAME, relations[table], column)
+
+
+def _ordered(individuals: str, key: str, links: Mapping[str, Link], tables: Sequence[str]) -> list[str]:
+    """Tables with parents first; each must lead to the individuals."""
+    order = [individuals]
+    if individuals in links:
+        raise ParameterError(f"{NAME}: keys give {individuals} a parent, but it is the table of individuals")
+    while left := [name for name in tables if name not in order]:
+        ready = [name for name in left if name in links and links[name].parent in order]
+        if not ready:
+            raise ParameterError(
+                f"{NAME}: {listed(left)} cannot be traced to {individuals}. Name in keys the column of each that holds "
+                f"the key of its parent, such as {{'{left[0]}.{key}': '{individuals}.{key}'}}, or leave the table out"
+            )
+        order += ready
+    for name, link in links.items():
+        if link.parent == individuals and fold(link.to) != fold(key):
+            raise ParameterError(f"{NAME}: keys link {name} to {individuals}.{link.to}, but key := '{key}'")
+    return order
+
+
+def _domains(individuals: str, key: str, links: Mapping[str, Link]) -> dict[tuple[str, str], str]:
+    """What the values of each key column identify: the column that they refer to."""
+    domains = {(individuals, key): f"{individuals}.{key}"}
+    for name, link in links.items():
+        domains[link.parent, link.to] = domains[name, link.column] = f"{link.parent}.{link.to}"
+    return domains
+
+
+def _table(
+    relation: Relation,
+    name: str,
+    link: Link | None,
+    treatments: Mapping[str, str],
+    domains: Mapping[tuple[str, str], str],
+) -> Table:
+    given = {column_of(NAME, relation, column): text for column, text in treatments.items()}
+    for column, text in given.items():
+        parsed(NAME, f"{name}.{column}", text)
+    roles = resolve_roles(NAME, relation, {}, needs=())
+    keys = {column: domain for (table, column), domain in domains.items() if table == name}
+    for column in keys:
+        if column in given and parsed(NAME, f"{name}.{column}", given[column])[0].name not in _OF_KEYS:
+            raise ParameterError(f"{NAME}: {name}.{column} is a key. Treatments of keys are {listed(_OF_KEYS)}")
+    quasi = {info.name for info in roles.qi}
+    for column in (*given, *keys):
+        if column in quasi:
+            what = "treated" if column in given else "a key"
+            raise ParameterError(
+                f"{NAME}: {name}.{column} is labelled quasi and {what}. Quasi-identifiers are generalized. Keep one"
+            )
+    return Table(name, relation, roles, link, given, keys)
+
+
+def _require_known_parents(tables: Sequence[Table]) -> None:
+    """Refuse known events below rows that are not known: which of them share a parent would be published."""
+    by_name = {table.name: table for table in tables}
+    for table in tables[1:]:
+        parent = by_name[table.link.parent] if table.link else None
+        if table.known and parent is not None and parent is not tables[0] and not parent.known:
+            raise ParameterError(
+                f"{NAME}: {table.name} has columns that an attacker knows, and its parent {parent.name} has none. "
+                f"Label a column of {parent.name} quasi, or link {table.name} to {tables[0].name}"
+            )

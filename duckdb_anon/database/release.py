@@ -1,0 +1,295 @@
+"""release_database: tables that still join, where k individuals share every known record of the joined tables.
+
+Keys between tables are released as pseudonyms, equal in all tables, because the joined record satisfies k and l: this
+is proved once more on the finished tables. With `linked := false` each table satisfies them by itself, which loses
+less, and has pseudonyms of its own, so that the tables do not join. Everything is written in one transaction.
+
+Sensitive and insensitive columns follow the individual. What they reveal to an attacker who knows other columns than
+those labelled quasi, or how many rows an individual has in a table without such columns, is not bounded.
+"""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from duckdb_anon.database.plan import NAME, Plan, Table
+from duckdb_anon.database.record import Cell, Work, make_classes, read_rows
+from duckdb_anon.engine.sql_quoting import ident, idents, literal
+from duckdb_anon.gate.checks import refuse_table
+from duckdb_anon.gate.source_tables import described_table
+from duckdb_anon.model.errors import AnonError
+from duckdb_anon.sql_functions import load
+from duckdb_anon.treatments import Column, Key, treated
+
+_WORKING = "_anon_i, _anon_s, _anon_ps"
+"""Columns that only the working tables have."""
+
+
+@dataclass(frozen=True)
+class ReleasedTable:
+    """What was released of a table.
+
+    Attributes:
+        name: of the table.
+        rows, dropped_rows: numbers of rows that were released, and that were not.
+        columns: released columns, with what was done to each.
+        dropped: columns that were not released.
+    """
+
+    name: str
+    rows: int
+    dropped_rows: int
+    columns: Mapping[str, str]
+    dropped: Sequence[str]
+
+
+@dataclass(frozen=True)
+class DatabaseRelease:
+    """What was released.
+
+    Attributes:
+        tables: what was released of each table.
+        linked: whether the tables join.
+        smallest: least number of individuals with one known record.
+    """
+
+    tables: Sequence[ReleasedTable]
+    linked: bool
+    smallest: int
+
+    def lines(self) -> list[str]:
+        """The release in words, one line a table and one for the promise."""
+        found = []
+        for table in self.tables:
+            lost = f", {table.dropped_rows} dropped" if table.dropped_rows else ""
+            columns = f"; columns dropped: {', '.join(table.dropped)}" if table.dropped else ""
+            found.append(f"{table.name}: {table.rows} rows{lost}{columns}")
+        said = f"every known record is that of {self.smallest} individuals or more"
+        if self.linked:
+            return [*found, f"the tables join; {said}"]
+        return [*found, f"the tables are not linked, each has pseudonyms of its own; in each {said}"]
+
+
+def release_database(
+    con: duckdb.DuckDBPyConnection,
+    tables: Sequence[str],
+    *,
+    schema: str = "release",
+    treatments: Mapping[str, Mapping[str, str]] | None = None,
+    replace: bool = False,
+    **options: Any,
+) -> DatabaseRelease:
+    """Release several tables of the same individuals into a schema, or leave nothing behind.
+
+    Columns are treated by their labels (COMMENT ON COLUMN ... IS 'anon: quasi'). Those labelled quasi are what an
+    attacker may know, in all tables together: they are generalized. Those labelled sensitive or insensitive are
+    released unchanged, key columns as pseudonyms, treated columns as their treatment says, and all others are dropped.
+
+    Args:
+        con: an open connection, without an open transaction.
+        tables: names of the tables.
+        schema: the schema to write; the tables keep their names.
+        treatments: of each table, treatment by column: {'patients': {'birth': 'shift(days := 90)'}}.
+        replace: whether a schema of that name is replaced, with everything in it.
+        options: individuals, key, keys, k, l, linked, events, key_file (`database.plan.OPTIONS`).
+
+    Returns:
+        What was released and dropped of each table.
+
+    Raises:
+        AnonError: the plan does not fit the tables, the promise cannot be kept, or something must not leave.
+
+    Example:
+        >>> import duckdb_anon
+        >>> con = duckdb_anon.connect()
+        >>> _ = con.execute("create table patients as select i as id, 20 + i % 50 as age from range(200) t(i)")
+        >>> _ = con.execute("create table visits as select i % 200 as patient, i % 4 as ward from range(500) t(i)")
+        >>> _ = con.execute("comment on column patients.age is 'anon: quasi'")
+        >>> _ = con.execute("comment on column visits.ward is 'anon: quasi categorical'")
+        >>> made = duckdb_anon.release_database(
+        ...     con, ["patients", "visits"], individuals="patients", key="id", k=5,
+        ...     keys={"visits.patient": "patients.id"},
+        ... )
+        >>> made.linked, made.smallest >= 5
+        (True, True)
+    """
+    plan = Plan.of(load(con), tables, options, treatments or {})
+    if not replace and con.execute("select 1 from duckdb_schemas() where schema_name = ?", [schema]).fetchone():
+        raise AnonError(f"{NAME}: there is a schema {schema} already. Give another name, or pass replace=True")
+    with working(con, plan) as work:
+        made = make_release(work)
+        _publish(work, schema)
+    return made
+
+
+@contextmanager
+def working(con: duckdb.DuckDBPyConnection, plan: Plan) -> Iterator[Work]:
+    """Working tables with the rows of a plan, which go with the block."""
+    space = f"anon_work_{secrets.token_hex(6)}"
+    con.execute(f"attach ':memory:' as {space}")
+    try:
+        work = Work(con, plan, space)
+        read_rows(work)
+        yield work
+    finally:
+        with suppress(duckdb.Error):
+            con.execute(f"detach {space}")
+
+
+def make_release(work: Work) -> DatabaseRelease:
+    """Make the released tables among the working tables.
+
+    Raises:
+        AnonError: the promise cannot be kept, or something must not leave.
+    """
+    plan, key = work.plan, Key.of_file(NAME, work.plan.key_file)
+    made: list[ReleasedTable] = []
+    smallest = []
+    for group in [plan.tables] if plan.linked else [[table] for table in plan.tables]:
+        record = make_classes(work, group)
+        made += [write_table(work, table, record, key) for table in group]
+        smallest.append(_proved(work, group))
+    for one in made:
+        _check(work, one)
+    return DatabaseRelease(made, plan.linked, min(smallest))
+
+
+def write_table(work: Work, table: Table, record: Sequence[Cell], key: Key) -> ReleasedTable:
+    """Write the released rows of a table, with their individual `_anon_i`, in the order of its pseudonym."""
+    plan, con = work.plan, work.con
+    domain = table.keys if plan.linked else {column: f"{table.name}.{column}" for column in table.keys}
+    of_individual = plan.key if table is plan.individuals else table.link.column if table.link else ""
+    direct = table is plan.individuals or (table.link is not None and table.link.parent == plan.individuals.name)
+    named = domain[of_individual] if direct else f"{'' if plan.linked else table.name}:individual"
+    hashed = key.hmac(f"{literal(f'{named}:')} || _anon_k::varchar")
+    con.execute(
+        f"create or replace table {work.space}.individuals as select _anon_i, {hashed}[:32]::uuid as _anon_id "
+        f"from (select distinct _anon_i, _anon_k from {work.of(table)})"
+    )
+    columns, items = {}, []
+    for name, kind in table.relation.columns.items():
+        column = Column(name, kind, table.name, domain.get(name, ""), "_anon_k", "_anon_n")
+        done, sql = _released(table, column, record, key, direct and name == of_individual)
+        if sql is not None:
+            columns[name] = done
+            items.append(f"{sql} as {ident(name)}")
+    if not items:
+        raise AnonError(f"{NAME}: no column of {table.name} is released. Label one, or leave the table out")
+    con.execute(
+        f"create or replace table {work.of(table, 'release')} as select _anon_i, _anon_s, _anon_ps, {', '.join(items)} "
+        f"from {work.of(table, 'kept')} join {work.boxes} using (_anon_i) join {work.space}.individuals "
+        f"using (_anon_i) join {work.of(table)} using (_anon_n, _anon_i) order by _anon_id, _anon_s"
+    )
+    rows, before = con.execute(
+        f"select (select count(*) from {work.of(table, 'release')}), (select count(*) from {table.relation.sql})"
+    ).fetchall()[0]
+    dropped = [name for name in table.relation.columns if name not in columns]
+    return ReleasedTable(table.name, rows, before - rows, columns, dropped)
+
+
+def _released(
+    table: Table, column: Column, record: Sequence[Cell], key: Key, is_individual: bool
+) -> tuple[str, str | None]:
+    """What is done to a column, and its SQL; None where it is dropped."""
+    name = column.name
+    if name in table.treatments:
+        return table.treatments[name], treated(NAME, column, table.treatments[name], key)
+    if name in table.keys:
+        return "pseudonym", "_anon_id" if is_individual else treated(NAME, column, "pseudonym", key)
+    if name in table.unchanged():
+        return "unchanged", column.sql
+    cells = [c for c in record if c.table == table.name and c.info is not None and c.info.name == name]
+    if not cells:
+        return "dropped", None
+    if len(cells) == 1:
+        return "generalized", f"_anon_{cells[0].name}"
+    return "generalized", f"case _anon_s {' '.join(f'when {c.place} then _anon_{c.name}' for c in cells)} end"
+
+
+def _proved(work: Work, tables: Sequence[Table]) -> int:
+    """The least number of individuals that publish one known record, counted on the finished tables.
+
+    Raises:
+        AnonError: it is below k.
+    """
+    parts = []
+    for number, table in enumerate(tables):
+        known = "".join(f", {ident(info.name)}" for info in table.known)
+        place = "" if table is work.plan.individuals else ", _anon_s, _anon_ps"
+        if known or table is work.plan.individuals:
+            parts.append(f"select _anon_i, hash({number}{place}{known})::hugeint as h from {work.of(table, 'release')}")
+    if not parts:
+        return int(work.con.execute(f"select count(*) from {work.boxes}").fetchall()[0][0])
+    records = f"select sum(h) as h from ({' union all '.join(parts)}) group by _anon_i"
+    found = work.con.execute(f"select min(n) from (select count(*) as n from ({records}) group by h)").fetchall()[0][0]
+    if found is not None and found < work.plan.k:
+        raise AnonError(
+            f"{NAME}: a finished record is that of {found} individuals, fewer than k = {work.plan.k}. Nothing is "
+            "released. This is an error of the package, not of the plan"
+        )
+    return int(found or 0)
+
+
+def _comments(work: Work, table: Table) -> tuple[str, dict[str, str]]:
+    """The comments of a released table and of its columns."""
+    plan, labels = work.plan, dict[str, str]()
+    for role, infos in (
+        ("quasi", table.roles.qi),
+        ("sensitive", table.roles.sensitive),
+        ("insensitive", table.roles.keep),
+    ):
+        labels |= {info.name: f"anon: {role}" for info in infos if info.name not in table.treatments}
+    promise = f"k := {plan.k}" + (f", l := {plan.l:g}" if plan.l is not None else "")
+    together = ", ".join(one.name for one in plan.tables)
+    day = datetime.date.today().isoformat()
+    return (
+        f"anon: release; one of the tables {together}; {promise} for the known record of an individual; {day}",
+        labels,
+    )
+
+
+def _check(work: Work, made: ReleasedTable) -> None:
+    """Refuse columns with values of the original that must not leave; pseudonyms and generalized values have none."""
+    con, table = work.con, next(one for one in work.plan.tables if one.name == made.name)
+    copied = [name for name, done in made.columns.items() if done != "generalized" and not done.startswith("pseudonym")]
+    if not copied:
+        return
+    comment, labels = _comments(work, table)
+    relation = table.relation
+    original = described_table(con, relation.sql, table.name, relation.comment, relation.comments)
+    rows = f"(select {idents(copied)} from {work.of(table, 'release')})"
+    labels = {name: text for name, text in labels.items() if name in copied}
+    refuse_table(con, NAME, described_table(con, rows, table.name, comment, labels), original, allowed=True)
+
+
+def _publish(work: Work, schema: str) -> None:
+    """Copy the released tables into a schema, in one transaction."""
+    con = work.con
+    try:
+        con.execute("begin")
+    except duckdb.TransactionException as error:
+        raise AnonError(f"{NAME}: a transaction is open; COMMIT or ROLLBACK first") from error
+    try:
+        con.execute(f"drop schema if exists {ident(schema)} cascade")
+        con.execute(f"create schema {ident(schema)}")
+        for table in work.plan.tables:
+            target = f"{ident(schema)}.{ident(table.name)}"
+            rows = f"select * exclude ({_WORKING}) from {work.of(table, 'release')}"
+            con.execute(f"create table {target} as {rows}")
+            comment, labels = _comments(work, table)
+            con.execute(f"comment on table {target} is {literal(comment)}")
+            there = {name for name, *_ in con.execute(f"describe {target}").fetchall()}
+            for name, text in labels.items():
+                if name in there:
+                    con.execute(f"comment on column {target}.{ident(name)} is {literal(text)}")
+        con.execute("commit")
+    except BaseException:
+        con.execute("rollback")
+        raise

@@ -1,0 +1,209 @@
+"""A database is released whole: it joins, intervals inside individuals are exact, and k individuals share each record."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import duckdb_anon
+from duckdb_anon import AnonError, ParameterError, release_database
+
+KEYS = {"visits.pid": "patients.id", "labs.visit": "visits.visit"}
+ROLES = {
+    "patients.name": "identifier", "patients.age": "quasi", "patients.sex": "quasi categorical", "patients.debt": "sensitive",
+    "visits.day": "quasi", "visits.ward": "quasi", "visits.disease": "sensitive", "labs.value": "insensitive",
+}  # fmt: skip
+
+
+def _hospital(con: duckdb.DuckDBPyConnection, patients: int, seed: int) -> None:
+    """Patients with up to four visits, visits with up to two labs; some rows belong to no patient."""
+    draw = random.Random(seed)
+    people = [(i, f"Name {i}", draw.randint(0, 90), draw.randint(0, 1), draw.randint(0, 9)) for i in range(patients)]
+    visits = [
+        (1000 + n, pid, f"2024-{draw.randint(1, 12):02}-{draw.randint(1, 28):02}", f"w{draw.randint(0, 3)}", f"d{draw.randint(0, 5)}")
+        for n, pid in enumerate(p for p in range(patients + 1) for _ in range(draw.randint(0, 4)))
+    ]  # fmt: skip
+    labs = [(v[0], draw.randint(0, 9)) for v in visits for _ in range(draw.randint(0, 2))]
+    con.execute("create table patients (id integer, name varchar, age integer, sex integer, debt integer)")
+    _insert(con, "patients", people)
+    con.execute("create table visits (visit integer, pid integer, day date, ward varchar, disease varchar)")
+    _insert(con, "visits", visits)
+    con.execute("create table labs (visit integer, value integer)")
+    _insert(con, "labs", labs)
+    for column, role in ROLES.items():
+        con.execute(f"comment on column {column} is 'anon: {role}'")
+
+
+def _insert(con: duckdb.DuckDBPyConnection, table: str, rows: list[tuple[object, ...]]) -> None:
+    con.execute(f"insert into {table} values {', '.join(map(repr, rows))}")
+
+
+def _release(con: duckdb.DuckDBPyConnection, **options: object) -> duckdb_anon.database.release.DatabaseRelease:
+    options = {"individuals": "patients", "key": "id", "k": 3, "keys": KEYS, **options}
+    return release_database(con, ["patients", "visits", "labs"], **options)
+
+
+def _least(con: duckdb.DuckDBPyConnection, events: int) -> int:
+    """Least number of released individuals that fit demographics and any `events` known events of an individual.
+
+    Of each individual the released record is compared: whatever of it is known fits all whose record has as many
+    visits with the same day, ward.
+    """
+    rows = con.execute(
+        "select p.id, p.age::varchar || p.sex::varchar, list(v.day::varchar || v.ward::varchar) filter (v.visit is not null) "
+        "from release.patients p left join release.visits v on v.pid = p.id group by all"
+    ).fetchall()
+    records = [(person, sorted(visits or [])) for _, person, visits in rows]
+    least = len(records)
+    for person, visits in records:
+        known = visits if events < 0 else visits[:events]
+        fits = sum(p == person and all(v.count(e) >= known.count(e) for e in known) for p, v in records)
+        least = min(least, fits)
+    return least
+
+
+@settings(max_examples=5)
+@given(seed=st.integers(0, 10_000), patients=st.integers(12, 60), k=st.integers(2, 4))
+def test_every_known_record_fits_k_individuals(seed: int, patients: int, k: int) -> None:
+    con = duckdb_anon.connect()
+    _hospital(con, patients, seed)
+    made = _release(con, k=k)
+    assert made.linked and made.smallest >= k
+    assert all(_least(con, events) >= k for events in (0, 1, 2, -1))
+    # generalized cells cover what they stand for: every released visit is one of the original's
+    covered = con.execute(
+        "select count(*) from release.visits r where not exists (select 1 from visits o where o.disease = r.disease "
+        "and o.day between r.day.lower and r.day.upper and list_contains(r.ward, o.ward))"
+    ).fetchone()
+    assert covered == (0,)
+    con.close()
+
+
+def test_the_tables_join_and_nothing_of_the_keys_stays(con: duckdb.DuckDBPyConnection) -> None:
+    _hospital(con, 300, 1)
+    made = _release(con, treatments={"visits": {"visit": "pseudonym(format := 'integer')"}})
+    visits, labs, joined = con.execute(
+        "select (select count(*) from release.visits), (select count(*) from release.labs), "
+        "(select count(*) from release.labs join release.visits using (visit) join release.patients p on p.id = pid)"
+    ).fetchall()[0]
+    assert labs == joined > 0
+    assert con.execute("select count(*) from release.visits join release.patients on id = pid").fetchone() == (visits,)
+    assert con.execute("select typeof(any_value(visit)) from release.labs").fetchone() == ("BIGINT",)
+    by_name = {table.name: table for table in made.tables}
+    assert by_name["patients"].dropped == ["name"]
+    assert by_name["visits"].rows == visits and by_name["visits"].dropped_rows > 0
+    assert con.execute(
+        "select count(*) from release.patients r join patients o on r.id::varchar = o.id::varchar"
+    ).fetchone() == (0,)
+    comments = con.execute("select comment from duckdb_tables() where schema_name = 'release'").fetchall()
+    assert all(text.startswith("anon: release") and "k := 3" in text for (text,) in comments)
+
+
+def test_intervals_inside_individuals_are_exact(con: duckdb.DuckDBPyConnection) -> None:
+    _hospital(con, 200, 2)
+    con.execute("alter table visits add column discharge date")
+    con.execute("update visits set discharge = day + visit % 9")
+    con.execute("alter table labs add column taken date")
+    con.execute("update labs set taken = (select any_value(v.discharge) from visits v where v.visit = labs.visit) - 2")
+    shift = {"visits": {"discharge": "shift(90)", "visit": "pseudonym"}, "labs": {"taken": "shift(90)"}}
+    _release(con, treatments=shift)
+    spans = con.execute(
+        "select distinct discharge - taken from release.labs join release.visits using (visit)"
+    ).fetchall()
+    assert spans == [(2,)]
+    moved = con.execute(
+        "select count(*) from release.visits where not discharge between day.lower - 90 and day.upper + 99"
+    ).fetchone()
+    assert moved == (0,)
+
+
+def test_l_holds_for_the_lists_of_all_sensitive_values_or_nothing_is_released(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table patients as select i as id, i % 7 as age, 'same' as debt from range(40) t(i)")
+    con.execute(
+        "create table visits as select i % 40 as pid, i % 3 as ward, 'd' || i % 9 as disease from range(80) t(i)"
+    )
+    for column, role in (("patients.age", "quasi"), ("visits.ward", "quasi"), ("patients.debt", "sensitive")):
+        con.execute(f"comment on column {column} is 'anon: {role}'")
+    options = {"individuals": "patients", "key": "id", "k": 2, "l": 2, "keys": {"visits.pid": "patients.id"}}
+    with pytest.raises(AnonError, match="the largest l"):
+        release_database(con, ["patients", "visits"], **options)
+    assert con.execute("select count(*) from duckdb_schemas() where schema_name = 'release'").fetchone() == (0,)
+    con.execute("comment on column visits.disease is 'anon: sensitive'")
+    release_database(con, ["patients", "visits"], **options)
+    most = con.execute(
+        "with lists as (select p.id, p.age, list(v.ward order by v.ward::varchar) as wards, "
+        "list_sort(list(distinct v.disease)) as diseases from release.patients p left join release.visits v on p.id = v.pid "
+        "group by all), counted as (select age, wards, diseases, count(*) as n from lists group by all) "
+        "select max(n / size) from (select n, sum(n) over (partition by age, wards) as size from counted)"
+    ).fetchall()[0][0]
+    assert most <= 0.5
+
+
+def test_unlinked_tables_keep_the_promise_by_themselves(con: duckdb.DuckDBPyConnection) -> None:
+    _hospital(con, 120, 6)
+    made = _release(con, linked=False)
+    assert not made.linked and made.smallest >= 3 and "not linked" in made.lines()[-1]
+    assert con.execute("select count(*) from release.visits join release.patients on pid = id").fetchone() == (0,)
+    assert con.execute("select count(*) from release.visits join release.labs using (visit)").fetchone() == (0,)
+    least = con.execute(
+        "select min(n) from (select count(*) as n from (select pid, list((day, ward)::varchar order by (day, ward)::varchar) "
+        "as record from release.visits group by pid) group by record)"
+    ).fetchall()[0][0]
+    assert least >= 3
+
+
+def test_a_lasting_key_gives_the_same_pseudonyms(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    _hospital(con, 60, 3)
+    (tmp_path / "key").write_text("f" * 64, encoding="utf-8")
+    found = []
+    for options in (
+        {"key_file": str(tmp_path / "key")},
+        {"key_file": str(tmp_path / "key"), "replace": True},
+        {"replace": True},
+    ):
+        _release(con, **options)
+        found.append({row[0] for row in con.execute("select id from release.patients").fetchall()})
+    assert found[0] == found[1] and not found[0] & found[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"keys": {"visits.pid": "patients.id"}}, "labs cannot be traced"),
+        ({"keys": {**KEYS, "visits.ward": "patients.id"}}, "two columns of visits"),
+        ({"keys": {**KEYS, "visit.pid": "patients.id"}}, "TABLE.COLUMN"),
+        ({"key": "ident"}, "no column 'ident'"),
+        ({"individuals": "people"}, "no table of the plan"),
+        ({"treatments": {"visits": {"day": "shift"}}}, "labelled quasi and treated"),
+        ({"treatments": {"visits": {"pid": "mask(keep := 1)"}}}, "is a key"),
+        ({"treatments": {"labs": {"value": "shift"}}}, "takes a DATE"),
+        ({"kk": 3}, "unknown option 'kk'"),
+        ({"k": 1}, "at least 2"),
+    ],
+)
+def test_a_plan_that_does_not_fit_is_refused(
+    con: duckdb.DuckDBPyConnection, options: dict[str, object], message: str
+) -> None:
+    _hospital(con, 30, 4)
+    with pytest.raises(AnonError, match=message):
+        _release(con, **options)
+    assert con.execute("select count(*) from duckdb_schemas() where schema_name = 'release'").fetchone() == (0,)
+    assert con.execute("select count(*) from duckdb_databases() where database_name like 'anon_work%'").fetchone() == (
+        0,
+    )
+
+
+def test_an_identifier_is_not_released_under_another_label(con: duckdb.DuckDBPyConnection) -> None:
+    _hospital(con, 60, 5)
+    con.execute("alter table visits add column nurse varchar")
+    con.execute("update visits set nurse = 'Name ' || pid")
+    con.execute("comment on column visits.nurse is 'anon: insensitive'")
+    with pytest.raises(AnonError, match=r"nurse.*identify"):
+        _release(con)
+    with pytest.raises(ParameterError, match="no treatment"):
+        _release(con, treatments={"visits": {"nurse": "hide"}})
