@@ -1,10 +1,10 @@
 """The register of a data holder's releases: schema `anon` of the database that holds the original.
 
-`anon.releases` has one row a release, `anon.originals` one row an original, which every release of it changes, so
-that of two transactions that release one original DuckDB refuses the second; `anon.records` one row a released record, at most 40 bytes: the keyed hash of its
-key, its group, and keyed hashes of what it was and of its published row. `anon.secret` holds the key of these hashes,
-from which the draws of releases come too. None of the three may be published. A database that is read-only, a file or
-a SELECT has no register; the current database keeps it then.
+`anon.releases` has one row a release; `anon.originals` one row an original, which every release of it changes, so
+that of two transactions that release it DuckDB refuses the second; `anon.records` one row a released record, at most
+40 bytes: the keyed hash of its key, its group, and keyed hashes of what it was and of its published row. `anon.secret`
+holds the key of these hashes, from which the draws of releases come too. None of them may be published. A database that
+is read-only, a file or a SELECT has no register; the current database keeps it then.
 """
 
 from __future__ import annotations
