@@ -17,7 +17,7 @@ from duckdb_anon import __version__, connect
 from duckdb_anon.model.errors import AnonError, of_function
 from duckdb_anon.serve import command as serve
 from duckdb_anon.serve import publish
-from duckdb_anon.shell import commands, demo, run_command
+from duckdb_anon.shell import commands, demo, run_command, run_database
 from duckdb_anon.shell.dot_commands import Quit, StopScript, read_script
 from duckdb_anon.shell.interactive import interact
 from duckdb_anon.shell.render import HEADED, MODES
@@ -26,6 +26,7 @@ from duckdb_anon.shell.session import Session
 COMMANDS = {
     "demo": demo.main,
     "keygen": commands.main_keygen,
+    "plan": run_database.main_plan,
     "publish": publish.main,
     "release": commands.main_release,
     "report": commands.main_report,
@@ -36,6 +37,7 @@ _EPILOG = """commands:
   duckdb-anon demo                         label, protect, attack and query a sample table, in half a minute
   duckdb-anon release DATABASE NAME CALL   run a method, "muco('people', 0.2)", write its release
   duckdb-anon keygen FILE                  make a key that signs releases
+  duckdb-anon plan DATABASE                write a first plan that releases all its tables together, for run
   duckdb-anon publish DATABASE RELEASES    copy the releases into a file of their own
   duckdb-anon report DATABASE --original TABLE --release TABLE
                                            write one page on risk and utility

@@ -174,18 +174,12 @@ def _places(work: Work, number: int, table: Table, events: Sequence[Table]) -> l
 def _cut(work: Work, tables: Sequence[Table], cells: Sequence[Cell]) -> None:
     """Cut the records into classes."""
     plan, con = work.plan, work.con
-    named = [cell for cell in cells if cell.info is not None]
-    nominal = [cell.name for cell in named if cell.info and cell.info.kind == "nominal"]
-    trees = {cell.name: cell.info.hierarchy for cell in named if cell.info and cell.info.hierarchy}
     sensitive = ""
     if plan.l is not None and any(table.roles.sensitive for table in tables):
         _add_lists(work, tables)
         sensitive = f", l := {plan.l!r}, sensitive := 'list'"
-    pairs = ", ".join(f"{literal(name)}: {literal(tree)}" for name, tree in trees.items())
     names = [cell.name for cell in cells]
-    arguments = f", categorical := {literal(nominal)}" if nominal else ""
-    arguments += f", hierarchies := {{{pairs}}}" if trees else ""
-    call = f"mondrian({literal(work.wide)}, {plan.k}, qi := {literal(names)}, keep := ['i']{sensitive}{arguments})"
+    call = f"mondrian({literal(work.wide)}, {plan.k}, {roles_of(cells)}, keep := ['i']{sensitive})"
     released = ", ".join([f"hash({idents(names)}) as _anon_c", "i as _anon_i", *(f"{n} as _anon_{n}" for n in names)])
     try:
         con.execute(f"create or replace table {work.boxes} as select {released} from {call}")
@@ -194,6 +188,15 @@ def _cut(work: Work, tables: Sequence[Table], cells: Sequence[Cell]) -> None:
         if code_of(text) != RequirementError.code:
             raise
         raise RequirementError(f"{NAME}: {without_code(text[text.find('mondrian: ') + 10 :])}") from error
+
+
+def roles_of(cells: Sequence[Cell]) -> str:
+    """Role arguments of the record: its columns, which of them have no order, and their hierarchies."""
+    nominal = [cell.name for cell in cells if cell.info and cell.info.kind == "nominal"]
+    trees = [f"{literal(c.name)}: {literal(c.info.hierarchy)}" for c in cells if c.info and c.info.hierarchy]
+    text = f"qi := {literal([cell.name for cell in cells])}"
+    text += f", categorical := {literal(nominal)}" if nominal else ""
+    return text + (f", hierarchies := {{{', '.join(trees)}}}" if trees else "")
 
 
 def _add_lists(work: Work, tables: Sequence[Table]) -> None:

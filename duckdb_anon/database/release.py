@@ -58,11 +58,13 @@ class DatabaseRelease:
         tables: what was released of each table.
         linked: whether the tables join.
         smallest: least number of individuals with one known record.
+        record: the cells of the joined record; () where the tables do not join.
     """
 
     tables: Sequence[ReleasedTable]
     linked: bool
     smallest: int
+    record: Sequence[Cell] = ()
 
     def lines(self) -> list[str]:
         """The release in words, one line a table and one for the promise."""
@@ -125,7 +127,10 @@ def release_database(
         raise AnonError(f"{NAME}: there is a schema {schema} already. Give another name, or pass replace=True")
     with working(con, plan) as work:
         made = make_release(work)
-        _publish(work, schema)
+        with transaction(con):
+            con.execute(f"drop schema if exists {ident(schema)} cascade")
+            con.execute(f"create schema {ident(schema)}")
+            write_tables(work, ident(schema))
     return made
 
 
@@ -151,14 +156,14 @@ def make_release(work: Work) -> DatabaseRelease:
     """
     plan, key = work.plan, Key.of_file(NAME, work.plan.key_file)
     made: list[ReleasedTable] = []
-    smallest = []
+    smallest, record = [], list[Cell]()
     for group in [plan.tables] if plan.linked else [[table] for table in plan.tables]:
         record = make_classes(work, group)
         made += [write_table(work, table, record, key) for table in group]
         smallest.append(_proved(work, group))
     for one in made:
         _check(work, one)
-    return DatabaseRelease(made, plan.linked, min(smallest))
+    return DatabaseRelease(made, plan.linked, min(smallest), record if plan.linked else ())
 
 
 def write_table(work: Work, table: Table, record: Sequence[Cell], key: Key) -> ReleasedTable:
@@ -269,26 +274,34 @@ def _check(work: Work, made: ReleasedTable) -> None:
     refuse_table(con, NAME, described_table(con, rows, table.name, comment, labels), original, allowed=True)
 
 
-def _publish(work: Work, schema: str) -> None:
-    """Copy the released tables into a schema, in one transaction."""
+def write_tables(work: Work, place: str) -> None:
+    """Copy the released tables with their comments.
+
+    Args:
+        work: the working tables.
+        place: a schema, as SQL writes it.
+    """
     con = work.con
+    for table in work.plan.tables:
+        target = f"{place}.{ident(table.name)}"
+        con.execute(f"create table {target} as select * exclude ({_WORKING}) from {work.of(table, 'release')}")
+        comment, labels = _comments(work, table)
+        con.execute(f"comment on table {target} is {literal(comment)}")
+        there = {name for name, *_ in con.execute(f"describe {target}").fetchall()}
+        for name, text in labels.items():
+            if name in there:
+                con.execute(f"comment on column {target}.{ident(name)} is {literal(text)}")
+
+
+@contextmanager
+def transaction(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """A transaction of its own, which ends with the block."""
     try:
         con.execute("begin")
     except duckdb.TransactionException as error:
         raise AnonError(f"{NAME}: a transaction is open; COMMIT or ROLLBACK first") from error
     try:
-        con.execute(f"drop schema if exists {ident(schema)} cascade")
-        con.execute(f"create schema {ident(schema)}")
-        for table in work.plan.tables:
-            target = f"{ident(schema)}.{ident(table.name)}"
-            rows = f"select * exclude ({_WORKING}) from {work.of(table, 'release')}"
-            con.execute(f"create table {target} as {rows}")
-            comment, labels = _comments(work, table)
-            con.execute(f"comment on table {target} is {literal(comment)}")
-            there = {name for name, *_ in con.execute(f"describe {target}").fetchall()}
-            for name, text in labels.items():
-                if name in there:
-                    con.execute(f"comment on column {target}.{ident(name)} is {literal(text)}")
+        yield
         con.execute("commit")
     except BaseException:
         con.execute("rollback")

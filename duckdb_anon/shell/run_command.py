@@ -3,8 +3,8 @@
 Releases are made and measured in memory; files are written, each completely or not at all, only when every check of
 every release holds. A file written from the same original, plan and version is kept: a second random draw of the same
 table would let readers compare the two. The register of the releases is a database beside the plan; with `key` a
-release continues the last one of its name (`sequence.next_release`). Exit codes: 0 written or kept, 1 an
-error, 2 wrong usage, 3 a check does not hold.
+release continues the last one of its name (`sequence.next_release`). [database] releases several tables together
+(`run_database`). Exit codes: 0 written or kept, 1 an error, 2 wrong usage, 3 a check does not hold.
 """
 
 from __future__ import annotations
@@ -35,9 +35,11 @@ from duckdb_anon.model.errors import AnonError, listed, nearest
 from duckdb_anon.model.release_comment import read_description
 from duckdb_anon.release_api import release
 from duckdb_anon.report.linked_release import check_releases, comments
+from duckdb_anon.shell.run_database import check_fields, database_mark, database_tables, release_plan
 from duckdb_anon.sql_functions import connect
 
-_FIELDS, _OPTIONS = ("tables", "labels", "releases"), ("key", "independent", "deleted", "changed")
+_FIELDS = ("tables", "labels", "treatments", "releases", "database")
+_OPTIONS = ("key", "independent", "deleted", "changed")
 _RELEASE = ("name", "original", "call", "checks", "output", *_OPTIONS)
 _REGISTER = "anon_register"
 CHECKS = {
@@ -49,6 +51,7 @@ CHECKS = {
     "loss": ("select iloss from information_loss({pair}) where attribute = '(all)'", "at most"),
 }
 FAILED = 3
+_DATABASE = "[database]"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -59,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
         epilog="A plan to begin with: examples/release_by_plan.toml. "
         "Exit codes: 0 written or kept, 1 an error, 2 wrong usage, 3 a check does not hold",
     )
-    parser.add_argument("plan", help="TOML file with [tables], [labels.TABLE] and [[releases]]")
+    parser.add_argument("plan", help="TOML file with [tables], [labels.TABLE] and [[releases]] or [database]")
     parser.add_argument("--force", action="store_true", help="make the releases again although nothing has changed")
     given = parser.parse_args(arguments)
     path = Path(given.plan)
@@ -71,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
     con.execute("set enable_progress_bar = false")
     try:
         with _register(con, path.with_name(f".{path.name}.register.duckdb")) as ended:
-            code = _run(con, plan, path.parent, state_file, {} if given.force else state)
+            code = _run(con, plan, path.parent, state_file, state, given.force)
             ended.append(code)
         return code
     finally:
@@ -98,7 +101,12 @@ def _register(con: duckdb.DuckDBPyConnection, file: Path) -> Iterator[list[int]]
 
 
 def _run(
-    con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], folder: Path, state_file: Path, state: Mapping[str, str]
+    con: duckdb.DuckDBPyConnection,
+    plan: Mapping[str, Any],
+    folder: Path,
+    state_file: Path,
+    state: Mapping[str, str],
+    force: bool,
 ) -> int:
     """Do what a checked plan says."""
     for name, source in plan["tables"].items():
@@ -111,9 +119,18 @@ def _run(
     marks = {one["name"]: _mark(con, plan, one, key) for one in plan["releases"]}
     due = [
         one for one in plan["releases"]
-        if state.get(one["name"]) != marks[one["name"]] or not (folder / one["output"]).exists()
+        if force or state.get(one["name"]) != marks[one["name"]] or not (folder / one["output"]).exists()
     ]  # fmt: skip
     failed = [line for one in due for line in _checked(con, one, folder)]
+    if "database" in plan and not failed:
+        marks[_DATABASE] = database_mark(con, plan, key)
+        output = folder / plan["database"]["output"]
+        kept = not force and state.get(_DATABASE) == marks[_DATABASE] and output.exists()
+        if not kept:
+            failed = release_plan(con, plan, folder, marks[_DATABASE], state.get(_DATABASE))
+        if not failed:
+            done = "kept, nothing has changed" if kept else "the tables were released"
+            sys.stdout.write(f"{output}: {done}\n")
     if failed:
         sys.stderr.write("".join(f"{line}\n" for line in failed) + "nothing was written\n")
         return FAILED
@@ -124,7 +141,7 @@ def _run(
     for one in plan["releases"]:
         if one not in due:
             sys.stdout.write(f"{folder / one['output']}: kept, nothing has changed\n")
-    if due:
+    if due or marks != state:
         write_private(state_file, json.dumps(marks, indent=2) + "\n")
     return 0
 
@@ -143,8 +160,13 @@ def read_plan(path: Path) -> dict[str, Any]:
         raise AnonError(f"run: {path} is not a valid TOML file: {error}") from error
     _known(path, "the plan", plan, _FIELDS)
     tables, labels, releases = plan.get("tables", {}), plan.get("labels", {}), plan.get("releases", [])
-    if not tables or not releases:
-        raise AnonError(f"run: {path} needs [tables], NAME = FILE, and at least one [[releases]]")
+    if not tables or not (releases or "database" in plan):
+        raise AnonError(f"run: {path} needs [tables], NAME = FILE, and at least one [[releases]] or a [database]")
+    for name in plan.get("treatments", {}):
+        _known(path, "treatments", {name: 0}, tables)
+    if "database" in plan:
+        check_fields(path, plan["database"])
+        _known(path, "database", dict.fromkeys(database_tables(plan["database"])), tables)
     for name, roles in labels.items():
         _known(path, "labels", {name: 0}, tables)
         for role in roles.values():
@@ -157,7 +179,14 @@ def read_plan(path: Path) -> dict[str, Any]:
         _known(path, f"checks of {one['name']}", one.setdefault("checks", {}), CHECKS)
         if not one["output"].endswith(".parquet"):
             raise AnonError(f"run: {path}: output of {one['name']} is a file that ends in .parquet")
-    return {"tables": tables, "labels": labels, "releases": releases}
+    database = {"database": plan["database"]} if "database" in plan else {}
+    return {
+        "tables": tables,
+        "labels": labels,
+        "treatments": plan.get("treatments", {}),
+        "releases": releases,
+        **database,
+    }
 
 
 def _known(path: Path, where: str, given: Mapping[str, Any], known: Any) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import duckdb_anon
-from duckdb_anon import AnonError, ParameterError, release_database
+from duckdb_anon import AnonError, ParameterError, database_risk, release_database
 
 KEYS = {"visits.pid": "patients.id", "labs.visit": "visits.visit"}
 ROLES = {
@@ -207,3 +207,25 @@ def test_an_identifier_is_not_released_under_another_label(con: duckdb.DuckDBPyC
         _release(con)
     with pytest.raises(ParameterError, match="no treatment"):
         _release(con, treatments={"visits": {"nurse": "hide"}})
+
+
+def test_risk_on_the_join_is_at_most_the_promise(con: duckdb.DuckDBPyConnection) -> None:
+    _hospital(con, 250, 7)
+    options = {"individuals": "patients", "key": "id", "k": 4, "keys": KEYS}
+    risks = {r.known: r for r in database_risk(con, ["patients", "visits", "labs"], targets=250, **options)}
+    assert list(risks) == [
+        "demographics", "and one event", "and two events", "and three events", "and all events", "strongest",
+    ]  # fmt: skip
+    assert all(risk.identity <= 1 / 4 + 1e-9 for known, risk in risks.items() if known != "strongest")
+    assert risks["strongest"].low <= 1 / 4
+    assert risks["and two events"].pseudonyms > 0.85
+    _release(con, k=4)
+    # demographics alone: brute force over released boxes
+    people = con.execute("select id, age, sex from patients").fetchall()
+    boxes = con.execute("select age, sex from release.patients").fetchall()
+    chances = [1 / sum(a["lower"] <= age <= a["upper"] and sex in s for a, s in boxes) for _, age, sex in people]
+    assert risks["demographics"].identity == pytest.approx(sum(chances) / len(chances))
+    same = [1 / sum((a, s) == (age, sex) for _, a, s in people) for _, age, sex in people]
+    assert risks["demographics"].pseudonyms == pytest.approx(sum(same) / len(same))
+    with pytest.raises(ParameterError, match="unlinked"):
+        database_risk(con, ["patients", "visits", "labs"], linked=False, **options)

@@ -1,0 +1,217 @@
+"""A first plan for a database, to be read and edited: keys declared or found, roles that anon_profile proposes.
+
+A foreign key is found where the column of one table has no value that a unique column of another table lacks, and their
+names agree (`patient_id` and `patient_id`, or `patient` and `id` of `patients`). The table of individuals is the one
+that most tables lead to. In tables of events the first date that anon_profile takes for known stays so; further dates
+are shifted. Cost: anon_profile of every table, and a join of each pair of columns that names suggest.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import duckdb
+
+from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment, is_text
+from duckdb_anon.sql_functions import load
+
+NAME = "plan"
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_FAKES = {
+    "name": "fake(kind := 'name')", "mail": "fake(kind := 'mail')", "phone": "fake(kind := 'phone')",
+    "address": "fake(kind := 'address')",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ForeignKey:
+    """A column whose values are those of a key of another table."""
+
+    table: str
+    column: str
+    parent: str
+    to: str
+    declared: bool
+
+    def line(self) -> str:
+        """The key as a plan writes it."""
+        how = "declared" if self.declared else "found: every value is one of the key's"
+        return f"{_toml(f'{self.table}.{self.column}')} = {_toml(f'{self.parent}.{self.to}')}  # {how}"
+
+
+def foreign_keys(con: duckdb.DuckDBPyConnection, tables: Mapping[str, Mapping[str, str]]) -> list[ForeignKey]:
+    """Foreign keys between tables: those declared, and for other tables those that values and names suggest.
+
+    Args:
+        con: an open connection.
+        tables: columns with their types, by table.
+    """
+    found = [
+        ForeignKey(table, columns[0], parent, to[0], True)
+        for table, columns, parent, to in con.execute(
+            "select table_name, constraint_column_names, referenced_table, referenced_column_names "
+            "from duckdb_constraints() where constraint_type = 'FOREIGN KEY' and len(constraint_column_names) = 1"
+        ).fetchall()
+        if table in tables and parent in tables
+    ]
+    for table, columns in tables.items():
+        known = {key.column for key in found if key.table == table}
+        for column in columns:
+            if column not in known:
+                found += _parents(con, tables, table, column)
+    return found
+
+
+def _parents(
+    con: duckdb.DuckDBPyConnection, tables: Mapping[str, Mapping[str, str]], table: str, column: str
+) -> list[ForeignKey]:
+    """The key that a column refers to, if names suggest one and it has every value of the column."""
+    for parent, columns in tables.items():
+        for to, kind in columns.items():
+            if parent == table or not _may_refer(table, column, parent, to) or kind != tables[table][column]:
+                continue
+            if not (is_integer(kind) or is_text(kind) or kind == "UUID") or not _is_key(con, parent, to):
+                continue
+            missing = con.execute(
+                f"select count(*) from {ident(table)} as c anti join {ident(parent)} as p on c.{ident(column)} = "
+                f"p.{ident(to)} where c.{ident(column)} is not null"
+            ).fetchall()[0][0]
+            if not missing and not (_is_key(con, table, column) and _is_key_name(table, column)):
+                return [ForeignKey(table, column, parent, to, False)]
+    return []
+
+
+def _may_refer(table: str, column: str, parent: str, to: str) -> bool:
+    """Whether names suggest that a column refers to the key of a table."""
+    name, key, one = fold(column), fold(to), fold(parent).rstrip("s")
+    return (name == key and _is_key_name(parent, to)) or (name in (one, f"{one}_id", f"{one}id", f"{one}_{key}"))
+
+
+def _is_key_name(table: str, column: str) -> bool:
+    """Whether a column is called like the key of its own table."""
+    one, name = fold(table).rstrip("s"), fold(column)
+    return name in ("id", "key", "nr", "no") or name.startswith(one)
+
+
+def _is_key(con: duckdb.DuckDBPyConnection, table: str, column: str) -> bool:
+    rows, distinct = con.execute(f"select count(*), count(distinct {ident(column)}) from {ident(table)}").fetchall()[0]
+    return bool(rows) and rows == distinct
+
+
+def first_plan(con: duckdb.DuckDBPyConnection, file: str, k: int = 5) -> str:
+    """The text of a first plan for the tables of a database.
+
+    Args:
+        con: a connection to it; the package is loaded on it.
+        file: the database as the plan names it, 'hospital.duckdb'.
+        k: number of individuals that share a known record.
+
+    Raises:
+        AnonError: there is no table, or no key between tables.
+    """
+    load(con)
+    names = [
+        name for (name,) in con.execute(
+            "select table_name from duckdb_tables() where not internal and not temporary and schema_name = "
+            "current_schema() and database_name = current_database() order by table_name"
+        ).fetchall()
+    ]  # fmt: skip
+    tables = {n: {c: kind for c, kind, *_ in con.execute(f"describe {ident(n)}").fetchall()} for n in names}
+    keys = foreign_keys(con, tables)
+    if not keys:
+        raise AnonError(
+            f"{NAME}: no key joins the tables of {file}. Declare one (REFERENCES), or release each table by itself "
+            "with [[releases]]"
+        )
+    individuals, key = _individuals(keys)
+    linked = _linked(individuals, keys)
+    left = [name for name in tables if name != individuals and name not in {one.table for one in linked}]
+    lines = [
+        "# A first plan, proposed from names, types, values and foreign keys. Read every line before you run it:",
+        "#   duckdb-anon run THIS_FILE",
+        "# quasi: an attacker may know it; the values are generalized until k individuals share each known record.",
+        "# sensitive, insensitive: released unchanged. Identifiers, and columns without a label, are dropped.",
+        "",
+        "[tables]",
+        *(f"{_name(name)} = {_toml(f'{file}:{name}')}" for name in (individuals, *(one.table for one in linked))),
+        *(f"# {name} does not lead to {individuals}, so it is left out" for name in left),
+        "",
+        "[database]",
+        f"individuals = {_toml(individuals)}  # one row for each individual",
+        f"key = {_toml(key)}",
+        f"k = {k}",
+        "# l = 2  # no list of sensitive values has a share above 1/l among the individuals with one record",
+        f"output = {_toml(re.sub(r'[.]duckdb$', '', file) + '_release.duckdb')}",
+        "",
+        "[database.keys]  # released as pseudonyms, which still join",
+        *(one.line() for one in linked),
+        "",
+        "[database.checks]",
+        f"identity = {round(1 / k + 0.05, 2)}  # at most: measured on the join",
+    ]
+    for name in (individuals, *(one.table for one in linked)):
+        lines += _labels(con, name, name == individuals, {key} if name == individuals else set(), linked)
+    return "\n".join(lines) + "\n"
+
+
+def _individuals(keys: Sequence[ForeignKey]) -> tuple[str, str]:
+    """The table that most tables lead to, and its key."""
+    roots = {key.parent: key.to for key in keys if key.parent not in {other.table for other in keys}} or {
+        key.parent: key.to for key in keys
+    }
+    most = max(roots, key=lambda name: len(_linked(name, keys)))
+    return most, roots[most]
+
+
+def _linked(individuals: str, keys: Sequence[ForeignKey]) -> list[ForeignKey]:
+    """One key of each table that leads to the individuals, parents first; a direct one where there is one."""
+    order, found = [individuals], list[ForeignKey]()
+    while True:
+        ready = [key for parent in order for key in keys if key.parent == parent and key.table not in order]
+        if not ready:
+            return found
+        found.append(ready[0])
+        order.append(ready[0].table)
+
+
+def _labels(
+    con: duckdb.DuckDBPyConnection, table: str, is_first: bool, own: set[str], linked: Sequence[ForeignKey]
+) -> list[str]:
+    """Labels and treatments of a table."""
+    keys = (
+        own | {one.column for one in linked if one.table == table} | {one.to for one in linked if one.parent == table}
+    )
+    rows = con.execute(
+        f"select column_name, type, role, looks_like, reason from anon_profile({literal(ident(table))})"
+    ).fetchall()
+    labels, treatments, dates = [f"\n[labels.{_name(table)}]"], [f"\n[treatments.{_name(table)}]"], 0
+    for name, kind, role, content, reason in rows:
+        why = f"  # {content or kind}: {reason}"
+        dates += is_moment(kind) and role == "quasi"
+        if name in keys:
+            continue
+        if role == "quasi" and is_moment(kind) and not is_first and dates > 1:
+            treatments.append(f"{_name(name)} = {_toml('shift(days := 180)')}{why}")
+        elif role in ("identifier", "person"):
+            labels.append(f'{_name(name)} = "identifier"{why}')
+            treatment = "redact" if content == "free text" else _FAKES.get(content or "", "mask")
+            treatments.append(f"# {_name(name)} = {_toml(treatment)}  # instead of dropping it")
+        else:
+            labels.append(f"{_name(name)} = {_toml(role if role in ('quasi', 'sensitive') else 'insensitive')}{why}")
+    return [*(labels if len(labels) > 1 else []), *(treatments if len(treatments) > 1 else [])]
+
+
+def _toml(text: str) -> str:
+    """A text as TOML writes it."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _name(text: str) -> str:
+    """A key as TOML writes it."""
+    return text if _BARE.fullmatch(text) else _toml(text)

@@ -1,0 +1,187 @@
+"""The part of `duckdb-anon run` that releases a database: [database], [database.keys] and [treatments.TABLE] of a plan.
+
+The tables are released together (`database.release`) into one DuckDB file, which appears when it is complete and every
+check holds. The file is kept while tables, plan and version are the same. A second release of tables that have changed
+adds up with the first one, so it is refused unless the plan says `independent = true`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hmac
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from duckdb_anon.database.first_plan import first_plan
+from duckdb_anon.database.plan import OPTIONS, Plan
+from duckdb_anon.database.release import make_release, transaction, working, write_tables
+from duckdb_anon.database.risk import Risk, measured
+from duckdb_anon.engine.private_files import PUBLISHED
+from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.model.errors import AnonError, listed, nearest
+from duckdb_anon.sql_functions import connect
+
+_OUT = "anon_out"
+_TARGETS = 500
+FIELDS = (*(option.name for option in OPTIONS), "output", "checks", "independent")
+CHECKS = ("identity",)
+
+
+def main_plan(arguments: Sequence[str]) -> int:
+    """Write a first plan for the tables of a database."""
+    parser = argparse.ArgumentParser(
+        prog="duckdb-anon plan",
+        description="Write a first plan for a release of all tables of a database that join: keys, roles, treatments.",
+    )
+    parser.add_argument("database", help="DuckDB file with the tables")
+    parser.add_argument("-o", "--output", help="file to write (default: standard output); it must not exist")
+    parser.add_argument("-k", type=int, default=5, help="individuals that share a known record (default: 5)")
+    given = parser.parse_args(arguments)
+    if not Path(given.database).exists():
+        raise AnonError(f"plan: there is no database {given.database}")
+    if given.output and Path(given.output).exists():
+        raise AnonError(f"plan: {given.output} exists; give another file")
+    con = connect(given.database, read_only=True)
+    try:
+        place = Path(given.output).parent if given.output else Path()
+        text = first_plan(con, os.path.relpath(given.database, place), given.k)
+    finally:
+        con.close()
+    if given.output:
+        Path(given.output).write_text(text, encoding="utf-8")
+    else:
+        sys.stdout.write(text)
+    return 0
+
+
+def check_fields(path: Path, given: Mapping[str, Any]) -> None:
+    """Check what a plan says of its database before any table is read.
+
+    Args:
+        path: the plan.
+        given: its table [database].
+
+    Raises:
+        AnonError: a field is unknown or missing.
+    """
+    for where, fields, known in (("database", given, FIELDS), ("database.checks", given.get("checks", {}), CHECKS)):
+        for name in fields:
+            if name not in known:
+                raise AnonError(
+                    f"run: {path}: {where} has unknown '{name}'{nearest(name, known)}. Allowed: {listed(known, 20)}"
+                )
+    for name in ("individuals", "key", "k", "output"):
+        if name not in given:
+            raise AnonError(f"run: {path}: database has no {name}; it needs individuals, key, k and output")
+    if not str(given["output"]).endswith(".duckdb"):
+        raise AnonError(f"run: {path}: output of the database is a file that ends in .duckdb")
+
+
+def database_tables(given: Mapping[str, Any]) -> list[str]:
+    """Tables of the database: that of the individuals, and those whose rows keys trace to it."""
+    flat = _keys(given)
+    return list(dict.fromkeys([given["individuals"], *(name.rpartition(".")[0] for name in flat)]))
+
+
+def _keys(given: Mapping[str, Any]) -> dict[str, str]:
+    """Foreign keys by 'table.column'; TOML reads dotted names as tables."""
+    found: dict[str, str] = {}
+    for name, value in given.get("keys", {}).items():
+        inner = value if isinstance(value, Mapping) else {}
+        found |= {f"{name}.{column}": str(to) for column, to in inner.items()} if inner else {name: str(value)}
+    return found
+
+
+def release_plan(
+    con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], folder: Path, mark: str, earlier: str | None
+) -> list[str]:
+    """Release the database of a plan; lines of checks that do not hold, and then nothing is written.
+
+    Args:
+        con: a connection with the labelled tables.
+        plan: the checked plan.
+        folder: the folder of the plan.
+        mark: keyed hash of what the release is made from.
+        earlier: that of the release that was written before; None for none.
+
+    Raises:
+        AnonError: the plan does not fit the tables, or they have changed since an earlier release.
+    """
+    given = plan["database"]
+    output = folder / given["output"]
+    if earlier is not None and earlier != mark and not given.get("independent", False):
+        raise AnonError(
+            "run: the database has been released before, and its tables or the plan have changed since. Two releases "
+            "add up: whoever compares them learns more than each reveals. Say independent = true in [database] to "
+            "release it regardless, or remove the state file of the plan if the first release was not handed out",
+            code="released-before",
+        )
+    options = {o.name: given[o.name] for o in OPTIONS if o.name in given} | {"keys": _keys(given)}
+    if options.get("key_file"):
+        options["key_file"] = str(folder / options["key_file"])
+    with working(con, Plan.of(con, database_tables(given), options, plan["treatments"])) as work:
+        made = make_release(work)
+        _say("\n".join(made.lines()))
+        limit = given.get("checks", {}).get("identity")
+        if limit is not None:
+            failed = _above(measured(work, made.record, _TARGETS, 1), limit)
+            if failed:
+                return failed
+        _write(con, output, lambda: write_tables(work, f"{_OUT}.main"))
+    return []
+
+
+def _above(risks: list[Risk], limit: float) -> list[str]:
+    for risk in risks:
+        alone = "" if risk.pseudonyms is None else f", {risk.pseudonyms:.4f} with pseudonyms alone"
+        _say(f"identity, {risk.known}: {risk.identity:.4f}, at most {risk.high:.4f}{alone}")
+    return [
+        f"database: identity by {risk.known} is up to {risk.high:.4g}, at most {limit:g} is required"
+        for risk in risks
+        if risk.high > limit
+    ]
+
+
+def _write(con: duckdb.DuckDBPyConnection, output: Path, write: Any) -> None:
+    """Write a file that appears when it is complete."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    draft = output.with_name(f".{output.name}.part")
+    parts = (draft, draft.with_name(f"{draft.name}.wal"))
+    for part in parts:
+        part.unlink(missing_ok=True)
+    try:
+        con.execute(f"attach {literal(str(draft))} as {_OUT}")
+        try:
+            with transaction(con):
+                write()
+            con.execute(f"checkpoint {_OUT}")
+        finally:
+            con.execute(f"detach {_OUT}")
+        draft.chmod(PUBLISHED)
+        draft.replace(output)
+    finally:
+        for part in parts:
+            part.unlink(missing_ok=True)
+
+
+def database_mark(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], key: bytes) -> str:
+    """Keyed hash of what the database is released from: rows in any order, labels, plan and version."""
+    from duckdb_anon import __version__
+
+    given = plan["database"]
+    rows = [
+        con.execute(f"select count(*), sum(hash(_t)::hugeint) from {ident(name)} as _t").fetchall()[0]
+        for name in database_tables(given)
+    ]
+    stated = [rows, plan["labels"], plan["treatments"], given, __version__]
+    return hmac.digest(key, json.dumps(stated, sort_keys=True, default=str).encode(), "sha256").hex()
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
