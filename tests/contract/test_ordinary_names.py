@@ -34,7 +34,7 @@ NAMES = {
     "Sensitive_Edges": "(2 + i % 4)::bigint",
 }
 ROLES = ("quasi", "sensitive", "insensitive", "unlabelled")
-STEP = 12
+STEP = 30
 """One measure in so many on each release, another one for the next name: what is read of a name is read in one place."""
 OF_ROWS = [method for method in METHODS if "person" not in method.needs]
 MEASURES = [
@@ -160,7 +160,7 @@ def test_an_original_is_measured_as_it_is(con: duckdb.DuckDBPyConnection, name: 
     _original(con, "odd", name, NAMES[name], role)
     _original(con, "even", PLAIN, NAMES[name], role)
     names = {name: PLAIN, "odd": "even"}
-    for entry in OF_ORIGINALS:
+    for entry in OF_ORIGINALS[list(NAMES).index(name) % 3 :: 3]:
         odd = _tables("odd", "odd", name, role).call(entry, seed=1)
         even = _tables("even", "even", PLAIN, role).call(entry, seed=1)
         assert _told(con, odd, names) == _told(con, even, {}), odd

@@ -49,7 +49,7 @@ TREAT = Query(
     paper="HMAC: RFC 2104",
     example="FROM anon_treat('visits', {'pid': 'pseudonym', 'age': 'top(89)', 'disease': 'mask(keep := 1)'})",
     section="Preparing a call",
-    smallest="treatments := {'{number}': 'mask'}",
+    smallest="treatments := {{'{number}': 'mask'}}",
     parameters=(
         Parameter("treatments", "treatment of each column, {'birth': 'shift(90)'}", "mapping", REQUIRED),
         Parameter(
