@@ -2,22 +2,24 @@
 
 Every column keeps its values and its type; sensitive and insensitive columns stay with their records. A permutation is
 a draw from uniform random output tables: each record has the share 1 / |group| of every published value of its group.
-Guarantee: the probability that an attacker who knows the method, the groups and all quasi-identifiers re-identifies a
-record is at most delta with `repair := false`. The repair exchanges cells until marginals of three columns fit the
-table; groups then have one record more, and that delta still holds is measured, not proven. Each sensitive column is
-frequency l-diverse in every group. With a person column, groups hold all records of at least 1/delta individuals, none
-with more than the share delta of the records, and l counts individuals and records; values that are constant over an
+Guarantee: an attacker who knows the method, the groups and all quasi-identifiers re-identifies a record with
+probability 1 / |group| where the sensitive value is independent of the quasi-identifiers inside the group and nothing
+is repaired. Otherwise a model of the sensitive values says more, so groups have at least 1.6 / delta records, with
+which the attacker stays at delta in measurements (docs/threat_model.md), which is no proof. Each sensitive column is
+frequency l-diverse in every group. With a person column, groups hold all records of as many individuals, none with
+more than the share delta of the records, and l counts individuals and records; values that are constant over an
 individual's records are permuted record by record, and what is known of all of them together is not bounded by l.
 
 Source: Li et al. (2020), arXiv 2008.10771, sections 3 and 4. Departures: the tables are uniform, and groups are cut by
-squared error, never between equal values, so they are often larger than 1/delta (`muco_groups` counts them);
-`tables := 'linear'` gives the paper's tables of least expected change (`muco_lp`).
+squared error, that of sensitive columns too, never between equal values, so they are often larger than needed
+(`muco_groups` counts them); `tables := 'linear'` gives the paper's tables of least expected change (`muco_lp`).
 Cost: O(n log n) times the quasi-identifiers, and as much for the repair.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import partial
 from math import ceil, floor
 from typing import Any
@@ -43,6 +45,7 @@ from duckdb_anon.model.released_columns import Cells, Coded
 
 PAPER = "Li, B., Li, Y., et al. (2020), arXiv 2008.10771"
 DEFAULT_L = 2.0
+MARGIN = Fraction(8, 5)  # by which groups exceed 1 / delta: what an insider gains by a model of the sensitive values
 LINEAR = (
     Parameter("cut", "linear: 'loss' (default) cuts where information loss falls most, 'median' as Mondrian", "text",
               None,
@@ -57,8 +60,9 @@ LINEAR = (
 )  # fmt: skip
 GROUPING = (
     Parameter(
-        "delta", "maximum probability of re-identifying a record, in (0, 1]; groups have at least 1/delta "
-"records (individuals, where there is a person column)", "fraction", REQUIRED, high=1, above=0,
+        "delta", "maximum probability of re-identifying a record, in (0, 1], for an attacker who knows the groups: "
+"exact where the sensitive value is independent of the quasi-identifiers inside the group, measured otherwise. Groups "
+"have at least 1.6/delta records (individuals, where there is a person column)", "fraction", REQUIRED, high=1, above=0,
     ),
     Parameter("l", "frequency l-diversity of each sensitive column in the groups (default: 2; linear: "
 "ceil(1/delta), the minimum)", "number", low=1),
@@ -66,8 +70,8 @@ GROUPING = (
 "expected change", "text", "uniform", ("uniform", "linear")),
     *LINEAR,
     Parameter(
-        "repair", "exchange cells inside groups, which then have one record (individual) more, until marginals "
-"of three columns fit; with false, delta is exact (default: true)", "boolean",
+        "repair", "exchange cells inside groups until counts of three columns, and sums of numeric sensitive columns "
+"in cells of three, fit (default: true)", "boolean",
     ),
 )  # fmt: skip
 MIN_CHANGED = Parameter(
@@ -96,13 +100,11 @@ def refine(params: dict[str, Any], function: str = "muco") -> dict[str, Any]:
 def least_size(params: Params) -> int:
     """Rows (persons) of a group of the uniform tables, at least.
 
-    The repair takes some of what permuting gives, so groups that are repaired have one more.
-
-    >>> [least_size({"delta": 0.1, "repair": repair}) for repair in (True, False)]
-    [11, 10]
+    >>> [least_size({"delta": delta}) for delta in (1, 0.5, 0.1, 0.05)]
+    [1, 4, 16, 32]
     """
-    least: int = ceil(1 / params["delta"])
-    return least + 1 if least > 1 and params["repair"] else least
+    delta = Fraction(params["delta"])
+    return 1 if delta >= 1 else ceil(MARGIN / delta)
 
 
 def required(table: CodedTable, params: Params, least: int, *, persons: bool) -> tuple[PrivacyModel, CodeArray | None]:
@@ -123,12 +125,15 @@ def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntA
     if params["tables"] == "linear":
         return muco_lp.groups_of(table, params, function)
     person = table.repeated_person
-    # a table of just as many as delta asks for is one group, which cannot have one more
+    # one group has no association of a quasi-identifier with a sensitive value that a model could learn
     members = table.rows if person is None else len(np.unique(person))
     least = max(ceil(1 / params["delta"]), min(least_size(params), members))
     requirement, sensitive = required(table, params, least, persons=person is not None)
     try:
-        return partition(table.qi, sensitive, requirement, person=person, tick=tick, cut="sse", function=function)
+        return partition(
+            table.qi, sensitive, requirement, person=person, tick=tick, cut="sse", function=function,
+            guides=table.sensitive if person is None else (),
+        )  # fmt: skip
     except RequirementError as error:
         if person is not None:
             raise

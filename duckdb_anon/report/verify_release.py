@@ -32,7 +32,7 @@ _UNSEEN = {
     "k": "the published rows do not show it",
     "l": "the published rows do not show it",
     "t": "the published rows do not show it",
-    "delta": "groups are not published; linkage_risk measures it against the original",
+    "delta": "groups are not published, and delta is measured, not proven; linkage_risk measures it on the original",
     "epsilon": "noise cannot be measured on one release",
 }
 

@@ -83,9 +83,9 @@ class Source:
     sensitive: str
     summed: str
 
-    def part(self, seed: int) -> tuple[CodedTable, np.ndarray[Any, Any]]:
+    def part(self, seed: int, share: float = SHARE) -> tuple[CodedTable, np.ndarray[Any, Any]]:
         """A sample of the rows as codes, and what is summed."""
-        rows = self.rows.sample(frac=SHARE, random_state=seed).reset_index(drop=True)
+        rows = self.rows.sample(frac=share, random_state=seed).reset_index(drop=True)
         qi = tuple(attribute(rows[name], name in self.nominal) for name in self.qi)
         secret = attribute(rows[self.sensitive], self.sensitive in self.nominal)
         return CodedTable(len(rows), qi, (secret,)), rows[self.summed].to_numpy(dtype=float)

@@ -1,4 +1,4 @@
-"""Slow and obvious: groups by squared error, and the insider who knows them."""
+"""Slow and obvious: groups by squared error."""
 
 from __future__ import annotations
 
@@ -53,39 +53,6 @@ def best_gain(
                 continue
             best = max(best, squared_error(rows) - squared_error(rows[mine]) - squared_error(rows[~mine]))
     return best
-
-
-def insider(
-    original: list[NDArray[np.int32]], released: list[NDArray[np.int32]], again: list[NDArray[np.int32]],
-    group: NDArray[np.int64], targets: NDArray[np.int64],
-) -> float:  # fmt: skip
-    """Chance that the likeliest row of her own group is the target's.
-
-    Transitions of values are learned without a secret, from the release to a release of the release.
-
-    Args:
-        original: codes of each quasi-identifier; row i of the release is row i's.
-        released: codes in the release.
-        again: codes of a second release, made from the first by the same call, row by row.
-        group: group of each row, which she knows.
-        targets: the rows of the persons she looks for.
-    """
-    logs = []
-    for first, second in zip(released, again, strict=True):
-        many = int(max(first.max(), second.max())) + 1
-        both = np.full((many, many), 0.02)
-        np.add.at(both, (first, second), 1.0)
-        both /= both.sum()
-        logs.append(np.log(both / both.sum(axis=1, keepdims=True) / both.sum(axis=0, keepdims=True)))
-    order = np.argsort(group, kind="stable")
-    starts = np.searchsorted(group[order], np.arange(group.max() + 2))
-    found = 0.0
-    for t in targets:
-        rows = order[starts[group[t]] : starts[group[t] + 1]]
-        score = sum(log[x[t], y[rows]] for log, x, y in zip(logs, original, released, strict=True))
-        best = rows[score >= score.max() - 1e-9]
-        found += (t in best) / len(best)
-    return found / len(targets)
 
 
 def mdav(rows: Matrix, k: int) -> list[int]:

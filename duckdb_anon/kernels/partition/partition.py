@@ -58,6 +58,7 @@ def partition(
     requirement: PrivacyModel,
     *,
     person: CodeArray | None = None,
+    guides: Sequence[Attribute] = (),
     cut: Literal["median", "loss", "sse"] = "median",
     width: Width = "range",
     mode: Literal["strict", "relaxed"] = "strict",
@@ -67,6 +68,7 @@ def partition(
     """Cut a table into groups that all satisfy a privacy model.
 
     Args:
+        guides: attributes whose squared error counts too, with cut := 'sse'; none is cut.
         cut: 'median', 'loss' for the cuts that save the most NCP, 'sse' for the least squared error.
         width: how the median cut ranks attributes, see `MedianScore`.
         mode: 'strict' never separates equal values; 'relaxed' (median only) deals median rows to both sides.
@@ -92,7 +94,7 @@ def partition(
         return np.empty(0, dtype=np.int64)
     table = Groups(np.zeros(rows, dtype=np.int8), sensitive, person=person)
     require_table(function, requirement, table)
-    score = _Score.of(qi, cut, width, mode, person)
+    score = _Score.of(qi, guides, cut, width, mode, person)
     checks = Checks.of(requirement.checks(table.table_counts), sensitive, person)
     group = _cut_all(score, sensitive, checks, max(1, requirement.min_size), tick)
     finished = Groups(group, sensitive, table_counts=table.table_counts, person=person)
@@ -110,14 +112,18 @@ class _Score(NamedTuple):
     sample: int
 
     @staticmethod
-    def of(qi: Sequence[Attribute], cut: str, width: Width, mode: str, person: CodeArray | None) -> _Score:
+    def of(
+        qi: Sequence[Attribute], guides: Sequence[Attribute], cut: str, width: Width, mode: str,
+        person: CodeArray | None,
+    ) -> _Score:  # fmt: skip
         if cut == "loss":
             return _Score(loss_cuts, lambda rows: LossScore(), tuple(qi), 0)
         if cut == "median":
             return _Score(median_cuts, lambda rows: MedianScore(WIDTHS[width], int(mode == "relaxed")), tuple(qi), 0)
-        ordered = [left_to_right(attribute) for attribute in (qi if person is None else person_level(qi, person))]
+        every = (*(qi if person is None else person_level(qi, person)), *guides)
+        ordered = [left_to_right(attribute) for attribute in every]
         features, flat = features_of(ordered), tuple(without_tree(attribute) for attribute in ordered)
-        return _Score(error_cuts, lambda rows: ErrorScore.of(features, rows), flat, SAMPLE)
+        return _Score(error_cuts, lambda rows: ErrorScore.of(features, len(qi), rows), flat, SAMPLE)
 
 
 def _cut_all(

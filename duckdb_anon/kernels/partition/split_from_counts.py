@@ -117,7 +117,7 @@ def cuts_by_error(qi: Sequence[Attribute], size: int, sample: CodeArray, least: 
     ordered = [left_to_right(attribute) for attribute in qi]
     columns = Columns.of(tuple(without_tree(attribute) for attribute in ordered))
     codes = np.stack([_places(attribute)[sample[:, j]] for j, attribute in enumerate(qi)], axis=1).astype(np.int32)
-    score, found = ErrorScore.of(features_of(ordered), len(codes)), Candidates.of(columns, len(codes))
+    score, found = ErrorScore.of(features_of(ordered), len(ordered), len(codes)), Candidates.of(columns, len(codes))
     space = Workspace.of(columns, len(codes))
     space.rank[:] = UNRANKED  # of the values that the sample lacks
     score.chosen[:] = np.arange(len(codes))

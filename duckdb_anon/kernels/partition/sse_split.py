@@ -45,6 +45,7 @@ class ErrorScore(NamedTuple):
     """Features of the attributes, and working space for one thread."""
 
     sample: int  # rows a cut is chosen by, at most
+    attributes: int  # how many may be cut; the others only count
     first_code: IntArray  # where each attribute's codes start in `start`
     start: IntArray  # where the features of each code start
     feature: Array  # feature of each entry
@@ -64,11 +65,11 @@ class ErrorScore(NamedTuple):
     tally: IntArray  # rows of each key
 
     @staticmethod
-    def of(features: Features, rows: int) -> ErrorScore:
-        """Make space for choosing by up to `rows` rows."""
+    def of(features: Features, attributes: int, rows: int) -> ErrorScore:
+        """Make space for choosing by up to `rows` rows; the first `attributes` may be cut."""
         line = np.empty(rows, np.int64)
         return ErrorScore(
-            min(rows, SAMPLE), features.first_code, features.start, features.feature, features.value,
+            min(rows, SAMPLE), attributes, features.first_code, features.start, features.feature, features.value,
             np.zeros(features.count), np.zeros(features.count),
             line, np.empty((rows, features.most), np.int64), np.empty((rows, features.most)), line.copy(),
             np.empty(rows), line.copy(), line.copy(), np.empty(rows + 1, np.int64), line.copy(), line.copy(),
@@ -114,7 +115,7 @@ def error_cuts(
     for i in range(size):
         score.chosen[i] = start + i * (stop - start) // size
     if size < stop - start:
-        for a in range(len(columns.kind)):
+        for a in range(score.attributes):
             if columns.kind[a] == NOMINAL:
                 for i in range(start, stop):
                     space.rank[columns.offset[a] + rows.codes[i, a]] = UNRANKED
@@ -130,7 +131,7 @@ def sample_cuts(
     """List every cut that lowers the squared error of a sample."""
     total = _sum_up(score, size, codes)
     found.found[0] = 0
-    for a in range(len(columns.kind)):
+    for a in range(score.attributes):
         runs = _runs(score, size, codes, a)
         if runs == 1:
             continue

@@ -1,15 +1,16 @@
 """Calibration of three-way marginals by exchanging values inside groups.
 
 Permuting columns inside groups preserves every histogram and blurs associations between columns. Here values of two
-rows of a group are exchanged, at random, where the published counts of all triples of columns do not move away from
-their targets: the sum of |published - target| must not rise. Columns are binned. A group's histograms stay exact.
+rows of a group are exchanged, at random, where the published counts of all triples of columns, and the sums of each
+numeric sensitive column in the cells of three quasi-identifiers, do not move away from their targets: the sum of
+|published - target| must not rise. Sums are taken in units of the column's mean. Columns are binned.
 
-What it reveals: exchanges are steered by counts of the table, rounded at random to multiples of `BASE` (unbiased), and
-cells of fewer than `LEAST_COUNT` rows steer nothing, so no exact and no small count does. Still a release is no longer
-equally likely under every assignment inside a group; the insider's probability of a correct match rose by .002 to .016
-on four tables. In tables of `_LARGE` rows or more two parts are exchanged in parallel, each blind
-to what the other does in the same step, so that the result does not depend on the number of threads.
-Cost: `ROUNDS` proposals per value of the table, each linear in the pairs of other columns.
+What it reveals: exchanges are steered by counts and sums of the table, rounded at random to multiples of `BASE`
+(unbiased), and cells of fewer than `LEAST_COUNT` rows steer nothing. A value of more than `BASE` means counts as that,
+so no individual moves a sum by more than its rounding. Still a release is no longer equally likely under every
+assignment inside a group. In tables of `_LARGE` rows or more two parts are exchanged in parallel, each blind to what
+the other does in the same step, so that the result does not depend on the number of threads.
+Cost: `ROUNDS` proposals a value of the table, each linear in the pairs of other columns and the sums.
 """
 
 from __future__ import annotations
@@ -25,14 +26,15 @@ from numpy.typing import NDArray
 from duckdb_anon.kernels.jit import compiled, compiled_in_place
 from duckdb_anon.kernels.permutation.permute_within_groups import rows_by_group
 from duckdb_anon.kernels.thread_pool import parallel_blocks, parallel_map, threads
-from duckdb_anon.model.coded_table import Attribute, IntArray
+from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
 from duckdb_anon.model.progress import stop_flag, tick
 
 BASE = 10
 LEAST_COUNT = 50
 MOST_BINS = 12
 BINS = 10
-ROUNDS = 6
+ROUNDS, ROUNDS_LARGE = 5, 2  # in a large table cells are large, and two rounds bring them as near
+_UNIT = 64  # what a row counts as, so that sums in units of a mean are whole numbers too
 _LEFT_ALONE = -(2**62)
 _LARGE, _STEPS, _LANES = 1 << 17, 8, 2  # four lanes mend the same cells too often: 17% more is left on a million rows
 _MOST_FOR_TRIPLES = 10
@@ -64,11 +66,13 @@ def repaired(
         return source
     bins_of_column = parallel_map(_binned, columns)
     bins = np.stack(bins_of_column, axis=1)
-    tables = _Marginals.of(bins)
+    tables = _Marginals.of(bins, len(qi))
+    values = _summed(sensitive, len(bins))
     counts = tables.counted(bins)
-    above = rng.random(len(counts)) * BASE < counts % BASE
-    target = (counts // BASE + above) * BASE
+    target = _rounded(counts, BASE, rng)
+    sum_targets = [_rounded(tables.summed(bins, column), BASE * _UNIT, rng) for column in values.T]
     rows, starts = rows_by_group(group_of_row)
+    values = values[rows]
     published, result = bins, np.empty((len(rows), len(qi)), dtype=source.dtype)
 
     def in_groups(low: int, high: int) -> None:
@@ -81,9 +85,12 @@ def repaired(
             published[low:high, c] = bins_of_column[c][taken]
 
     parallel_blocks(in_groups, len(rows))
-    dev = np.where(target >= LEAST_COUNT, tables.counted(published) - target, _LEFT_ALONE)
-    for _ in range(ROUNDS):
-        _exchange_all(starts, published, result, tables.of_column, dev, rng)
+    dev = np.zeros((len(target), 1 + len(sum_targets)), dtype=np.int64)
+    dev[:, 0] = np.where(target >= LEAST_COUNT, _UNIT * (tables.counted(published) - target), _LEFT_ALONE)
+    for c, sum_target in enumerate(sum_targets):
+        dev[: tables.summed_cells, 1 + c] = tables.summed(published, values[:, c]) - sum_target
+    for _ in range(ROUNDS if len(rows) < _LARGE else ROUNDS_LARGE):
+        _exchange_all(starts, published, values, result, tables.of_column, dev, rng)
 
     def by_row(q: int) -> None:
         tick()
@@ -93,9 +100,32 @@ def repaired(
     return source
 
 
+def _summed(sensitive: Sequence[Attribute], rows: int) -> CodeArray:
+    """Values of the numeric sensitive columns in units of `_UNIT` to their mean, shape (rows, columns).
+
+    NULL is 0; a value counts as at most `BASE` means.
+    """
+    columns = []
+    for attribute in sensitive:
+        if attribute.kind != "ordered":
+            continue
+        number = np.where(np.arange(len(attribute.positions)) < attribute.special_from, attribute.positions, 0.0)
+        mean = float(np.abs(number[attribute.codes]).mean())
+        if mean > 0:
+            columns.append(np.rint(np.clip(number / mean, -BASE, BASE) * _UNIT).astype(np.int32)[attribute.codes])
+    return np.stack(columns, axis=1) if columns else np.empty((rows, 0), dtype=np.int32)
+
+
+def _rounded(numbers: IntArray, base: int, rng: np.random.Generator) -> IntArray:
+    """Each number rounded to a multiple of the base, up or down at random, so that its mean stays."""
+    above = rng.random(len(numbers)) * base < numbers % base
+    return (numbers // base + above) * base
+
+
 def _exchange_all(
     starts: IntArray,
     published: BinArray,
+    values: CodeArray,
     result: IntArray,
     of_column: IntArray,
     dev: IntArray,
@@ -118,7 +148,7 @@ def _exchange_all(
         def exchange(lane: int, step: int = step, seen: list[IntArray] = seen) -> None:
             part = step + lane * steps
             groups = starts[bounds[part] : bounds[part + 1] + 1]
-            _exchange(groups, published, result, of_column, seen[lane], seeds[part : part + 1], stop)
+            _exchange(groups, published, values, result, of_column, seen[lane], seeds[part : part + 1], stop)
 
         parallel_map(exchange, range(lanes))
         if lanes > 1:
@@ -132,27 +162,32 @@ class _Marginals:
     tables: IntArray  # columns of each table and the steps a value makes along each, shape (tables, 3, 2)
     first: IntArray  # where each table starts, and the end of the last, shape (tables + 1,)
     # for each column the tables it is in: first cell, step of the column, another column, its step, the third column,
-    # its step; shape (columns, tables of a column, 6)
+    # its step, whether sums are taken; shape (columns, tables of a column, 7)
     of_column: IntArray
+    summed_tables: int  # the first of them, of quasi-identifiers alone, have sums too
+    summed_cells: int  # cells of these
 
     @staticmethod
-    def of(bins: BinArray) -> _Marginals:
-        """Lay out the tables of some binned columns, shape (n, columns)."""
+    def of(bins: BinArray, qi: int) -> _Marginals:
+        """Lay out the tables of some binned columns, shape (n, columns), the first `qi` of them quasi-identifiers."""
         widths = [int(column.max(initial=0)) + 1 for column in bins.T]
         triples = 3 <= len(widths) <= _MOST_FOR_TRIPLES
         tables, first = [], [0]
         of_column: list[list[tuple[int, ...]]] = [[] for _ in widths]
-        for columns in combinations(range(len(widths)), 3 if triples else 2):
+        chosen = list(combinations(range(len(widths)), 3 if triples else 2))
+        summed = sum(columns[-1] < qi for columns in chosen)
+        for columns in sorted(chosen, key=lambda columns: columns[-1] >= qi):
             steps = np.cumprod([1, *(widths[column] for column in columns)]).tolist()
             entries = list(zip(columns, steps[:-1], strict=True))
             if not triples:
                 entries.append((columns[0], 0))  # a table of two columns is one of three whose third has the step 0
             for place, column in enumerate(columns):
                 (b, step_b), (c, step_c) = entries[:place] + entries[place + 1 :]
-                of_column[column].append((first[-1], steps[place], b, step_b, c, step_c))
+                sums = int(columns[-1] < qi)
+                of_column[column].append((first[-1], steps[place], b, step_b, c, step_c, sums))
             tables.append(entries)
             first.append(first[-1] + steps[-1])
-        return _Marginals(np.array(tables), np.array(first), np.array(of_column))
+        return _Marginals(np.array(tables), np.array(first), np.array(of_column), summed, first[summed])
 
     def counted(self, bins: BinArray) -> IntArray:
         """Rows of each cell of all tables, end to end."""
@@ -164,6 +199,18 @@ class _Marginals:
             range(0, len(self.tables), share),
         )
         return counts
+
+    def summed(self, bins: BinArray, values: CodeArray) -> IntArray:
+        """Sum of the values in each cell of the first `summed_tables` tables, end to end."""
+        tick()
+        sums, stop = np.zeros(self.summed_cells, dtype=np.int64), stop_flag()
+        share = -(-self.summed_tables // threads()) or 1
+        parallel_map(
+            lambda lo: _sum(bins, values, self.tables[lo : min(lo + share, self.summed_tables)],
+                            self.first[lo : lo + share], sums, stop),
+            range(0, self.summed_tables, share),
+        )  # fmt: skip
+        return sums
 
 
 def _binned(attribute: Attribute) -> BinArray:
@@ -200,15 +247,71 @@ def _count(bins: Array, tables: Array, first: Array, counts: Array, stop: Array)
                 counts[start + bins[i, a] * step_a + bins[i, b] * step_b + bins[i, c] * step_c] += 1
 
 
+@compiled_in_place
+def _sum(bins: Array, values: Array, tables: Array, first: Array, sums: Array, stop: Array) -> None:
+    """Add the values of rows to the cells of some tables, which no other thread writes to."""
+    for lo in range(0, len(bins), _BLOCK):
+        if stop[0] != 0:
+            return
+        hi = min(lo + _BLOCK, len(bins))
+        for t in range(len(tables)):
+            start = first[t]
+            a, step_a = tables[t, 0, 0], tables[t, 0, 1]
+            b, step_b = tables[t, 1, 0], tables[t, 1, 1]
+            c, step_c = tables[t, 2, 0], tables[t, 2, 1]
+            for i in range(lo, hi):
+                sums[start + bins[i, a] * step_a + bins[i, b] * step_b + bins[i, c] * step_c] += values[i]
+
+
+@compiled_in_place
+def _weigh(
+    published: Array, values: Array, of_column: Array, dev: Array, q: int, left: int, right: int, cell: Array,
+    counts: Array, sums: Array,
+) -> tuple[int, int]:  # fmt: skip
+    """List the cells that exchanging column q of two rows changes; return how many, and by how much |dev| rises.
+
+    Both rows leave one cell of a table and enter another. Where they agree on the other columns two cells change, by
+    the difference of what is summed.
+    """
+    old_left, old_right = published[left, q], published[right, q]
+    gain, k = np.int64(0), 0
+    for t in range(of_column.shape[1]):
+        first, step = of_column[q, t, 0], of_column[q, t, 1]
+        b, step_b, c, step_c = of_column[q, t, 2], of_column[q, t, 3], of_column[q, t, 4], of_column[q, t, 5]
+        rest_left = first + published[left, b] * step_b + published[left, c] * step_c
+        rest_right = first + published[right, b] * step_b + published[right, c] * step_c
+        has_sums = of_column[q, t, 6] == 1 and values.shape[1] > 0
+        same = rest_left == rest_right
+        if same and not has_sums:
+            continue
+        for place in range(2 if same else 4):
+            rest = rest_left if place < 2 else rest_right
+            now = rest + (old_left if place % 2 == 0 else old_right) * step
+            if dev[now, 0] == _LEFT_ALONE:
+                continue
+            sign = -1 if place == 0 or place == 3 else 1
+            cell[k], counts[k] = now, 0 if same else sign * _UNIT
+            gain += abs(dev[now, 0] + counts[k]) - abs(dev[now, 0])
+            for s in range(values.shape[1]):
+                sums[k, s] = 0
+                if has_sums:
+                    moved = np.int64(values[left if place < 2 else right, s])
+                    sums[k, s] = sign * (moved - values[right, s] if same else moved)
+                    gain += abs(dev[now, 1 + s] + sums[k, s]) - abs(dev[now, 1 + s])
+            k += 1
+    return k, int(gain)
+
+
 @compiled
 def _exchange(
-    starts: Array, published: Array, result: Array, of_column: Array, dev: Array, seed: Array, stop: Array
-) -> None:
+    starts: Array, published: Array, values: Array, result: Array, of_column: Array, dev: Array, seed: Array,
+    stop: Array,
+) -> None:  # fmt: skip
     """Propose as many exchanges as there are values, group after group."""
     state = seed[0]
-    columns = result.shape[1]
-    tables = of_column.shape[1]
-    cell = np.empty(4 * tables, dtype=np.int64)
+    columns, most = result.shape[1], 4 * of_column.shape[1]
+    cell, counts = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
+    sums = np.empty((most, values.shape[1]), dtype=np.int64)
     for g in range(len(starts) - 1):
         lo = starts[g]
         size = starts[g + 1] - lo
@@ -230,28 +333,11 @@ def _exchange(
             old_left, old_right = published[left, q], published[right, q]
             if old_left == old_right:
                 continue
-            gain = np.int64(0)
-            k = 0
-            for t in range(tables):
-                first, step = of_column[q, t, 0], of_column[q, t, 1]
-                b, step_b, c, step_c = of_column[q, t, 2], of_column[q, t, 3], of_column[q, t, 4], of_column[q, t, 5]
-                rest_left = first + published[left, b] * step_b + published[left, c] * step_c
-                rest_right = first + published[right, b] * step_b + published[right, c] * step_c
-                if rest_left == rest_right:
-                    continue
-                for place in range(4):
-                    rest = rest_left if place < 2 else rest_right
-                    now = rest + (old_left if place % 2 == 0 else old_right) * step
-                    change = -1 if place == 0 or place == 3 else 1
-                    if dev[now] != _LEFT_ALONE:
-                        gain += abs(dev[now] + change) - abs(dev[now])
-                    cell[k] = now if change > 0 else -1 - now
-                    k += 1
+            changed, gain = _weigh(published, values, of_column, dev, int(q), int(left), int(right), cell, counts, sums)
             if gain <= 0:
-                for j in range(k):
-                    if cell[j] >= 0:
-                        dev[cell[j]] += 1 if dev[cell[j]] != _LEFT_ALONE else 0
-                    else:
-                        dev[-1 - cell[j]] -= 1 if dev[-1 - cell[j]] != _LEFT_ALONE else 0
+                for j in range(changed):
+                    dev[cell[j], 0] += counts[j]
+                    for s in range(values.shape[1]):
+                        dev[cell[j], 1 + s] += sums[j, s]
                 published[left, q], published[right, q] = old_right, old_left
                 result[left, q], result[right, q] = result[right, q], result[left, q]

@@ -88,6 +88,44 @@ def test_repair_keeps_groups_and_brings_marginals_nearer(large: int, monkeypatch
     assert errors[1] < 0.5 * errors[0]
 
 
+def sum_error(columns: list[np.ndarray], published: list[np.ndarray], value: np.ndarray) -> float:
+    """Sum of |published - original| sums over the cells of all triples."""
+    total = 0.0
+    for chosen in combinations(range(len(columns)), 3):
+        cells = np.zeros((2, 4, 4, 4))
+        for number, each in enumerate((columns, published)):
+            np.add.at(cells[number], tuple(each[c] for c in chosen), value)
+        total += float(np.abs(cells[0] - cells[1]).sum())
+    return total
+
+
+@pytest.mark.parametrize("large", [1, 1 << 17])
+def test_repair_brings_sums_of_the_sensitive_column_nearer(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(marginal_calibration, "_LARGE", large)
+    rng = np.random.default_rng(6)
+    base = rng.integers(0, 4, 6000)
+    attributes = [nominal(((base + rng.integers(0, 2, 6000)) % 4).tolist(), f"a{k}") for k in range(4)]
+    wage = np.rint(rng.lognormal(base * 0.5, 0.7) * 100)
+    group = rng.permutation(np.repeat(np.arange(400), 15))
+    codes = [a.codes for a in attributes]
+    source = permuted(group, 4, rng)
+    repairs = [repaired(attributes, [ordered(wage)], group, source.copy(), rng)]
+    monkeypatch.setattr(marginal_calibration, "_summed", lambda sensitive, rows: np.empty((rows, 0), dtype=np.int32))
+    repairs.append(repaired(attributes, [ordered(wage)], group, source.copy(), rng))
+    sums, counts, none = (
+        sum_error(codes, [c[r] for c, r in zip(codes, each, strict=True)], wage) for each in (*repairs, source)
+    )
+    assert sums < 0.5 * none
+    assert sums < 0.8 * counts
+
+
+def test_one_record_moves_no_sum_by_more_than_its_rounding() -> None:
+    values = np.array([1.0] * 5000 + [1e6])
+    moved = marginal_calibration._summed([ordered(values), nominal(list("ab") * 2500 + ["a"])], len(values))
+    assert moved.shape == (5001, 1)
+    assert moved.max() == marginal_calibration.BASE * marginal_calibration._UNIT
+
+
 def test_what_is_drawn_and_exchanged_does_not_depend_on_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(marginal_calibration, "_LARGE", 1)
     seen = np.random.default_rng(9)

@@ -55,15 +55,16 @@ def test_a_released_row_is_her_own_with_the_chance_of_her_group(con: duckdb.Duck
     assert abs(own / 150 - 1 / 12) < 4 * np.sqrt(1 / 12 / 12 / 150)
 
 
-def test_groups_that_are_repaired_have_one_row_more_where_the_table_has(con: duckdb.DuckDBPyConnection) -> None:
+def test_groups_are_larger_than_one_over_delta_by_what_a_model_gains(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table t as select i as a, i * 7 % 40 as b, i // 2 as whose from range(120) t(i)")
     smallest = "select smallest, groups from muco_groups('{}', {}, qi := ['a', 'b']{})"
-    # 21 rows are two groups of 10 or more, and not of 11 or more
-    for more, found in (("", (21, 1)), (", repair := true", (21, 1)), (", repair := false", (10, 2))):
-        assert con.execute(smallest.format("(from t limit 21)", "0.1", more)).fetchone() == found
-    assert con.execute(smallest.format("t", "0.1", "")).fetchone()[0] >= 11
+    # 32 rows are two groups of 16 or more, 31 are one
+    for more in ("", ", repair := true", ", repair := false"):
+        assert con.execute(smallest.format("(from t limit 31)", "0.1", more)).fetchone() == (31, 1)
+        assert con.execute(smallest.format("(from t limit 32)", "0.1", more)).fetchone() == (16, 2)
+    assert con.execute(smallest.format("t", "0.1", "")).fetchone()[0] >= 16
     assert con.execute(smallest.format("t", "1", "")).fetchone() == (1, 120)
-    # a table of just as many as delta asks for is one group, repaired or not
+    # a table of one group shows no association, and needs just as many as delta asks for
     assert con.execute(smallest.format("(from t limit 10)", "0.1", "")).fetchone() == (10, 1)
     assert con.execute("select count(*) from muco('(from t limit 10)', 0.1, qi := ['a', 'b'])").fetchone() == (10,)
     with pytest.raises(duckdb.Error, match="delta := 1/9 is the strictest"):
