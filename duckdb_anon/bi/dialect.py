@@ -5,7 +5,7 @@ URL can call the functions. SQLAlchemy opens a transaction before the first stat
 tables only, so commit a table before naming it to a function (or name its columns in the call).
 
 `duckdb+anon:///releases.duckdb?answer=people:release` answers queries that name `people` from its release
-(`answering`); `&bounds=true` adds `<measure>_low` and `<measure>_high`.
+(`duckdb_anon.answering`); `&bounds=true` adds `<measure>_low` and `<measure>_high`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from duckdb_engine import ConnectionWrapper, CursorWrapper, Dialect
 from sqlalchemy import text, types
 from sqlalchemy.exc import NoSuchTableError
 
-from duckdb_anon.bi.answering import Answering, run
-from duckdb_anon.bi.bounded import unbounded
+from duckdb_anon.answering.bounded import unbounded
+from duckdb_anon.answering.original_names import Answering, RewriteQuery
 from duckdb_anon.binder_errors import explained
 from duckdb_anon.engine.error_context import naming_steps
 from duckdb_anon.model.errors import ParameterError
@@ -88,7 +88,7 @@ class LoadedCursor(CursorWrapper):
         """
         asked, inlined = statement, False
         if self._answering is not None:
-            statement, inlined = self._answering.rewritten(statement, parameters, run(self._own))
+            statement, inlined = self._answering.rewritten(statement, parameters, RewriteQuery(self._own))
         try:
             with naming_steps(self._own, statement if inlined else ""):
                 super().execute(statement, None if inlined or not parameters else parameters, context)

@@ -17,8 +17,8 @@ from harlequin.exception import HarlequinQueryError
 from harlequin_duckdb import DuckDbAdapter
 from harlequin_duckdb.adapter import DuckDbConnection, DuckDbCursor
 
-from duckdb_anon.bi.answering import Answering, run
-from duckdb_anon.bi.bounded import unbounded
+from duckdb_anon.answering.bounded import unbounded
+from duckdb_anon.answering.original_names import Answering, RewriteQuery
 from duckdb_anon.binder_errors import explained
 from duckdb_anon.engine.error_context import with_step
 from duckdb_anon.model.errors import AnonError
@@ -68,7 +68,7 @@ class AnonConnection(DuckDbConnection):
         rewritten = False
         try:
             if self.answering is not None:
-                query, rewritten = self.answering.rewritten(query, (), run(self.conn))
+                query, rewritten = self.answering.rewritten(query, (), RewriteQuery(self.conn))
             cursor = super().execute(query)
             if rewritten and cursor is not None:
                 cursor = AnsweringCursor(self, cursor.relation)

@@ -14,7 +14,7 @@ from duckdb_anon.model.release_formats.duckdb_types import without_enums
 from duckdb_anon.rewrite.bounds import BoundedBlock, FoundBounds
 from duckdb_anon.rewrite.compile_query import Steps, compile_tree
 from duckdb_anon.rewrite.factors import RESERVED, NotLinearError, RandomizedFactor, RetainedFactor, quoted
-from duckdb_anon.rewrite.plausible import over_draws
+from duckdb_anon.rewrite.plausible import over_draws, prefers_draws
 from duckdb_anon.rewrite.query.enum_order import keep_order
 from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.indentation import laid_out
@@ -67,6 +67,7 @@ def estimator(
     tables: Sequence[TableInfo],
     bounds: Bounds = "none",
     spread: Spread = "uniform",
+    may_impute: bool = False,
 ) -> Estimate:
     """Rewrite a bound query.
 
@@ -76,6 +77,7 @@ def estimator(
         tables: the original first, then other tables of the query.
         bounds: which low and high to add to each measure of the outermost SELECT that has them.
         spread: how the rows of a generalized cell are spread over its values.
+        may_impute: let plausible tables answer, too, what they answer better than the closed form.
 
     Raises:
         RewriteError: naming what cannot be estimated.
@@ -100,6 +102,8 @@ def estimator(
     notes = [FAILS] if _marked(tree, original) else []
     before = None if release.drawn is None or model.is_noisy else tree.copy()
     try:
+        if may_impute and before is not None and prefers_draws(before, release, original):
+            raise NotLinearError("plausible tables answer it better")
         _refuse_groups_below(tree)
         compile_tree(tree, release, original, model, steps)
         tree = grounded(tree, [release, *tables[1:]])
@@ -298,6 +302,7 @@ def rewrite(
     whole: bool = False,
     spread: Spread = "uniform",
     namer: Namer | None = None,
+    may_impute: bool = False,
 ) -> str:
     """Rewrite a query's text; the output columns keep their names.
 
@@ -311,6 +316,7 @@ def rewrite(
         spread: how the rows of a generalized cell are spread over its values: 'learnt' takes functions of this
             package.
         namer: tells what DuckDB calls an expression without alias; by default its text.
+        may_impute: let plausible tables answer, too, what they answer better than the closed form, as `estimate` does.
 
     Raises:
         RewriteError: naming what cannot be estimated.
@@ -327,7 +333,8 @@ def rewrite(
     asked = ResultNames(query, written, everything, namer)
     tree = bound(asked.titled(), everything)
     names = asked.of([one.alias_or_name for one in leftmost(tree).expressions])
-    estimate = estimator(tree, release, everything, "none" if release.why_unbounded(tree) else bounds, spread)
+    wanted: Bounds = "none" if release.why_unbounded(tree) else bounds
+    estimate = estimator(tree, release, everything, wanted, spread, may_impute)
     if whole:
         _round(tree, estimate.tree, WholeNumbers(original))
     _rename(leftmost(estimate.tree), names, estimate.bounded)

@@ -18,8 +18,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from duckdb_anon.answering.original_names import Answering
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.serve.limits import ServingLimits, bytes_of
+from duckdb_anon.serve.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from duckdb_anon.serve.proxy import Front
@@ -46,30 +48,33 @@ def main(arguments: Sequence[str]) -> int:
         limits = replace(limits, seconds=0.0, statement=_CURATORS_STATEMENT)
     if not Path(given.database).exists():
         raise AnonError(f"serve: there is no file {given.database}")
+    answer = Answering.of(given.answer).releases if given.answer else {}
+    if answer and given.role == "curator":
+        raise AnonError("serve: --answer is for analysts; a curator's endpoint holds the original")
+    token = _token(given.token_file)
+    supervisor = Supervisor(given.role, given.database, limits, len(token.text.encode()), answer)
     try:
-        asyncio.run(_serve(given.role, given.database, (host, int(port)), _token(given.token_file), limits))
+        asyncio.run(_serve(supervisor, (host, int(port)), token))
     except OSError as error:
         raise AnonError(f"serve: cannot listen at {given.listen}: {error.strerror}") from error
     return 0
 
 
-async def _serve(role: str, database: str, address: tuple[str, int], token: _Token, limits: ServingLimits) -> None:
-    from duckdb_anon.serve.supervisor import Supervisor
-
+async def _serve(supervisor: Supervisor, address: tuple[str, int], token: _Token) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     # From here on the process ends in order: a curator's file must be left clean.
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
-    supervisor = Supervisor(role, database, limits, len(token.text.encode()))
     try:
         await supervisor.start()
         host, port = address
         # What is wrong with the file is said before what is missing on the machine.
-        server = await _front()(supervisor, token.text, limits).listen(host.strip("[]"), port)
+        server = await _front()(supervisor, token.text, supervisor.limits).listen(host.strip("[]"), port)
         uri = f"quack:{host}:{port}"
-        sys.stdout.write(f"{role} endpoint at {uri}\n{token.shown}")
-        sys.stdout.write(f"FROM quack_query('{uri}', $$FROM anon_functions()$$, token := '...');\n")
+        sys.stdout.write(f"{supervisor.role} endpoint at {uri}\n{token.shown}")
+        example = "SHOW TABLES" if supervisor.answer else "FROM anon_functions()"
+        sys.stdout.write(f"FROM quack_query('{uri}', $${example}$$, token := '...');\n")
         sys.stdout.flush()
         await ended.wait()
         server.close()
@@ -106,6 +111,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--role", choices=("analyst", "curator"), default="analyst",
         help="analyst: releases only, read-only, each statement checked; curator: everything (default: analyst)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--answer", action="append", default=[], metavar="ORIGINAL:RELEASE",
+        help="answer statements that name ORIGINAL from RELEASE; clients see the columns of such originals and "
+        "nothing else of the file (may be repeated)",
     )  # fmt: skip
     parser.add_argument("--listen", default="localhost:9494", metavar="HOST:PORT", help="default: localhost:9494")
     parser.add_argument("--anywhere", action="store_true", help="allow an address that other machines can reach")

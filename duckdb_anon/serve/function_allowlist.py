@@ -51,4 +51,6 @@ _LEARNT = "box_shares box_means box_values box_weights member_weights joint_coun
 """What rewritten queries ask for (`duckdb_anon.engine.estimator_udfs`): they see their lists and nothing else."""
 _CHOICES = "coalesce ifnull nullif if error constant_or_null typeof try_cast cast is_distinct_from try"
 
-FUNCTIONS = frozenset(" ".join((_OPERATORS, _AGGREGATES, _NUMBERS, _TEXTS, _TIMES, _NESTED, _CHOICES, _LEARNT)).split())
+AGGREGATES = frozenset(_AGGREGATES.split())
+HARMLESS = AGGREGATES.union(" ".join((_OPERATORS, _NUMBERS, _TEXTS, _TIMES, _NESTED, _CHOICES)).split())
+FUNCTIONS = HARMLESS.union(_LEARNT.split())

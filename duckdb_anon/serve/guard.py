@@ -1,4 +1,4 @@
-"""Which statements an analyst may run: one SELECT over published tables with functions known to be harmless.
+"""Which statements an analyst may run: one SELECT of harmless functions over published tables or the catalog.
 
 Decided on the statement as DuckDB's own parser reads it, never on its text, and closed by default: a kind of
 node, table, function or name that is not listed here is refused. The guard is the second wall; the first is that
@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -21,13 +22,6 @@ from duckdb_anon.serve.function_allowlist import FUNCTIONS
 Node = dict[str, Any]
 Argument = tuple[str, Node]
 
-# What an ATTACHed client asks to list tables; the answer names nothing but releases.
-_LISTINGS = (
-    "SELECT catalog_name, schema_name FROM information_schema.schemata "
-    "WHERE catalog_name NOT IN ('system', 'temp') ORDER BY ALL",
-    "SELECT schema_name, sql, 'table' FROM duckdb_tables() UNION ALL "
-    "SELECT schema_name, view_name, 'view' FROM duckdb_views()",
-)
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUERIES = {"SELECT_NODE", "SET_OPERATION_NODE", "CTE_NODE"}
 _TABLES = {"BASE_TABLE", "SUBQUERY", "JOIN", "EMPTY", "EXPRESSION_LIST", "PIVOT", "TABLE_FUNCTION"}
@@ -39,30 +33,83 @@ _EXPRESSIONS = {
     "BETWEEN", "CASE", "CAST", "COLLATE", "COLUMN_REF", "COMPARISON", "CONJUNCTION", "CONSTANT", "FUNCTION",
     "LAMBDA", "LAMBDA_REF", "OPERATOR", "POSITIONAL_REFERENCE", "STAR", "SUBQUERY", "TYPE", "WINDOW",
 }  # fmt: skip
-# Functions of the package for analysts: what each argument must be.
-_TABLE_FUNCTIONS = {
-    "unnest": (),
-    "anon_functions": (),
-    "anon_parameters": (),
-    "describe_release": ("table",),
-    "anatomy_qit": ("table",),
-    "anatomy_st": ("table",),
+_ANY = "any"
+_TABLE = "table"
+TABLE_FUNCTIONS: Mapping[str, str] = {
+    "unnest": _ANY,
+    "anon_functions": _ANY,
+    "anon_parameters": _ANY,
+    "describe_release": _TABLE,
+    "anatomy_qit": _TABLE,
+    "anatomy_st": _TABLE,
+    "estimate": "query, table",
 }
-_ASKING = "estimate"
+"""Table functions for analysts, and what their arguments must be."""
+ANSWERING: Mapping[str, str] = {"unnest": _ANY, "impute": "table, any"}
+"""Table functions of answers that this program writes."""
+# What tells of tables and columns; such statements run in a database that holds nothing but names and types.
+_CATALOG_FUNCTIONS = {
+    "duckdb_columns": _ANY,
+    "duckdb_constraints": _ANY,
+    "duckdb_databases": _ANY,
+    "duckdb_indexes": _ANY,
+    "duckdb_schemas": _ANY,
+    "duckdb_tables": _ANY,
+    "duckdb_types": _ANY,
+    "duckdb_views": _ANY,
+    "pragma_show": _TABLE,
+    "pragma_table_info": _TABLE,
+}
+_POSTGRES = frozenset(
+    "pg_attrdef pg_attribute pg_class pg_constraint pg_database pg_description pg_enum pg_index pg_indexes "
+    "pg_namespace pg_tables pg_type pg_views".split()
+)
 _NO_MEMORY = "std::bad_alloc"  # DuckDB's parser reports a failed allocation as an error of syntax with this text
-_REWRITE = "rewrite_query"
+_ESTIMATE, _REWRITE = "estimate", "rewrite_query"
 
 
 class Refused(Exception):
     """The statement may not run; the reason names no table and no path."""
 
 
+@dataclass(frozen=True)
+class Statement:
+    """A statement that may run.
+
+    Attributes:
+        node: the query, as DuckDB's parser reads it.
+        reads_catalog: whether it asks which tables and columns there are, and reads no row.
+        reads: published tables that it reads, folded.
+    """
+
+    node: Node
+    reads_catalog: bool
+    reads: frozenset[str]
+
+    @property
+    def nodes(self) -> Iterator[Node]:
+        """Every node of the query."""
+        return _nodes(self.node)
+
+
 class Guard:
     """Decides over statements for a fixed set of published tables."""
 
-    def __init__(self, published: Iterable[str]) -> None:
-        """Allow the tables and views named in `published`, in the default schema."""
+    def __init__(
+        self,
+        published: Iterable[str],
+        functions: Collection[str] = FUNCTIONS,
+        table_functions: Mapping[str, str] = TABLE_FUNCTIONS,
+    ) -> None:
+        """Allow the tables and views named in `published`, in the default schema.
+
+        Args:
+            published: names of tables and views.
+            functions: names of functions.
+            table_functions: names of table functions, with what their arguments must be.
+        """
         self.published = {fold(name) for name in published}
+        self._functions, self._table_functions = functions, table_functions
         self._parser = duckdb.connect(":memory:")
         self._lock = threading.Lock()
         self._taken = {
@@ -72,36 +119,31 @@ class Guard:
             ).fetchall()
         }
 
-    def allows(self, statement: str) -> bool:
-        """Tell whether `statement` may run; nothing that goes wrong here ever lets one through.
-
-        Raises:
-            MemoryError: when there is too little memory to read the statement, which tells nothing of it.
-        """
-        try:
-            self.check(statement)
-        except MemoryError:
-            raise
-        except Exception:  # refused, or closed by default: a tree too deep to walk, a shape the parser never had before
-            return False
-        return True
-
-    def check(self, statement: str) -> None:
+    def check(self, text: str) -> Statement:
         """Check one text.
 
         Raises:
-            Refused: unless it is exactly one harmless SELECT over published tables.
+            Refused: unless it is exactly one harmless SELECT over published tables or over the catalog.
             MemoryError: when there is too little memory to read it.
+            RecursionError: when it is nested too deeply to be read.
         """
-        if " ".join(statement.split()) in _LISTINGS:
-            return
-        tree = self._parsed(statement)
-        names = [entry["key"] for node in _nodes(tree) for entry in node.get("cte_map", {}).get("map", [])]
+        tree = self._parsed(text)
+        nodes = list(_nodes(tree))
+        names = [entry["key"] for node in nodes for entry in node.get("cte_map", {}).get("map", [])]
         local = {self._local_name(name) for name in names}
-        for node in _nodes(tree):
+        for node in nodes:
             self._check_node(node, local)
+        found = Statement(tree, any(map(_is_catalog, nodes)), self._read(nodes))
+        if found.reads_catalog and self._read(_nodes(tree, described=False)):
+            raise Refused("the catalog and the rows of a table are read by one statement each")
+        return found
 
-    def _parsed(self, statement: str) -> Any:
+    def _read(self, nodes: Iterable[Node]) -> frozenset[str]:
+        """The published tables that nodes may read; a step of WITH may have the name of one."""
+        tables = {fold(node["table_name"]) for node in nodes if node["type"] == "BASE_TABLE" and not _is_catalog(node)}
+        return frozenset(tables & self.published)
+
+    def _parsed(self, statement: str) -> Node:
         """The statement's tree.
 
         Raises:
@@ -123,7 +165,8 @@ class Guard:
             raise MemoryError
         if answer.get("error") is not False or len(answer.get("statements", [])) != 1:
             raise Refused("this kind of SELECT is not allowed")
-        return answer["statements"][0]["node"]
+        node: Node = answer["statements"][0]["node"]
+        return node
 
     def _local_name(self, name: str) -> str:
         """A CTE's name, which must not be one that means something outside its query."""
@@ -141,7 +184,11 @@ class Guard:
             elif node["class"] == "TYPE" and _is_qualified(node):
                 raise Refused("types are named without a catalog or schema")
         elif kind == "BASE_TABLE":
-            self._check_table(node, local)
+            if not _is_catalog(node):
+                self._check_table(node, local)
+        elif kind == "SHOW_REF":
+            if node["show_type"] == "SUMMARY":
+                raise Refused("SUMMARIZE is not answered; ask for the aggregates you need")
         elif kind == "TABLE_FUNCTION":
             self._check_table_function(node["function"])
         elif kind not in _QUERIES | _TABLES | _MODIFIERS:
@@ -158,46 +205,49 @@ class Guard:
         name = fold(node.get("function_name", ""))
         if node.get("catalog") or fold(node.get("schema", "")) not in ("", "main") or _is_qualified(node):
             raise Refused("functions are called without a catalog or schema before their names")
-        if name == _REWRITE:
-            self._check_rewrite(_arguments(node))
-        elif name in (*_TABLE_FUNCTIONS, _ASKING) and node.get("class") == "FUNCTION":
+        if name == _REWRITE and _ESTIMATE in self._table_functions:
+            self._check_arguments(name, "query, table, table", _arguments(node))
+        elif name in (*self._table_functions, *_CATALOG_FUNCTIONS) and node.get("class") == "FUNCTION":
             # as a table function it is checked where it stands; as a scalar only unnest exists
             return
-        elif name not in FUNCTIONS:
-            raise Refused("this function is not allowed")
-
-    def _check_estimate(self, given: list[Argument]) -> None:
-        """Check that estimate gets a query that could itself run, and a published table."""
-        if [name for name, _ in given] not in (["", ""], ["", "", "bounds"]):
-            raise Refused("estimate takes a query and a release, in this order")
-        self.check(_text(given[0][1]))
-        self._check_table_text(given[1][1])
+        elif name not in self._functions:
+            raise Refused(f"the function {name} is not allowed")
 
     def _check_table_function(self, function: Node) -> None:
         name = fold(function.get("function_name", ""))
-        if function.get("class") == "FUNCTION" and name == _ASKING:
-            self._check_estimate(_arguments(function))
-            return
-        if function.get("class") != "FUNCTION" or name not in _TABLE_FUNCTIONS:
+        kinds = {**_CATALOG_FUNCTIONS, **self._table_functions}.get(name)
+        if function.get("class") != "FUNCTION" or kinds is None:
             raise Refused("this table function is not allowed")
-        if _TABLE_FUNCTIONS[name] == ("table",):
-            given = _arguments(function)
-            if len(given) != 1 or given[0][0]:
-                raise Refused("the function takes one argument here, the name of a published table")
-            self._check_table_text(given[0][1])
+        if kinds != _ANY:
+            self._check_arguments(name, kinds, _arguments(function))
 
-    def _check_rewrite(self, given: list[Argument]) -> None:
-        """Check that rewrite_query gets a query that could itself run, and two published tables."""
-        if [name for name, _ in given] not in (["", "", ""], ["", "", "", "bounds"]):
-            raise Refused("rewrite_query takes a query, an original and a release, in this order")
-        self.check(_text(given[0][1]))
-        for _, node in given[1:3]:
-            self._check_table_text(node)
+    def _check_arguments(self, name: str, kinds: str, given: list[Argument]) -> None:
+        """Check that a function gets a query that could itself run, and published tables, before everything else."""
+        wanted = kinds.split(", ")
+        named = [argument for argument, _ in given[len(wanted) :]]
+        if any(argument for argument, _ in given[: len(wanted)]) or len(given) < len(wanted):
+            raise Refused(f"{name} takes {kinds}, in this order")
+        if named and wanted[-1] != _ANY and named != ["bounds"]:
+            raise Refused(f"{name} takes no further argument here but bounds")
+        for kind, (_, node) in zip(wanted, given, strict=False):
+            if kind == "query":
+                if self.check(_text(node)).reads_catalog:
+                    raise Refused(f"{name} takes a query over a table")
+            elif kind == _TABLE and fold(_text(node)) not in self.published:
+                # a SELECT in parentheses would run unseen
+                raise Refused("the table argument must be the name of a published table")
 
-    def _check_table_text(self, node: Node) -> None:
-        """Check that a text names a published table: a SELECT in parentheses would run unseen."""
-        if fold(_text(node)) not in self.published:
-            raise Refused("the table argument must be the name of a published table")
+
+def _is_catalog(node: Node) -> bool:
+    """Whether a node of a FROM clause tells of tables and columns."""
+    if node["type"] == "TABLE_FUNCTION":
+        return fold(node["function"].get("function_name", "")) in _CATALOG_FUNCTIONS
+    if node["type"] == "BASE_TABLE":
+        schema = fold(node.get("schema_name", ""))
+        if node.get("catalog_name") or len(node.get("qualified_name", {}).get("path", [])) > 2:
+            return False
+        return schema == "information_schema" or (schema == "pg_catalog" and fold(node["table_name"]) in _POSTGRES)
+    return bool(node["type"] == "SHOW_REF")
 
 
 def _is_qualified(node: Node) -> bool:
@@ -223,8 +273,8 @@ def _text(node: Node) -> str:
     raise Refused("the argument must be a plain text")
 
 
-def _nodes(tree: Any) -> Iterator[Node]:
-    """Every node of a parsed statement; types and the values of constants are no nodes."""
+def _nodes(tree: Any, described: bool = True) -> Iterator[Node]:
+    """Every node of a parsed statement, also of queries that are described; types and values are no nodes."""
     stack = [tree]
     while stack:
         here = stack.pop()
@@ -233,6 +283,6 @@ def _nodes(tree: Any) -> Iterator[Node]:
         elif isinstance(here, dict):
             if isinstance(here.get("type"), str):
                 yield here
-                if here.get("class") == "CONSTANT":
+                if here.get("class") == "CONSTANT" or (here["type"] == "SHOW_REF" and not described):
                     continue
             stack.extend(value for key, value in here.items() if key != "cast_type")

@@ -10,8 +10,8 @@ import h11
 SESSION = re.compile(rb"[0-9A-F]{32}")
 # What a worker says to a wrong token: its frame carries the front's own messages to clients that know the token.
 WRONG = b"\x15Authentication failed"
-# What it says to a statement that its guard refuses. When memory is short it says both also where it could not ask.
-NOT_ALLOWED = b"\x14Authorization failed"
+# What it says to a statement that it could not read: memory is short. It says both then, since it could not ask.
+NOT_READ = b"\x14Authorization failed"
 EXCEPTION = b"exception_what"  # header of its HTTP server's answer when a request ends in a C++ exception
 SHORT = 1024  # bytes of an answer that may be one of these
 LONGEST_LINE = 127  # what one byte of length can say
@@ -23,9 +23,9 @@ def frame_of(answer: Iterable[h11.Event]) -> tuple[bytes, bytes] | None:
     return (before, after) if found else None
 
 
-def is_refusal(answer: Iterable[h11.Event], frame: tuple[bytes, bytes] | None) -> bool:
-    """Whether a worker says in the frame of its errors, and in nothing that a query returned, that it may not run."""
-    return frame is not None and body_of(answer) == frame[0] + NOT_ALLOWED + frame[1]
+def is_unread(answer: Iterable[h11.Event], frame: tuple[bytes, bytes] | None) -> bool:
+    """Whether a worker says in the frame of its errors, and in nothing that a query returned, that it read nothing."""
+    return frame is not None and body_of(answer) == frame[0] + NOT_READ + frame[1]
 
 
 def is_memory_error(head: h11.Event) -> bool:

@@ -213,7 +213,7 @@ class Front:
             if session.generation != worker.generation:
                 await self._introduce(session, worker)
             passed = _Request(request.target, request.content_type, request.body.replace(number, session.number, 1))
-            async for event in self._judged(worker, passed, session.number):
+            async for event in self._judged(worker, passed):
                 yield event
             return
         for event in answer:
@@ -251,8 +251,8 @@ class Front:
             await asyncio.sleep(pause)
         raise _Refused(503, _NO_MEMORY)
 
-    async def _judged(self, worker: Worker, request: _Request, number: bytes) -> AsyncGenerator[h11.Event, None]:
-        """The worker's answer to a statement of session `number`, refused only where its guard did refuse it."""
+    async def _judged(self, worker: Worker, request: _Request) -> AsyncGenerator[h11.Event, None]:
+        """The worker's answer to a statement; one that it had no memory to read is sent again."""
         started = time.monotonic()
         for pause in _PAUSES:
             if time.monotonic() - started > self._limits.patience:
@@ -263,15 +263,13 @@ class Front:
                     held += [event async for event in events]
                 if messages.is_memory_error(held[0]):
                     break
-                unjudged = messages.is_refusal(held, self._frame)
-                if unjudged:
-                    await asyncio.sleep(pause)
-                if not unjudged or worker.has_refused(number):
+                if not messages.is_unread(held, self._frame):
                     for event in held:
                         yield event
                     async for event in events:
                         yield event
                     return
+            await asyncio.sleep(pause)
         raise _Refused(503, _NO_MEMORY)
 
     async def _exchange(self, worker: Worker, request: _Request) -> AsyncGenerator[h11.Event, None]:

@@ -2,7 +2,8 @@
 
 The curator's endpoint is the database itself: whoever holds its token may do what this program may. The analyst's
 endpoint holds a published file alone, opened read-only, with external access off and its configuration locked,
-and every statement passes the guard. Analysts share limited memory.
+and every statement passes the guard. Where releases answer for originals, clients see the originals' columns and
+nothing else. Analysts share limited memory.
 
 Quack gives each client a fresh connection, which sees no temporary macro. The analyst's functions therefore live
 in the in-memory database that its process starts from; the curator's are written into the served file while it is
@@ -11,7 +12,7 @@ served and removed when serving ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,8 +21,11 @@ import duckdb
 from duckdb_anon.engine.private_files import spill_folder
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, listed
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import is_release
-from duckdb_anon.serve.guard import Guard
+from duckdb_anon.serve.answers import Answers
+from duckdb_anon.serve.catalog import Catalog, TableText
+from duckdb_anon.serve.guard import Guard, Refused
 from duckdb_anon.serve.limits import ServingLimits
 from duckdb_anon.serve.publish import is_shape, is_tree
 from duckdb_anon.sql_functions import load, macros
@@ -29,6 +33,7 @@ from duckdb_anon.sql_functions import load, macros
 ANALYST_FUNCTIONS = (
     "rewrite_query",
     "estimate",
+    "impute",
     "describe_release",
     "anon_functions",
     "anon_parameters",
@@ -37,7 +42,7 @@ ANALYST_FUNCTIONS = (
 )
 _MARK = "anon: served"
 # DuckDB ends the process when a registered function is collected while the database lives.
-_KEEP: list[Callable[[str, str], bool]] = []
+_KEEP: list[Callable[[str, str], str]] = []
 
 
 def load_quack(con: duckdb.DuckDBPyConnection) -> None:
@@ -116,8 +121,16 @@ class Curator:
 class Analyst:
     """A published file, read-only, in a process that can reach nothing else."""
 
-    def __init__(self, releases: str, limits: ServingLimits | None = None) -> None:
+    def __init__(
+        self, releases: str, limits: ServingLimits | None = None, answer: Mapping[str, str] | None = None, seed: int = 0
+    ) -> None:
         """Open `releases` and show its tables as views of the in-memory database clients start in.
+
+        Args:
+            releases: a published file.
+            limits: what clients may use.
+            answer: original to the release that answers for it; clients then see these originals alone.
+            seed: where plausible tables are drawn from.
 
         Raises:
             AnonError: when the file holds anything that was not published, or a limit makes no sense.
@@ -126,23 +139,41 @@ class Analyst:
         if not Path(releases).exists():
             raise AnonError(f"serve: there is no file {releases}")
         self.con = duckdb.connect(":memory:")
-        self.con.execute("set global python_enable_replacements = false")
-        self._limit()
+        self.con.execute("set global python_enable_replacements = false; set enable_progress_bar = false")
         load(self.con)
         for name, statement in macros(temporary=False):
             if name in ANALYST_FUNCTIONS or name.startswith("_"):
                 self.con.execute(statement)
         self.con.execute(f"attach {literal(releases)} as published (read_only)")
         self.published = self._views()
-        self.guard = Guard(self.published)
+        self._answers = Answers(self.con, answer, seed) if answer else None
+        self._guard = self._answers.guard if self._answers else Guard(self.published)
+        self._catalog = Catalog(self._tables(self._guard.published))
+        self._limit()
+
+    def instead(self, statement: str) -> str:
+        """The SQL that runs in place of a client's statement; why it may not run is an error of that SQL.
+
+        Raises:
+            MemoryError: when there is too little memory to read the statement, which tells nothing of it.
+        """
+        try:
+            found = self._guard.check(statement)
+            if found.reads_catalog:
+                return self._catalog.answer(statement)
+            return self._answers.sql(statement, found) if self._answers else statement
+        except (Refused, AnonError, duckdb.Error) as error:
+            why = str(error).partition("\n")[0]
+        except MemoryError:
+            raise
+        except Exception:  # closed by default: a tree too deep to walk, a shape the parser never had before
+            why = "this statement cannot be read here"
+        return f"select error({literal(why)})"
 
     def _limit(self) -> None:
-        try:
-            self.con.execute(f"set global memory_limit = {literal(self.limits.memory)}")
-        except duckdb.Error as error:
-            raise AnonError(
-                f"serve: --memory {self.limits.memory} is no amount of memory; write it as 500MB"
-            ) from error
+        """Limit memory, beyond what the plausible tables take, and threads."""
+        taken = self.con.execute("select coalesce(sum(memory_usage_bytes), 0) from duckdb_memory()").fetchall()[0][0]
+        self.con.execute(f"set global memory_limit = '{self.limits.memory_bytes + int(taken)}B'")
         if self.limits.threads is not None:
             self.con.execute(f"set global threads = {self.limits.threads}")
 
@@ -192,32 +223,44 @@ class Analyst:
         for column, comment in rows:
             self.con.execute(f"comment on column main.{ident(name)}.{ident(column)} is {literal(comment)}")
 
+    def _tables(self, visible: Collection[str]) -> dict[str, TableText]:
+        """What clients learn of the tables that they see."""
+        tables = self.con.execute(
+            "select view_name, comment from duckdb_views() where database_name = 'memory' and not internal "
+            "union all select table_name, comment from duckdb_tables() where database_name = 'memory'"
+        ).fetchall()
+        columns = self.con.execute(
+            "select table_name, column_name, data_type, comment from duckdb_columns() where database_name = 'memory' "
+            "and not internal order by column_index"
+        ).fetchall()
+        return {
+            name: TableText(
+                {column: kind for table, column, kind, _ in columns if table == name},
+                comment,
+                {column: text for table, column, _, text in columns if table == name and text},
+            )
+            for name, comment in tables
+            if fold(name) in visible
+        }
 
-def listen(served: Curator | Analyst, address: str, token: str, refused: Callable[[str], None]) -> None:
+
+def listen(served: Curator | Analyst, address: str, token: str) -> None:
     """Start serving.
 
     Args:
         served: what to serve.
         address: host:port.
         token: what clients must present.
-        refused: told the session of each statement that the guard refuses, and of none that it could not judge.
     """
     con = served.con
     load_quack(con)
     if isinstance(served, Analyst):
-        guard = served.guard
 
-        def authorize(session: str, statement: str) -> bool:
-            try:
-                allowed = guard.allows(statement)
-            except MemoryError:  # not judged, which is not what `refused` is told: the front asks again
-                return False
-            if not allowed:
-                refused(session)
-            return allowed
+        def authorize(session: str, statement: str) -> str:
+            return served.instead(statement)
 
         _KEEP.append(authorize)
-        con.create_function("_anon_authorize", authorize, ["VARCHAR", "VARCHAR"], "BOOLEAN")
+        con.create_function("_anon_authorize", authorize, ["VARCHAR", "VARCHAR"], "VARCHAR")
         con.execute("set global quack_authorization_function = '_anon_authorize'")
     con.execute(f"call quack_serve({literal('quack:' + address)}, token := {literal(token)})")
     if isinstance(served, Analyst):

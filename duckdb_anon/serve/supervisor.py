@@ -15,18 +15,18 @@ import signal
 import socket
 import sys
 import time
-from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.serve.limits import SLACK, ServingLimits, resident
 
 _BEAT = 0.1  # seconds between looks at the worker's memory
 _START = 60.0  # seconds a worker may take to start
+_DRAW = 1200.0  # seconds it may take to start where it draws plausible tables first
 _CLOSE = 15.0  # seconds a worker may take to close
 _SOON = 10.0  # a worker that lives for less has failed soon
 _LONGEST_PAUSE = 2.0
-_REFUSED = 1000  # refusals that are remembered for those who ask
 # Memory that a query has given back goes to the system at once: the limit speaks of what queries take, and allocators
 # (DuckDB's jemalloc, the system's) by default keep maps that nobody uses, until nothing is left of it.
 _LEAN = {
@@ -48,29 +48,23 @@ class Worker:
     token: bytes
     process: asyncio.subprocess.Process
     at_start: int
-    refused: deque[bytes] = field(default_factory=lambda: deque(maxlen=_REFUSED))
-
-    def has_refused(self, session: bytes) -> bool:
-        """Whether its guard has refused a statement of a session, each time once."""
-        found = session in self.refused
-        if found:
-            self.refused.remove(session)
-        return found
 
     def has_ended(self) -> bool:
         """Whether its process has ended."""
         return self.process.returncode is not None
 
-    async def listen(self) -> None:
-        """Hear which sessions it refuses, until it ends."""
-        while self.process.stdout is not None and (line := await self.process.stdout.readline()):
-            self.refused.append(line.strip())
-
 
 class Supervisor:
     """One worker at a time for one database."""
 
-    def __init__(self, role: str, database: str, limits: ServingLimits, token_length: int) -> None:
+    def __init__(
+        self,
+        role: str,
+        database: str,
+        limits: ServingLimits,
+        token_length: int,
+        answer: Mapping[str, str],
+    ) -> None:
         """Say what is served.
 
         Args:
@@ -78,9 +72,12 @@ class Supervisor:
             database: path of the file.
             limits: what a worker may use; the curator's is unbounded.
             token_length: bytes of the token clients present; the worker's own has as many.
+            answer: original to the release that answers for it.
         """
         self.role, self.database, self.limits = role, database, limits
         self._length = token_length
+        self.answer = dict(answer)
+        self._seed = secrets.randbits(62)  # one for all workers: a client that pulls rows again gets the same
         self._generation = 0
         self._worker: Worker | None = None
         self._ended: Worker | None = None
@@ -157,7 +154,6 @@ class Supervisor:
         """Return when the worker has ended; end it when it has more memory in use than its limit."""
         most = worker.at_start + self.limits.memory_bytes + SLACK
         over = 0
-        listening = asyncio.create_task(worker.listen())
         while worker.process.returncode is None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(worker.process.wait()), _BEAT)
@@ -166,13 +162,12 @@ class Supervisor:
             # memory is returned when a statement fails, a moment after it was refused more
             if over > 5:
                 self.replace(worker, f"queries took more than {self.limits.memory}")
-        await listening
         if self._ready.is_set() and not self._ending:
             _say(f"the {self.role}'s process ended (exit code {worker.process.returncode}); starting again")
 
     async def _launch(self) -> Worker:
         self._generation += 1
-        port = _free_port()
+        port, patience = _free_port(), _DRAW if self.answer else _START
         token = secrets.token_urlsafe(self._length)[: self._length]
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-m", "duckdb_anon.serve.worker",
@@ -183,13 +178,14 @@ class Supervisor:
         job = {
             "role": self.role, "database": self.database, "address": f"127.0.0.1:{port}", "token": token,
             "memory": self.limits.memory, "threads": self.limits.threads,
+            "answer": self.answer, "seed": self._seed,
         }  # fmt: skip
         try:
             process.stdin.write(json.dumps(job).encode() + b"\n")
-            said = json.loads(await asyncio.wait_for(process.stdout.readline(), _START) or b"{}")
+            said = json.loads(await asyncio.wait_for(process.stdout.readline(), patience) or b"{}")
         except (TimeoutError, OSError) as error:
             process.kill()
-            raise AnonError(f"serve: the worker did not start within {_START:g} s") from error
+            raise AnonError(f"serve: the worker did not start within {patience:g} s") from error
         if "ready" not in said:
             await process.wait()
             raise AnonError(said.get("error", f"serve: the worker ended with exit code {process.returncode}"))

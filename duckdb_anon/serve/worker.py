@@ -1,14 +1,12 @@
 """The process behind an endpoint that holds the database: `python -m duckdb_anon.serve.worker`.
 
 Its supervisor writes one line of JSON to its standard input and reads one from its output: ready, or what is
-wrong; from then on the session of each statement that is refused. The token it listens with is known to the
-supervisor alone, so nobody on the machine passes the front by.
+wrong. The token it listens with is known to the supervisor alone, so nobody on the machine passes the front by.
 When the supervisor goes, for whatever reason, standard input ends and this process ends with it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -17,6 +15,7 @@ import sys
 import threading
 from dataclasses import dataclass
 from types import FrameType
+from typing import TextIO
 
 import duckdb
 
@@ -37,11 +36,15 @@ class Job:
     token: str
     memory: str
     threads: int | None
+    answer: dict[str, str]
+    seed: int
 
 
 def main() -> int:
     """Serve until told to end."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     job = Job(**json.loads(sys.stdin.readline()))
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print, a progress bar among it, is no answer
     ended = threading.Event()
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -51,16 +54,15 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a key pressed at the terminal is the supervisor's to answer
     try:
         served = _open(job)
-        listen(served, job.address, job.token, _refuse)
+        listen(served, job.address, job.token)
         _wait_for_answer(job.address)
         # before the process is bounded, and before the first statement can take what there is
         threading.Thread(target=_end_with_supervisor, args=(ended, job.role), daemon=True).start()
         bounded = job.role == "curator" or bound_this_process(ServingLimits(job.memory).memory_bytes)
     except (AnonError, duckdb.Error) as error:
-        _say({"error": str(error)})
+        _say(answers, {"error": str(error)})
         return 1
-    os.set_blocking(sys.stdout.fileno(), False)  # who refuses waits for nobody
-    _say({"ready": True, "bounded": bounded, "resident": resident(os.getpid()) or 0})
+    _say(answers, {"ready": True, "bounded": bounded, "resident": resident(os.getpid()) or 0})
     ended.wait()
     served.close()
     return 0
@@ -69,7 +71,7 @@ def main() -> int:
 def _open(job: Job) -> Analyst | Curator:
     if job.role == "curator":
         return Curator(job.database)
-    return Analyst(job.database, ServingLimits(job.memory, job.threads))
+    return Analyst(job.database, ServingLimits(job.memory, job.threads), job.answer, job.seed)
 
 
 def _wait_for_answer(address: str) -> None:
@@ -100,15 +102,9 @@ def _end_with_supervisor(ended: threading.Event, role: str) -> None:
         os._exit(0)
 
 
-def _refuse(session: str) -> None:
-    """Say that a statement of a session was refused; lost where nobody has listened for long."""
-    with contextlib.suppress(OSError):
-        os.write(sys.stdout.fileno(), f"{session}\n".encode())
-
-
-def _say(line: dict[str, object]) -> None:
-    sys.stdout.write(json.dumps(line) + "\n")
-    sys.stdout.flush()
+def _say(answers: TextIO, line: dict[str, object]) -> None:
+    answers.write(json.dumps(line) + "\n")
+    answers.flush()
 
 
 if __name__ == "__main__":

@@ -9,8 +9,6 @@ import pytest
 
 ATTEMPTS = [
     "from notes",
-    "from duckdb_tables()",
-    "from information_schema.columns",
     "from duckdb_databases",
     "from read_csv('{folder}/original.duckdb')",
     "select content from read_text('/etc/passwd')",
@@ -50,7 +48,7 @@ ATTEMPTS = [
 def test_attempt_to_reach_the_original_or_the_machine_is_refused(analyst: Any, folder: Path, attempt: str) -> None:
     done = analyst.ask(attempt.format(folder=folder))
     assert (done.returncode, done.stdout) == (1, "")
-    assert "Authorization failed" in done.stderr
+    assert "Invalid Input Error: " in done.stderr and "Authorization failed" not in done.stderr
     assert str(folder) not in done.stderr and "secret" not in done.stderr
     assert not (folder / "out.csv").exists()
 

@@ -33,11 +33,7 @@ class FakeWorker:
     dies: int = 0
     ended: bool = False
     unjudged: int = 0
-    refused: list[bytes] = field(default_factory=list)
     server: asyncio.Server | None = None
-
-    def has_refused(self, session: bytes) -> bool:
-        return session in self.refused
 
     def has_ended(self) -> bool:
         return self.ended
@@ -68,8 +64,7 @@ class FakeWorker:
         elif body[:32] not in self.sessions:
             said = b"unknown session"
         elif b"forbidden" in body:
-            self.refused.append(body[:32])
-            said = ERROR + b"\x14Authorization failed" + b"\xff\xff"
+            said = ERROR + b"\x0cnot allowed!" + b"\xff\xff"
         elif self._cannot_judge(body):
             said = ERROR + b"\x14Authorization failed" + b"\xff\xff"
         elif b"large" in body and self.unjudged:
@@ -351,7 +346,7 @@ def test_refused_statement_is_asked_once() -> None:
         number = await place.hello()
         before = len(place.supervisor.current.asked)
         status, said = await place.ask(number + b"forbidden")
-        assert (status, said) == (200, ERROR + b"\x14Authorization failed" + b"\xff\xff")
+        assert (status, said) == (200, ERROR + b"\x0cnot allowed!" + b"\xff\xff")
         assert len(place.supervisor.current.asked) == before + 1
 
     run(story)

@@ -1,8 +1,8 @@
 """Queries that name an original, answered from its release: what makes a dashboard work on what may be shown.
 
-A connection is told pairs of names, `people:release`; a query that reads `people` is rewritten to an estimate from
-`release` before it runs (`rewrite_query`), with `<measure>_low` and `<measure>_high` where bounds are asked for.
-Every other statement runs as it is. Rows are not answered: a tool's preview of single rows is refused with the reason.
+A connection has pairs of names, `people:release`; a query that reads `people` is rewritten to an estimate from
+`release` before it runs, with `<measure>_low` and `<measure>_high` where bounds are asked for. Every other statement
+runs as it is.
 """
 
 from __future__ import annotations
@@ -10,25 +10,44 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import duckdb
 from sqlglot import exp, parse
 from sqlglot.errors import SqlglotError
 
-from duckdb_anon.bi.bounded import mentions_bounds, with_bounds
+from duckdb_anon.answering.bounded import mentions_bounds, with_bounds
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.scoping import step_of
 
-Execute = Callable[[str, Sequence[Any]], Any]
-"""Runs SQL with parameters and gives its only value."""
 _LEVEL = "sure"
 _QUERY = re.compile(r"(\s|\(|--[^\n]*\n|/\*.*?\*/)*(select|with|from|pivot|table|values)\b", re.IGNORECASE | re.DOTALL)
 """How a text begins that is a query."""
 _VALUES = (bool, int, float, str, decimal.Decimal, dt.date, dt.datetime, type(None))
+
+
+class Rewriter(Protocol):
+    """Writes the SQL that estimates an answer."""
+
+    def rewritten(self, query: str, original: str, release: str, bounds: str) -> str:
+        """The SQL of a query's estimate.
+
+        Args:
+            query: one SELECT over the original.
+            original: the original, as pairs of names have it.
+            release: its release.
+            bounds: which bounds to add, as `rewrite_query` takes them.
+        """
+
+    def columns(self, answer: str) -> list[str]:
+        """Names of the columns of a query's result.
+
+        Args:
+            answer: SQL that was rewritten.
+        """
 
 
 @dataclass(frozen=True)
@@ -68,13 +87,13 @@ class Answering:
             raise ParameterError(f"bounds={bounds}: allowed are {', '.join(known)}")
         return cls(releases, known[str(bounds).lower()])
 
-    def rewritten(self, statement: str, parameters: Any, execute: Execute) -> tuple[str, bool]:
+    def rewritten(self, statement: str, parameters: Any, rewriter: Rewriter) -> tuple[str, bool]:
         """A statement as it is to run, and whether it was rewritten (its parameters are then in its text).
 
         Args:
             statement: what a tool sent.
             parameters: its parameters, by position.
-            execute: runs SQL on the connection.
+            rewriter: writes the SQL of estimates.
 
         Raises:
             ParameterError: it reads two originals, or a parameter's type has no literal.
@@ -105,22 +124,11 @@ class Answering:
         release, shown = self.releases[original], self.bounds != "none"
 
         def answered(asked: str, bounds: str) -> str:
-            call = f"select rewrite_query($1, $2, $3, bounds := '{bounds}', spread := 'learnt')"
-            try:
-                return str(execute(call, [asked.strip().rstrip(";"), original, release]))
-            except duckdb.Error as error:
-                if f"'{release}' is not a committed table" not in str(error):
-                    raise
-                raise ParameterError(  # no list of the tables: the transaction is over
-                    f"answer={original}:{release}: there is no table '{release}' in this file; name a release that is"
-                ) from error
-
-        def columns(answer: str) -> list[str]:
-            return list(execute(f"select list(column_name) from (describe {answer})", []))
+            return rewriter.rewritten(asked.strip().rstrip(";"), original, release, bounds)
 
         if mentions_bounds(query.lower()):
             level = self.bounds if shown else _LEVEL
-            bounded = with_bounds(trees[0], lambda asked: answered(asked, level), columns, shown)
+            bounded = with_bounds(trees[0], lambda asked: answered(asked, level), rewriter.columns, shown)
             if bounded is not None:
                 return bounded, True
         return answered(query, self.bounds), True
@@ -159,11 +167,42 @@ def _filled(query: exp.Expr, values: Sequence[Any] | Mapping[str, Any]) -> exp.E
     return query
 
 
-def run(con: duckdb.DuckDBPyConnection) -> Execute:
-    """An `Execute` on a connection of DuckDB's own."""
+@dataclass(frozen=True)
+class RewriteQuery:
+    """`rewrite_query` on a connection of DuckDB's own that has the package's functions."""
 
-    def execute(sql: str, parameters: Sequence[Any]) -> Any:
-        rows = con.execute(sql, parameters).fetchall()  # to the end: the connection runs another statement next
+    con: duckdb.DuckDBPyConnection
+
+    def rewritten(self, query: str, original: str, release: str, bounds: str) -> str:
+        """The SQL of a query's estimate.
+
+        Args:
+            query: one SELECT over the original.
+            original: the original.
+            release: its release.
+            bounds: which bounds to add.
+
+        Raises:
+            ParameterError: there is no such release.
+        """
+        call = f"select rewrite_query($1, $2, $3, bounds := '{bounds}', spread := 'learnt')"
+        try:
+            return str(self._value(call, [query, original, release]))
+        except duckdb.Error as error:
+            if f"'{release}' is not a committed table" not in str(error):
+                raise
+            raise ParameterError(  # no list of the tables: the transaction is over
+                f"answer={original}:{release}: there is no table '{release}' in this file; name a release that is"
+            ) from error
+
+    def columns(self, answer: str) -> list[str]:
+        """Names of the columns of a query's result.
+
+        Args:
+            answer: SQL that was rewritten.
+        """
+        return list(self._value(f"select list(column_name) from (describe {answer})", []))
+
+    def _value(self, sql: str, parameters: Sequence[Any]) -> Any:
+        rows = self.con.execute(sql, parameters).fetchall()  # to the end: the connection runs another statement next
         return rows[0][0] if rows else None
-
-    return execute

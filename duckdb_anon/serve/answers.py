@@ -1,0 +1,162 @@
+"""Statements that name an original, answered from its release: the SQL that runs in place of a client's statement.
+
+Aggregates are estimates of the rewriter, in closed form or from its plausible tables. Rows are those of one plausible
+table, which is drawn when the server starts. No row of the original is read, and the SQL of an answer
+passes a guard of its own, which knows releases alone.
+Cost: one draw at the start; then planning alone, since what a release carries is read once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import duckdb
+
+from duckdb_anon.answering.original_names import Answering
+from duckdb_anon.engine.catalog import Catalog as PlannersCatalog
+from duckdb_anon.engine.duckdb_metadata import duckdb_name, functions_there
+from duckdb_anon.engine.planning_context import Context
+from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.measures.queries.query_tables import query_tables
+from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.registry import ENTRIES
+from duckdb_anon.rewrite.query.called import require_understood
+from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
+from duckdb_anon.rewrite.rewriter import rewrite
+from duckdb_anon.serve.function_allowlist import AGGREGATES, FUNCTIONS, HARMLESS
+from duckdb_anon.serve.guard import ANSWERING, Guard, Refused, Statement
+
+_FUNCTION = "rewrite_query"
+_NO_ROWS = "the release holds noisy counts, of which no rows can be drawn; ask for aggregates"
+_MARK = (
+    "plausible rows drawn from a release of {original}; no row is the record of an individual. Aggregates in a "
+    "statement that is sent with query() or quack_query() are estimates from the release itself"
+)
+
+
+@dataclass(frozen=True)
+class _Release:
+    """What the rewriter needs of a release and its original."""
+
+    original: TableInfo
+    release: TableInfo
+
+
+class Answers:
+    """Answers for originals from releases."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, releases: Mapping[str, str], seed: int) -> None:
+        """Read what the releases carry, and draw a plausible table of each.
+
+        Args:
+            con: a connection that sees the releases and the shapes of their originals.
+            releases: original to its release.
+            seed: where the plausible tables are drawn from; no seed of a release.
+
+        Raises:
+            AnonError: there is no such release, or the file tells no columns of the original.
+        """
+        self._con, self._lock = con.cursor(), threading.Lock()
+        self._answering = Answering(releases)
+        self._catalog = PlannersCatalog(self._con, "memory", "main")
+        self._read = {original: self._reading(original, release) for original, release in releases.items()}
+        for original, read in self._read.items():
+            if read.release.drawn is not None:
+                _draw(con, original, releases[original], seed)
+        self.guard = Guard(releases, HARMLESS | {"low", "high"}, {"unnest": ANSWERING["unnest"]})
+        self._inner = Guard([*releases.values(), *self._trees()], FUNCTIONS, ANSWERING)
+
+    def sql(self, text: str, statement: Statement) -> str:
+        """The SQL that answers a statement.
+
+        Args:
+            text: the statement, which the guard has checked.
+            statement: its tree.
+
+        Raises:
+            AnonError: it cannot be answered.
+            Refused: the answer would read something else than a release.
+        """
+        if not statement.reads:
+            return text
+        if _asks_for_rows(statement):
+            if any(self._read[original].release.drawn is None for original in statement.reads):
+                raise Refused(_NO_ROWS)
+            return text
+        with self._lock:
+            answer, _ = self._answering.rewritten(text, (), self)
+        self._inner.check(answer)
+        return answer
+
+    def rewritten(self, query: str, original: str, release: str, bounds: str) -> str:
+        """The SQL of a query's estimate, from what was read at the start.
+
+        Args:
+            query: one SELECT over the original.
+            original: the original.
+            release: its release.
+            bounds: 'sure' or 'none'.
+        """
+        read = self._read[original]
+        require_understood(query, lambda names: functions_there(self._catalog, names))
+        wanted: Bounds = "none" if bounds == "none" else "sure"
+        return rewrite(query, read.original, read.release, (), wanted, True, "learnt", duckdb_name, may_impute=True)
+
+    def columns(self, answer: str) -> list[str]:
+        """Names of the columns of an answer.
+
+        Args:
+            answer: SQL that was rewritten.
+        """
+        return [str(row[0]) for row in self._con.execute(f"describe {answer}").fetchall()]
+
+    def _reading(self, original: str, release: str) -> _Release:
+        arguments = {"query": f"select count(*) from {ident(original)}", "original": original, "release": release}
+        entries = {entry.name: entry for entry in ENTRIES}
+        context = Context(_FUNCTION, self._catalog, {**arguments, "bounds": "sure"}, entries)
+        try:
+            info, released, _ = query_tables(context, arguments["query"], "sure")
+        except AnonError as error:
+            raise AnonError(f"serve: --answer {original}:{release} does not hold: {error}") from error
+        return _Release(info, released)
+
+    def _trees(self) -> list[str]:
+        return [tree.given for read in self._read.values() for tree in read.original.hierarchies.values()]
+
+
+def _draw(con: duckdb.DuckDBPyConnection, original: str, release: str, seed: int) -> None:
+    """Put a plausible table in the place of the shape of an original."""
+    name = ident(original)
+    labels = con.execute(
+        "select column_name, comment from duckdb_columns() where database_name = 'memory' and schema_name = 'main' "
+        "and lower(table_name) = lower($1) and comment is not null",
+        [original],
+    ).fetchall()
+    drawn = f"impute({literal(release)}, original := {literal(original)}, seed := {seed})"
+    con.execute(f"create table main._anon_drawn as from {drawn}")
+    con.execute(f"drop view main.{name}")
+    con.execute(f"alter table main._anon_drawn rename to {name}")
+    con.execute(f"comment on table main.{name} is {literal(_MARK.format(original=original))}")
+    columns = {row[0] for row in con.execute(f"describe main.{name}").fetchall()}
+    for column, text in labels:
+        if column in columns:
+            con.execute(f"comment on column main.{name}.{ident(column)} is {literal(text)}")
+
+
+def _asks_for_rows(statement: Statement) -> bool:
+    """Whether a statement shows rows of one table, some or all, and computes nothing over several of them."""
+    node = statement.node
+    if node["type"] != "SELECT_NODE" or node["from_table"]["type"] != "BASE_TABLE" or node.get("group_expressions"):
+        return False
+    if node.get("having") is not None or node.get("qualify") is not None or node["cte_map"]["map"]:
+        return False
+    for inner in statement.nodes:
+        function = fold(inner.get("function_name", "")) if inner.get("class") == "FUNCTION" else ""
+        if function in AGGREGATES | {"low", "high"} or inner.get("class") in ("WINDOW", "SUBQUERY"):
+            return False
+        if inner["type"] == "DISTINCT_MODIFIER":
+            return False
+    return True

@@ -1,0 +1,100 @@
+"""Clients that ask the original's question: the stock shell, ADBC and SQLAlchemy, through DuckDB's own Quack client."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+BY_SEX = "select sex, count(*) as n, low(count(*)) as least from patients where age < 40 group by sex order by sex"
+TOKEN = "a-token-for-the-test-only"
+
+
+@pytest.fixture(scope="module")
+def answering(folder: Path, serve: Any) -> Iterator[Any]:
+    """An endpoint that answers for patients."""
+    with serve(folder / "releases.duckdb", "analyst", "--answer", "patients:boxes") as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="module")
+def expected(folder: Path) -> list[tuple[str, float]]:
+    """The estimates of the release itself."""
+    import duckdb_anon
+
+    with duckdb_anon.connect(str(folder / "releases.duckdb"), read_only=True) as con:
+        query = "select sex, count(*) as n from patients where age < 40 group by sex"
+        return con.execute(f"select sex, round(estimate) from estimate('{query}', 'boxes') order by sex").fetchall()
+
+
+def loading() -> list[str]:
+    """Statements that load the Quack extension, which other clients install from DuckDB's own repository."""
+    statements = []
+    for name in ("httpfs", "quack"):
+        spec = importlib.util.find_spec(f"duckdb_extension_{name}")
+        assert spec is not None and spec.submodule_search_locations is not None
+        folder = Path(spec.submodule_search_locations[0]) / "extensions" / f"v{duckdb.__version__}"
+        statements.append(f"load '{folder / name}.duckdb_extension'")
+    return statements
+
+
+def test_stock_shell_asks_the_original_question(answering: Any, expected: Any) -> None:
+    found = answering.rows(BY_SEX)
+    assert [(sex, float(n)) for sex, n, _ in found] == expected
+    assert all(float(least) <= float(n) for _, n, least in found)
+    assert answering.attached_rows(f"from r.query($${BY_SEX}$$)") == found
+    assert answering.rows("select count(distinct disease) as n from patients group by sex") == [["7"], ["7"]]
+
+
+def test_attached_shell_pulls_plausible_rows_and_sees_one_table(answering: Any) -> None:
+    assert answering.attached_rows("select count(*), min(age) >= 20 from r.patients") == [["2000", "true"]]
+    assert answering.attached_rows("from r.query('show tables')") == [["patients"]]
+    columns = answering.attached_rows("describe r.patients")
+    assert [row[0] for row in columns] == ["age", "sex", "cost", "disease", "ward"]
+    assert "plausible rows" in answering.rows("select comment from duckdb_tables()")[0][0]
+
+
+def test_what_cannot_be_answered_is_an_error_of_one_sentence(answering: Any) -> None:
+    for query, reason in (
+        ("from boxes", "only published tables can be read"),
+        ("from patients tablesample 10 rows, patients b", "TABLESAMPLE"),
+        ("select count(name) from patients", "there is no column 'name'"),
+        ("summarize patients", "SUMMARIZE is not answered"),
+    ):
+        done = answering.ask(query)
+        assert done.returncode == 1 and reason in done.stderr, query
+        assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+
+
+def test_adbc_asks_the_original_question(answering: Any, expected: Any) -> None:
+    pytest.importorskip("adbc_driver_manager")
+    import adbc_driver_duckdb
+    from adbc_driver_manager import dbapi
+
+    path = adbc_driver_duckdb.driver_path()
+    with dbapi.connect(
+        driver=path, entrypoint="duckdb_adbc_init", db_kwargs={"allow_unsigned_extensions": "true"}
+    ) as con:
+        with con.cursor() as cursor:
+            for statement in loading():
+                cursor.execute(statement)
+            cursor.execute(f"from quack_query('{answering.uri}', $${BY_SEX}$$, token := '{TOKEN}')")
+            assert [(sex, n) for sex, n, _ in cursor.fetchall()] == expected
+
+
+def test_sqlalchemy_asks_the_original_question(answering: Any, expected: Any) -> None:
+    sa = pytest.importorskip("sqlalchemy")
+    pytest.importorskip("duckdb_engine")
+    engine = sa.create_engine("duckdb:///:memory:")
+    with engine.connect() as con:
+        for statement in loading():
+            con.execute(sa.text(statement))
+        con.execute(sa.text(f"attach '{answering.uri}' as r (type quack, token '{TOKEN}')"))
+        rows = con.execute(sa.text(f"from r.query($${BY_SEX}$$)")).all()
+        assert [(sex, n) for sex, n, _ in rows] == expected
+        assert con.execute(sa.text("select count(*) from r.patients where age < 40")).scalar() > 0
+    engine.dispose()

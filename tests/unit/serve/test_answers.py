@@ -1,0 +1,168 @@
+"""Statements that name an original: what runs in their place, and attempts to read something else."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import duckdb_anon
+from duckdb_anon.serve.limits import ServingLimits
+from duckdb_anon.serve.publish import publish
+from duckdb_anon.serve.server import Analyst
+from tests.reference.corpus import queries
+from tests.reference.rewrite_tables import PEOPLE
+
+REFUSED = "select error("
+SHAPES = {"boxes": "mondrian('people', 5)", "buckets": "anatomy('people', 2)"}
+LABELS = {column: "quasi" for column in ("age", "sex", "region", "born", "weight")} | {
+    "disease": "sensitive",
+    "cost": "insensitive",
+}
+OTHERS = [
+    "boxes", "main.boxes", '"boxes"', "published.main.boxes", "memory.main.boxes", "memory.main.people", "main._anon_drawn",
+    "read_csv('/etc/passwd')", "read_text('/etc/passwd')", "read_blob('/*')", "glob('/*')", "'/etc/passwd'",
+    "'people.parquet'", "sniff_csv('/etc/passwd')", "duckdb_settings()", "duckdb_secrets()", "duckdb_functions()",
+    "duckdb_variables()", "duckdb_memory()", "duckdb_extensions()", "pg_catalog.pg_settings", "sqlite_master",
+    "query('from boxes')", "query_table('boxes')", "impute('boxes')", "estimate('from people', 'boxes')",
+    "describe_release('boxes')", "muco('boxes', 0.2)", "pragma_database_size()", "quack_active_connections()",
+    "json_execute_serialized_sql('{}')", "duckdb_logs()", "people at (version => 1)",
+]  # fmt: skip
+AROUND = [
+    "from {}", "select count(*) from people, {}", "select (select count(*) from {})", "with q as (from {}) from q",
+    "with people as (from {}) select count(*) from people", "describe from {}", "select count(*) from people, lateral (from {})",
+    "select sex, count(*) from people where exists (from {}) group by sex", "from people join {} on true",
+    "select count(*) from people union all select count(*) from {}", "from (from {}) pivot (count(*) for sex in ('F'))",
+]  # fmt: skip
+CALLS = [
+    "getenv('HOME')", "current_setting('temp_directory')", "getvariable('x')", "current_query()", "nextval('s')",
+    "box_weights([{lower: 1, upper: 2}], [1])", "_anon_plan({function: 'muco'})", "_anon_impute({call: 'x'})",
+    "_anon_instance()", "rewrite_query('select 1', 'people', 'boxes')", "system.main.sum(1)", "in_search_path('a', 'b')",
+]  # fmt: skip
+CALLING = [
+    "select {}",
+    "select count({}) from people",
+    "select sex, max({}) from people group by sex",
+    "from people where {}",
+]
+KINDS = [
+    "set threads = 1", "attach 'x' as o", "copy people to 'x.csv'", "create table t as from people", "drop table people",
+    "insert into people values (1)", "delete from people", "summarize people", "explain select count(*) from people",
+    "select 1; select 2", "prepare p as from people", "call pragma_version()", "pragma database_list", "install httpfs",
+    "from people tablesample reservoir(3 rows), boxes", "",
+]  # fmt: skip
+HOSTILE = [
+    *(around.format(other) for around, other in product(AROUND, OTHERS)),
+    *(calling.format(call) for calling, call in product(CALLING, CALLS)),
+    *KINDS,
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a published file of releases of people."""
+    place = tmp_path_factory.mktemp("answers")
+    with duckdb_anon.connect(str(place / "original.duckdb")) as con:
+        con.execute(PEOPLE.format(rows=400))
+        con.execute("update people set disease = 'none' where disease is null")
+        for column, role in LABELS.items():
+            con.execute(f"comment on column people.{column} is 'anon: {role}'")
+        for name, call in SHAPES.items():
+            duckdb_anon.release(con, name, call, independent=True)
+    publish(str(place / "original.duckdb"), str(place / "releases.duckdb"), independent=True)
+    return place
+
+
+@pytest.fixture(scope="module", params=list(SHAPES))
+def analyst(request: Any, folder: Path) -> Analyst:
+    """What serves one of the releases in the place of people."""
+    # the most frequent of equally frequent values is another one with each order of threads
+    return Analyst(str(folder / "releases.duckdb"), ServingLimits(threads=1), {"people": request.param}, 1)
+
+
+def test_hostile_statements_are_refused_for_a_reason_that_names_nothing(analyst: Analyst) -> None:
+    assert len(HOSTILE) >= 400
+    passed = [statement for statement in HOSTILE if not analyst.instead(statement).startswith(REFUSED)]
+    assert not passed
+    reasons = {analyst.instead(statement) for statement in HOSTILE}
+    assert not [reason for reason in reasons if "boxes" in reason or "published." in reason or "/" in reason]
+
+
+def test_corpus_is_answered_as_estimate_answers_it(analyst: Analyst, request: pytest.FixtureRequest) -> None:
+    shape = request.node.callspec.params["analyst"]
+    con, compared = analyst.con.cursor(), 0
+    for _, query in list(queries())[::11]:
+        call = f"from estimate($q${query}$q$, '{shape}', bounds := 'none')"
+        try:
+            expected = con.execute(call).fetchdf()
+        except duckdb.Error:
+            continue
+        try:
+            found = con.execute(analyst.instead(query)).fetchdf()
+        except duckdb.Error as error:
+            assert "only published tables" in str(error) or "not allowed" in str(error), query
+            continue
+        for measure, rows in expected.groupby("measure"):
+            if measure in found.columns and rows["estimate"].notna().any():
+                compared += 1
+                # estimate says 0 where the sum of nothing is NULL
+                wanted, got = (sorted(map(float, values.fillna(0))) for values in (rows["estimate"], found[measure]))
+                # counts are rounded to whole numbers where the statement's own answer has such
+                close = [math.isclose(a, b, rel_tol=1e-6, abs_tol=0.51) for a, b in zip(wanted, got, strict=True)]
+                assert all(close), (query, wanted, got)
+    assert compared >= 15
+
+
+def test_low_and_high_are_bounds_of_the_estimate(analyst: Analyst) -> None:
+    statement = "select sex, count(*) as n, low(count(*)) as least, high(count(*)) as most from people where age < 40 group by sex"
+    rows = analyst.con.cursor().execute(analyst.instead(statement)).fetchall()
+    assert len(rows) >= 2
+    for _, estimate, least, most in rows:
+        assert least is None or least <= estimate <= most
+
+
+def test_rows_are_those_of_a_plausible_table_which_its_comment_says(analyst: Analyst, folder: Path) -> None:
+    def run(statement: str) -> list[Any]:
+        return analyst.con.cursor().execute(analyst.instead(statement)).fetchall()
+
+    assert len(run("from people")) == 400
+    assert run("select #1, #3 from main.people limit 5") == [
+        (row[0], row[2]) for row in run("from main.people limit 5")
+    ]
+    assert "plausible rows" in run("select comment from duckdb_tables()")[0][0]
+    with duckdb.connect(str(folder / "original.duckdb"), read_only=True) as con:
+        kinds = [(row[0], row[1]) for row in con.execute("describe people").fetchall()]
+        original = con.execute("from people").fetchall()
+    assert [(row[0], row[1]) for row in run("describe people")] == [pair for pair in kinds if pair[0] in LABELS]
+    assert sorted(map(str, run("from people"))) != sorted(map(str, original))
+
+
+def test_other_draws_come_from_other_seeds(folder: Path) -> None:
+    def rows(seed: int) -> list[Any]:
+        served = Analyst(str(folder / "releases.duckdb"), answer={"people": "buckets"}, seed=seed)
+        return served.con.cursor().execute("from people").fetchall()
+
+    assert rows(5) == rows(5) != rows(6)
+
+
+def test_catalog_has_the_original_and_nothing_else(analyst: Analyst) -> None:
+    con = analyst.con.cursor()
+    for statement in (
+        "show tables",
+        "select table_name from information_schema.tables",
+        "select table_name from duckdb_tables() union select view_name from duckdb_views() where not internal",
+        "select distinct table_name from duckdb_columns() where not internal",
+        "select relname from pg_catalog.pg_class where relnamespace = "
+        "(select oid from pg_catalog.pg_namespace where nspname = 'main' limit 1)",
+    ):
+        assert con.execute(analyst.instead(statement)).fetchall() == [("people",)], statement
+
+
+def test_release_that_cannot_answer_is_named(folder: Path) -> None:
+    for answer in ({"people": "nowhere"}, {"persons": "boxes"}):
+        with pytest.raises(duckdb_anon.AnonError, match="--answer"):
+            Analyst(str(folder / "releases.duckdb"), answer=answer)
