@@ -24,6 +24,7 @@ from duckdb_anon.engine.release_digest import release_digest, row_checksum
 from duckdb_anon.engine.release_seal import sealed
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.gate.files import write_release
+from duckdb_anon.gate.key_columns import refuse_keys
 from duckdb_anon.gate.source_tables import described_table
 from duckdb_anon.model import progress
 from duckdb_anon.model.errors import AnonError, ParameterError, listed, nearest
@@ -206,6 +207,8 @@ def _resolved(con: duckdb.DuckDBPyConnection, call: str, method: Method) -> Reco
         raise AnonError(message_of(error, method.name, call)) from error
     if found is None:
         raise ParameterError(f"release: {call!r} is not one call of a method, such as muco('people', 0.2)")
+    if not found.params.get("force"):
+        refuse_keys(con, "release", found.relation, found.roles)
     return found
 
 

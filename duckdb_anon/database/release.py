@@ -15,6 +15,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from dataclasses import replace as with_fields
 from typing import Any
 
 import duckdb
@@ -23,6 +24,7 @@ from duckdb_anon.database.plan import NAME, Plan, Table
 from duckdb_anon.database.record import Cell, Work, make_classes, read_rows
 from duckdb_anon.engine.sql_quoting import ident, idents, literal
 from duckdb_anon.gate.checks import refuse_table
+from duckdb_anon.gate.key_columns import refuse_keys
 from duckdb_anon.gate.source_tables import described_table
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.sql_functions import load
@@ -155,6 +157,15 @@ def make_release(work: Work) -> DatabaseRelease:
         AnonError: the promise cannot be kept, or something must not leave.
     """
     plan, key = work.plan, Key.of_file(NAME, work.plan.key_file)
+    for table in plan.tables:
+        kept = tuple(info for info in table.roles.keep if info.name in table.unchanged())
+        refuse_keys(
+            work.con,
+            NAME,
+            table.relation,
+            with_fields(table.roles, keep=kept),
+            remedy="give it the treatment pseudonym",
+        )
     made: list[ReleasedTable] = []
     smallest, record = [], list[Cell]()
     for group in [plan.tables] if plan.linked else [[table] for table in plan.tables]:

@@ -195,6 +195,12 @@ def _from_comments(function: str, relation: Relation) -> _Labels:
         role = found.group(1).lower()
         if role in ("release", "attributes", "kinds"):
             continue
+        if role == "household":
+            raise ColumnError(
+                f"{function}: {relation.given}.{column} is labelled household, which is no role. A household is not an "
+                "individual with several rows: label the individuals 'anon: person', and the number of the household "
+                "'anon: quasi categorical', because other people know who lives together"
+            )
         if role not in ROLES:
             raise ColumnError(
                 f"{function}: the comment on {relation.given}.{column} says 'anon: {role}'. Roles are "

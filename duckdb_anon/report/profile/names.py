@@ -175,6 +175,26 @@ _GROUPS = re.compile(
 )
 
 
+_EVENTS = re.compile(
+    r"visit|lab|order|encounter|event|case|claim|invoice|transaction|booking|admission|stay|session|record|row|sample|"
+    r"specimen|prescription|ticket|payment|test|exam|appointment|shipment|delivery|aufenthalt|besuch|bestellung|rechnung|"
+    r"commande|facture|visite|sejour"
+)
+_INDIVIDUALS = re.compile(
+    r"person|patient|subject|member|client|customer|user|employee|student|participant|respondent|pupil|kunde|mitarbeiter"
+)
+
+
+def names_an_event(column: str) -> bool:
+    """Whether a key is that of a visit, an order or another event, which no individual is.
+
+    >>> names_an_event("visit_id"), names_an_event("orderNo"), names_an_event("patient_record_id")
+    (True, True, False)
+    """
+    given = words(column)
+    return any(_EVENTS.fullmatch(word) for word in given) and not any(_INDIVIDUALS.fullmatch(word) for word in given)
+
+
 def names_a_group(column: str) -> bool:
     """Whether a key is that of something that many individuals share.
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment, is_number
-from duckdb_anon.report.profile.names import names_a_group
+from duckdb_anon.report.profile.names import names_a_group, names_an_event
 
 IDENTIFIERS = {
     "name": "A names",
@@ -55,6 +55,8 @@ QUASI = {
     "working hours": "",
 }
 SENSITIVE = ("income", "health", "belief", "judicial")
+_REPEATED = 1.05
+"""Rows for each value from which on a number of individuals identifies them in several rows."""
 _NUMBERS_OF_PERSONS = ("medical record number", "health plan number")
 _SPECIAL = {
     "health": "health data",
@@ -94,6 +96,11 @@ class Facts:
     looks_like: str
     share: float
 
+    @property
+    def repeats(self) -> float:
+        """Rows with a value for each different value."""
+        return self.rows * (1 - self.nulls) / max(self.distinct, 1)
+
 
 @dataclass(frozen=True)
 class Suggestion:
@@ -110,7 +117,7 @@ def suggested(facts: Facts) -> Suggestion:
     """The role of a column and the reason for it."""
     kind, how = _kind(facts)
     number = is_number(facts.type) and not is_integer(facts.type)
-    repeated = kind in _NUMBERS_OF_PERSONS and facts.uniqueness < 0.5
+    repeated = kind in _NUMBERS_OF_PERSONS and facts.repeats >= _REPEATED
     if kind in ("key", "person key") or repeated or (not kind and facts.uniqueness > 0.95 and not number):
         return _key(facts, kind, how)
     if kind in IDENTIFIERS:
@@ -212,9 +219,15 @@ def _contradicted(facts: Facts) -> bool:
 
 
 def _key(facts: Facts, kind: str, how: str) -> Suggestion:
-    often = facts.rows * (1 - facts.nulls) / max(facts.distinct, 1)
-    if kind and not names_a_group(facts.name) and often >= 1.5 and facts.distinct > 10 and facts.uniqueness < 0.5:
-        reason = f"{how}: each value occurs in {often:.1f} rows on average, so it identifies the individual of a row"
+    of_individual = kind in ("person key", *_NUMBERS_OF_PERSONS)
+    enough = facts.repeats >= _REPEATED if of_individual else facts.repeats >= 1.5 and facts.uniqueness < 0.5
+    if names_an_event(facts.name) and facts.uniqueness < 0.95:
+        reason = f"{how or 'its name says so'}: key of a visit, an order or another event, not of an individual"
+        return Suggestion("key", "identifier", reason, "", IDENTIFIERS["key"])
+    if kind and not names_a_group(facts.name) and enough and facts.distinct > 10:
+        reason = (
+            f"{how}: each value occurs in {facts.repeats:.1f} rows on average, so it identifies the individual of a row"
+        )
         return Suggestion(kind, "person", reason, "", IDENTIFIERS["key"])
     if facts.uniqueness <= 0.5 and names_a_group(facts.name):
         return Suggestion("group key", "quasi", "its name says so: key of a group of individuals", "", "")

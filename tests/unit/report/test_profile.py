@@ -233,3 +233,19 @@ def test_a_table_of_five_hundred_columns_is_profiled(con: duckdb.DuckDBPyConnect
     counted = con.execute("select columns(lambda c: true)::varchar from wide").df().nunique()
     assert [(name, number) for name, number, _ in found] == list(counted.items())
     assert "codes for missing values: -9." in found[-1][2]
+
+
+def test_keys_of_individuals_that_repeat_are_persons_and_those_of_events_never(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table patients as select i as patient_id, 'x' as kind from range(200) t(i)")
+    con.execute(
+        "create table visits as select i as visit_id, (i * i) % 200 as patient_id, i // 3 as order_no from range(600) t(i)"
+    )
+    con.execute("insert into visits select 600 + i, 300 + i, 400 + i from range(500) t(i)")
+    roles = {
+        (table, column): role
+        for table in ("patients", "visits")
+        for column, role in con.execute(f"select column_name, role from anon_profile('{table}')").fetchall()
+    }
+    assert roles["patients", "patient_id"] == "identifier"
+    assert roles["visits", "patient_id"] == "person"
+    assert roles["visits", "visit_id"] == roles["visits", "order_no"] == "identifier"

@@ -1,0 +1,95 @@
+"""Columns that join rows of individuals, although no label says so: hashes, account numbers, numbers of visits.
+
+A column with a label that allows its release unchanged is refused if it has few rows for each of its values and is no
+quantity: texts that are written like keys (digits, no blanks), UUIDs, and whole numbers that are called like keys.
+Cost: an aggregation of each such column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import duckdb
+
+from duckdb_anon.engine.catalog import Relation
+from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.function_specs import Roles
+from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_text
+from duckdb_anon.report.profile.names import hinted, names_a_group, names_an_event
+
+_FEWEST = 50
+"""Different values from which on a column may join rows; in smaller tables, by chance."""
+_ROWS = 50
+"""Rows for each value up to which it does."""
+_WRITTEN = 0.9
+_REPEATED = 1.2
+_LIKE_A_KEY = r"\S*[0-9]\S*"
+_QUANTITY = r"[-+]?[0-9]{1,5}([.,][0-9]+)?%?"
+_KEYS = ("key", "person key", "medical record number", "health plan number", "account number")
+
+
+def key_like(con: duckdb.DuckDBPyConnection, sql: str, columns: Mapping[str, str]) -> dict[str, tuple[int, int]]:
+    """Columns whose values join rows, with their numbers of different values and of rows.
+
+    Args:
+        con: an open connection.
+        sql: what follows FROM.
+        columns: the columns to look at, with their types.
+    """
+    found = {}
+    for name, kind in columns.items():
+        plain = kind.strip().upper()
+        named = hinted(name) in _KEYS and not names_a_group(name)
+        if not (plain in ("UUID", "BLOB") or (is_text(kind) and plain == "VARCHAR") or (is_integer(kind) and named)):
+            continue
+        key = f"regexp_full_match({ident(name)}, '{_LIKE_A_KEY}')"
+        quantity = f"regexp_full_match({ident(name)}, '{_QUANTITY}') or try_cast({ident(name)} as date) is not null"
+        written = f"avg(({key} and not ({quantity}))::integer)" if plain == "VARCHAR" else "1"
+        distinct, rows, share = con.execute(
+            f"select count(distinct {ident(name)}), count({ident(name)}), coalesce({written}, 0) from {sql}"
+        ).fetchall()[0]
+        if distinct >= max(_FEWEST, rows / _ROWS) and (named or share >= _WRITTEN):
+            found[name] = (distinct, rows)
+    return found
+
+
+def refuse_keys(
+    con: duckdb.DuckDBPyConnection, function: str, relation: Relation, roles: Roles, *, remedy: str = ""
+) -> None:
+    """Refuse to release rows that a column joins without a label that says so.
+
+    Args:
+        con: an open connection.
+        function: the door, for messages.
+        relation: the original.
+        roles: its columns by role.
+        remedy: what to do with a key column where rows are assigned to individuals by other means than a person column.
+
+    Raises:
+        ColumnError: a column that is released unchanged is written like a key, or an identifier repeats and no column
+            is labelled person.
+    """
+    kept = {info.name: info.type for info in roles.keep if info.type}
+    for name, (distinct, rows) in key_like(con, relation.sql, kept).items():
+        raise ColumnError(
+            f"{function}: column '{name}' of {relation.given} has {distinct} values in {rows} rows and is written like "
+            "a key. Released unchanged it joins the rows of individuals, here and with other tables. Label it 'anon: "
+            f"identifier' or 'anon: person', or {remedy or 'say force := true if it identifies no individual'}",
+            code="key-column",
+        )
+    if roles.person is not None or remedy:
+        return
+    for name in roles.identifier:
+        if hinted(name) not in _KEYS or names_an_event(name):
+            continue
+        distinct, rows = con.execute(
+            f"select count(distinct {ident(name)}), count({ident(name)}) from {relation.sql}"
+        ).fetchall()[0]
+        if distinct >= rows / _ROWS and rows >= _REPEATED * distinct > 0:
+            raise ColumnError(
+                f"{function}: the identifier '{name}' of {relation.given} has {distinct} values in {rows} rows, and no "
+                "column is labelled person. Each row would be protected as one individual, not the individual with all "
+                f"its rows. COMMENT ON COLUMN ... '{name}' IS 'anon: person', or say force := true",
+                code="repeated-identifier",
+            )

@@ -1,0 +1,30 @@
+"""The hospital of examples/ is made, released by its plan and attacked; the page of the example follows from it."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+from duckdb_anon.cli import main
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "hospital"
+
+
+def test_a_hospital_with_hashed_keys_is_found_and_its_release_keeps_the_promise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = spec_from_file_location("hospital", EXAMPLE / "hospital.py")
+    assert spec is not None and spec.loader is not None
+    hospital = module_from_spec(spec)
+    spec.loader.exec_module(hospital)
+    shutil.copy(EXAMPLE / "plan.toml", tmp_path)
+    hospital.make(tmp_path / "hospital.duckdb", 1500)
+    assert main(["run", str(tmp_path / "plan.toml")]) == 0, capsys.readouterr().err
+    rows = [line.split("|")[1:-1] for line in hospital.page(tmp_path).splitlines() if "%" in line]
+    found = {known.strip(): (before.strip(), float(after.strip(" %"))) for known, before, after in rows}
+    assert all(after <= 20.01 for known, (_, after) in found.items() if known != "strongest")
+    assert found["strongest"][1] <= 25
+    assert found["and one event"][0] == "100.0%"
