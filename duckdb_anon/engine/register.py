@@ -181,8 +181,8 @@ def released_rows(database: str, release: Registered) -> str:
 def numbered_rows(con: duckdb.DuckDBPyConnection, database: str, release: Registered, original: str) -> str:
     """SELECT, in parentheses, of a release's rows with the number of the record of each, as `row_id`.
 
-    Records of the original have the numbers of its rows, from 0; those it holds no more have numbers beyond. Rows that
-    are alike belong to any of their records.
+    Records of the original have the numbers of its rows, from 0, all records of an individual that of the first; those
+    it holds no more have numbers beyond. Rows that are alike belong to any of their records.
 
     Args:
         con: a connection to which the database is attached.
@@ -196,10 +196,11 @@ def numbered_rows(con: duckdb.DuckDBPyConnection, database: str, release: Regist
     key = register.key_sql(ident(str(release.key)))
     row = register.hash_sql(row_text(column_types(con, rows)))
     return (
-        f"(with _anon_o as (select {key} as key, row_number() over () - 1 as n from {original}), "
+        f"(with _anon_o as (select key, min(n) as n from (select {key} as key, row_number() over () - 1 as n "
+        f"from {original}) group by key), "
         f"_anon_m as (select key, row, row_number() over (partition by row) as k from {register.schema}.records "
         f"where release in ({made}) and not coalesce(withdrawn in ({made}), false)), "
-        "_anon_n as (select row, k, coalesce(n, (select count(*) from _anon_o) + dense_rank() over (order by "
+        f"_anon_n as (select row, k, coalesce(n, (select count(*) from {original}) + dense_rank() over (order by "
         "_anon_m.key)) as row_id from _anon_m left join _anon_o using (key)), "
         f"_anon_r as (select *, {row} as _anon_h, row_number() over (partition by {row}) as _anon_k from {rows}) "
         "select _anon_r.* exclude (_anon_h, _anon_k), _anon_n.row_id from _anon_r "
@@ -296,6 +297,10 @@ class Register:
     def hash_sql(self, text: str) -> str:
         """SQL of a keyed hash of 64 bits of a text."""
         return f"('0x' || sha256({literal(self.secret)} || {text})[:16])::ubigint"
+
+    def order_sql(self, text: str) -> str:
+        """SQL of a number to sort by, which nobody can compute without the secret."""
+        return f"md5_number({literal(self.secret)} || {text})"
 
     def expect(self, original: str) -> None:
         """Prepare to enter a release of an original, before it is made."""

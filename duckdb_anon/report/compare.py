@@ -9,8 +9,9 @@ call, which the release's description contains. `singled_out` is the share of un
 exactly one released row and one person (singling_out); a sensitive column that is published as it is gives most of them
 whatever the method does to the others, and `note` names it. A figure that makes no sense for a shape is NULL: classes
 of sliced, noisy or randomized rows and of lists of nodes, risk and the loss of replaced values without `row_id`. Where
-persons have several rows, releases of lists are compared, and others refused: their rows would be counted. Cost: that
-of its parts, and one more run of a method that releases rows.
+persons have several rows, releases of lists are compared, and others refused: their rows would be counted. A row
+`together` says what those of the releases that the register lists reveal together (sequence_risk). Cost: that of its
+parts, and one more run of a method that releases rows.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from duckdb_anon.engine.person_checks import check_described, refusing
+from duckdb_anon.engine.register import registered_releases
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.measures.risk.equivalence_classes import CLASSES, VALUES
 from duckdb_anon.measures.risk.linkage_risk import MEASURE as LINKAGE_RISK
 from duckdb_anon.measures.risk.singling_out import MEASURE as SINGLING_OUT
-from duckdb_anon.model.errors import ColumnError, ParameterError
+from duckdb_anon.model.errors import ColumnError, ParameterError, listed
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.parameters import MOST_SEED
@@ -34,6 +36,7 @@ from duckdb_anon.rewrite.query.tables import TableInfo, contents_of, list_type
 FIGURES = (
     "k", "l", "identity", "attribute", "advantage", "singled_out", "iloss", "ncp", "mean_error", "median_error",
 )  # fmt: skip
+_MOST_JOINT = 500
 _RISK = ("identity", "attribute", "advantage")
 _UNLINKED = "risk not measured: the release has no row_id"
 
@@ -53,6 +56,22 @@ def plan_compare(original: TableInfo, releases: Sequence[TableInfo], params: Par
     """
     seed = params["seed"] if params["seed"] is not None else secrets.randbelow(2**31)
     return "\nunion all by name\n".join(_row(original, release, {**params, "seed": seed}) for release in releases)
+
+
+def _together(context: Any, relation: Any, params: Params) -> str:
+    """One more row: what those of the releases that the register lists with a key reveal together."""
+    known = {fold(one.name) for _, one in registered_releases(context.catalog.cursor, relation) if one.key}
+    names = [name for name in params["releases"] if fold(name) in known]
+    if len(names) < 2:
+        return ""
+    seed = "" if params["seed"] is None else f", seed := {params['seed']}"
+    targets = min(params["targets"], _MOST_JOINT)
+    call = f"sequence_risk({literal(relation.given)}, {literal(names)}, targets := {targets}{seed})"
+    note = literal(f"what {listed(names)} reveal together, by sequence_risk")
+    return (
+        "\nunion all by name\n"
+        f"select 'together' as release, identity, attribute, {note} as note from {call} where release = 'together'"
+    )
 
 
 def _row(original: TableInfo, release: TableInfo, params: Params) -> str:
@@ -148,7 +167,7 @@ def _plan(context: Any, params: Params) -> str:
     relation = context.relation("original")
     original = context.table_info(relation, relations)
     releases = [context.table_info(relation) for relation in relations]
-    select = plan_compare(original, releases, params)
+    select = plan_compare(original, releases, params) + _together(context, relation, params)
     roles = context.roles(relation, nested=True)
     if not roles.qi:
         raise ColumnError(

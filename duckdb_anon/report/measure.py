@@ -11,7 +11,9 @@ from importlib.util import find_spec
 
 import duckdb
 
+from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.column_roles import role_of
+from duckdb_anon.engine.register import registered_releases
 from duckdb_anon.engine.sql_quoting import ident, idents, literal
 from duckdb_anon.measures.risk.attackers.record_linkage import LIKELIHOOD
 from duckdb_anon.model.errors import AnonError
@@ -23,6 +25,7 @@ from duckdb_anon.report.linked_release import Checks, check_releases, comments
 from duckdb_anon.report.release_context import HoldersContext
 
 _MOST_DIMENSIONS = 4
+_MOST_JOINT = 500
 
 
 def measure(
@@ -53,7 +56,7 @@ def measure(
         plan, context, _count(con, original), row_hash(con, original), of_role["quasi"], of_role["sensitive"]
     )
     each = 16 + 2 * len(found.qi) + len(context.queries) + len(context.impossible) + MOST_SUBGROUPS
-    ask = Asking(con, 4 + each * len(plan.releases))
+    ask = Asking(con, 5 + each * len(plan.releases))
     ask.missing = found.missing
     found.roles = _roles(ask, original, types, labels)
     found.facts = _of_original(ask, found)
@@ -62,7 +65,25 @@ def measure(
             say(f"{name}: measuring")
             checks.add(name)
             found.releases.append(_release(ask, found, name, checks))
+    ask.missing = found.missing
+    found.facts["joint"] = _joint(ask, plan)
     return found
+
+
+def _joint(ask: Asking, plan: Plan) -> Rows:
+    """What the releases of the original reveal together, where the register lists several with a key."""
+    here = ask.con.execute("select current_database(), current_schema()").fetchall()[0]
+    relation = Catalog(ask.con, *here).relation("report", "original", plan.original)
+    names = [release.name for _, release in registered_releases(ask.con, relation) if release.key]
+    names = list(dict.fromkeys(names))
+    if len(names) < 2:
+        return []
+    call = (
+        f"sequence_risk({literal(plan.original)}, {literal(names)}, "
+        f"targets := {min(plan.targets, _MOST_JOINT)}, seed := {plan.seed})"
+    )
+    figures = "identity, identity_low, identity_high, attribute, attribute_low, attribute_high"
+    return ask.rows("joint risk", f"select {len(names)} as releases, {figures} from {call} where release = 'together'")
 
 
 def _types(con: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:

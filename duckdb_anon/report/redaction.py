@@ -22,7 +22,7 @@ HOLDERS = ("suppression", "queries", "impossible")
 _DIGITS = 3
 _COUNTS = ("rows", "population", "sample_uniques", "population_uniques")
 NOT_COVERED = (
-    "Other releases about the same people, earlier or later (composition_risk measures a pair).",
+    "Releases about the same people that the register does not list (composition_risk measures a pair).",
     "Inference from statistics: if a disease is frequent among old individuals, this follows for every old individual.",
     "Columns that are released unchanged: a rare value in one of them can identify its holder.",
     "Attackers with background knowledge beyond the labelled quasi-identifiers.",
@@ -117,6 +117,7 @@ def as_json(found: Findings, edition: Edition, version: str) -> str:
             "sampling_fraction": found.context.sampling_fraction,
         },
         "roles": roles_of(found, edition),
+        "joint_risk": shown(edition, "joint", found.facts),
         "not_covered": list(NOT_COVERED),
         "releases": [_release(release, edition) for release in found.releases],
     }

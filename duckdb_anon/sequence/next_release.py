@@ -171,7 +171,7 @@ class Next:
                     "the original has changed its columns. Release it with independent := true"
                 )
             kept = f"{kept} union all from {self._new_rows()}"
-        order = self.register.hash_sql(f"'{self.previous.number + 1} ' || _anon_n")
+        order = self.register.order_sql(f"'{self.previous.number + 1} ' || _anon_n")
         numbered = f"select *, row_number() over () as _anon_n from ({kept})"
         return f"(select * exclude (_anon_n) from ({numbered}) order by {order})"
 

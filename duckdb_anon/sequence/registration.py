@@ -27,14 +27,14 @@ from duckdb_anon.engine.register import (
     release_name,
 )
 from duckdb_anon.engine.release_digest import column_types, row_checksum, row_text
-from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.errors import AnonError, ColumnError, listed, nearest
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import HIDDEN, Description, value_text
+from duckdb_anon.model.release_comment import HIDDEN, Description
 from duckdb_anon.model.release_formats import BUCKET
+from duckdb_anon.sequence.joint_risk import joint_risk
 
 _SHOWN = 5
-_MOST_MEASURED = 200_000
 HIDDEN_GROUPS = ("muco",)
 """Methods whose groups are not published."""
 
@@ -130,21 +130,10 @@ class Registration:
             )
 
     def _joint_risk(self) -> str:
-        """What the releases that were made reveal together; '' where there is one, or it cannot be measured at once."""
-        followed = [release for _, release in self.earlier if release.key]
-        if len(followed) < 2 or sum(release.rows for release in followed) > _MOST_MEASURED:
-            return ""
-        names = list(dict.fromkeys(release.name for release in followed))
-        given = "".join(f", {name} := {value_text(v)}" for name, v in roles_as_arguments(self.found.roles).items())
-        try:
-            identity, attribute = self.con.execute(
-                f"select identity, attribute from sequence_risk({literal(self.found.relation.given)}, {literal(names)}"
-                f"{given}, targets := 200, seed := 1) where release = 'together'"
-            ).fetchall()[0]
-        except duckdb.Error:
-            return ""
-        found = f"re-identify {identity:.0%} of the records, and name {attribute:.0%} of sensitive values"
-        return f" (those there are {found})"
+        """What the releases that were made reveal together; '' where it is not measured."""
+        releases, roles = [release for _, release in self.earlier], roles_as_arguments(self.found.roles)
+        found = joint_risk(self.con, self.found.relation.given, releases, roles)
+        return f" (those there are {found})" if found else ""
 
     def with_key(self, key: str) -> Registration:
         """The same with a key column."""

@@ -43,11 +43,13 @@ from duckdb_anon.model.release_comment import (
 )
 from duckdb_anon.model.release_formats import SOURCE
 from duckdb_anon.model.release_formats.duckdb_types import without_enums
+from duckdb_anon.sequence.joint_risk import joint_risk
 from duckdb_anon.sql_functions import connect
 
 _SHAPE = "anon: columns of an original, without its rows"
 _TREE = "anon: hierarchy"
 _SOURCE, _TARGET = "_anon_source", "_anon_target"
+NOT_MEASURED = "reveal more than each one; how much is measured for releases with a key and 200,000 rows at most"
 STORAGE = "v1.5.0"
 
 
@@ -60,12 +62,14 @@ class Published:
         originals: names of the views that stand for originals.
         budgets: originals with differentially private releases, and the sum of epsilon of all that the register lists.
         trees: names of the hierarchies that were copied, with the number of labels that are hidden.
+        risks: originals with releases that do not continue one another, and what these reveal together.
     """
 
     releases: dict[str, int] = field(default_factory=dict)
     originals: tuple[str, ...] = ()
     trees: dict[str, int] = field(default_factory=dict)
     budgets: dict[str, float] = field(default_factory=dict)
+    risks: dict[str, str] = field(default_factory=dict)
 
 
 def is_shape(comment: str | None) -> bool:
@@ -122,7 +126,7 @@ def publish(
         allowed = {fold(name) for name in allow}
         if unknown := allowed - {fold(table.name) for table in releases}:
             raise AnonError(f"publish: --allow {listed(unknown)}: there is no such table declared a release")
-        _require_one_sequence(con, releases, independent)
+        risks = _joint_risks(con, releases, independent)
         named = naming_tables(con, [_SOURCE])
         trees = _CopiedTrees(con, {fold(table.name) for table in releases}, named, public)
         for table in releases:
@@ -145,7 +149,7 @@ def publish(
         con.close()
         draft.unlink(missing_ok=True)
         Path(f"{draft}.wal").unlink(missing_ok=True)
-    return Published(rows, tuple(original.name for original, _ in shapes), trees.rare, budgets)
+    return Published(rows, tuple(original.name for original, _ in shapes), trees.rare, budgets, risks)
 
 
 def _open(con: duckdb.DuckDBPyConnection, draft: Path, storage_version: str) -> None:
@@ -263,10 +267,11 @@ def _releases(con: duckdb.DuckDBPyConnection) -> list[SourceTable]:
     return found
 
 
-def _require_one_sequence(con: duckdb.DuckDBPyConnection, releases: Sequence[SourceTable], independent: bool) -> None:
-    """Refuse several releases of one original that do not continue one another."""
+def _joint_risks(con: duckdb.DuckDBPyConnection, releases: Sequence[SourceTable], independent: bool) -> dict[str, str]:
+    """What releases of one original that do not continue one another reveal together; refused unless allowed."""
     entries = {entry.digest: entry for entry in registered(con, _SOURCE)}
     found: dict[str, dict[str, int | str]] = {}
+    risks: dict[str, str] = {}
     for table in releases:
         said = read_description(table.comment) or Description()
         entry = entries.get(said.digest)
@@ -280,6 +285,11 @@ def _require_one_sequence(con: duckdb.DuckDBPyConnection, releases: Sequence[Sou
                 "compares them learns more than each one reveals. Publish one of them, make them with "
                 "previous := '...', or say --independent"
             )
+        if len(set(sequences.values())) > 1:
+            listed_there = [entry for entry in entries.values() if fold(entry.original) == original]
+            shown = [entry for entry in listed_there if fold(names_of(entry.name)[-1]) in set(map(fold, sequences))]
+            risks[original] = joint_risk(con, f"{_SOURCE}.{original}", shown, {}) or NOT_MEASURED
+    return risks
 
 
 def _budgets(con: duckdb.DuckDBPyConnection) -> dict[str, float]:
@@ -396,6 +406,8 @@ def main(arguments: Sequence[str]) -> int:
         for name, rare in done.trees.items()
     }
     sys.stdout.writelines(f"{name}: {what}\n" for name, what in told.items())
+    for original, risk in done.risks.items():
+        sys.stdout.write(f"{original}: its independent releases together {risk}\n")
     for original, epsilon in done.budgets.items():
         sys.stdout.write(f"{original}: epsilon {epsilon:g} in all releases of the register\n")
     return 0

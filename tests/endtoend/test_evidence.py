@@ -203,8 +203,8 @@ def test_the_external_edition_holds_no_original_value(tmp_path: Path) -> None:
         "name": "identifier", "income": "quasi", "town": "quasi", "trade": "quasi", "illness": "sensitive"
     }.items():  # fmt: skip
         con.execute(f"comment on column people.{column} is 'anon: {role}'")
-    duckdb_anon.release(con, "boxes", "mondrian('people', k := 10)", independent=True)
-    duckdb_anon.release(con, "buckets", "anatomy('people', 3)", independent=True)
+    duckdb_anon.release(con, "boxes", "mondrian('people', k := 10)", key="name", independent=True)
+    duckdb_anon.release(con, "buckets", "anatomy('people', 3)", key="name", independent=True)
     told = {str(value) for row in con.execute("from people").fetchall() for value in row}
     con.close()
     (tmp_path / "c.toml").write_text(
@@ -218,6 +218,7 @@ def test_the_external_edition_holds_no_original_value(tmp_path: Path) -> None:
     page = re.sub(r"<script>(?!const CHARTS).*?</script>", "", goal.read_text(encoding="utf-8"), flags=re.DOTALL)
     page = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
     words = set(re.findall(r"\w+", page + goal.with_suffix(".json").read_text(encoding="utf-8")))
+    assert "The 2 releases of the original in the register together re-identify" in page
     assert len(told) > 400 and {"Qrare", "Xh81", "20011"} <= told
     assert not told & words
 

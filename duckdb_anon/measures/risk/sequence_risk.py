@@ -5,9 +5,10 @@ rows are scored as `linkage_risk`'s attackers do (`nearest`, `likelihood`); over
 record are added, among the records that are in the same releases as the target, and the shares of the sensitive value
 in buckets are multiplied. A release that repeats an earlier one for these records adds nothing. `identity`: mean chance
 to pick the target's record; `attribute`: to name the target's sensitive value; `identity_named`, `attribute_named`:
-share of targets for whom that chance is above .9. Each is that of the stronger attacker, with intervals of Wilson
-(1927). The register links rows to records, so releases need a key. The attacker is taken to recognize the rows of one
-record in all releases, so `together` is on the safe side.
+share of targets for whom that chance is above .9. An individual with several records is known by all of them, and found
+by any of them. Each figure is that of the stronger attacker, with intervals of Wilson (1927). The register links rows
+to records, so releases need a key. The attacker is taken to recognize the rows of one individual in all releases, so
+`together` is on the safe side.
 
 Source: Ganta, Kasiviswanathan and Smith (2008), composition attacks. Cost: targets times records times releases.
 """
@@ -25,10 +26,10 @@ from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.register import Registered, numbered_rows, registered_releases
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.measures.risk.attackers import ATTACKERS
-from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, wilson
+from duckdb_anon.measures.risk.attacks import CannotAsk, wilson
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, published
 from duckdb_anon.measures.risk.scores import JoinedPart, Scores, Scoring, joined_parts
-from duckdb_anon.measures.risk.targets import Targets, draw_targets
+from duckdb_anon.measures.risk.targets import Targets, draw_targets, persons_of
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Report, Roles, fields
@@ -41,7 +42,6 @@ SURE = 0.9
 TOGETHER = "together"
 _ASKED = ("nearest", "likelihood")
 _RATES = ("identity", "attribute", "identity_named", "attribute_named")
-_CELLS = 20_000_000
 _ALIKE = 1e-9
 
 
@@ -53,22 +53,52 @@ class _View:
         release: the released records.
         parts: their distinct rows.
         scoring: how she scores them.
-        row_of_record: released row of each record, -1 where it has none, shape (records,).
         shares: how much of each sensitive value each row carries, shape (rows, values).
         mixed: whether rows show the values of their bucket and not their own.
+        people: individuals with rows in it, in order.
+        rows: their rows, individual by individual.
+        first: place of the first row of each in `rows`.
+        carried: mean share of each sensitive value in the rows of each, shape (people, values).
     """
 
     release: PublishedRecords
     parts: list[JoinedPart]
     scoring: Scoring
-    row_of_record: IntArray
     shares: sparse.csr_matrix
     mixed: bool
+    people: IntArray
+    rows: IntArray
+    first: IntArray
+    carried: sparse.csr_matrix
+
+    @staticmethod
+    def of(release: PublishedRecords, scoring: Scoring, individual: IntArray) -> _View:
+        """A release and the individual of each of its rows, -1 for rows that the register does not list."""
+        rows = np.argsort(individual, kind="stable")
+        rows = rows[individual[rows] >= 0]
+        people, first, count = np.unique(individual[rows], return_index=True, return_counts=True)
+        secret = release.secrets[0]
+        shares = secret.of_rows(np.arange(len(release.unit_of_row))).tocsr()
+        offsets = np.append(first, len(rows))
+        means = sparse.csr_matrix((np.repeat(1 / count, count), rows, offsets), shape=(len(people), shares.shape[0]))
+        carried = (means @ shares).tocsr()
+        return _View(release, joined_parts(release), scoring, shares, secret.mixed, people, rows, first, carried)
 
     def scores(self, some: Targets) -> FloatArray:
-        """Score of each released row for each target, shape (targets, rows)."""
+        """Score of each released row for one target, by the known record that fits it best; shape (rows,)."""
         units: FloatArray = Scores(self.release, self.scoring, self.parts, some).units
-        return units[:, self.release.unit_of_row]
+        best: FloatArray = units.max(axis=0)
+        return best[self.release.unit_of_row]
+
+    def of_people(self, score: FloatArray) -> FloatArray:
+        """Score of each individual: that of the best row."""
+        best: FloatArray = np.maximum.reduceat(score[self.rows], self.first)
+        return best
+
+    def own(self, person: int) -> IntArray:
+        """Rows of an individual."""
+        at = int(np.searchsorted(self.people, person))
+        return self.rows[self.first[at] : [*self.first, len(self.rows)][at + 1]]
 
 
 def sequence_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
@@ -77,58 +107,50 @@ def sequence_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Ge
     original, names = read.pop("original"), params["releases"]
     qi = [info.name for info in params["roles"].qi]
     sensitive = params["roles"].one_sensitive(NAME).name
+    person = params["roles"].person.name if params["roles"].person else None
+    whose = persons_of(NAME, original, person)
+    if whose is None:
+        whose = np.arange(original.rows, dtype=np.int64)
     releases = [published(NAME, table, qi, [sensitive]) for table in read.values()]
-    sources = [_records(table) for table in read.values()]
-    records = max([original.rows, *(int(source.max(initial=-1)) + 1 for source in sources)])
-    rows_of = [_row_of_record(source, records) for source in sources]
-    there = np.flatnonzero(np.any([rows[: original.rows] >= 0 for rows in rows_of], axis=0))
+    individuals = [_individuals(table, whose) for table in read.values()]
+    people = 1 + max(int(one.max(initial=-1)) for one in (whose, *individuals))
+    presence = np.zeros((people, len(releases)), dtype=bool)
+    for place, individual in enumerate(individuals):
+        presence[individual[individual >= 0], place] = True
+    there = np.flatnonzero(presence[: int(whose.max(initial=-1)) + 1].any(axis=1))
     wanted = np.sort(rng.choice(there, min(params["targets"], len(there)), replace=False))
     alone = {**params, "known": None, "p_match": 1.0, "known_values": 0, "targets": None}
-    targets = draw_targets(NAME, original, None, releases[0], rows_of[0][: original.rows], alone, rng)
-    secret = original.columns[sensitive].value_codes().astype(np.int64)
+    absent = np.full(original.rows, -1, dtype=np.int64)
+    targets = draw_targets(NAME, original, person, releases[0], absent, alone, rng)
     found: dict[str, dict[str, FloatArray]] = {}
     for attacker in (attacker for attacker in ATTACKERS if attacker.name in _ASKED):
-        views = _views(attacker, releases, rows_of)
-        if views:
-            _stronger(found, _attacked(views, names, targets, wanted, secret))
+        try:
+            views = [
+                _View.of(release, attacker.scoring(release), individual)
+                for release, individual in zip(releases, individuals, strict=True)
+            ]
+        except CannotAsk:
+            continue
+        _stronger(found, _attacked(views, names, targets, wanted, presence))
     return MEASURE.columns([_row(name, rates) for name, rates in found.items()])
 
 
-def _views(attacker: Attacker, releases: Sequence[PublishedRecords], rows_of: Sequence[IntArray]) -> list[_View]:
-    """The releases as an attacker sees them; none where she cannot be asked."""
-    views = []
-    for release, rows in zip(releases, rows_of, strict=True):
-        try:
-            scoring = attacker.scoring(release)
-        except CannotAsk:
-            return []
-        secret = release.secrets[0]
-        shares = secret.of_rows(np.arange(len(release.unit_of_row))).tocsr()
-        views.append(_View(release, joined_parts(release), scoring, rows, shares, secret.mixed))
-    return views
-
-
 def _attacked(
-    views: Sequence[_View], names: Sequence[str], targets: Targets, wanted: IntArray, secret: IntArray
+    views: Sequence[_View], names: Sequence[str], targets: Targets, wanted: IntArray, presence: BoolArray
 ) -> dict[str, dict[str, FloatArray]]:
-    """Chances of success with each target, by release and together; NaN where she is not in the release."""
+    """Chances of success with each target, by release and together; NaN where the release lacks it."""
     results = {name: {rate: np.full(len(wanted), np.nan) for rate in _RATES} for name in (*names, TOGETHER)}
-    presence = np.stack([view.row_of_record >= 0 for view in views], axis=1)
-    widest = max(len(view.release.unit_of_row) for view in views)
-    step = max(1, _CELLS // (widest * len(views)))
-    for at in range(0, len(wanted), step):
-        for place, record in enumerate(wanted[at : at + step], start=at):
-            tick()
-            some = targets.between(int(record), int(record) + 1)
-            scores = [view.scores(some)[0] if presence[record, j] else None for j, view in enumerate(views)]
-            for j, (view, score) in enumerate(zip(views, scores, strict=True)):
-                if score is None:
-                    continue
+    for place, person in enumerate(wanted.tolist()):
+        tick()
+        some = targets.between(person, person + 1)
+        secret = some.secrets[0].code
+        scores = [view.scores(some) if presence[person, j] else None for j, view in enumerate(views)]
+        for j, (view, score) in enumerate(zip(views, scores, strict=True)):
+            if score is not None:
                 chances = _chances(score, view.scoring)
-                own = int(view.row_of_record[record])
                 values = np.asarray(chances @ view.shares).ravel()
-                _note(results[names[j]], place, score, chances, own, values, int(secret[record]))
-            _note_together(results[TOGETHER], place, views, scores, presence, int(record), int(secret[record]))
+                _note(results[names[j]], place, score, chances, view.own(person), values, secret)
+        _note_together(results[TOGETHER], place, views, scores, presence, person, secret)
     return results
 
 
@@ -138,17 +160,17 @@ def _note_together(
     views: Sequence[_View],
     scores: Sequence[FloatArray | None],
     presence: BoolArray,
-    record: int,
-    secret: int,
+    person: int,
+    secret: IntArray,
 ) -> None:
     """What the releases say together of one target."""
-    candidates = np.flatnonzero((presence == presence[record]).all(axis=1))
+    candidates = np.flatnonzero((presence == presence[person]).all(axis=1))
     used: list[tuple[FloatArray, sparse.csr_matrix, _View]] = []
     for view, score in zip(views, scores, strict=True):
         if score is None:
             continue
-        rows = view.row_of_record[candidates]
-        mine, carried = score[rows], view.shares[rows]
+        at = np.searchsorted(view.people, candidates)
+        mine, carried = view.of_people(score)[at], view.carried[at]
         if not any(_same(mine, other) and (carried != shares).nnz == 0 for other, shares, _ in used):
             used.append((mine, carried, view))
     total = np.sum([mine for mine, _, _ in used], axis=0)
@@ -157,7 +179,7 @@ def _note_together(
     for _, carried, view in used[:-1]:
         if view.mixed:
             values = values * np.asarray(chances @ carried).ravel()
-    own = int(np.searchsorted(candidates, record))
+    own = np.searchsorted(candidates, [person])
     _note(result, place, total, chances, own, values, secret)
 
 
@@ -178,18 +200,18 @@ def _note(
     place: int,
     score: FloatArray,
     chances: FloatArray,
-    own: int,
+    own: IntArray,
     values: FloatArray,
-    secret: int,
+    secret: IntArray,
 ) -> None:
-    """Success with one target: evenly among the best rows, and among the likeliest values."""
+    """Success with one target: evenly among the best rows and the likeliest values, any of the target's counts."""
     best = score >= score.max() - _ALIKE
-    result["identity"][place] = best[own] / best.sum()
-    result["identity_named"][place] = chances[own] > SURE
+    result["identity"][place] = best[own].sum() / best.sum()
+    result["identity_named"][place] = chances[own].sum() > SURE
     total = values.sum()
     likeliest = values >= values.max() * (1 - _ALIKE)
-    result["attribute"][place] = likeliest[secret] / likeliest.sum() if total > 0 else 0.0
-    result["attribute_named"][place] = total > 0 and values[secret] / total > SURE
+    result["attribute"][place] = likeliest[secret].sum() / likeliest.sum() if total > 0 else 0.0
+    result["attribute_named"][place] = total > 0 and values[secret].max() / total > SURE
 
 
 def _stronger(found: dict[str, dict[str, FloatArray]], other: dict[str, dict[str, FloatArray]]) -> None:
@@ -210,27 +232,22 @@ def _row(name: str, rates: Mapping[str, FloatArray]) -> list[Any]:
     return [*cells, len(chances)]
 
 
-def _records(table: ReadTable) -> IntArray:
-    """Number of the record of each released row, -1 for rows that the register does not list."""
+def _individuals(table: ReadTable, whose: IntArray) -> IntArray:
+    """Number of the individual of each released row, -1 for rows that the register does not list."""
     numbers = table.sources()
     if numbers is None:
         raise ColumnError(f"{NAME}: a release has no rows that the register lists")
-    return np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
-
-
-def _row_of_record(source: IntArray, records: int) -> IntArray:
-    rows = np.full(records, -1, dtype=np.int64)
-    real = np.flatnonzero(source >= 0)
-    rows[source[real]] = real
-    return rows
+    source = np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
+    # individuals whom the original holds no more have numbers beyond its rows
+    beyond = source - len(whose) + int(whose.max(initial=-1)) + 1
+    inside = (source >= 0) & (source < len(whose))
+    return np.where(inside, whose[np.where(inside, source, 0)], np.where(source < 0, -1, beyond))
 
 
 def _numbered(context: Any, roles: Roles, params: Params) -> dict[str, str]:
     """SELECTs of the releases with the numbers of their records."""
     relation = context.relation("original")
     require_visible(NAME, relation)
-    if roles.person is not None:
-        _require_single_records(context.catalog.cursor, relation.sql, roles.person.name)
     if not params["releases"]:
         raise ParameterError(
             f"{NAME}: releases is an empty list. Name one or more releases. FROM anon_register() lists them"
@@ -241,18 +258,19 @@ def _numbered(context: Any, roles: Roles, params: Params) -> dict[str, str]:
         keeper, release = _release(known, name, relation.given)
         if params["key"] is not None and fold(params["key"]) != fold(str(release.key)):
             raise ParameterError(f"{NAME}: key := '{params['key']}' is not that of {name}. Allowed: '{release.key}'")
-        _require_single_records(context.catalog.cursor, relation.sql, str(release.key))
+        if roles.person is None or fold(roles.person.name) != fold(str(release.key)):
+            _require_single_records(context.catalog.cursor, relation.sql, str(release.key))
         selects[f"release{k}"] = numbered_rows(context.catalog.cursor, keeper, release, relation.sql)
     return selects
 
 
 def _require_single_records(cursor: Any, source: str, key: str) -> None:
-    """Refuse individuals with several records, which are not counted here."""
+    """Refuse several records of one key that is not labelled as the column of individuals."""
     rows, keys = cursor.execute(f"select count(*), count(distinct {ident(key)}) from {source}").fetchall()[0]
     if keys < rows:
         raise ColumnError(
-            f"{NAME}: '{key}' has one value in several of {rows} records; releases of individuals with several records "
-            "are not measured together. linkage_risk measures each of them",
+            f"{NAME}: '{key}' has one value in several of {rows} records. Label it 'anon: person' where it identifies "
+            "individuals",
             code="several-rows",
         )
 
@@ -276,7 +294,6 @@ MEASURE = Report(
     paper="Ganta, S. R., Kasiviswanathan, S. P., Smith, A. (2008), Composition attacks and auxiliary information",
     example="FROM sequence_risk('numbered', ['first', 'next'], targets := 100)",
     section="Risk",
-    instead=("linkage_risk",),
     smallest="releases := ['first']",
     parameters=(
         Parameter("releases", "names of releases of the original that the register lists", "names", REQUIRED),
@@ -297,6 +314,7 @@ MEASURE = Report(
     labelled="original",
     further=_numbered,
     reads="tables",
-    answers=("rows", "boxes", "buckets", "sliced"),
+    answers=("rows", "boxes", "buckets", "sliced", "persons"),
     needs=("qi", "sensitive"),
+    unit="person",
 )  # fmt: skip

@@ -102,7 +102,7 @@ def draw_targets(
     missing = [name for name in names if name not in table.columns]
     if missing or not is_plain(table, names):
         raise ColumnError(f"{function}: targets need plain values in {listed(missing or names)}")
-    whose = _persons(function, table, person)
+    whose = persons_of(function, table, person)
     several = [secret.name for secret in release.secrets if secret.listed]
     if whose is None and several:
         raise ColumnError(
@@ -141,8 +141,17 @@ def draw_targets(
     )  # fmt: skip
 
 
-def _persons(function: str, table: ReadTable, person: str | None) -> IntArray | None:
-    """Number of the person of each row."""
+def persons_of(function: str, table: ReadTable, person: str | None) -> IntArray | None:
+    """Number of the person of each row; None where no column tells.
+
+    Args:
+        function: for messages.
+        table: the original.
+        person: the column that says whose its rows are.
+
+    Raises:
+        RequirementError: the column has NULLs.
+    """
     if person is None or person not in table.columns:
         return None
     column = table.columns[person]

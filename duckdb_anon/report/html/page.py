@@ -13,10 +13,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from duckdb_anon.model.release_formats import SOURCE
-from duckdb_anon.report.findings import Findings, Measured
+from duckdb_anon.report.findings import Findings, Measured, Rows
 from duckdb_anon.report.html import charts
 from duckdb_anon.report.html.tables import Facts, Table, number, percent, table_of
-from duckdb_anon.report.redaction import NOT_COVERED, Edition, shown_check
+from duckdb_anon.report.redaction import NOT_COVERED, Edition, shown, shown_check
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,7 @@ def page(found: Findings, edition: Edition = "internal") -> str:
         found=found, plan=found.plan, context=found.context, internal=internal, short=edition == "short",
         uniques=found.facts["classes"][0]["sample_uniques"] if found.facts["classes"] else None,
         conclusions=[_conclusion(release, found.context.threshold) for release in found.releases],
+        joint=_joint(shown(edition, "joint", found.facts)),
         independent=[r.name for r in found.releases if r.description is not None and r.description.independent],
         t=facts.tables(), charts=placed, not_covered=NOT_COVERED, releases=releases, queries=facts.answers(),
         unlinked=[(r.name, shown_check(r, edition)) for r in found.releases if r.check.said.startswith("none")],
@@ -103,6 +104,19 @@ def _conclusion(release: Measured, limit: float) -> str:
     if meets:
         return f"{found} The upper end, {high}, is within the limit of {percent(limit)}."
     return f"{found} The upper end, {high}, exceeds the limit of {percent(limit)}."
+
+
+def _joint(rows: Rows) -> str:
+    """What the releases of the register reveal together; '' where it lists fewer than two with a key."""
+    if not rows:
+        return ""
+    (row,) = rows
+    return (
+        f"The {row['releases']} releases of the original in the register together re-identify "
+        f"{percent(row['identity'])} of the records (95% interval {percent(row['identity_low'])} to "
+        f"{percent(row['identity_high'])}) and reveal the sensitive value of {percent(row['attribute'])}, by "
+        "sequence_risk."
+    )
 
 
 def _share(attribute: float | None) -> str:

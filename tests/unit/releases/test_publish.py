@@ -10,7 +10,7 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon import AnonError
-from duckdb_anon.serve.publish import publish
+from duckdb_anon.serve.publish import NOT_MEASURED, publish
 from duckdb_anon.serve.server import Analyst
 
 ROLES = "qi := ['age', 'edu'], sensitive := 'disease', keep := 'ward', hierarchies := {'edu': 'tree'}"
@@ -390,12 +390,32 @@ def test_releases_of_one_original_are_published_together_only_when_it_is_said(pl
         published(place)
     done = publish(str(place / "o.duckdb"), str(place / "r.duckdb"), independent=True)
     assert set(done.releases) == {"r", "first", "second"} and done.budgets == {"people": 1.0}
+    assert done.risks == {"people": NOT_MEASURED}  # none has a key
     with duckdb.connect(str(place / "r.duckdb"), read_only=True) as con:
         assert con.execute("select count(*) from duckdb_schemas() where schema_name = 'anon'").fetchall() == [(0,)]
     with duckdb.connect(str(place / "o.duckdb")) as con:
         con.execute("drop table first; drop table second; comment on table anon.records is 'anon: release'")
     with pytest.raises(AnonError, match="records belongs to the register"):
         published(place, "records")
+
+
+def test_what_independent_releases_reveal_together_is_measured(tmp_path: Path) -> None:
+    with duckdb_anon.connect(str(tmp_path / "o.duckdb")) as con:
+        con.execute(
+            "create table people as select row_number() over () as id, age, gender, salary // 5000 as pay "
+            "from anon_sample('census', 300, seed := 1)"
+        )
+        for column, role in (("id", "identifier"), ("age", "quasi"), ("gender", "quasi"), ("pay", "sensitive")):
+            con.execute(f"comment on column people.{column} is 'anon: {role}'")
+        for name, call in (("r1", "mondrian('people', 4)"), ("r2", "mondrian('people', 5, cut := 'median')")):
+            duckdb_anon.release(con, name, call, key="id", independent=True)
+        ((alone,),) = con.execute(
+            "select max(identity) from sequence_risk('people', ['r1', 'r2'], targets := 200, seed := 1) "
+            "where release <> 'together'"
+        ).fetchall()
+    done = publish(str(tmp_path / "o.duckdb"), str(tmp_path / "r.duckdb"), independent=True)
+    found = re.fullmatch(r"re-identify (\d+)% of the records, and name \d+% of sensitive values", done.risks["people"])
+    assert found is not None and int(found[1]) > 110 * alone
 
 
 def test_a_list_of_places_beside_the_release_is_no_original(place: Path) -> None:

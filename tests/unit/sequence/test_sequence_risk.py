@@ -115,3 +115,50 @@ def test_releases_that_cannot_be_followed_are_refused(
     duckdb_anon.release(people, "plain", "mondrian('people', 10)", independent=True)
     with pytest.raises(duckdb.Error, match=f"sequence_risk: {reason}"):
         people.execute(f"from sequence_risk('people', {arguments})")
+
+
+def test_individuals_with_several_records_are_found_by_any_of_them(few: duckdb.DuckDBPyConnection) -> None:
+    few.execute("comment on column people.person_id is 'anon: person'")
+    for name, call in (("r1", "mondrian('people', 4)"), ("r2", "mondrian('people', 5, cut := 'median')")):
+        duckdb_anon.release(few, name, call, key="person_id", independent=True)
+    single = risk(few, ["r1", "r2"])
+    few.execute("drop table r1; drop table r2; delete from anon.releases; delete from anon.records")
+    few.execute("insert into people select * replace (age + 7 as age, pay + 1 as pay) from people")
+    for name, call in (("r1", "mondrian('people', 4)"), ("r2", "mondrian('people', 5, cut := 'median')")):
+        duckdb_anon.release(few, name, call, key="person_id", independent=True)
+    several = risk(few, ["r1", "r2"])
+    assert several["together"]["targets"] == single["together"]["targets"] == 150
+    # two known records of each individual tell individuals apart better than one
+    assert several["together"]["identity"] > single["together"]["identity"] > single["r1"]["identity"]
+
+
+def test_lists_of_individuals_are_followed(few: duckdb.DuckDBPyConnection) -> None:
+    few.execute("insert into people select * replace (pay + 1 as pay) from people where person_id % 3 = 0")
+    few.execute("create table pays as select i::varchar as leaf, i // 4 || 's', 'any' from range(200) t(i)")
+    few.execute("comment on column people.person_id is 'anon: person'")
+    few.execute("comment on column people.pay is 'anon: sensitive hierarchy=pays'")
+    call = "one_to_m_generalize('people', 4, 1)"
+    duckdb_anon.release(few, "r1", call, key="person_id")
+    few.execute(f"create table linked as from {call[:-1]}, row_id := true)")
+    (single,) = few.execute(
+        "select identity, targets from linkage_risk('people', 'linked', attackers := ['nearest']) where attacker = 'nearest'"
+    ).fetchall()
+    assert (risk(few, ["r1"])["r1"]["identity"], 150) == pytest.approx(single)
+    few.execute("insert into people select 2000 + person_id, age, gender, pay from people where person_id <= 40")
+    duckdb_anon.release(few, "r2", call, previous="r1")
+    found = risk(few, ["r1", "r2"])
+    assert found["r1"]["targets"] == 150 and found["together"]["targets"] == 190
+    # the 40 new individuals may all be found, the others no more often than before
+    assert found["together"]["identity"] * 190 <= found["r1"]["identity"] * 150 + 40
+
+
+def test_compare_shows_what_registered_releases_reveal_together(few: duckdb.DuckDBPyConnection) -> None:
+    for name, call in (("r1", "mondrian('people', 4)"), ("r2", "mondrian('people', 5, cut := 'median')")):
+        duckdb_anon.release(few, name, call, key="person_id", independent=True)
+    few.execute("create table other as from mondrian('people', 3)")
+    asked = "select release, identity, attribute from compare('people', {}, n := 5, targets := 500, seed := 1)"
+    found = {row[0]: row[1:] for row in few.execute(asked.format(["r1", "r2", "other"])).fetchall()}
+    assert list(found) == ["r1", "r2", "other", "together"]
+    together = risk(few, ["r1", "r2"], 500)["together"]
+    assert found["together"] == pytest.approx((together["identity"], together["attribute"]))
+    assert [row[0] for row in few.execute(asked.format(["r1", "other"])).fetchall()] == ["r1", "other"]
