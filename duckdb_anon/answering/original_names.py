@@ -23,6 +23,8 @@ from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.scoping import step_of
 
+SHAPE = "anon: columns of an original, without its rows"
+"""Comment of the view that a published file has in the place of an original."""
 _LEVEL = "sure"
 _QUERY = re.compile(r"(\s|\(|--[^\n]*\n|/\*.*?\*/)*(select|with|from|pivot|table|values)\b", re.IGNORECASE | re.DOTALL)
 """How a text begins that is a query."""
@@ -86,6 +88,31 @@ class Answering:
         if str(bounds).lower() not in known:
             raise ParameterError(f"bounds={bounds}: allowed are {', '.join(known)}")
         return cls(releases, known[str(bounds).lower()])
+
+    def require_published(self, con: duckdb.DuckDBPyConnection) -> None:
+        """Refuse a file that holds an original: SUMMARIZE, COPY, query() and views would show its rows.
+
+        Args:
+            con: a connection to the file.
+
+        Raises:
+            ParameterError: it holds one, or a register of releases, whose key undoes them.
+        """
+        held = con.execute(
+            "select lower(table_name) from duckdb_tables() where not internal union all "
+            "select lower(view_name) from duckdb_views() where not internal and comment is distinct from $1",
+            [SHAPE],
+        ).fetchall()
+        names = {name for (name,) in held}
+        register = con.execute("select 1 from duckdb_tables() where schema_name = 'anon' and table_name = 'secret'")
+        kept = bool(register.fetchall())
+        for original, release in self.releases.items():
+            if kept or original.rpartition(".")[2] in names:
+                what = "a register of releases" if kept else f"{original} itself"
+                raise ParameterError(
+                    f"answer={original}:{release}: this file holds {what}. Only a file that duckdb-anon publish wrote "
+                    "may answer. Publish the release and open that file"
+                )
 
     def rewritten(self, statement: str, parameters: Any, rewriter: Rewriter) -> tuple[str, bool]:
         """A statement as it is to run, and whether it was rewritten (its parameters are then in its text).

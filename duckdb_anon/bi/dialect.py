@@ -5,7 +5,7 @@ URL can call the functions. SQLAlchemy opens a transaction before the first stat
 tables only, so commit a table before naming it to a function (or name its columns in the call).
 
 `duckdb+anon:///releases.duckdb?answer=people:release` answers queries that name `people` from its release
-(`duckdb_anon.answering`); `&bounds=true` adds `<measure>_low` and `<measure>_high`.
+(`duckdb_anon.answering`), read-only; `&bounds=true` adds `<measure>_low` and `<measure>_high`.
 """
 
 from __future__ import annotations
@@ -133,9 +133,13 @@ class AnonDialect(Dialect):
         asked = {key: config.pop(key) for key in ("answer", "bounds") if key in config}
         if "bounds" in asked and "answer" not in asked:
             raise ParameterError("bounds=... belongs to answer=ORIGINAL:RELEASE, which the URL does not have")
-        connection = _connection_of(super().connect(*arguments, **options, url_config=config))
-        load(connection)
         answering = Answering.of(asked["answer"], asked.get("bounds", "false")) if asked else None
+        if answering is not None:
+            options["read_only"] = True
+        connection = _connection_of(super().connect(*arguments, **options, url_config=config))
+        if answering is not None:
+            answering.require_published(connection)
+        load(connection)
         return LoadedConnection(connection, answering)
 
     def get_multi_columns(

@@ -85,6 +85,7 @@ class AnonAdapter(DuckDbAdapter):
 
     ADAPTER_DETAILS = "DuckDB with the functions of duckdb-anon."
     conn_str: Any  # the paths it was asked to open
+    read_only: bool
 
     def connect(self) -> AnonConnection:
         """Open the database and load the package."""
@@ -96,9 +97,12 @@ class AnonAdapter(DuckDbAdapter):
             files.append(file if found else str(path))
             asked.update(found)
         self.conn_str = files
+        answering = Answering.of(asked["answer"], asked.get("bounds", ["false"])[0]) if asked.get("answer") else None
+        self.read_only = self.read_only or answering is not None
         plain = super().connect()
+        if answering is not None:
+            answering.require_published(plain.conn)
         load(plain.conn)
         made = AnonConnection(plain.conn, plain.init_message)
-        if asked.get("answer"):
-            made.answering = Answering.of(asked["answer"], asked.get("bounds", ["false"])[0])
+        made.answering = answering
         return made

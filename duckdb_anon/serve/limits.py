@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from dataclasses import dataclass
@@ -11,7 +12,6 @@ from duckdb_anon.model.errors import AnonError
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b\s*", re.IGNORECASE)
 _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-_PAGE = 4096
 # What a query may take beyond DuckDB's own accounting before the system says no: threads, the answer on its way out.
 SLACK = 128 << 20
 
@@ -87,7 +87,7 @@ def bound_this_process(memory: int) -> bool:
 def resident(process: int) -> int | None:
     """Bytes of memory a process has in use; None where the system does not tell."""
     try:
-        return int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]) * _PAGE
+        return int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return None
 

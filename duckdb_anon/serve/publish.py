@@ -23,6 +23,7 @@ from pathlib import Path
 
 import duckdb
 
+from duckdb_anon.answering.original_names import SHAPE
 from duckdb_anon.engine.catalog import names_of
 from duckdb_anon.engine.column_roles import label_of
 from duckdb_anon.engine.private_files import PUBLISHED
@@ -46,7 +47,6 @@ from duckdb_anon.model.release_formats.duckdb_types import without_enums
 from duckdb_anon.sequence.joint_risk import joint_risk
 from duckdb_anon.sql_functions import connect
 
-_SHAPE = "anon: columns of an original, without its rows"
 _TREE = "anon: hierarchy"
 _SOURCE, _TARGET = "_anon_source", "_anon_target"
 NOT_MEASURED = "reveal more than each one; how much is measured for releases with a key and 200,000 rows at most"
@@ -74,7 +74,7 @@ class Published:
 
 def is_shape(comment: str | None) -> bool:
     """Tell whether a view stands for an original without its rows."""
-    return comment == _SHAPE
+    return comment == SHAPE
 
 
 def is_tree(comment: str | None) -> bool:
@@ -346,7 +346,7 @@ def _write_shape(
     kinds = {column: without_enums(original.columns[column][0]) for column in shown}
     columns = ", ".join(f"error({literal(hint)})::{kind} as {ident(column)}" for column, kind in kinds.items())
     con.execute(f"create view {_TARGET}.main.{name} as select {columns} where error({literal(hint)})::boolean")
-    con.execute(f"comment on view {_TARGET}.main.{name} is {literal(_SHAPE)}")
+    con.execute(f"comment on view {_TARGET}.main.{name} is {literal(SHAPE)}")
     for column in shown:
         label = label_of(original.columns[column][1])
         if label is not None:

@@ -240,6 +240,24 @@ def test_a_wrong_url_is_named(file: Path, query: str, message: str) -> None:
         made.connect()
 
 
+def test_a_file_is_opened_read_only_and_none_is_made(file: Path) -> None:
+    with engine(file) as made, made.connect() as connection:
+        with pytest.raises(sa.exc.DBAPIError, match="read-only"):
+            connection.execute(sa.text("drop table release"))
+    with engine(file.with_name("relaeses.duckdb")) as made, pytest.raises(sa.exc.DBAPIError, match="does not exist"):
+        made.connect()
+    assert not file.with_name("relaeses.duckdb").exists()
+
+
+def test_a_file_that_holds_the_original_or_a_register_does_not_answer(file: Path, tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "view.duckdb")) as con:
+        con.execute("create table hidden as select 1 as age; create view people as from hidden")
+    with engine(tmp_path / "view.duckdb") as made, pytest.raises(ParameterError, match="holds people itself"):
+        made.connect()
+    with engine(file.with_name("private.duckdb")) as made, pytest.raises(ParameterError, match="holds a register"):
+        made.connect()
+
+
 def test_without_the_parameter_the_shape_refuses_by_name(file: Path) -> None:
     with engine(file, "") as made, made.connect() as connection, pytest.raises(sa.exc.DBAPIError):
         connection.execute(sa.text(BY_SEX)).all()
