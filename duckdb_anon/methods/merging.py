@@ -5,7 +5,8 @@ the sensitive attribute alone in the last. Guarantee: no sensitive value has a s
 counted (a bound on shares, see `slicing`), nor among the rows of a bucket to which a validity rule leaves it; no row
 contradicts a rule. With a person column, buckets hold all records of an individual and l and `min_bucket` count
 individuals, a fake being one more record of the individual it copies; values constant over an individual's records are
-permuted record by record.
+permuted record by record. A fake repeats an insensitive value of its bucket, so with fakes insensitive columns that
+have more different values than half the records are refused.
 
 Source: Hasan, Jiang, Chen and Wang (2018), Applied Sciences 8(5):783, algorithms 1 and 2; rules by exchanging cells:
 Hasan, Jiang, Luo, Li and Chen (2016). Readings: algorithm 2 as printed never answers no, so the test is that of
@@ -47,8 +48,9 @@ from duckdb_anon.kernels.slicing.validity_rules import ValidityRule, parse_rules
 from duckdb_anon.methods.partition_params import CUTS, cut_by_person, cut_groups, cutting
 from duckdb_anon.methods.slicing import find_grouping
 from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
-from duckdb_anon.model.errors import ParameterError, RequirementError
+from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError
 from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
+from duckdb_anon.model.release_comment import quoted
 from duckdb_anon.model.release_formats import SOURCE
 from duckdb_anon.model.released_columns import Cells, Source
 
@@ -56,6 +58,7 @@ NAME = "merging"
 _ROUNDS = 1000
 """Rounds of exchanging cells of rows that contradict a rule; the call is refused where some are left."""
 _ALIKE = "rows that a rule treats alike"
+_UNIQUE = "nearly unique: "
 
 
 def required(
@@ -144,6 +147,7 @@ def _possible(
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
     """Merge a table."""
+    refuse_unique(table)
     names, sensitive = [a.name for a in table.qi], table.sensitive[0]
     grouping = (
         find_grouping(table, params, alone=True)
@@ -195,10 +199,27 @@ def _given(roles: Roles, params: Params) -> Grouping:
 
 
 def conditions(roles: Roles, params: Params) -> dict[str, str]:
-    """Conditions of the written rules, to be evaluated by DuckDB."""
+    """Conditions of the written rules, to be evaluated by DuckDB, and whether insensitive columns are nearly unique."""
     names = [info.name for info in roles.qi]
     rules = parse_rules(NAME, params["rules"], names, roles.one_sensitive(NAME).name)
-    return {predicate.name: predicate.sql for rule in rules for predicate in rule}
+    return {predicate.name: predicate.sql for rule in rules for predicate in rule} | {
+        f"{_UNIQUE}{info.name}": f"2 * count(distinct {quoted(info.name)}) over () > count({quoted(info.name)}) over ()"
+        for info in (roles.keep if params["fake"] else ())
+    }
+
+
+def refuse_unique(table: CodedTable) -> None:
+    """Refuse to release insensitive columns whose values are mostly unique together with fakes.
+
+    Raises:
+        ColumnError: there is one.
+    """
+    for name, truth in table.other.items():
+        if name.startswith(_UNIQUE) and (truth.positions[truth.codes] == 1).any():
+            raise ColumnError(
+                f"{NAME}: insensitive column '{name.removeprefix(_UNIQUE)}' is nearly unique, and a fake record "
+                "repeats a value of its bucket, which betrays the fake. Do not keep the column, or say fake := 0"
+            )
 
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:

@@ -68,7 +68,7 @@ class Label:
         >>> Label("quasi", hierarchy="my tree").text()
         'quasi hierarchy="my tree"'
         """
-        tree = "" if self.hierarchy is None else f" hierarchy={_quoted(self.hierarchy)}"
+        tree = "" if self.hierarchy is None else f" hierarchy={quoted(self.hierarchy)}"
         return self.role + (" categorical" if self.categorical else "") + tree
 
     def comment(self) -> str:
@@ -186,7 +186,7 @@ def attributes_comment(labels: Mapping[str, Label]) -> str:
     >>> attributes_comment({"age": Label("quasi"), "zip code": Label("quasi", hierarchy="zips")})
     'anon: attributes (age: quasi; "zip code": quasi hierarchy=zips)'
     """
-    inside = "; ".join(f"{_quoted(name)}: {label.text()}" for name, label in labels.items())
+    inside = "; ".join(f"{quoted(name)}: {label.text()}" for name, label in labels.items())
     return f"anon: attributes ({inside})"
 
 
@@ -213,7 +213,7 @@ def table_name(given: str) -> str:
         return QUERY
     if re.fullmatch(_NAME, text) and "/" not in text and "\\" not in text:
         return text
-    return _quoted(re.split(r"[/\\]", text.strip("'"))[-1])
+    return quoted(re.split(r"[/\\]", text.strip("'"))[-1])
 
 
 def value_text(value: Any) -> str:
@@ -256,7 +256,12 @@ def argument_text(value: Any) -> str:
     return value_text(value)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """An identifier as SQL writes it.
+
+    >>> quoted("age"), quoted("zip code")
+    ('age', '"zip code"')
+    """
     return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
 
 

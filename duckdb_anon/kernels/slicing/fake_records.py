@@ -3,8 +3,8 @@
 Hasan, Jiang, Chen and Wang (2018, section 4.1.1) add "n fake tuples with the same QI values as in the original table"
 whose sensitive values follow the table's distribution. Whether n is a total or counts per record is not said; both are
 offered. The insensitive values of a fake are those of a random record of its bucket, not of the row it copies: a nearly
-unique value that occurs twice would reveal whom the fake copies. It still reveals that the bucket has a fake, though
-not which of its cells are fake; leave such columns out where that matters.
+unique value that occurs twice would reveal whom the fake copies. It would still reveal that the bucket has a fake, so
+`merging` refuses nearly unique columns.
 """
 
 from __future__ import annotations

@@ -59,12 +59,23 @@ def test_fakes_are_not_marked(hospitals: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_only_the_holder_s_row_id_tells_fakes_and_kept_columns_hide_them(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("create table t as select i // 4 as age, 'd' || i % 4 as disease, i as kept from range(40) r(i)")
+    con.execute("create table t as select i // 4 as age, 'd' || i % 4 as disease, i % 20 as kept from range(40) r(i)")
     roles = "qi := ['age'], sensitive := 'disease', keep := ['kept'], columns := [['age']]"
     rows = con.execute(f"select kept, row_id from merging('t', 2, {roles}, fake := 5, row_id := true)").fetchall()
     assert sorted(r for _, r in rows if r is not None) == list(range(40))
     assert sum(r is None for _, r in rows) == 5
     assert all(k is not None for k, _ in rows)
+
+
+def test_a_nearly_unique_column_is_not_kept_with_fakes(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "create table t as select i % 4 as age, 'd' || i % 4 as s, i % 21 as note, i % 20 as ward from range(40) r(i)"
+    )
+    call = "select count(*) from merging('t', 2, qi := ['age'], sensitive := 's', columns := [['age']], "
+    with pytest.raises(duckdb.Error, match=r"merging: insensitive column 'note' is nearly unique.*or say fake := 0"):
+        con.execute(call + "keep := ['ward', 'note'])")
+    assert con.execute(call + "keep := ['ward'])").fetchone() == (41,)
+    assert con.execute(call + "keep := ['note'], fake := 0)").fetchone() == (40,)
 
 
 def test_per_record_fakes_copy_every_row(hospitals: duckdb.DuckDBPyConnection) -> None:
