@@ -219,7 +219,8 @@ def _report(
     if not entry.tables:
         columns = entry.compute([], params, rng)
     elif entry.reads == "coded":
-        coded, source_row = coded_table(entry.name, roles, tables[0], trees, canonical=params["seed"] is not None)
+        seeded, conditions = params["seed"] is not None, extra.get("conditions", ())
+        coded, source_row = coded_table(entry.name, roles, tables[0], trees, conditions, canonical=seeded)
         check_coded(entry, coded.person)
         columns = entry.compute([coded], params, rng)
     else:

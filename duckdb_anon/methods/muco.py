@@ -36,11 +36,11 @@ from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.methods import muco_lp
 from duckdb_anon.methods.partition_params import cut_by_person, cutting, plain_layout, unchanged
 from duckdb_anon.model import progress
-from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
+from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import ParameterError, RequirementError
-from duckdb_anon.model.function_specs import REQUIRED, Cutting, Method, Parameter, Params, Report, Sweep
+from duckdb_anon.model.function_specs import REQUIRED, Cutting, Method, Parameter, Params, Report, Roles, Sweep
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_comment import argument_text
+from duckdb_anon.model.release_comment import argument_text, quoted, value_text
 from duckdb_anon.model.released_columns import Cells, Coded
 
 PAPER = "Li, B., Li, Y., et al. (2020), arXiv 2008.10771"
@@ -74,6 +74,10 @@ GROUPING = (
 "in cells of three, fit (default: true)", "boolean",
     ),
 )  # fmt: skip
+L_EXCEPT = Parameter(
+    "l_except", "sensitive values, as text, that l does not bound: values that a part of the table has alone, as a "
+"wage of 0 of children, and that l keeps in a large group (`structural_values` finds them)", "names", repeated=True,
+)  # fmt: skip
 MIN_CHANGED = Parameter(
     "min_changed", "linear: number of quasi-identifiers that differ from the original in every record; 1.5 means "
 "2 in half of them (default: 1)", "number", low=0,
@@ -83,8 +87,9 @@ MIN_CHANGED = Parameter(
 def refine(params: dict[str, Any], function: str = "muco") -> dict[str, Any]:
     """Check parameters that must fit together, and fill in those of the paper's tables."""
     if params["tables"] == "linear":
-        if params.get("repair") is not None:
-            raise ParameterError(f"{function}: repair belongs to tables := 'uniform'; leave it out")
+        for name in ("repair", "l_except"):
+            if params.get(name) is not None:
+                raise ParameterError(f"{function}: {name} belongs to tables := 'uniform'; leave it out")
         return muco_lp.refine(params)
     for name in muco_lp.DEFAULTS:
         if params.get(name) is not None:
@@ -115,9 +120,34 @@ def required(table: CodedTable, params: Params, least: int, *, persons: bool) ->
     least_l = DEFAULT_L if params["l"] is None else params["l"]
     if not table.sensitive or least_l <= 1:
         return all_of(parts), None
-    diverse = diverse_persons(least_l) if persons else FrequencyDiversity(least_l)
-    sensitive, each = every_column(table.sensitive, lambda _: diverse)
+
+    def diverse(attribute: Attribute) -> PrivacyModel:
+        excepted = excepted_codes(table, attribute)
+        return diverse_persons(least_l, excepted) if persons else FrequencyDiversity(least_l, excepted)
+
+    sensitive, each = every_column(table.sensitive, diverse)
     return all_of([*parts, *each]), sensitive
+
+
+def conditions(roles: Roles, params: Params) -> dict[str, str]:
+    """Whether the value of each sensitive column is one that l does not bound."""
+    if not params["l_except"]:
+        return {}
+    values = ", ".join(value_text(value) for value in params["l_except"])
+    return {_exception(info.name): f"{quoted(info.name)}::varchar in ({values})" for info in roles.sensitive}
+
+
+def excepted_codes(table: CodedTable, attribute: Attribute) -> tuple[int, ...]:
+    """Codes, by rank, of the values of a sensitive column that l does not bound."""
+    truth = table.other.get(_exception(attribute.name))
+    if truth is None:
+        return ()
+    excepted = truth.positions[truth.codes[attribute.first_row]] == 1
+    return tuple(np.unique(attribute.rank_of_code[excepted & (attribute.counts > 0)]).tolist())
+
+
+def _exception(column: str) -> str:
+    return f"l_except of {column}"
 
 
 def groups_of(table: CodedTable, params: Params, function: str = "muco") -> IntArray:
@@ -179,6 +209,11 @@ def _permuted(table: CodedTable, params: Params, rng: np.random.Generator) -> li
 
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
     """As groups are cut."""
+    if params["l_except"]:
+        raise ParameterError(
+            "muco: l_except depends on values of the full table, so it cannot be worked in parts. Release the table in "
+            "one call, or say l := 1"
+        )
     if params["tables"] == "linear":
         return cutting(params, *muco_lp.required(table, params))
     if repeated:
@@ -226,7 +261,22 @@ def count_groups(tables: Sequence[CodedTable], params: Params, rng: np.random.Ge
         "largest": [int(sizes.max(initial=0))],
         "as_they_were": [0 if linear else int(sizes[varied == 0].sum())],
         "moved": [moved],
+        "note": ["" if linear else large_groups_note(sizes, params)],
     }
+
+
+def large_groups_note(sizes: IntArray, params: Params) -> str:
+    """What is to be said of groups of more than three times what delta asks for; '' where there are none."""
+    enough = 3 * least_size(params)
+    large = sizes[sizes > enough]
+    if not len(large):
+        return ""
+    share = large.sum() / sizes.sum()
+    return (
+        f"{share:.1%} of the records are in groups of more than {enough} ({len(large)} of {len(sizes)} groups), three "
+        "times what delta asks, where values travel farther. Causes: equal quasi-identifiers, which no cut separates, "
+        "and l, which forbids to part off a sensitive value: structural_values shows for which values to say l_except"
+    )
 
 
 METHOD = Method(
@@ -247,9 +297,11 @@ METHOD = Method(
             "unchanged", "linear: records with too few new values: 'exchange' them with others of the group (default), "
 "or 'redraw' as in the paper", "text", None, ("exchange", "redraw"),
         ),
+        L_EXCEPT,
     ),
     layout=plain_layout,
     release=release,
+    conditions=conditions,
     moves_values=True,
     refine=refine,
     unit="person",
@@ -266,7 +318,8 @@ TABLES = Report(
     section="From papers, for comparison",
     smallest="delta := 0.5",
     instead=("muco",),
-    parameters=GROUPING,
+    parameters=(*GROUPING, L_EXCEPT),
+    conditions=conditions,
     returns={
         "group_id": "BIGINT", "attribute": "VARCHAR", "original": "CODE", "output": "CODE", "probability": "DOUBLE",
         "records": "BIGINT",
@@ -283,8 +336,10 @@ GROUPS = Report(
     section="Preparing a call",
     smallest="delta := 0.5",
     instead=("muco",),
-    parameters=(*GROUPING, MIN_CHANGED),
-    returns=dict.fromkeys(("rows", "groups", "smallest", "largest", "as_they_were", "moved"), "BIGINT"),
+    parameters=(*GROUPING, MIN_CHANGED, L_EXCEPT),
+    returns=dict.fromkeys(("rows", "groups", "smallest", "largest", "as_they_were", "moved"), "BIGINT")
+    | {"note": "VARCHAR"},
     compute=count_groups,
+    conditions=conditions,
     refine=partial(refine, function="muco_groups"),
 )

@@ -295,6 +295,7 @@ class Report(Function):
             name of a labelled column, and those of a release's format, are read. `params['roles']`
             holds the roles, `params['tables']` how SQL calls the tables.
         literals: whether the domains carry the SQL text of their values (for functions that write queries).
+        conditions: see `Method`, for a report that reads coded tables.
         answers: formats of releases it is right on; any other is refused before it is computed. The tables after
             the first, or a single one, are releases; where another one is `labelled`, all but that.
     """
@@ -310,6 +311,7 @@ class Report(Function):
     literals: bool = False
     answers: tuple[str, ...] = ("rows",)
     needs: tuple[Literal["qi", "sensitive", "person"], ...] = ("qi",)
+    conditions: Callable[[Roles, Params], Mapping[str, str]] | None = None
     refine: Callable[[dict[str, Any]], dict[str, Any]] | None = None
 
     def columns(self, rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:

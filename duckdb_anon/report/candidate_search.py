@@ -26,8 +26,10 @@ from duckdb_anon.model.release_formats.duckdb_types import is_text, kind_of_type
 Step = dict[str, Any]
 CARRIERS = 10
 EDGED = "rare sensitive values are joined (sensitive_edges), for as they are they single persons out"
+EXCEPTED = "l does not bound values that a part of the table has alone (l_except): they name themselves there"
 RELAXED = "one sensitive value is too frequent for a larger l: l := 1 limits no sensitive value"
 _FEW_TARGETS, _SIGMAS = 200, 4
+_EXCEPTED_FROM = 0.02  # delta of a group whose records, all of one value, make it structural in a sample
 _FIGURES = ("identity", "attribute", "advantage", "information_loss", "query_error", "query_error_median")
 
 
@@ -58,6 +60,7 @@ class Candidate:
         takes_edges: whether it has the parameter `sensitive_edges`.
         needs_sensitive: whether it releases nothing without a sensitive column.
         takes_l: whether it has the parameter `l`.
+        takes_exceptions: whether it has the parameter `l_except`.
     """
 
     name: str
@@ -67,6 +70,7 @@ class Candidate:
     takes_edges: bool
     needs_sensitive: bool
     takes_l: bool
+    takes_exceptions: bool = False
 
     @classmethod
     def of(cls, method: Method) -> Candidate:
@@ -79,6 +83,7 @@ class Candidate:
             takes_edges(method),
             "sensitive" in method.needs,
             any(p.name == "l" for p in method.parameters),
+            any(p.name == "l_except" for p in method.parameters),
         )
 
     @classmethod
@@ -97,6 +102,7 @@ class Sample:
         person: the column that says whose row it is.
         repeated: whether somebody has several rows.
         edges: the argument that gives rare sensitive values company, '' where there are none.
+        exceptions: the argument that excepts structural sensitive values from l, '' where there are none.
     """
 
     rows: int
@@ -104,6 +110,7 @@ class Sample:
     person: str | None
     repeated: bool
     edges: str = ""
+    exceptions: str = ""
 
 
 def try_candidates(
@@ -175,7 +182,15 @@ def _fill(
     rare = [_has_rare(con, labels, ident(column), person) for column in secrets]
     edges = f", {EDGES.name} := {CARRIERS}" if any(rare) else ""
     most_l = people // max(most) if most else None
-    return Sample(int(total), most_l, person, people < total, edges)
+    return Sample(int(total), most_l, person, people < total, edges, _exceptions(con, secrets))
+
+
+def _exceptions(con: duckdb.DuckDBPyConnection, sensitive: Sequence[str]) -> str:
+    """The argument that excepts sensitive values which a part of the sample has alone."""
+    if not sensitive:
+        return ""
+    found, _ = _asked(con, f"select list(distinct value) from structural_values('sample', {_EXCEPTED_FROM})")
+    return f", l_except := {literal(found[0])}" if found and found[0] and None not in found[0] else ""
 
 
 def _has_rare(
@@ -252,7 +267,8 @@ def _calls(candidate: Candidate, sweep: Sweep, sample: Sample) -> list[str]:
     edges = sample.edges if candidate.takes_edges else ""
     if sample.most_l is None:
         sweep = replace(sweep, arguments=sweep.arguments.replace(", l := {l}", ""))
-    return [call + edges for call in sweep.calls(sample.most_l or 2)]
+    exceptions = sample.exceptions if candidate.takes_exceptions else ""
+    return [call + exceptions + edges for call in sweep.calls(sample.most_l or 2)]
 
 
 def _with_l_1(arguments: str) -> str:
@@ -294,6 +310,7 @@ def _step(
     columns = "" if problem or not sweep.finds_columns else f", columns := {literal(_columns_found(con))}"
     step["call"] = f"FROM {candidate.name}({literal(asked.tbl)}, {arguments}{columns}{asked.roles})"
     notes = [problem] if problem else [sweep.note, EDGED if sample.edges and sample.edges in arguments else ""]
+    notes.append(EXCEPTED if sample.exceptions and sample.exceptions in arguments else "")
     notes.append(RELAXED if "l := 1" in arguments.split(", ") else "")
     if not problem:
         notes.append(_attacked(con, asked, f"{candidate.name}({arguments}{columns})", sample, step))

@@ -27,7 +27,7 @@ from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 
 BoolArray = NDArray[np.bool_]
 SIZE, FREQUENCY, DISTINCT, ENTROPY, RECURSIVE, EQUAL, ORDERED, HIERARCHICAL, CONDITIONAL, COMMON, LINKABLE = range(11)
-PERSON_ROWS = 11
+PERSON_ROWS, FREQUENCY_OF_SOME = 11, 12
 TOLERANCE = 1e-9
 _NUMBERS = 4
 
@@ -228,6 +228,12 @@ def _holds(
         return _largest(space, touched) * int(first) <= total * int(second)
     if kind == FREQUENCY:
         return _largest(space, touched) * int(first) <= size * int(second)
+    if kind == FREQUENCY_OF_SOME:
+        largest = 0
+        for place in range(touched):
+            code = space.touched[place]
+            largest = max(largest, space.rows[code] * checks.codes[checks.codes_at[r] + code])
+        return largest * int(first) <= size * int(second)
     if kind == ENTROPY:
         inner = 0.0
         for place in range(touched):

@@ -29,6 +29,7 @@ from duckdb_anon.kernels.partition.privacy_checks_jit import (
     DISTINCT,
     ENTROPY,
     FREQUENCY,
+    FREQUENCY_OF_SOME,
     PERSON_ROWS,
     RECURSIVE,
     SIZE,
@@ -127,16 +128,35 @@ class DistinctDiversity(_Diversity):
 
 @dataclass(frozen=True)
 class FrequencyDiversity(_Diversity):
-    """Every sensitive value has a share of at most 1/l: max_s c_s * l <= |G|, in whole numbers."""
+    """Every sensitive value has a share of at most 1/l: max_s c_s * l <= |G|, in whole numbers.
+
+    Values that are excepted may have any share (Machanavajjhala et al. 2007, section 4.2: don't-care values).
+    """
+
+    excepted: tuple[int, ...] = ()  # their codes
+
+    @property
+    def min_size(self) -> int:
+        return 1 if self.excepted else _fewest(self.least)
+
+    def _largest(self, groups: Groups) -> IntArray:
+        if not self.excepted or len(groups) == 0:
+            return groups.largest
+        counts = np.where(np.isin(groups.cells.code, self.excepted), 0, groups.cells.counts)
+        return np.asarray(np.maximum.reduceat(counts, groups.cells.offsets[:-1]))
 
     def effective(self, groups: Groups) -> FloatArray:
-        return groups.sizes / groups.largest
+        return groups.sizes / np.maximum(self._largest(groups), 1)
 
     def checks(self, table_counts: IntArray) -> list[Check]:
-        return [Check(FREQUENCY, _exact(self.least))]
+        if not self.excepted:
+            return [Check(FREQUENCY, _exact(self.least))]
+        counted = np.ones(len(table_counts), dtype=np.int32)
+        counted[[code for code in self.excepted if code < len(counted)]] = 0
+        return [Check(FREQUENCY_OF_SOME, _exact(self.least), codes=counted)]
 
     def holds(self, groups: Groups) -> BoolArray:
-        return ~_too_frequent(groups.largest, groups.sizes, self.least)
+        return ~_too_frequent(self._largest(groups), groups.sizes, self.least)
 
 
 @dataclass(frozen=True)
@@ -345,9 +365,9 @@ def of_persons_and_rows(diversity: PrivacyModel, least: float) -> PrivacyModel:
     return All((diversity, OfRows(diversity), PersonShare(least)))
 
 
-def diverse_persons(least: float) -> PrivacyModel:
+def diverse_persons(least: float, excepted: tuple[int, ...] = ()) -> PrivacyModel:
     """No value is had by more than 1 / `least` of the persons; no value, no person has more than that of the rows."""
-    return of_persons_and_rows(FrequencyDiversity(least), least)
+    return of_persons_and_rows(FrequencyDiversity(least, excepted), least)
 
 
 def combine(columns: Sequence[CodeArray]) -> tuple[CodeArray, tuple[CodeArray, ...]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.methods.muco import GROUPING, covers, groups_of, refine
+from duckdb_anon.methods.muco import GROUPING, L_EXCEPT, conditions, covers, groups_of, refine
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.function_specs import Params, Report, fields
 
@@ -44,10 +44,11 @@ MEASURE = Report(
     section="From papers, for comparison",
     smallest="delta := 0.5",
     instead=("linkage_risk",),
-    parameters=GROUPING,
+    parameters=(*GROUPING, L_EXCEPT),
     returns=fields(
         "attribute VARCHAR, groups BIGINT, delta DOUBLE, attained DOUBLE, holds BOOLEAN, expected_change DOUBLE"
     ),
     compute=attained,
+    conditions=conditions,
     refine=partial(refine, function="delta_probability"),
 )

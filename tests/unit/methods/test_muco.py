@@ -9,7 +9,10 @@ import duckdb
 import numpy as np
 import pytest
 
+from duckdb_anon.kernels.partition import All, FrequencyDiversity, Groups, KAnonymity, partition
 from duckdb_anon.methods import muco
+from duckdb_anon.release_api import release
+from tests.reference.cover_lp import ordered
 
 QI = ("born", "pay", "kind", "ward")
 ROLES = "qi := ['born', 'pay', 'kind', 'ward'], sensitive := 'disease', hierarchies := {'ward': 'wards'}"
@@ -74,6 +77,49 @@ def test_groups_are_larger_than_one_over_delta_by_what_a_model_gains(con: duckdb
     assert con.execute(persons.format(20)).fetchone() == (20,)
     with pytest.raises(duckdb.Error, match="k = 10 was requested"):
         con.execute(persons.format(18))
+
+
+def test_a_value_that_a_part_of_the_table_has_alone_is_found_and_may_be_excepted_from_l(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    con.execute("""
+        create table t as select (hash(i) % 80)::int as age, hash(i, 1) % 50 as region,
+            case when hash(i) % 80 < 16 then 'it''s 0' else 'v' || (hash(i, 2) % 6 + hash(i) % 80 // 20) end as income
+        from range(4000) t(i)
+    """)
+    roles = "qi := ['age', 'region'], sensitive := 'income'"
+    children = con.execute("select count(*) from t where age < 16").fetchone()[0]
+    found = con.execute(f"from structural_values('t', 0.1, {roles})").fetchall()
+    assert found == [("income", "it's 0", children, children)]
+    exceptions = "l_except := ['it''s 0', 'a value that is not there']"
+    groups = f"select largest, note from muco_groups('t', 0.1, {{}}{roles})"
+    largest, note = con.execute(groups.format("")).fetchone()
+    assert largest > 48 and "groups of more than 48" in note and "l_except" in note
+    largest, note = con.execute(groups.format(exceptions + ", ")).fetchone()
+    assert largest <= 48 and note == ""
+    name = release(con, "r", f"muco('t', 0.1, {exceptions}, {roles})")
+    assert exceptions in name
+    with pytest.raises(duckdb.Error, match="l_except belongs to tables := 'uniform'"):
+        con.execute(f"from muco('t', 0.1, {exceptions}, tables := 'linear', {roles})")
+    # a value of half of each group is allowed, and no more, but for the excepted one
+    assert con.execute("from structural_values('(from t where age >= 16)', 0.1, " + roles + ")").fetchall() == []
+
+
+@pytest.mark.parametrize("excepted", [(), (0,), (0, 3)])
+def test_l_bounds_the_values_that_are_not_excepted(excepted: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(4)
+    age = rng.integers(0, 60, 1500)
+    secret = np.where(age < 20, 0, rng.integers(1, 5, 1500)).astype(np.int32)
+    model = FrequencyDiversity(2.5, excepted)
+    group = partition([ordered(age), ordered(rng.integers(0, 9, 1500))], secret, All((KAnonymity(5), model)), cut="sse")
+    counts = np.zeros((group.max() + 1, 5), dtype=int)
+    np.add.at(counts, (group, secret), 1)
+    bounded = np.delete(counts, excepted, axis=1).max(axis=1) * 2.5 <= counts.sum(axis=1)
+    assert bounded.all()
+    assert (counts.max(axis=1) * 2.5 > counts.sum(axis=1)).any() == bool(excepted)
+    for worse in (2.5, 4.0):
+        by_hand = np.delete(counts, excepted, axis=1).max(axis=1) * worse <= counts.sum(axis=1)
+        assert (FrequencyDiversity(worse, excepted).holds(Groups(group, secret)) == by_hand).all()
 
 
 def test_constant_columns_and_tables_of_one_group_are_released(con: duckdb.DuckDBPyConnection) -> None:
