@@ -2,13 +2,14 @@
 
 Rows and description are compared with their digests, a signature is checked, and k, l and t of the call are measured
 again by the SQL of sql/risk.sql, which shares no code with the methods. Where individuals were counted, records are: a
-class of k individuals has at least k records. delta and epsilon speak of groups and noise that no release shows; they
-are listed without a verdict. Cost: one pass over the rows for the digest, and a GROUP BY of the release a promise.
+class of k individuals has at least k records; lists of individuals are counted as they are. delta and epsilon speak of
+groups and noise that no release shows; they are listed without a verdict. Cost: one pass over the rows for the
+digest, and a GROUP BY of the release a promise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from duckdb_anon.engine.column_roles import label_of
 from duckdb_anon.engine.interrupts import stoppable
 from duckdb_anon.engine.release_digest import holds_rows_of
 from duckdb_anon.engine.release_seal import is_sealed, signer_of
-from duckdb_anon.engine.sql_quoting import literal
+from duckdb_anon.engine.sql_quoting import ident, idents, literal
 from duckdb_anon.model.errors import without_code
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Task
 from duckdb_anon.model.release_comment import Description, field_comments, read_description
@@ -125,6 +126,8 @@ def _questions(
     if parameter == "k" and said.method in _BY_CLASS:
         yield "k_anonymity", f"select k from k_anonymity({table}, {classes})"
     kind = str(given.get("diversity", _DIVERSITY.get(said.method, "frequency")))
+    if said.method == "one_to_m_generalize" and sensitive and not given.get("explode"):
+        yield from _of_lists(parameter, kind, name, qi, sensitive)
     for column in sensitive:
         roles = f"{table}, qi := {literal(qi)}, sensitive := {literal(column)}"
         if parameter == "l" and said.method in _DIVERSE and kind != "recursive":
@@ -135,6 +138,25 @@ def _questions(
         if parameter == "t" and said.method == "mondrian" and not said.persons and label[column].hierarchy is None:
             distance = f", distance := {literal(given['distance'])}" if given.get("distance") else ""
             yield f"t_closeness of {column}", f"select t from t_closeness({roles}{distance})"
+
+
+def _of_lists(
+    parameter: str, kind: str, name: str, qi: Sequence[str], sensitive: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """As `_questions`, of a release with lists of nodes: (k, l)-diversity."""
+    lists = ", ".join(f"list_sort({ident(column)})" for column in sensitive)
+    if parameter == "k":
+        counts = f"select count(*) as n from {name} group by {lists}"
+        yield "least number of individuals with a list", f"select min(n) from ({counts})"
+    if parameter == "l":
+        classes = f"select {idents(qi)}, count(*) as n from {name} group by {idents(qi)}, {lists}"
+        value = {
+            "frequency": "sum(n) / max(n)",
+            "distinct": "count(*)",
+            "entropy": "exp(ln(sum(n)) - sum(n * ln(n)) / sum(n))",
+        }[kind]
+        each = f"select {value} as l from ({classes}) group by {idents(qi)}"
+        yield f"diversity of lists ({kind})", f"select min(l) from ({each})"
 
 
 def _plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:

@@ -63,7 +63,7 @@ MEASURE = Query(
         Parameter(
             "spread",
             "distribution of records inside generalized cells: 'uniform', in SQL that runs in any DuckDB, "
-            "or 'learnt' from the whole release, which needs a connection with this package",
+            "or 'learnt' from the whole release, which errs less and needs a connection with this package",
             "text",
             "uniform",
             ("learnt", "uniform"),

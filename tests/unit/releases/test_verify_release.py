@@ -78,6 +78,25 @@ def test_a_release_keeps_what_it_promises_until_it_is_changed(people: Path, call
         publish(str(people), str(people.with_name("p.duckdb")))
 
 
+@pytest.mark.parametrize("diversity", ["frequency", "distinct", "entropy"])
+def test_lists_of_individuals_keep_k_and_l_until_they_are_changed(people: Path, diversity: str) -> None:
+    with duckdb_anon.connect(str(people)) as con:
+        con.execute(
+            "create table visits as select i as pid, * from people, range(400) t(i) where hash(age, edu, i) % 150 = 0"
+        )
+        con.execute("create or replace table visits as select rowid // 2 as pid, * exclude (pid) from visits")
+        con.execute(
+            "create table ills as select 'd' || i as leaf, i // 4 || 's' as some, '*' as top from range(12) t(i)"
+        )
+        roles = f"{ROLES}, person := 'pid', hierarchies := {{'disease': 'ills'}}, changing := 'first'"
+        duckdb_anon.release(con, "r", f"one_to_m_generalize('visits', 4, 2, diversity := '{diversity}', {roles})")
+        assert (verdicts(con)["k"], verdicts(con)["l"]) == (True, True)
+        con.execute("update r set disease = ['d1', 'd5', 'd9'] where rowid = 0")
+        assert verdicts(con)["k"] is False
+        con.execute("update r set disease = ['d1']")
+        assert (verdicts(con)["k"], verdicts(con)["l"]) == (True, False)
+
+
 def test_a_role_that_was_changed_is_a_change_of_the_description(people: Path) -> None:
     with duckdb_anon.connect(str(people)) as con:
         duckdb_anon.release(con, "r", f"mondrian('people', k := 5, {ROLES})")
