@@ -216,7 +216,17 @@ class BoundedBlock(Block):
         for one in self.select.expressions:
             if not all_of(one, exp.Window, exp.Query, exp.Grouping):
                 found.update((m, None) for node in outermost_aggregates(one) if (m := _reads(node)) is not None)
-        return list(found)
+        return [one for one in found if not one.quantile.startswith("quantile_cont") or not self._may_be_decimal(one)]
+
+    def _may_be_decimal(self, measure: Measure) -> bool:
+        """Whether values may be decimals, to whose digits a continuous quantile is cut."""
+        value = measure.value.unnest() if measure.value is not None else exp.Null()
+        if isinstance(value, exp.Cast):
+            return "DECIMAL" in value.to.sql("duckdb")
+        kinds = [self.original.types.get(fold(one.name), "") for one in all_of(value, exp.Column)]
+        kinds += [one.to.sql("duckdb") for one in all_of(value, exp.Cast)]
+        fractions = [one for one in all_of(value, exp.Literal) if not one.is_string and not one.is_int]
+        return bool(fractions) or any("DECIMAL" in kind.upper() for kind in kinds)
 
     def _fill(
         self, found: FoundBounds, measures: Sequence[Measure], aliases: Mapping[int, str], confidence: float
