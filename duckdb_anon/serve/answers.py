@@ -66,7 +66,10 @@ class Answers:
         for original, read in self._read.items():
             if read.release.drawn is not None:
                 _draw(con, original, releases[original], seed)
-        self.guard = Guard(releases, HARMLESS | {"low", "high"}, {"unnest": ANSWERING["unnest"]})
+        tables = "select view_name from duckdb_views() union all select table_name from duckdb_tables()"
+        names = {str(name) for (name,) in con.execute(tables).fetchall()}
+        hidden = [name for name in names if fold(name) not in self._read]
+        self.guard = Guard(releases, HARMLESS | {"low", "high"}, {"unnest": ANSWERING["unnest"]}, hidden)
         self._inner = Guard([*releases.values(), *self._trees()], FUNCTIONS, ANSWERING)
 
     def sql(self, text: str, statement: Statement) -> str:

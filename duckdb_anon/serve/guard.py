@@ -100,6 +100,7 @@ class Guard:
         published: Iterable[str],
         functions: Collection[str] = FUNCTIONS,
         table_functions: Mapping[str, str] = TABLE_FUNCTIONS,
+        hidden: Iterable[str] = (),
     ) -> None:
         """Allow the tables and views named in `published`, in the default schema.
 
@@ -107,6 +108,8 @@ class Guard:
             published: names of tables and views.
             functions: names of functions.
             table_functions: names of table functions, with what their arguments must be.
+            hidden: tables of the default schema that are not allowed; no step of WITH may have such a name, since
+                outside of the query that it belongs to the name means the table.
         """
         self.published = {fold(name) for name in published}
         self._functions, self._table_functions = functions, table_functions
@@ -117,7 +120,7 @@ class Guard:
             for (name,) in self._parser.execute(
                 "select view_name from duckdb_views() union all select table_name from duckdb_tables()"
             ).fetchall()
-        }
+        } | {fold(name) for name in hidden}
 
     def check(self, text: str) -> Statement:
         """Check one text.

@@ -54,6 +54,8 @@ KINDS = [
     "insert into people values (1)", "delete from people", "summarize people", "explain select count(*) from people",
     "select 1; select 2", "prepare p as from people", "call pragma_version()", "pragma database_list", "install httpfs",
     "from people tablesample reservoir(3 rows), boxes", "",
+    "select * from (with boxes as (select 1 as x) from boxes) as a, boxes",
+    "with boxes as (select 1 as x) from boxes",
 ]  # fmt: skip
 HOSTILE = [
     *(around.format(other) for around, other in product(AROUND, OTHERS)),
