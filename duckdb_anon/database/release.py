@@ -279,7 +279,9 @@ def _check(work: Work, made: ReleasedTable) -> None:
         return
     comment, labels = _comments(work, table)
     relation = table.relation
-    original = described_table(con, relation.sql, table.name, relation.comment, relation.comments)
+    individual = f"{work.plan.individuals.name}.{work.plan.key}"
+    keys = {column: "anon: identifier" for column, domain in table.keys.items() if domain == individual}
+    original = described_table(con, relation.sql, table.name, relation.comment, {**relation.comments, **keys})
     rows = f"(select {idents(copied)} from {work.of(table, 'release')})"
     labels = {name: text for name, text in labels.items() if name in copied}
     refuse_table(con, NAME, described_table(con, rows, table.name, comment, labels), original, allowed=True)

@@ -24,6 +24,7 @@ _ROWS = 50
 """Rows for each value up to which it does."""
 _WRITTEN = 0.9
 _REPEATED = 1.2
+_LONGEST = 128  # a SHA-512 digest
 _LIKE_A_KEY = r"\S*[0-9]\S*"
 _QUANTITY = r"[-+]?[0-9]{1,5}([.,][0-9]+)?%?"
 _KEYS = ("key", "person key", "medical record number", "health plan number", "account number")
@@ -43,7 +44,7 @@ def key_like(con: duckdb.DuckDBPyConnection, sql: str, columns: Mapping[str, str
         named = hinted(name) in _KEYS and not names_a_group(name)
         if not (plain in ("UUID", "BLOB") or (is_text(kind) and plain == "VARCHAR") or (is_integer(kind) and named)):
             continue
-        key = f"regexp_full_match({ident(name)}, '{_LIKE_A_KEY}')"
+        key = f"regexp_full_match({ident(name)}, '{_LIKE_A_KEY}') and length({ident(name)}) <= {_LONGEST}"
         quantity = f"regexp_full_match({ident(name)}, '{_QUANTITY}') or try_cast({ident(name)} as date) is not null"
         written = f"avg(({key} and not ({quantity}))::integer)" if plain == "VARCHAR" else "1"
         distinct, rows, share = con.execute(

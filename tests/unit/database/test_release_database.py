@@ -229,3 +229,38 @@ def test_risk_on_the_join_is_at_most_the_promise(con: duckdb.DuckDBPyConnection)
     assert risks["demographics"].pseudonyms == pytest.approx(sum(same) / len(same))
     with pytest.raises(ParameterError, match="unlinked"):
         database_risk(con, ["patients", "visits", "labs"], linked=False, **options)
+
+
+def test_hierarchies_missing_values_and_columns_of_any_name(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "create table patients as select i as id, case when i % 7 > 0 then 20 + i % 60 end as s, "
+        "case when i % 11 > 0 then 'c' || i % 9 end as c from range(300) t(i)"
+    )
+    con.execute(
+        "create table visits as select i % 300 as i, case when i % 5 > 0 then timestamp '2024-01-01' + to_hours(i * 7) end "
+        "as n, 'd' || i % 30 as icd from range(700) t(i)"
+    )
+    con.execute(
+        "create table towns as select distinct c as leaf, 'r' || right(c, 1)::integer % 3, '*' from patients where c > ''"
+    )
+    con.execute("create table icds as select distinct icd as leaf, 'g' || substr(icd, 2)::integer % 5, '*' from visits")
+    for column, role in {
+        "patients.s": "quasi", "patients.c": "quasi hierarchy=towns", "visits.n": "quasi", "visits.icd": "quasi hierarchy=icds",
+    }.items():  # fmt: skip
+        con.execute(f"comment on column {column} is 'anon: {role}'")
+    options = {"individuals": "patients", "key": "id", "k": 4, "keys": {"visits.i": "patients.id"}}
+    assert release_database(con, ["patients", "visits"], **options).smallest >= 4
+    assert con.execute("select count(*) from release.visits join release.patients on i = id").fetchall()[0][0] > 500
+    nodes = {node for (node,) in con.execute("select distinct icd from release.visits").fetchall()}
+    assert any(node.startswith("g") or node == "*" for node in nodes)
+    risks = {risk.known: risk for risk in database_risk(con, ["patients", "visits"], targets=300, **options)}
+    assert 0 < risks["and two events"].identity <= 0.25
+
+
+def test_a_copy_of_the_key_is_not_released(con: duckdb.DuckDBPyConnection) -> None:
+    _hospital(con, 80, 8)
+    con.execute("alter table visits add column copied integer")
+    con.execute("update visits set copied = pid")
+    con.execute("comment on column visits.copied is 'anon: insensitive'")
+    with pytest.raises(AnonError, match=r"copied.*carries 'pid'"):
+        _release(con)
