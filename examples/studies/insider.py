@@ -1,4 +1,4 @@
-"""What an insider finds in muco's releases, and what they are worth, on six tables.
+"""What an insider finds in muco's releases, and what they are worth, on seven tables.
 
     PYTHONPATH=. python examples/studies/insider.py [--data FOLDER] [--seeds 3] [--delta 10] [--tables census,adult]
         [--least 14] [--call 'repair := false']
