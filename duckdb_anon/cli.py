@@ -1,7 +1,7 @@
-"""The command line: a SQL shell with the package's functions, and the commands around it.
+"""The command line: a SQL shell with the package's functions, and the commands around it, as one tree of arguments.
 
-Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 a statement failed, 2 wrong usage,
-130 interrupted, 141 the reader of the output has gone.
+Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 a statement failed, 2 wrong usage, 3 a check of
+a plan does not hold, 130 interrupted, 141 the reader of the output has gone.
 """
 
 from __future__ import annotations
@@ -9,59 +9,40 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import duckdb
 
-from duckdb_anon import __version__, connect
+from duckdb_anon import __version__
+from duckdb_anon.engine.release_seal import KEY, PUBLIC_KEY
 from duckdb_anon.model.errors import AnonError, of_function
 from duckdb_anon.serve import command as serve
 from duckdb_anon.serve import publish
-from duckdb_anon.shell import commands, demo, run_command, run_database
-from duckdb_anon.shell.dot_commands import Quit, StopScript, read_script
-from duckdb_anon.shell.interactive import interact
+from duckdb_anon.shell import commands, run_command, run_database
+from duckdb_anon.shell.dot_commands import StopScript
 from duckdb_anon.shell.render import HEADED, MODES
-from duckdb_anon.shell.session import Session
 
-COMMANDS = {
-    "demo": demo.main,
-    "keygen": commands.main_keygen,
-    "plan": run_database.main_plan,
-    "publish": publish.main,
-    "release": commands.main_release,
-    "report": commands.main_report,
-    "run": run_command.main,
-    "serve": serve.main,
-}
-_EPILOG = """commands:
-  duckdb-anon demo                         label, protect, attack and query a sample table, in half a minute
-  duckdb-anon release DATABASE NAME CALL   run a method, "muco('people', 0.2)", write its release
-  duckdb-anon keygen FILE                  make a key that signs releases
-  duckdb-anon plan DATABASE                write a first plan that releases all its tables together, for run
-  duckdb-anon publish DATABASE RELEASES    copy the releases into a file of their own
-  duckdb-anon report DATABASE --original TABLE --release TABLE
-                                           write one page on risk and utility
-  duckdb-anon run PLAN                     label, release, check and write as a TOML file specifies
-  duckdb-anon serve FILE                   serve it over Quack to stock DuckDB shells
-  (each has --help)
-
-Open a database file that has the name of a command as ./NAME.
-Without -c and -f, statements are read from the terminal, or from standard input when that is not one.
-"""
+SHELL = "shell"
+_EPILOG = """Without a command a SQL shell opens: duckdb-anon [DATABASE] [-c SQL] [-f FILE].
+Open a database file that has the name of a command as ./NAME. Each command has --help."""
+Command = Callable[[argparse.Namespace], int]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    names, parser = tree()
+    if not words or words[0] not in (*names, "-h", "--help", "--version"):
+        words.insert(0, SHELL)
+    given = parser.parse_args(words)
     try:
-        command = COMMANDS.get(given[0]) if given else None
-        code = command(given[1:]) if command else _shell(given)
+        code: int = given.run(given)
         sys.stdout.flush()
         return code
     except StopScript:
         return 1
     except (AnonError, duckdb.Error) as error:
-        said = of_function(given[0], error) if given and given[0] in COMMANDS else str(error)
+        said = str(error) if words[0] == SHELL else of_function(words[0], error)
         print(f"duckdb-anon: {said}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -73,51 +54,106 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 141
 
 
-def _parser() -> argparse.ArgumentParser:
+def tree() -> tuple[list[str], argparse.ArgumentParser]:
+    """The names of the commands, and the parser of all."""
     parser = argparse.ArgumentParser(
         prog="duckdb-anon",
         description="A DuckDB shell that can protect tables and measure what is gained and lost.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("database", nargs="?", default=":memory:", help="database file (default: in memory)")
-    parser.add_argument(
+    parser.add_argument("--version", action="version", version=f"duckdb-anon {__version__}")
+    every = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def command(name: str, run: Command, summary: str, more: str = "", epilog: str = "") -> argparse.ArgumentParser:
+        made = every.add_parser(name, help=summary, description=f"{summary}. {more}", epilog=epilog)
+        made.set_defaults(run=run, parser=made)
+        return made
+
+    _shell(command(SHELL, commands.shell, "SQL shell, which opens without a command"))
+    demo = command("demo", commands.demo, "Label, protect, attack and query a sample table")
+    demo.add_argument("--rows", type=int, default=20_000, help="rows of the sample (default: 20000)")
+    _release(
+        command(
+            "release", commands.release, "Run a method and write the release with comments that describe it",
+            "With --memory or --part-rows a table larger than memory is processed in parts; a run that was stopped "
+            "continues when it is called again.",
+        )
+    )  # fmt: skip
+    keygen = command(
+        "keygen", commands.keygen, "Make a key that signs releases",
+        f"Writes a private key FILE and a public key FILE.pub. With {KEY}=FILE in the environment, releases are "
+        f"signed; with {PUBLIC_KEY}=FILE.pub, verify_release checks who signed.",
+    )  # fmt: skip
+    keygen.add_argument("file", help="the private key to write")
+    first = command(
+        "plan", run_database.main_plan, "Write a first plan for a release of all tables of a database that join",
+        "The plan has keys, roles and treatments; run carries it out.",
+    )  # fmt: skip
+    first.add_argument("database", help="DuckDB file with the tables")
+    first.add_argument("-o", "--output", help="file to write (default: standard output); it must not exist")
+    first.add_argument("-k", type=int, default=5, help="individuals that share a known record (default: 5)")
+    publish.add_arguments(command("publish", publish.main, "Copy releases into a file of their own to serve or send"))
+    _report(command("report", commands.report, "Write one self-contained page on the risk and utility of releases"))
+    plan = command(
+        "run", run_command.main, "Label, release, check and write as a TOML file specifies",
+        "Nothing is written when a check fails.",
+        "A plan to begin with: examples/release_by_plan.toml. Exit codes: 0 written or kept, 1 an error, 2 wrong "
+        "usage, 3 a check does not hold",
+    )  # fmt: skip
+    plan.add_argument("plan", help="TOML file with [tables], [labels.TABLE] and [[releases]] or [database]")
+    plan.add_argument("--force", action="store_true", help="make the releases again although nothing has changed")
+    serve.add_arguments(command("serve", serve.main, "Serve a database over Quack to stock DuckDB shells"))
+    return list(every.choices), parser
+
+
+def _shell(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("database", nargs="?", default=":memory:", help="database file (default: in memory)")
+    add(
         "-c", dest="inputs", action="append", metavar="SQL", type=lambda text: ("sql", text), default=[],
         help="run SQL and leave; may be repeated and mixed with -f",
     )  # fmt: skip
-    parser.add_argument(
+    add(
         "-f", dest="inputs", action="append", metavar="FILE", type=lambda text: ("file", text),
         help="run the statements of FILE and leave",
     )  # fmt: skip
-    parser.add_argument("--readonly", action="store_true", help="open the database read-only")
-    parser.add_argument("--mode", choices=MODES, default="box", help="how results are written (default: box)")
-    parser.add_argument("--csv", dest="mode", action="store_const", const="csv", help="the same as --mode csv")
-    parser.add_argument("--no-header", action="store_true", help="leave the columns' names out (csv, list, tabs)")
-    parser.add_argument("--version", action="version", version=f"duckdb-anon {__version__}")
-    return parser
+    add("--readonly", action="store_true", help="open the database read-only")
+    add("--mode", choices=MODES, default="box", help="how results are written (default: box)")
+    add("--csv", dest="mode", action="store_const", const="csv", help="the same as --mode csv")
+    add("--no-header", action="store_true", help=f"leave the columns' names out ({', '.join(HEADED)})")
 
 
-def _shell(arguments: list[str]) -> int:
-    parser = _parser()
-    given = parser.parse_args(arguments)
-    if given.no_header and given.mode not in HEADED:
-        parser.error(f"--no-header goes with --csv or --mode {', '.join(HEADED)}; {given.mode} shows no header line")
-    con = connect(given.database, read_only=given.readonly)
-    # A table name must never resolve to a variable of this program.
-    con.execute("set python_enable_replacements = false")
-    session = Session(con, mode=given.mode, header=not given.no_header)
-    try:
-        for kind, text in given.inputs:
-            session.run_script(text.splitlines() if kind == "sql" else read_script(text))
-        if not given.inputs and sys.stdin.isatty():
-            interact(session, given.database if given.database != ":memory:" else "in memory")
-        elif not given.inputs:
-            session.run_script(sys.stdin)
-    except Quit:
-        return 0
-    finally:
-        session.close()
-    return 0
+def _release(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("source", help="DuckDB file with the labelled original, or the original itself: a Parquet file or a folder")
+    add("target", help="table to write, a file that ends in .parquet, or a folder of such files that ends in /")
+    add("call", help='one call of a method, "muco(\'people\', 0.2)"; of a file "muco(0.2, qi := ...)"')
+    add("--replace", action="store_true", help="replace the table or file if it exists")
+    add("--part-rows", type=int, metavar="N", help="process parts of at most N rows")
+    add("--memory", metavar="SIZE", help="process in parts within this much memory, 2GB")
+    add("--key", metavar="COLUMN", help="column that identifies a record, for releases that continue this one")
+    add("--previous", metavar="RELEASE", help="release that this one continues; its records stay as published")
+    add("--deleted", choices=("keep", "withdraw"), default="keep", help="deleted records stay, or go with their groups")
+    add("--changed", choices=("keep",), default="keep", help="changed records stay as published")
+    add("--register", metavar="FILE", help="DuckDB file that keeps the register (default: the original's database)")
+    add("--independent", action="store_true", help="release regardless of earlier releases; the description shows it")
+
+
+def _report(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("database", help="DuckDB file with the original and its releases (opened read-only)")
+    add("--original", required=True, metavar="TABLE", help="the labelled original")
+    add("--release", required=True, action="append", metavar="TABLE", help="a release; may be repeated")
+    add("-o", "--output", default="report.html", metavar="FILE", help="default: report.html")
+    add("--context", metavar="FILE", help="TOML file: purpose, recipients, decision, threshold, queries")
+    add(
+        "--edition", choices=("internal", "external", "short"), default="internal",
+        help="external: without figures of the original; short: for a board",
+    )  # fmt: skip
+    add("--targets", type=int, default=2000, help="number of individuals that the attacker looks for (default: 2000)")
+    add("--queries", type=int, default=300, help="number of queries in the workload (default: 300)")
+    add("--seed", type=int, default=1, help="makes targets and queries repeatable (default: 1)")
 
 
 if __name__ == "__main__":

@@ -222,15 +222,18 @@ class Catalog:
         return {r[0]: r[1] for r in rows}
 
     def _written_in(self, path: str) -> tuple[dict[str, str], str]:
-        """The metadata of one local Parquet file, as comments."""
-        if self.cursor is None or not path.lower().endswith(".parquet") or "*" in path:
+        """The metadata of Parquet files as comments; none where files differ."""
+        if self.cursor is None or not path.lower().endswith(".parquet"):
             return {}, ""
         try:
             rows = self.cursor.execute(
-                "select decode(key), decode(value) from parquet_kv_metadata(?) where starts_with(decode(key), 'anon')",
+                "select distinct decode(key), decode(value) from parquet_kv_metadata(?) "
+                "where starts_with(decode(key), 'anon')",
                 [path],
             ).fetchall()
         except duckdb.Error:
+            return {}, ""
+        if len(dict(rows)) < len(rows):
             return {}, ""
         said = {key.removeprefix(COLUMN_KEY): text for key, text in rows if key.startswith(COLUMN_KEY)}
         return said, dict(rows).get(KEY, "")

@@ -79,26 +79,46 @@ def run(work: Callable[[], _Answer]) -> _Answer:
     Raises:
         BaseException: whatever `work` raised.
     """
+
+    def watched() -> _Answer:
+        with watching():
+            return work()
+
+    return in_thread(watched)  # on Ctrl-C the handler has set the flag of the call, which ends soon
+
+
+def in_thread(
+    work: Callable[[], _Answer], beat: Callable[[], None] = lambda: None, stop: Callable[[], None] = lambda: None
+) -> _Answer:
+    """Run `work` on a thread of its own and wait for its end.
+
+    Args:
+        work: what is run.
+        beat: called while this thread waits, every twentieth of a second.
+        stop: called at a KeyboardInterrupt of this thread, which goes on waiting.
+
+    Raises:
+        BaseException: whatever `work` raised.
+    """
     answers: list[_Answer] = []
     errors: list[BaseException] = []
     ended = threading.Event()
 
     def job() -> None:
-        with watching():
-            try:
-                answers.append(work())
-            except BaseException as error:
-                errors.append(error)
-            finally:
-                ended.set()
+        try:
+            answers.append(work())
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            ended.set()
 
     threading.Thread(target=job, name="anon call", daemon=True).start()
     while not ended.is_set():
         try:
             while not ended.wait(_POLL):
-                pass
-        except KeyboardInterrupt:  # the handler has set the flag of the call, which ends soon
-            continue
+                beat()
+        except KeyboardInterrupt:
+            stop()
     if errors:
         raise errors[0]
     return answers[0]

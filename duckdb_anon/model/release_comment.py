@@ -203,17 +203,21 @@ def field_comments(comment: str | None) -> dict[str, str]:
 
 
 def table_name(given: str) -> str:
-    """How a description names the table a method was called on: a name, the name of a file, or 'a query'.
+    """How a description names the table a method was called on: a name, that of a file or folder, or 'a query'.
 
     >>> table_name('people'), table_name('/data/people.parquet'), table_name('(SELECT * FROM people)')
     ('people', '"people.parquet"', 'a query')
+    >>> table_name('/data/people/*.parquet')
+    '"people/"'
     """
     text = given.strip()
     if text.startswith("("):
         return QUERY
     if re.fullmatch(_NAME, text) and "/" not in text and "\\" not in text:
         return text
-    return quoted(re.split(r"[/\\]", text.strip("'"))[-1])
+    *folders, file = re.split(r"[/\\]", text.strip("'"))
+    named = [folder for folder in folders if folder and "*" not in folder]
+    return quoted(f"{named[-1]}/" if "*" in file and named else file)
 
 
 def value_text(value: Any) -> str:

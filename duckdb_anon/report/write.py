@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.report.findings import Plan
+from duckdb_anon.report.findings import Findings, Plan
 from duckdb_anon.report.measure import measure
 from duckdb_anon.report.redaction import Edition, as_json
 from duckdb_anon.report.release_context import HoldersContext
@@ -25,12 +25,12 @@ def write_page(
     context: HoldersContext | None = None,
     edition: Edition = "internal",
 ) -> int:
-    """Measure, write one HTML file and the same facts as JSON beside it; return the page's size in bytes.
+    """Measure, and write the page of an edition; return its size in bytes.
 
     Args:
         con: a connection with the package loaded.
         plan: what to measure.
-        path: the HTML file; the JSON has its name and the ending .json.
+        path: the HTML file.
         say: called with one line when a release is begun.
         context: what the holder says of the release.
         edition: 'external' for readers who may not see figures on the original.
@@ -41,9 +41,19 @@ def write_page(
     """
     if not all(map(find_spec, ("altair", "vl_convert", "jinja2"))):
         raise AnonError("report: the page needs the report extra: pip install 'duckdb-anon[report]'")
+    return write_edition(measure(con, plan, context or HoldersContext(), say), path, edition)
+
+
+def write_edition(found: Findings, path: str, edition: Edition) -> int:
+    """Write one HTML file and the same facts as JSON beside it; return the page's size in bytes.
+
+    Args:
+        found: what was measured.
+        path: the HTML file; the JSON has its name and the ending .json.
+        edition: 'external' for readers who may not see figures on the original.
+    """
     from duckdb_anon.report.html.page import page  # needs the extra
 
-    found = measure(con, plan, context or HoldersContext(), say)
     html = page(found, edition).encode()
     told = as_json(found, edition, version("duckdb-anon")).encode()
     goals = {Path(path): html, Path(path).with_suffix(".json"): told}

@@ -7,13 +7,12 @@ address, token and sessions of the clients stay the same.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import secrets
 import signal
 import sys
-from collections.abc import Sequence
+from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,9 +31,8 @@ _HERE = ("localhost", "127.0.0.1", "[::1]")
 _CURATORS_STATEMENT = 64 << 20  # bytes; the curator is not limited otherwise
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(given: Namespace) -> int:
     """Serve until SIGINT or SIGTERM."""
-    given = _parser().parse_args(arguments)
     host, _, port = given.listen.rpartition(":")
     if not host or not port.isdecimal():
         raise AnonError(f"serve: --listen {given.listen} is not HOST:PORT. Write it as localhost:9494")
@@ -103,10 +101,8 @@ def _threads(text: str) -> int:
     return int(text)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="duckdb-anon serve", description="Serve a database over Quack to stock DuckDB shells."
-    )
+def add_arguments(parser: ArgumentParser) -> None:
+    """The arguments of `duckdb-anon serve`."""
     parser.add_argument("database", help="a published file (analyst) or a database (curator)")
     parser.add_argument(
         "--role", choices=("analyst", "curator"), default="analyst",
@@ -145,7 +141,6 @@ def _parser() -> argparse.ArgumentParser:
         "--token-file", metavar="FILE",
         help=f"file with the token of the clients (default: ${_TOKEN_VARIABLE}, else a new one, printed once)",
     )  # fmt: skip
-    return parser
 
 
 class _Token:

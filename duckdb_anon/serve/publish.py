@@ -12,10 +12,10 @@ The file is written in a format that DuckDB 1.5 shells read.
 
 from __future__ import annotations
 
-import argparse
 import os
 import secrets
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
@@ -364,12 +364,8 @@ def _shown(con: duckdb.DuckDBPyConnection, release: SourceTable) -> list[str]:
     return names
 
 
-def main(arguments: Sequence[str]) -> int:
-    """`duckdb-anon publish`."""
-    parser = argparse.ArgumentParser(
-        prog="duckdb-anon publish",
-        description="Copy the releases of a database into a file of their own, which can be served or sent.",
-    )
+def add_arguments(parser: ArgumentParser) -> None:
+    """The arguments of `duckdb-anon publish`."""
     parser.add_argument("database", help="DuckDB file with the releases (opened read-only)")
     parser.add_argument("target", help="file to write")
     parser.add_argument(
@@ -393,7 +389,10 @@ def main(arguments: Sequence[str]) -> int:
         help=f"oldest DuckDB that shall read the file, or 'latest' (default: {STORAGE})",
     )  # fmt: skip
     parser.add_argument("--replace", action="store_true", help="replace the file if it exists")
-    given = parser.parse_args(arguments)
+
+
+def main(given: Namespace) -> int:
+    """`duckdb-anon publish`."""
     done = publish(
         given.database, given.target, given.original, given.replace,
         allow=given.allow, public=given.public_hierarchy, independent=given.independent,

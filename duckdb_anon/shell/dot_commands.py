@@ -132,12 +132,11 @@ def _release(session: Session, given: str) -> None:
     if not bracket:
         session.fail(".release takes a name and a call: .release r muco('people', 0.2)")
     options = _options(session, shlex.split(words))
-    descriptions: list[str] = []
     try:
-        session.stoppable(lambda: descriptions.append(release(session.con, name, f"{call})", **options)))
+        said = session.meter.watch(lambda: release(session.con, name, f"{call})", **options))
     except (AnonError, duckdb.Error) as error:
         session.fail(str(error))
-    session.out.write(f"{name}: {descriptions[0]}\n")
+    session.out.write(f"{name}: {said}\n")
 
 
 def _options(session: Session, words: list[str]) -> dict[str, Any]:

@@ -9,14 +9,14 @@ release continues the last one of its name (`sequence.next_release`). [database]
 
 from __future__ import annotations
 
-import argparse
 import hmac
 import json
 import secrets
 import shutil
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -54,17 +54,8 @@ FAILED = 3
 _DATABASE = "[database]"
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(given: Namespace) -> int:
     """Run one plan."""
-    parser = argparse.ArgumentParser(
-        prog="duckdb-anon run",
-        description="Label, release, check and write what a TOML plan says; nothing is written when a check fails.",
-        epilog="A plan to begin with: examples/release_by_plan.toml. "
-        "Exit codes: 0 written or kept, 1 an error, 2 wrong usage, 3 a check does not hold",
-    )
-    parser.add_argument("plan", help="TOML file with [tables], [labels.TABLE] and [[releases]] or [database]")
-    parser.add_argument("--force", action="store_true", help="make the releases again although nothing has changed")
-    given = parser.parse_args(arguments)
     path = Path(given.plan)
     plan = read_plan(path)
     state_file = path.with_name(f".{path.name}.state.json")

@@ -7,12 +7,12 @@ adds up with the first one, so it is refused unless the plan says `independent =
 
 from __future__ import annotations
 
-import argparse
 import hmac
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +33,8 @@ FIELDS = (*(option.name for option in OPTIONS), "output", "checks", "independent
 CHECKS = ("identity",)
 
 
-def main_plan(arguments: Sequence[str]) -> int:
+def main_plan(given: Namespace) -> int:
     """Write a first plan for the tables of a database."""
-    parser = argparse.ArgumentParser(
-        prog="duckdb-anon plan",
-        description="Write a first plan for a release of all tables of a database that join: keys, roles, treatments.",
-    )
-    parser.add_argument("database", help="DuckDB file with the tables")
-    parser.add_argument("-o", "--output", help="file to write (default: standard output); it must not exist")
-    parser.add_argument("-k", type=int, default=5, help="individuals that share a known record (default: 5)")
-    given = parser.parse_args(arguments)
     if not Path(given.database).exists():
         raise AnonError(f"plan: there is no database {given.database}")
     if given.output and Path(given.output).exists():

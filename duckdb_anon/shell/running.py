@@ -10,14 +10,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import TextIO, cast
+from typing import TextIO, TypeVar, cast
 
 import duckdb
 
-from duckdb_anon.engine.interrupts import install, pressed, stop_running
+from duckdb_anon.engine.interrupts import in_thread, install, pressed, stop_running
 from duckdb_anon.model import progress
 
-_BEAT = 0.1  # seconds
+Answer = TypeVar("Answer")
 _PATIENCE = 1.0  # seconds before anything is drawn
 CLEAR = "\r\x1b[K"
 
@@ -33,6 +33,14 @@ class Meter:
         self.started = 0.0
         self.drawn = self.over = False
         self._lock = threading.Lock()  # a result is written by another thread than the one that draws
+
+    def watch(self, work: Callable[[], Answer]) -> Answer:
+        """Run `work`, which uses the connection, with a progress line; Ctrl-C ends it."""
+        self.start()
+        try:
+            return run_stoppable(self.con, work, self.beat)
+        finally:
+            self.stop()
 
     def start(self) -> None:
         """A statement begins."""
@@ -83,8 +91,8 @@ class _AfterWiping:
         return self.out.write(text)
 
 
-def run_stoppable(con: duckdb.DuckDBPyConnection, work: Callable[[], None], beat: Callable[[], None]) -> None:
-    """Run `work`, which uses `con`, to its end; call `beat` every tenth of a second meanwhile.
+def run_stoppable(con: duckdb.DuckDBPyConnection, work: Callable[[], Answer], beat: Callable[[], None]) -> Answer:
+    """Run `work`, which uses `con`, to its end; call `beat` meanwhile. Ctrl-C stops the kernels and DuckDB.
 
     Args:
         con: the connection that is interrupted.
@@ -95,41 +103,29 @@ def run_stoppable(con: duckdb.DuckDBPyConnection, work: Callable[[], None], beat
         KeyboardInterrupt: when the user stopped it; by then it has ended.
         BaseException: whatever `work` raised.
     """
-    raised: list[BaseException] = []
-    finished = threading.Event()
-
-    def job() -> None:
-        try:
-            work()
-        except BaseException as error:
-            raised.append(error)
-        finally:
-            finished.set()
-
     install()  # a line reader replaces that handler by its own
     before = pressed()
-    thread = threading.Thread(target=job, name="statement", daemon=True)
-    thread.start()
-    stopped = False
-    while not finished.is_set():
-        try:
-            while not finished.wait(_BEAT):
-                stopped = stopped or pressed() > before
-                if stopped:
-                    _stop(con)
-                else:
-                    beat()
-        except KeyboardInterrupt:
-            stopped = True
-            _stop(con)
-    thread.join()
-    if stopped:
-        raise KeyboardInterrupt
-    if raised:
-        raise raised[0]
+    stopped: list[bool] = []
+
+    def stop() -> None:
+        stopped.append(True)
+        stop_running()
+        con.interrupt()
+
+    def wait() -> None:
+        if stopped or pressed() > before:
+            stop()
+        else:
+            beat()
+
+    try:
+        return in_thread(work, wait, stop)
+    finally:
+        if stopped:
+            raise KeyboardInterrupt
 
 
-def run_with_progress(con: duckdb.DuckDBPyConnection, work: Callable[[], None]) -> None:
+def run_with_progress(con: duckdb.DuckDBPyConnection, work: Callable[[], Answer]) -> Answer:
     """Run a command's `work` to its end, with a progress line, and close the connection; Ctrl-C stops it.
 
     Raises:
@@ -137,14 +133,7 @@ def run_with_progress(con: duckdb.DuckDBPyConnection, work: Callable[[], None]) 
         BaseException: whatever `work` raised.
     """
     meter = Meter(con, sys.stderr)
-    meter.start()
     try:
-        run_stoppable(con, work, meter.beat)
+        return meter.watch(work)
     finally:
-        meter.stop()
         con.close()
-
-
-def _stop(con: duckdb.DuckDBPyConnection) -> None:
-    stop_running()
-    con.interrupt()

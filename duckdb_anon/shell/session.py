@@ -9,7 +9,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NoReturn, TextIO
@@ -21,7 +21,7 @@ from duckdb_anon.engine.error_context import naming_steps
 from duckdb_anon.model.errors import AnonError, listed, nearest
 from duckdb_anon.shell.dot_commands import COMMANDS, StopScript
 from duckdb_anon.shell.render import render
-from duckdb_anon.shell.running import Meter, run_stoppable
+from duckdb_anon.shell.running import Meter
 from duckdb_anon.shell.statement_splitter import is_blank, split_complete
 
 Kind = duckdb.StatementType
@@ -93,17 +93,9 @@ class Session:
         try:
             for statement in self.con.extract_statements(text):
                 at = statement.query
-                self.stoppable(partial(self._run, statement))
+                self.meter.watch(partial(self._run, statement))
         except (duckdb.Error, AnonError) as error:
             self.fail(own_position(explained(str(error), at), at))
-
-    def stoppable(self, work: Callable[[], None]) -> None:
-        """Do `work`, which uses the connection, with a progress line; Ctrl-C ends it."""
-        self.meter.start()
-        try:
-            run_stoppable(self.con, work, self.meter.beat)
-        finally:
-            self.meter.stop()
 
     def fail(self, message: str) -> NoReturn:
         """Report an error on stderr and stop the running script.

@@ -12,7 +12,11 @@ import pytest
 import duckdb_anon
 from duckdb_anon.cli import main
 from duckdb_anon.model.errors import AnonError
+from duckdb_anon.report.findings import Plan
+from duckdb_anon.report.measure import measure, row_hash
+from duckdb_anon.report.redaction import Edition
 from duckdb_anon.report.release_context import read_context
+from duckdb_anon.report.write import write_edition
 
 pytest.importorskip("altair", reason="the report extra is not installed")
 pytest.importorskip("vl_convert", reason="the report extra is not installed")
@@ -37,12 +41,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         con.execute(f"comment on column people.{column} is 'anon: {role}'")
     con.execute("comment on table people is 'the holder''s own words'")
     duckdb_anon.release(con, "boxes", "mondrian('people', k := 10)", independent=True)
-    con.close()
     (made / "c.toml").write_text(CONTEXT, encoding="utf-8")
-    for edition in ("internal", "external", "short"):
-        given = ["--original", "people", "--release", "boxes", "--targets", "100", "--queries", "20"]
-        told = ["--context", str(made / "c.toml"), "--edition", edition, "-o", str(made / f"{edition}.html")]
-        assert main(["report", str(made / "c.duckdb"), *given, *told]) == 0
+    plan = Plan("people", ("boxes",), targets=100, queries=20)
+    found = measure(con, plan, read_context(str(made / "c.toml")), lambda line: None)
+    con.close()
+    editions: tuple[Edition, ...] = ("internal", "external", "short")
+    for edition in editions:
+        write_edition(found, str(made / f"{edition}.html"), edition)
     return made
 
 
@@ -224,8 +229,6 @@ def test_the_external_edition_holds_no_original_value(tmp_path: Path) -> None:
 
 
 def test_hashes_do_not_depend_on_the_order_of_the_rows(folder: Path) -> None:
-    from duckdb_anon.report.measure import row_hash
-
     con = duckdb_anon.connect(str(folder / "c.duckdb"), read_only=True)
     con.execute("create temp table turned as from people order by hash(rowid)")
     assert row_hash(con, "people") == row_hash(con, "temp.turned") == facts(folder, "internal")["original"]["sha256"]

@@ -83,8 +83,9 @@ def test_files_and_folders_to_files_and_folders(tmp_path: Path, source: str, tar
     with duckdb_anon.connect(str(file)) as con:
         written = f"'{tmp_path}/{target}*.parquet'" if target.endswith("/") else f"'{tmp_path}/{target}'"
         assert differing(con, written, "once") == 0
-        if target == "r.parquet":
-            assert con.execute(f"from k_anonymity({written})").fetchall()[0][0] >= 3
+        assert con.execute(f"from k_anonymity({written})").fetchall()[0][0] >= 3
+        told = dict(con.execute(f"select fact, name from describe_release({written})").fetchall())
+        assert (told["original"], told["method"]) == (f'"{source}"', "mondrian")
     assert main(["release", *given]) == 1  # it is taken
     assert main(["release", *given, "--replace"]) == 0
     assert left(tmp_path) == sorted(["people.duckdb", source.rstrip("/"), target.rstrip("/")])

@@ -46,6 +46,7 @@ def test_attributes_of_a_slice_keep_their_names(trees: dict[str, str]) -> None:
         ("my people", '"my people"'),
         ("'/home/ann/people.parquet'", '"people.parquet"'),
         ("/home/ann/people.parquet", '"people.parquet"'),
+        ("/home/ann/people/**/*.parquet", '"people/"'),
         ("(SELECT * FROM people WHERE name <> 'Ann')", "a query"),
     ],
 )
