@@ -79,13 +79,7 @@ class LoadedCursor(CursorWrapper):
         self._own, self._answering = connection, wrapper.answering
 
     def execute(self, statement: str, parameters: Any = None, context: Any = None) -> None:
-        """Run a statement; an argument no parameter takes is named, with the nearest one.
-
-        Args:
-            statement: SQL.
-            parameters: its values.
-            context: unused.
-        """
+        """Run a statement; an argument no parameter takes is named, with the nearest one."""
         asked, inlined = statement, False
         if self._answering is not None:
             statement, inlined = self._answering.rewritten(statement, parameters, RewriteQuery(self._own))
@@ -111,12 +105,7 @@ class LoadedConnection(ConnectionWrapper):
         return LoadedCursor(_connection_of(self), self)
 
     def execute(self, statement: str, parameters: Any = None) -> duckdb.DuckDBPyConnection:
-        """Run a statement as a cursor does: JupySQL runs a query again on the connection for a DataFrame.
-
-        Args:
-            statement: SQL.
-            parameters: its values.
-        """
+        """Run a statement as a cursor does: JupySQL runs a query again on the connection for a DataFrame."""
         self.cursor().execute(statement, parameters)
         return _connection_of(self)
 

@@ -146,12 +146,7 @@ _MOST_SEED = 2**127
 
 
 def call_on(recorded: Recorded, table: str) -> str:
-    """Write a call with all roles as arguments, since comments stay with their table.
-
-    Args:
-        recorded: the call.
-        table: what takes the place of its table.
-    """
+    """Write a call with all roles as arguments, since comments stay with their table."""
     arguments = dict(recorded.arguments)
     if recorded.entry.resolve_params is not None and "columns" in recorded.params:
         arguments["columns"] = recorded.params["columns"]

@@ -123,13 +123,7 @@ class Catalog:
         return {"threads": int(found[0]) if found else None}
 
     def relation(self, function: str, parameter: str, given: object) -> Relation:
-        """Resolve a `table` argument: name, file, or SELECT in parentheses.
-
-        Args:
-            function: SQL function, for messages.
-            parameter: parameter that names the table, for messages.
-            given: what the call gives for it.
-        """
+        """Resolve a `table` argument: name, file, or SELECT in parentheses."""
         if not isinstance(given, str) or not given.strip():
             raise ParameterError(
                 f"{function}: {parameter} := {argument_text(given)} is not a table. Give a table or view name, a file "
@@ -147,11 +141,7 @@ class Catalog:
         return self._unseen(function, parameter, text)
 
     def comments(self, sql: str) -> tuple[dict[str, str], str]:
-        """Comments of a table's columns, and of the table itself; the caller's own schema comes first.
-
-        Args:
-            sql: name of the table, as SQL writes it.
-        """
+        """Comments of a table's columns, and of the table itself; the caller's own schema comes first."""
         if self.cursor is None:
             return {}, ""
         *qualifiers, table = names_of(sql)

@@ -117,15 +117,7 @@ def code_column(
 def code_counted(
     function: str, info: ColumnInfo, values: pa.Array, rows: IntArray, tree: Hierarchy | None
 ) -> Attribute:
-    """Code the distinct values of a column, one row a value.
-
-    Args:
-        function: SQL function, for messages.
-        info: the column.
-        values: its distinct values.
-        rows: rows of the table that have each of them.
-        tree: its hierarchy.
-    """
+    """Code the distinct values of a column, one row a value."""
     attribute = code_column(function, info.name, values, info.kind, tree)
     counts = np.zeros(attribute.domain, dtype=np.int64)
     np.add.at(counts, attribute.codes, rows)

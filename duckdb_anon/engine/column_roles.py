@@ -81,13 +81,6 @@ def resolve_roles(
 ) -> Roles:
     """Merge comments and arguments into roles; `nested` allows released (STRUCT, list) columns.
 
-    Args:
-        function: SQL function, for messages.
-        relation: the table.
-        arguments: checked role arguments of the call.
-        needs: roles that must be there.
-        nested: whether released columns (STRUCT, lists) may have one.
-
     Raises:
         ColumnError: for an unknown column or role word, a column with two roles, or a missing role.
     """
@@ -163,13 +156,7 @@ def require_no_identifier(function: str, relation: Relation, roles: Roles, benea
 
 
 def column_of(function: str, relation: Relation, name: str) -> str:
-    """Return the column's own spelling, or raise a ColumnError with the nearest name.
-
-    Args:
-        function: SQL function, for messages.
-        relation: the table.
-        name: the column as the call spells it.
-    """
+    """Return the column's own spelling, or raise a ColumnError with the nearest name."""
     if not relation.visible:
         return name
     folded = {fold(c): c for c in relation.columns}
@@ -216,13 +203,7 @@ def _from_comments(function: str, relation: Relation) -> _Labels:
 
 
 def require_free_names(function: str, relation: Relation, named: Iterable[str] = ()) -> None:
-    """Raise where a column has a name the planned SQL needs for its own.
-
-    Args:
-        function: SQL function, for messages.
-        relation: the table.
-        named: further names the call uses.
-    """
+    """Raise where a column has a name the planned SQL needs for its own."""
     taken = {name: None for name in (*relation.columns, *named) if fold(name).startswith("_anon_")}
     if taken:
         raise ColumnError(f"{function}: names that begin with _anon_ are reserved. Rename column {listed(taken)}")

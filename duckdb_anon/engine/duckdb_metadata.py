@@ -15,12 +15,7 @@ from duckdb_anon.rewrite.query.called import Called
 
 
 def functions_there(catalog: Catalog, names: Sequence[str]) -> dict[str, list[Called]]:
-    """What there is of each name that is not DuckDB's own.
-
-    Args:
-        catalog: what the planner can see.
-        names: names of functions, folded.
-    """
+    """What there is of each name that is not DuckDB's own."""
     unknown = [name for name in names if name not in _own()]
     if not unknown or catalog.cursor is None:
         return {}
@@ -48,9 +43,6 @@ def _own() -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def duckdb_name(expression: str) -> str | None:
     """The name of a column that is this expression; None where DuckDB reads no single expression in the text.
-
-    Args:
-        expression: SQL, as it stands in SELECT.
 
     >>> duckdb_name("COUNT(*)"), duckdb_name("sum(a)/ 2"), duckdb_name("a from t")
     ('count_star()', '(sum(a) / 2)', None)

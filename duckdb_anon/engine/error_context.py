@@ -61,13 +61,7 @@ def naming_steps(con: duckdb.DuckDBPyConnection, text: str = "") -> Iterator[Non
 
 
 def with_step(con: duckdb.DuckDBPyConnection, texts: list[str], message: str) -> str:
-    """An error's message with the step that failed, where one did.
-
-    Args:
-        con: the connection the error came from.
-        texts: rewritten queries it may have come from.
-        message: what DuckDB said.
-    """
+    """An error's message with the step that failed, where one did."""
     kind = message.split(":", 1)[0]
     if kind == "INTERRUPT Error" or _AFTER in message or not texts:
         return message

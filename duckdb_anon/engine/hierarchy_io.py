@@ -20,11 +20,6 @@ from duckdb_anon.model.hierarchy import NULL_LEAF, Hierarchy
 def read_tree(function: str, name: str, rows: pa.StructArray) -> Hierarchy:
     """Read a hierarchy table: one struct a leaf, fields from the leaf to the root.
 
-    Args:
-        function: SQL function, for messages.
-        name: name of the table.
-        rows: its rows, fields from the leaf to the root.
-
     Raises:
         ParameterError: when it has no rows, a NULL, a repeated leaf, a leaf named as its group, or more than one root.
     """

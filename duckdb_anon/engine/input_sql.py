@@ -38,13 +38,7 @@ def declaring(layout: Iterable[ColumnPlan]) -> set[str]:
 
 
 def source_column(column: str, relation: Relation, kept_enums: Collection[str]) -> str:
-    """A column of the source; an enum as text, for its type would reveal values that no record has.
-
-    Args:
-        column: its name.
-        relation: the source.
-        kept_enums: columns that keep the type of their enum.
-    """
+    """A column of the source; an enum as text, for its type would reveal values that no record has."""
     if is_enum(relation.columns.get(column, "")) and column not in kept_enums:
         return f"{ident(column)}::varchar as {ident(column)}"
     return ident(column)
@@ -60,18 +54,7 @@ def run_ctes(
     layout: Sequence[ColumnPlan] = (),
     by_code: Sequence[str] = (),
 ) -> str:
-    """CTEs `_anon_src` (needed columns, numbered) and `_anon_run` (the kernel's answer) for one coded table.
-
-    Args:
-        entry: the function that is called.
-        context: of the call.
-        relation: the table.
-        roles: columns by role.
-        params: checked parameters of the call.
-        kept_enums: columns that keep the type of their enum.
-        layout: released columns of a method.
-        by_code: source columns whose codes are released.
-    """
+    """CTEs `_anon_src` (needed columns, numbered) and `_anon_run` (the kernel's answer) for one coded table."""
     coded = coded_infos(roles)
     names = dict.fromkeys(info.name for info in coded + roles.keep)
     needed = "".join(f"{source_column(n, relation, kept_enums)}, " for n in names)

@@ -97,13 +97,6 @@ def check_described(entry: Entry, relation: Relation) -> None:
 def with_persons(entry: Entry, release: Relation, contents: Contents, original: Relation, person: str | None) -> str:
     """A release with the persons of its rows, as a SELECT in parentheses.
 
-    Args:
-        entry: the function called.
-        release: made with row_id := true.
-        contents: what it carries.
-        original: what it was made of.
-        person: the column of the original that identifies the individual.
-
     Raises:
         ColumnError: the original has no person column, or the release no row numbers.
     """
@@ -135,13 +128,6 @@ def require_no_frequency(
     """Refuse a quasi-identifier that is the number of records of each row of a table of counts.
 
     It is one by its name, where it holds whole numbers and no two rows agree on all other attributes.
-
-    Args:
-        function: SQL function, for messages.
-        catalog: what the planner can see.
-        relation: the table.
-        roles: its columns.
-        weights: whether the function takes sample_weights.
 
     Raises:
         ColumnError: naming the column, and the table with a row a record.

@@ -419,12 +419,6 @@ def classes_of_slices(
 
     Buckets do, as the slices of a bucket are permuted independently; and, where a sensitive column is measured, the
     quasi-identifiers that share its slice.
-
-    Args:
-        slices: fields of each STRUCT column.
-        bucket: the column that numbers the buckets.
-        qi: the quasi-identifiers.
-        sensitive: the sensitive column(s).
     """
     permuted = {field for fields in slices.values() for field in fields}
     if not permuted & set(qi):

@@ -60,14 +60,7 @@ class Context:
     def roles(
         self, relation: Relation, needs: tuple[str, ...] = (), nested: bool = False, only: Collection[str] = ()
     ) -> Roles:
-        """Resolve roles of `relation` from comments and this call's role arguments, or `only` some of these.
-
-        Args:
-            relation: the table.
-            needs: roles that must be there.
-            nested: whether released columns (STRUCT, lists) may have one.
-            only: parameters that are read; all of them when empty.
-        """
+        """Resolve roles of `relation` from comments and this call's role arguments, or `only` some of these."""
         checked = {
             p.name: p.check(self.function, self.arguments.get(p.name) if p.name in only or not only else None)
             for p in ROLE_PARAMETERS
@@ -110,14 +103,7 @@ class Context:
     def release_info(
         self, original: Relation, relation: Relation, trees: Mapping[str, str], bounds: bool = True
     ) -> TableInfo:
-        """A release as rewrites see it, without roles, which are the original's.
-
-        Args:
-            original: its original.
-            relation: the release.
-            trees: hierarchy table of attributes.
-            bounds: whether low and high are wanted.
-        """
+        """A release as rewrites see it, without roles, which are the original's."""
         require_visible(self.function, relation)
         pair = ReleasePair(self.function, self.catalog, original, relation, self._trees(trees))
         return TableInfo(

@@ -46,11 +46,7 @@ def private_root() -> Path:
 
 
 def private_folder(purpose: str) -> Path:
-    """A fresh folder (0700) with a name that nobody can foresee.
-
-    Args:
-        purpose: what its name begins with.
-    """
+    """A fresh folder (0700) with a name that nobody can foresee."""
     return Path(tempfile.mkdtemp(prefix=f"{purpose}-", dir=private_root()))
 
 
@@ -60,12 +56,7 @@ def spill_folder() -> str:
 
 
 def folder_for(purpose: str, target: str) -> Path:
-    """The folder that an earlier run for the same target left, else a fresh one.
-
-    Args:
-        purpose: what its name begins with.
-        target: what the run writes.
-    """
+    """The folder that an earlier run for the same target left, else a fresh one."""
     for folder in sorted(private_root().glob(f"{purpose}-*")):
         note = folder / _TARGET
         if note.is_file() and note.read_text(encoding="utf-8") == target:

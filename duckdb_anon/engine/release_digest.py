@@ -88,11 +88,7 @@ def release_digest(con: duckdb.DuckDBPyConnection, source: str) -> str:
 
 
 def row_text(columns: Mapping[str, str]) -> str:
-    """SQL of a text of a row, which differs where a cell differs, on every version of DuckDB.
-
-    Args:
-        columns: name and type of each column.
-    """
+    """SQL of a text of a row, which differs where a cell differs, on every version of DuckDB."""
     return f"concat({', '.join(_text(ident(name), kind) for name, kind in columns.items())})"
 
 
@@ -146,12 +142,7 @@ def _remember(store: OrderedDict[Any, Any], key: Any, value: Any) -> None:
 
 
 def column_types(con: duckdb.DuckDBPyConnection, source: str) -> Mapping[str, str]:
-    """Names and types of columns, with one name for types that a Parquet file does not distinguish.
-
-    Args:
-        con: a connection that reads the table.
-        source: what follows FROM.
-    """
+    """Names and types of columns, with one name for types that a Parquet file does not distinguish."""
     described = con.execute(f"describe select * from {source}").fetchall()
     return {
         name: _COARSE_TIMESTAMP.sub("TIMESTAMP", _ARRAY.sub("[]", without_enums(kind))) for name, kind, *_ in described

@@ -27,9 +27,8 @@ from duckdb_anon.model.release_table import Randomization, ReadColumn, ReadTable
 
 @dataclass(frozen=True)
 class _Raw:
-    """One column of one table before coding: its shape, and what hands over the value arrays it contributes."""
+    """One column of one table before coding: what hands over the value arrays it contributes, and what else it has."""
 
-    shape: str
     take: Callable[[], tuple[pa.Array, ...]]
     rest: dict[str, Any]
     slice: str = ""
@@ -110,20 +109,20 @@ def _raw_columns(
             continue
         known = spelled.get(fold(name), name)
         if fold(name) not in channels and _is_flat(kind):
-            columns[known] = _Raw("value", partial(_taken, table, name), {})
+            columns[known] = _Raw(partial(_taken, table, name), {})
             continue
         array = plain(table.field(name))
         kind = array.type
         if fold(name) in channels:
             p, domain = channels[fold(name)]
-            columns[known] = _Raw("value", _given(array, domain), {"p": p})
+            columns[known] = _Raw(_given(array, domain), {"p": p})
         elif name in slices:
             for j in range(kind.num_fields):
                 inner = spelled.get(fold(kind.field(j).name), kind.field(j).name)
                 field = plain(array.field(j))
-                columns[inner] = _raw(field, inner in trees, name)
+                columns[inner] = _raw(field, name)
         elif not _has_fields(kind):
-            columns[known] = _raw(array, known in trees, "")
+            columns[known] = _raw(array, "")
     return columns
 
 
@@ -186,21 +185,21 @@ def types_of(table: InputTable) -> dict[str, str]:
     return {field.name: type_text(field.type) for field in table.type if field.name != "_anon_rn"}
 
 
-def _raw(array: pa.Array, in_tree: bool, slice_name: str) -> _Raw:
+def _raw(array: pa.Array, slice_name: str) -> _Raw:
     kind = array.type
     if pa.types.is_struct(kind):
         lower, upper = plain(array.field("lower")), plain(array.field("upper"))
         missing = array.is_null().to_numpy(zero_copy_only=False)
-        return _Raw("interval", _given(lower, upper), {"null": missing}, slice_name)
+        return _Raw(_given(lower, upper), {"null": missing}, slice_name)
     if pa.types.is_map(kind):
         offsets = array.offsets.to_numpy().astype(np.int64)
         counts = pc.cast(array.items, pa.int64()).to_numpy(zero_copy_only=False)
-        return _Raw("counts", _given(plain(array.keys)), {"offsets": offsets, "counts": counts}, slice_name)
+        return _Raw(_given(plain(array.keys)), {"offsets": offsets, "counts": counts}, slice_name)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        return _Raw("nodeset" if in_tree else "set", _given(plain(array.flatten())), {"offsets": offsets}, slice_name)
-    return _Raw("value", _given(array), {}, slice_name)
+        return _Raw(_given(plain(array.flatten())), {"offsets": offsets}, slice_name)
+    return _Raw(_given(array), {}, slice_name)
 
 
 def _code_together(
@@ -240,18 +239,18 @@ def _divided(codes: CodeArray, lengths: Sequence[Sequence[int]]) -> list[list[Co
 
 
 def _column(raw: _Raw, domain: Attribute, parts: list[CodeArray]) -> ReadColumn:
-    if raw.shape == "value":
+    if not raw.rest or "p" in raw.rest:
         channel = Randomization(raw.rest["p"], parts[1]) if "p" in raw.rest else None
-        return ReadColumn("value", domain, codes=parts[0], slice=raw.slice, channel=channel)
-    if raw.shape == "interval":
+        return ReadColumn(domain, codes=parts[0], slice=raw.slice, channel=channel)
+    if "null" in raw.rest:
         anything = (parts[0] == domain.null_code) & ~raw.rest["null"]
         lower = np.where(anything, -1, parts[0]).astype(np.int32)
         upper = np.where(anything, -1, parts[1]).astype(np.int32)
-        return ReadColumn("interval", domain, lower=lower, upper=upper, slice=raw.slice)
+        return ReadColumn(domain, lower=lower, upper=upper, slice=raw.slice)
     offsets, counts = raw.rest["offsets"], raw.rest.get("counts")
     if counts is None:
-        return ReadColumn("set", domain, codes=parts[0], offsets=offsets, slice=raw.slice)
-    return ReadColumn("counts", domain, codes=parts[0], offsets=offsets, counts=counts, slice=raw.slice)
+        return ReadColumn(domain, codes=parts[0], offsets=offsets, slice=raw.slice)
+    return ReadColumn(domain, codes=parts[0], offsets=offsets, counts=counts, slice=raw.slice)
 
 
 def _code_in_tree(
@@ -280,17 +279,17 @@ def _column_in_tree(
     raw: _Raw, domain: Attribute, nodes: Sequence[CodeArray], leaf_of_node: CodeArray, code_of_leaf: CodeArray
 ) -> ReadColumn:
     leaf = leaf_of_node[nodes[0]]
-    if raw.shape in ("nodeset", "set"):
-        return ReadColumn("set", domain, offsets=raw.rest["offsets"], node=nodes[0], slice=raw.slice)
-    if raw.shape == "counts":
+    if "offsets" in raw.rest and "counts" not in raw.rest:
+        return ReadColumn(domain, offsets=raw.rest["offsets"], node=nodes[0], slice=raw.slice)
+    if "counts" in raw.rest:
         rest = raw.rest
-        return ReadColumn("counts", domain, codes=code_of_leaf[leaf], offsets=rest["offsets"], counts=rest["counts"])
+        return ReadColumn(domain, codes=code_of_leaf[leaf], offsets=rest["offsets"], counts=rest["counts"])
     if not (leaf >= 0).all():
-        return ReadColumn("node", domain, node=nodes[0], slice=raw.slice)
+        return ReadColumn(domain, node=nodes[0], slice=raw.slice)
     channel = None
     if "p" in raw.rest:
         channel = Randomization(raw.rest["p"], code_of_leaf[leaf_of_node[nodes[1]]])
-    return ReadColumn("value", domain, codes=code_of_leaf[leaf], node=nodes[0], slice=raw.slice, channel=channel)
+    return ReadColumn(domain, codes=code_of_leaf[leaf], node=nodes[0], slice=raw.slice, channel=channel)
 
 
 def _nodes(function: str, name: str, whole: pa.Array, tree: Hierarchy) -> CodeArray:

@@ -26,12 +26,7 @@ PUBLIC_KEY = "DUCKDB_ANON_PUBLIC_KEY"
 
 
 def sealed(said: Description, comments: Mapping[str, str | None]) -> Description:
-    """A description with its seal, and with a signature where there is a key.
-
-    Args:
-        said: the description, with the digest of the rows.
-        comments: of the columns.
-    """
+    """A description with its seal, and with a signature where there is a key."""
     seal = seal_of(said, comments)
     file = os.environ.get(KEY)
     return replace(said, seal=seal, signature=_signed(Path(file), seal) if file else "")
@@ -84,9 +79,6 @@ def signer_of(said: Description) -> tuple[str, bool] | None:
 
 def make_keys(file: Path) -> Path:
     """Write a new private key (0600) and the public key beside it, with '.pub' at its end.
-
-    Args:
-        file: the private key; it may not exist.
 
     Returns:
         The file of the public key.

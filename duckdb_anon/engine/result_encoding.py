@@ -96,11 +96,6 @@ class Result:
     def to_arrow(self, function: str, count: int, statement: Statement) -> pa.StructArray:
         """An array of one struct, with the number under which its rows are stored for `take`.
 
-        Args:
-            function: SQL function, for messages.
-            count: number of released rows.
-            statement: the statement that takes the rows.
-
         Raises:
             RequirementError: there are more entries than the offsets of a list can count.
         """
@@ -157,10 +152,6 @@ def in_buckets(order: IntArray, cells: Mapping[str, c.Cells]) -> IntArray:
     """An order in which the rows of a bucket stand together, buckets by number, rows of one as they came.
 
     Bucket numbers are released, so the order reveals no more than they do; rows are grouped by bucket in half the time.
-
-    Args:
-        order: rows in random order.
-        cells: what is released of them.
     """
     bucket = cells.get(BUCKET.key)
     if not isinstance(bucket, c.Whole):

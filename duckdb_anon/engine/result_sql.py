@@ -79,12 +79,7 @@ def release_select(
 
 
 def report_select(returns: Mapping[str, str], coded: Sequence[ColumnInfo]) -> str:
-    """CTEs and SELECT of a report, after `_anon_run`; a CODE becomes the text of the value it stands for.
-
-    Args:
-        returns: columns of the report and their types.
-        coded: columns whose values codes stand for.
-    """
+    """CTEs and SELECT of a report, after `_anon_run`; a CODE becomes the text of the value it stands for."""
     select = _Select()
     values = {info.name: select.cells(select.values(info.name)) for info in coded} if "CODE" in returns.values() else {}
     columns: dict[str, str] = {}

@@ -52,14 +52,7 @@ ASKED_BY = "asked_by"
 
 
 def to_json(function: str, roles: Roles, params: Params, extra: Mapping[str, Any] | None = None) -> str:
-    """Write a planned call as text that travels inside the planned SQL.
-
-    Args:
-        function: SQL function, for messages.
-        roles: columns by role.
-        params: checked parameters of the call.
-        extra: what else the runner must know.
-    """
+    """Write a planned call as text that travels inside the planned SQL."""
     call = {"function": function, "roles": asdict(roles), "params": dict(params), **(extra or {})}
     return json.dumps(call, default=_encode)
 
@@ -336,13 +329,7 @@ def coded_table(
 
 
 def by_role(roles: Roles, attributes: Sequence[Attribute], other: Mapping[str, Attribute]) -> CodedTable:
-    """The table of some attributes, given in the order of the roles.
-
-    Args:
-        roles: columns by role.
-        attributes: quasi-identifiers, sensitive attributes, the person where there is one.
-        other: truths of conditions by name.
-    """
+    """The table of some attributes, given in the order of the roles."""
     q, s = len(roles.qi), len(roles.sensitive)
     person = attributes[q + s] if roles.person else None
     rows = len(attributes[0].codes)

@@ -51,12 +51,6 @@ def takes_edges(entry: Method) -> bool:
 def edged(entry: Method, relation: Relation, roles: Roles, k: int) -> tuple[str, Relation]:
     """The table with coarser sensitive values.
 
-    Args:
-        entry: the method.
-        relation: the source.
-        roles: its columns.
-        k: fewest carriers of a value.
-
     Returns:
         CTEs, each followed by a comma, of which `SOURCE` has the rows with their numbers `_anon_rn`; and the relation
         with the types its columns have there.

@@ -42,12 +42,7 @@ def idents(names: Iterable[str]) -> str:
 
 
 def planned(function: str, arguments: Mapping[str, str]) -> str:
-    """SQL of the text that a call is planned as; what the planner objects to is raised.
-
-    Args:
-        function: name of an entry.
-        arguments: SQL of what it is given, by parameter.
-    """
+    """SQL of the text that a call is planned as; what the planner objects to is raised."""
     given = ", ".join(f"{name}: {sql}" for name, sql in arguments.items()) or "none: NULL"
     place = "database: current_database(), schema: current_schema()"
     call = f"{{function: '{function}', {CALLER}, {place}, arguments: {{{given}}}}}"

@@ -95,7 +95,7 @@ class PublishedCells:
     @cached_property
     def levels(self) -> IntArray:
         """Level of each cell in the hierarchy; without one 0 for a single value and 1 for several."""
-        if self.column.shape == "node" and self.column.node is not None:
+        if self.column.node is not None and not self.column.plain and not self.column.several:
             return self.domain.tree()[0].level[self.column.node[self.rows]].astype(np.int64)
         return (self.sizes > 1).astype(np.int64)
 
@@ -295,7 +295,7 @@ def _ranges(column: ReadColumn, rows: IntArray) -> tuple[IntArray, IntArray, Int
         first = tree.first_leaf[node].astype(np.int64)
         return offsets, first, first + tree.leaf_count[node], weight
     if column.codes is None:
-        raise ColumnError(f"column '{column.domain.name}' is {column.shape} and cannot be read as rows or boxes")
+        raise ColumnError(f"column '{column.domain.name}' holds {column.cells} and cannot be read as rows or boxes")
     first = _places(column.domain)[column.codes[member]]
     return offsets, first, first + 1, weight
 
@@ -306,7 +306,7 @@ def cell_numbers(column: ReadColumn) -> IntArray:
         return (column.lower.astype(np.int64) + 1) * (column.domain.size + 1) + column.upper + 1
     members = column.node if column.codes is None else column.codes
     if members is None:
-        raise ColumnError(f"column '{column.domain.name}' is {column.shape}; releases of rows and boxes are read")
+        raise ColumnError(f"column '{column.domain.name}' holds {column.cells}; releases of rows and boxes are read")
     if column.offsets is None:
         return members.astype(np.int64)
     return keys_of_lists(column.offsets, members, *([] if column.counts is None else [column.counts])).of_row

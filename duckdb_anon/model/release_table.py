@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,6 @@ from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats import Contents
 
-Shape = Literal["value", "interval", "set", "node", "counts"]
 BoolArray = NDArray[np.bool_]
 _SWAPPED = ", and a table of true values is needed. Is a release in the place of its original?"
 
@@ -39,21 +37,19 @@ class Randomization:
 
 @dataclass(frozen=True)
 class ReadColumn:
-    """One column of one table.
+    """One column of one table; which arrays are set says how its cells are read.
 
     Attributes:
-        shape: how the cells read; decides which arrays are set.
         domain: the attribute the codes are of, which all tables of a call share; it has no rows of its own.
-        codes: 'value': code of each row. 'set' and 'counts': concatenated codes.
-        lower, upper: 'interval': codes of both ends; -1, -1 means anything, NULL included.
-        offsets: 'set' and 'counts': row i has codes[offsets[i]:offsets[i + 1]].
-        counts: 'counts': count of each code.
-        node: 'node': node number in `domain.hierarchy`.
+        codes: code of each row; of sets and counts one after another.
+        lower, upper: of intervals, codes of both ends; -1, -1 means anything, NULL included.
+        offsets: of sets and counts, row i has codes[offsets[i]:offsets[i + 1]].
+        counts: count of each code.
+        node: node number in `domain.hierarchy`; of lists of nodes one after another.
         slice: name of the STRUCT column it was a field of, '' for none.
         channel: how it was randomized, where the release's `rr` column has it.
     """
 
-    shape: Shape
     domain: Attribute
     codes: CodeArray | None = None
     lower: CodeArray | None = None
@@ -67,12 +63,17 @@ class ReadColumn:
     @property
     def plain(self) -> bool:
         """Whether a cell is one value."""
-        return self.shape == "value"
+        return self.codes is not None and self.offsets is None
 
     @property
     def counted(self) -> bool:
         """Whether a cell holds the counts of the values of a bucket."""
-        return self.shape == "counts"
+        return self.counts is not None
+
+    @property
+    def interval(self) -> bool:
+        """Whether a cell is an interval."""
+        return self.lower is not None
 
     @property
     def several(self) -> bool:
@@ -87,7 +88,18 @@ class ReadColumn:
     @property
     def lists_nodes(self) -> bool:
         """Whether a cell is a list of nodes of a hierarchy, one for each value of a person."""
-        return self.shape == "set" and self.node is not None
+        return self.several and self.codes is None
+
+    @property
+    def cells(self) -> str:
+        """What its cells are, for messages."""
+        if self.plain:
+            return "plain values"
+        if self.interval:
+            return "intervals"
+        if self.several:
+            return "counts" if self.counted else "sets"
+        return "nodes"
 
     def value_codes(self) -> CodeArray:
         """Codes of a column of plain values.

@@ -77,11 +77,6 @@ class CodedRows:
     def placed(self, cutting: Cutting, rows: int, limit: int) -> tuple[str, str]:
         """SQL of the part of a row, and the relation that has it.
 
-        Args:
-            cutting: how the method cuts.
-            rows: rows of the table.
-            limit: most rows of a part.
-
         Raises:
             ParameterError: individuals have several rows and there are several sensitive columns.
         """

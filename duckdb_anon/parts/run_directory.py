@@ -24,13 +24,7 @@ DATABASE = "_anon_parts"
 
 
 def place_of(con: duckdb.DuckDBPyConnection, name: str, is_file: bool) -> Path:
-    """Return the folder a run uses, below the user's private folder.
-
-    Args:
-        con: the connection whose table is written.
-        name: table or file that is written.
-        is_file: whether it is a file.
-    """
+    """Return the folder a run uses, below the user's private folder."""
     if is_file:
         return folder_for("parts", str(Path(name.rstrip("/\\")).absolute()))
     file = con.execute("select path from duckdb_databases() where database_name = current_database()").fetchall()[0][0]
@@ -85,14 +79,7 @@ class Place:
 
 
 def fingerprint_of(con: duckdb.DuckDBPyConnection, sql: str, columns: Sequence[str], said: str) -> str:
-    """What distinguishes one run from another: its call, and the rows it reads in whatever order.
-
-    Args:
-        con: a connection that sees the original.
-        sql: the original.
-        columns: its columns that are read.
-        said: the call.
-    """
+    """What distinguishes one run from another: its call, and the rows it reads in whatever order."""
     row = f"hash({idents(columns)})"
     found = con.execute(f"select count(*), bit_xor({row}), sum({row}::hugeint) from {sql}").fetchall()[0]
     return f"{said} {' '.join(str(part) for part in found)}"

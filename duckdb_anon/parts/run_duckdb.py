@@ -55,11 +55,6 @@ class Bounds:
     def of(part_rows: int | None, memory: str | int | None, columns: int) -> Bounds:
         """Check the arguments of a call, and fill in those that are missing.
 
-        Args:
-            part_rows: most rows of a part.
-            memory: of the process.
-            columns: columns that are coded.
-
         Raises:
             ParameterError: no number of rows, no amount of memory, or too little of it.
         """
@@ -83,25 +78,14 @@ class Run:
     """One release in parts, from the original to shuffled rows."""
 
     def __init__(self, con: duckdb.DuckDBPyConnection, recorded: Recorded, place: Place, bounds: Bounds) -> None:
-        """Prepare a run; see `run`.
-
-        Args:
-            con: a loaded connection.
-            recorded: the call.
-            place: the folder of the run.
-            bounds: of its parts and its memory.
-        """
+        """Prepare a run; see `run`."""
         self.con, self.recorded, self.place, self.bounds = con, recorded, place, bounds
         self.original = Original(con, recorded, place.folder)
         self.gathered = Gathered(con, self.original.ask)
         self.name, self.columns = recorded.entry.name, self.original.columns
 
     def run(self, said: str) -> Finished:
-        """Do what is left to do; return what is to be written.
-
-        Args:
-            said: what distinguishes this run from others, apart from its rows.
-        """
+        """Do what is left to do; return what is to be written."""
         fingerprint = fingerprint_of(self.con, self.recorded.relation.sql, self.columns, said)
         if not self.place.take_up(fingerprint):
             self._start(fingerprint)
@@ -214,12 +198,5 @@ def within(con: duckdb.DuckDBPyConnection, bounds: Bounds) -> Iterator[None]:
 
 
 def said_of(recorded: Recorded, name: str, bounds: Bounds, version: str) -> str:
-    """What distinguishes a run from others, apart from the rows it reads.
-
-    Args:
-        recorded: the call.
-        name: what is written.
-        bounds: of its parts and its memory.
-        version: of the package.
-    """
+    """What distinguishes a run from others, apart from the rows it reads."""
     return f"{version} {name} {bounds.part_rows} {call_on(recorded, recorded.relation.given)}"

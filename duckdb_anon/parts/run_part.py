@@ -155,12 +155,6 @@ def cutting_of(
 ) -> Cutting | None:
     """How the table of a call is cut into parts; None where its method decides for the table as a whole.
 
-    Args:
-        recorded: the call.
-        attributes: quasi-identifiers and sensitive attributes.
-        combinations: codes of the combinations of sensitive values that occur.
-        several_rows: whether an individual has several rows.
-
     Raises:
         ColumnError: the call asks for `sensitive_edges`, which depend on all rows.
     """
@@ -184,13 +178,7 @@ def numbered_columns(recorded: Recorded) -> list[int]:
 
 
 def message_of(error: duckdb.Error, name: str, call: str = "") -> str:
-    """The method's own words, without DuckDB's frame around them.
-
-    Args:
-        error: what DuckDB raised.
-        name: the method.
-        call: its call, whose arguments the binder may have refused.
-    """
+    """The method's own words, without DuckDB's frame around them."""
     first = explained(str(error), f"from {call}").split("\n\n", 1)[0].split("\nLINE", 1)[0]
     at = first.find(f"{name}: ")
     return first[at:] if at >= 0 else f"release: {first}"

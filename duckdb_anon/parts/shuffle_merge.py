@@ -44,12 +44,7 @@ class Gathered:
         return [row["column_name"] for row in self._described(RELEASED) if row["column_name"] != KEY]
 
     def begin(self, out: str, numbered: Sequence[str]) -> None:
-        """Make the table of all rows, unless it is there, for rows like those of `out`.
-
-        Args:
-            out: what the first part released.
-            numbered: columns that number something, which are kept as they are.
-        """
+        """Make the table of all rows, unless it is there, for rows like those of `out`."""
         there = self.ask(
             f"select 1 as n from duckdb_tables() where database_name = '{DATABASE}' and table_name = 'released'"
         )
@@ -106,11 +101,7 @@ class Gathered:
         return same if distinct else f"{same} and _anon_l{k}.cell is not distinct from _anon_o.{column}"
 
     def released(self, rows: str = RELEASED) -> str:
-        """SELECT of released cells.
-
-        Args:
-            rows: relation of rows as they are gathered.
-        """
+        """SELECT of released cells."""
         listed = self._listed()
         cells = ", ".join(
             f"(select list(cell order by place) from {DATABASE}.cells{k})[{ident(name)} + 1] as {ident(name)}"

@@ -92,12 +92,7 @@ class Original:
         return int(rows)
 
     def lay_out(self, part: str, relation: str) -> None:
-        """Make the table `parted`, rows part by part, and `parts`, with the number and the first of the rows of each.
-
-        Args:
-            part: SQL of the part of a row.
-            relation: the relation that has it.
-        """
+        """Make the table `parted`, rows part by part, and `parts`, with the rows and the first row of each."""
         columns = [*map(ident, self.kept), *(f"{CODE}{k}" for k in range(len(self.coded)))]
         self.con.execute(
             f"create or replace table {DATABASE}.parted as select {', '.join(columns)}, {part} as _anon_part "
@@ -109,11 +104,7 @@ class Original:
         )
 
     def part(self, part: int) -> tuple[pa.Table, str]:
-        """The rows of a part as `run_part` reads them, and SELECT of what is released of them as it is.
-
-        Args:
-            part: number of the part.
-        """
+        """The rows of a part as `run_part` reads them, and SELECT of what is released unchanged."""
         first = self.ask(f"select first from {DATABASE}.parts where part = {part}").to_pylist()[0]["first"]
         number, person = f"rowid - {first} as {NUMBER}", self.recorded.roles.person
         rows = f"from {DATABASE}.parted where _anon_part = {part}"

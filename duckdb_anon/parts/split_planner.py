@@ -274,13 +274,6 @@ class _Planner:
 def parts_of(function: str, coded: CodedPart, cutting: Cutting, part_rows: int, tick: Callable[[], None]) -> CutPart:
     """Cut a table into parts.
 
-    Args:
-        function: SQL function, for messages.
-        coded: the table.
-        cutting: how the method cuts.
-        part_rows: most rows of a part, unless no cut is left.
-        tick: polled between queries; may raise to stop the work.
-
     Returns:
         The root of the tree.
 

@@ -59,11 +59,7 @@ def subgroups(ask: Asking, found: Findings, made: Measured, checks: Checks) -> R
 
 
 def tried(note: str) -> list[str]:
-    """The attackers a note names as the strongest.
-
-    Args:
-        note: of the strongest attacker of linkage_risk.
-    """
+    """The attackers a note names as the strongest."""
     return [part for part in note.split("; ") if not part.startswith("not tried")]
 
 

@@ -94,12 +94,7 @@ class Asking:
         self.missing: dict[str, str] = {}
 
     def rows(self, what: str, question: str) -> Rows:
-        """Rows of a query; none, and a reason, where it fails.
-
-        Args:
-            what: what is measured, for the reason.
-            question: the query.
-        """
+        """Rows of a query; none, and a reason, where it fails."""
         share = min(self.asked / self.total, 0.99)
         self.asked += 1
         try:

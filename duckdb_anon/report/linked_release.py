@@ -41,13 +41,7 @@ class Checks:
     """Check releases of one original, in a database in memory."""
 
     def __init__(self, con: duckdb.DuckDBPyConnection, original: str, place: str) -> None:
-        """Put tables into a database of their own.
-
-        Args:
-            con: a connection with the package loaded.
-            original: the labelled original.
-            place: name of the attached database.
-        """
+        """Put tables into a database of their own."""
         self.con, self.original, self.place = con, original, place
         self.of: dict[str, Check] = {}
 
@@ -116,12 +110,7 @@ class Checks:
 
 @contextmanager
 def check_releases(con: duckdb.DuckDBPyConnection, original: str) -> Iterator[Checks]:
-    """A place for check releases, which is gone at the end.
-
-    Args:
-        con: a connection with the package loaded.
-        original: the labelled original.
-    """
+    """A place for check releases, which is gone at the end."""
     place = f"anon_checks_{secrets.token_hex(6)}"
     con.execute(f"attach ':memory:' as {place} (read_write)")
     try:

@@ -33,12 +33,6 @@ def measure(
 ) -> Findings:
     """Measure an original and its releases.
 
-    Args:
-        con: a connection with the package loaded.
-        plan: what to measure.
-        context: what the holder says.
-        say: called with one line when a release is begun.
-
     Raises:
         AnonError: when the original has no labelled quasi-identifier.
         duckdb.Error: when a table does not exist.
@@ -95,12 +89,7 @@ def _count(con: duckdb.DuckDBPyConnection, table: str) -> int:
 
 
 def row_hash(con: duckdb.DuckDBPyConnection, table: str) -> str:
-    """SHA-256 of the rows as JSON in the order of their own hashes: the same for the same rows in any order.
-
-    Args:
-        con: a connection.
-        table: as SQL names it after FROM.
-    """
+    """SHA-256 of the rows as JSON in the order of their own hashes: the same for the same rows in any order."""
     each = f"select sha256(to_json(_t)::varchar) as h from {table} as _t"
     found = con.execute(f"select sha256(coalesce(string_agg(h, '' order by h), '')) from ({each})").fetchall()
     return str(found[0][0])

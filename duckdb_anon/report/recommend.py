@@ -49,10 +49,6 @@ RETURNS = {
 def plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
     """Say what the trials need: methods, a sample, hierarchies, roles and options.
 
-    Args:
-        context: planning context of the call.
-        params: checked parameters.
-
     Returns:
         What `try_candidates` takes, and the lists of rows: the sample `t0` and the hierarchies `h{k}`.
 

@@ -30,13 +30,7 @@ NOT_COVERED = (
 
 
 def shown(edition: Edition, name: str, facts: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Rows of a fact as an edition shows them.
-
-    Args:
-        edition: whom the page is for.
-        name: name of the fact.
-        facts: all facts.
-    """
+    """Rows of a fact as an edition shows them."""
     rows = facts.get(name, [])
     if edition == "internal":
         return [dict(row) for row in rows]
@@ -92,13 +86,7 @@ def shown_check(release: Measured, edition: Edition) -> str:
 
 
 def as_json(found: Findings, edition: Edition, version: str) -> str:
-    """The evidence for machines: the same facts the page shows.
-
-    Args:
-        found: what was measured.
-        edition: whom it is for.
-        version: of the package.
-    """
+    """The evidence for machines: the same facts the page shows."""
     inside = edition == "internal"
     told = {
         "edition": edition,

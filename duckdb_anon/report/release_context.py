@@ -57,10 +57,6 @@ _LISTS, _NUMBERS = ("queries", "impossible"), ("threshold", "sampling_fraction")
 def read_context(path: str | None, function: str = "report") -> HoldersContext:
     """Read a context file; None gives an empty context.
 
-    Args:
-        path: a TOML file.
-        function: who reads it, for messages.
-
     Raises:
         AnonError: the file cannot be read, is not TOML, or has an unknown field.
     """
@@ -77,11 +73,6 @@ def read_context(path: str | None, function: str = "report") -> HoldersContext:
 
 def context_of(given: Mapping[str, Any], path: str, function: str = "report") -> HoldersContext:
     """Check the fields of a context.
-
-    Args:
-        given: the fields.
-        path: their file, for messages.
-        function: who reads it, for messages.
 
     >>> context_of({"purpose": "research"}, "c.toml").threshold
     0.09

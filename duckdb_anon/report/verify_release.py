@@ -50,14 +50,7 @@ class Verified:
 
 
 def verify(con: duckdb.DuckDBPyConnection, name: str, comment: str, labels: Mapping[str, str | None]) -> list[Verified]:
-    """Check a release.
-
-    Args:
-        con: a connection with the package loaded.
-        name: the release, as SQL names it after FROM.
-        comment: its comment.
-        labels: comments of its columns.
-    """
+    """Check a release."""
     said = read_description(comment)
     if said is None:
         return [Verified("description", None, None, False, "not declared a release. Write one with release()")]
@@ -82,14 +75,7 @@ def _of_description(said: Description, labels: Mapping[str, str | None]) -> Veri
 def promises(
     con: duckdb.DuckDBPyConnection, name: str, said: Description, labels: Mapping[str, str | None]
 ) -> Iterator[Verified]:
-    """Measure k, l and t of a release's call on its rows.
-
-    Args:
-        con: a connection with the package loaded.
-        name: the release, as SQL names it after FROM.
-        said: its description.
-        labels: comment of each of its columns.
-    """
+    """Measure k, l and t of a release's call on its rows."""
     for parameter, asked in said.parameters.items():
         if parameter not in _UNSEEN or asked is None:
             continue

@@ -94,11 +94,6 @@ class _AfterWiping:
 def run_stoppable(con: duckdb.DuckDBPyConnection, work: Callable[[], Answer], beat: Callable[[], None]) -> Answer:
     """Run `work`, which uses `con`, to its end; call `beat` meanwhile. Ctrl-C stops the kernels and DuckDB.
 
-    Args:
-        con: the connection that is interrupted.
-        work: what is run.
-        beat: called while it runs.
-
     Raises:
         KeyboardInterrupt: when the user stopped it; by then it has ended.
         BaseException: whatever `work` raised.

@@ -107,7 +107,7 @@ def read_release(
     sources, blocks = [], []
     numbered: dict[str, int] = {}
     for name, column in table.columns.items():
-        block = column.slice or (f"counts of {name}" if column.shape == "counts" else "")
+        block = column.slice or (f"counts of {name}" if column.counted else "")
         blocks.append(numbered.setdefault(block, len(numbered) + 1) if block else 0)
         source = _source(function, name, column, table, rng, options)
         sources.append(replace(source, column=source.column.of_rows(item if column in lists else rows)))
@@ -155,22 +155,22 @@ def _source(
     domain = column.domain
     cells: Ranges
     cell: NDArray[Any]
-    if column.shape == "interval":
+    if column.interval:
         cells, cell, widths, line = _intervals(function, column)
         shares = learnt_shares(cells, np.bincount(cell, minlength=len(cells.first)).astype(np.float64), widths)
         return Source(name, Column.of(cells, cell, shares, options.bins), line, False)
     line = _coded(domain)
-    if column.node is not None and column.shape != "value":
+    if column.node is not None and not column.plain:
         tree, _ = domain.tree()
         first = tree.first_leaf.astype(np.int64)
         cells, cell = Ranges(first, first + tree.leaf_count - 1), column.node
-    elif column.shape == "set":
+    elif column.several and not column.counted:
         return Source(name, _sets(column, options), line, False)
     else:
         atoms = np.arange(len(line.codes))
         cells, cell = (
             Ranges(atoms, atoms),
-            _arranged(column, table, rng) if column.shape == "counts" else column.value_codes(),
+            _arranged(column, table, rng) if column.counted else column.value_codes(),
         )
         if domain.leaf_of_code is not None:
             cell = domain.leaf_of_code[cell]

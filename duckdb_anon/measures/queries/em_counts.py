@@ -36,7 +36,7 @@ def with_learnt_counts(workload: Workload, table: ReadTable, inverted: FloatArra
     for number, used in enumerate(sets):
         attributes = np.flatnonzero(used)
         columns = [table.columns[workload.attributes[one]] for one in attributes]
-        plain = all(one.shape == "value" and not one.slice for one in columns)
+        plain = all(one.plain and not one.slice for one in columns)
         several = sum(one.channel is not None for one in columns) > 1
         if not plain or not several or len(columns) > MOST_COLUMNS:
             continue

@@ -72,7 +72,7 @@ def _mean_of_row(table: ReadTable, column: str, mixed: Collection[str], learnt: 
 
 def _is_plain(column: ReadColumn) -> bool:
     """Whether every row has its own true value."""
-    return column.shape == "value" and not column.slice and column.channel is None
+    return column.plain and not column.slice and column.channel is None
 
 
 def _numbers(column: ReadColumn) -> FloatArray:
@@ -125,7 +125,7 @@ def _column_part(workload: Workload, table: ReadTable, name: str, valued: bool, 
         return found
 
     cells_seen = int(cell_of_row.max(initial=-1)) + 1
-    if column.shape != "value" or column.channel is not None or valued or position is None:
+    if not column.plain or column.channel is not None or valued or position is None:
         return ProductPart(shares, cell_of_row, cells_seen)
     return ProductPart(shares, cell_of_row, cells_seen, asked=lambda batch: batch.matches[position])
 
@@ -178,7 +178,7 @@ def _cells(
     values = _values(column) if valued else None
     if column.channel is not None:
         return InvertedValues(column.domain.size, column.channel, values), column.value_codes().astype(np.int64)
-    if column.shape == "interval":
+    if column.interval:
         return _intervals(column, table, valued, learnt)
     return _spread(column, table, values, learnt and column.counts is None)
 

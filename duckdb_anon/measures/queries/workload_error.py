@@ -75,7 +75,7 @@ def draw_workload(original: ReadTable, params: Params, rng: np.random.Generator)
     sensitive = None
     if roles.sensitive and params["predicate_on_sensitive"]:
         name = roles.sensitive[0].name
-        if original.columns[name].shape != "value":
+        if not original.columns[name].plain:
             raise ColumnError(
                 f"workload: predicate_on_sensitive := true asks for single values, but '{name}' holds lists; ask for "
                 f"list_contains({name}, value) with relative_error"
@@ -130,7 +130,7 @@ def answers(workload: Workload, table: ReadTable, params: Params, original: Read
 
 
 def _is_list(table: ReadTable, name: str) -> bool:
-    return name in table.columns and table.columns[name].shape == "set"
+    return name in table.columns and table.columns[name].several and not table.columns[name].counted
 
 
 def workload_error(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:

@@ -118,7 +118,9 @@ def _values(release: ReadTable, sensitive: str, class_of_row: IntArray, classes:
     """Rows of each class that hold each sensitive code; a row with counts of many values is shared among them."""
     column = release.columns[sensitive]
     if not (column.plain or column.counted):
-        raise ColumnError(f"column '{column.domain.name}' is {column.shape}; sensitive values must be plain or counted")
+        raise ColumnError(
+            f"column '{column.domain.name}' holds {column.cells}; sensitive values must be plain or counted"
+        )
     rows = np.maximum(np.floor(release.row_weights() + 0.5), 0) if release.counted else np.ones(release.rows)
     cells = PublishedCells.distinct(column)
     shown = _table(rows, class_of_row, cells.of_row, (classes, cells.number))

@@ -72,8 +72,8 @@ def read_secret(name: str, column: ReadColumn, part: int, voter: IntArray, weigh
     """
     if not (column.plain or column.counted or column.lists_nodes):
         raise ColumnError(
-            f"the release's sensitive column '{name}' is {column.shape}; an attacker here reads plain values, counts "
-            "of them, and lists of nodes with a row a person (made without explode)"
+            f"the release's sensitive column '{name}' holds {column.cells}; an attacker reads plain values, counts of "
+            "them, and lists of nodes with a row a person (made without explode)"
         )
     tick()
     cells = PublishedCells.distinct(column)

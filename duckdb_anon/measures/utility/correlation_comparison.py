@@ -32,10 +32,6 @@ def interval_overlap(first: tuple[FloatArray, FloatArray], second: tuple[FloatAr
     Below 0 where they lie apart: minus the gap in units of their lengths. Intervals without length overlap by 1 where
     they are equal; NaN where an end is unknown.
 
-    Args:
-        first: lower and upper ends.
-        second: lower and upper ends.
-
     >>> ends = lambda low, high: (np.array([low]), np.array([high]))
     >>> interval_overlap(ends(0.0, 4.0), ends(2.0, 4.0)).tolist()
     [0.75]

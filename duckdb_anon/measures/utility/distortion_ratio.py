@@ -58,7 +58,7 @@ def _levels(before: ReadColumn, after: ReadColumn, source: IntArray | None) -> I
             return np.zeros(len(codes), dtype=np.int64)
         return _joint_levels(before, before.value_codes()[source], codes)
     if after.counted or after.lists_nodes:
-        raise ColumnError(f"{NAME}: column '{after.domain.name}' of the release is {after.shape}; it has no level")
+        raise ColumnError(f"{NAME}: column '{after.domain.name}' of the release holds {after.cells}, without a level")
     cells = PublishedCells.distinct(after)
     return cells.levels[cells.of_row]
 

@@ -71,7 +71,7 @@ def _losses(original: ReadColumn, released: ReadColumn, source: IntArray | None)
         return _replaced(domain, original.value_codes(), original.value_codes()[source], codes)
     if released.counted:
         raise ColumnError(
-            f"information_loss: column '{domain.name}' of the release is {released.shape}; such columns have no box"
+            f"information_loss: column '{domain.name}' of the release holds {released.cells}, which cover no values"
         )
     cells = PublishedCells.distinct(released)
     if released.ordered:

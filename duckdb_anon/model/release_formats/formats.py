@@ -233,13 +233,7 @@ def _rows(claims: Claims) -> bool:
 
 
 def cell_of(claims: Claims, name: str, kind: str) -> Cell:
-    """How a cell of a column, or of a field of a slice, is to be read.
-
-    Args:
-        claims: the release half read.
-        name: column or field.
-        kind: its DuckDB type.
-    """
+    """How a cell of a column, or of a field of a slice, is to be read."""
     original, folded = claims.original_type(name), fold(name)
     if box_type(kind) is not None and box_type(original) is None:
         return "interval"

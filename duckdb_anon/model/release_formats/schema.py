@@ -265,12 +265,6 @@ class Claims:
 def refuse_strangers(claims: Claims, carriers: Collection[Carrier], table: str, caller: str) -> None:
     """Raise where a column is named like a carrier, is none of the original's and has a type no carrier has.
 
-    Args:
-        claims: the release half read.
-        carriers: all carriers there are.
-        table: its name.
-        caller: the function and a colon, for messages.
-
     Raises:
         ColumnError: naming the column: it may be a carrier that lost its type on the way through a file.
     """

@@ -145,13 +145,7 @@ def class_sizes(report: Findings, release: Measured) -> Spec | None:
 
 
 def marginal(report: Findings, release: Measured, attribute: str) -> Spec | None:
-    """Counts of one column's values, original against the estimate from the release.
-
-    Args:
-        report: what was measured.
-        release: the release.
-        attribute: the column.
-    """
+    """Counts of one column's values, original against the estimate from the release."""
     rows = [row for row in release.charts["marginals"] if row["column"] == attribute]
     if not rows:
         return None

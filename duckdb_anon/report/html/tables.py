@@ -182,9 +182,6 @@ class Facts:
 def table_of(rows: Rows) -> Table:
     """Rows of the same keys as a table.
 
-    Args:
-        rows: the rows.
-
     >>> table_of([{"safe_harbor": 1}])
     Table(head=['safe harbor'], rows=[[1]])
     """

@@ -104,7 +104,6 @@ def _domain(positions: list[float]) -> Attribute:
 
 def test_intervals_become_their_middle_and_draws_stay_inside() -> None:
     column = ReadColumn(
-        "interval",
         _domain([0.0, 1.0, 5.0, 9.0]),
         lower=np.array([0, 1, -1], dtype=np.int32),
         upper=np.array([2, 1, -1], dtype=np.int32),
@@ -117,7 +116,6 @@ def test_intervals_become_their_middle_and_draws_stay_inside() -> None:
 
 def test_bucket_counts_are_drawn_by_their_weight() -> None:
     column = ReadColumn(
-        "counts",
         _domain([0.0, 1.0, 2.0]),
         codes=np.array([2, 0, 1], dtype=np.int32),
         offsets=np.array([0, 2, 3]),
