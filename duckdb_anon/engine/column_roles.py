@@ -21,6 +21,8 @@ from duckdb_anon.model.release_comment import Label, read_description
 from duckdb_anon.model.release_formats.duckdb_types import is_nested, kind_of_type
 
 ROLES = ("identifier", "quasi", "sensitive", "insensitive", "person")
+_NO_ROLES = {"release", "attributes", "kinds"}
+"""What else comments of the package say of a column."""
 NAMING = ("identifier", "person")
 """Roles of columns that name individuals."""
 _COMMENT = re.compile(
@@ -173,32 +175,29 @@ def column_of(function: str, relation: Relation, name: str) -> str:
 def _from_comments(function: str, relation: Relation) -> _Labels:
     labels = _Labels()
     for column in relation.columns:
-        every = list(_COMMENT.finditer(relation.comments.get(column, "")))
-        if not every:
-            continue
-        found = every[0]
-        if len({other.group(1).lower() for other in every}) > 1:
+        comment = relation.comments.get(column, "")
+        roles = {found.group(1).lower() for found in _COMMENT.finditer(comment)}
+        if len(roles) > 1:
             raise ColumnError(f"{function}: the comment on {relation.given}.{column} names several roles. Keep one")
-        role = found.group(1).lower()
-        if role in ("release", "attributes", "kinds"):
-            continue
-        if role == "household":
+        label = label_of(comment)
+        if roles == {"household"}:
             raise ColumnError(
                 f"{function}: {relation.given}.{column} is labelled household, which is no role. A household is not an "
                 "individual with several rows: label the individuals 'anon: person', and the number of the household "
                 "'anon: quasi categorical', because other people know who lives together"
             )
-        if role not in ROLES:
+        if label is None and roles - _NO_ROLES:
             raise ColumnError(
-                f"{function}: the comment on {relation.given}.{column} says 'anon: {role}'. Roles are "
-                f"{listed(ROLES)}{nearest(role, ROLES)}"
+                f"{function}: the comment on {relation.given}.{column} says 'anon: {min(roles)}'. Roles are "
+                f"{listed(ROLES)}{nearest(min(roles), ROLES)}"
             )
-        labels.roles[role].append(column)
-        if "categorical" in re.split(r"[\s,;]+", found.group(2).lower()):
+        if label is None:
+            continue
+        labels.roles[label.role].append(column)
+        if label.categorical:
             labels.categorical.add(column)
-        tree = HIERARCHY.search(found.group(2))
-        if tree:
-            labels.hierarchies[column] = tree.group(1).replace('""', '"') if tree.group(1) else tree.group(2)
+        if label.hierarchy is not None:
+            labels.hierarchies[column] = label.hierarchy
     return labels
 
 
