@@ -131,15 +131,7 @@ class AnonDialect(Dialect):
         load(connection)
         return LoadedConnection(connection, answering)
 
-    def get_multi_columns(
-        self,
-        connection: Any,
-        schema: Any = None,
-        filter_names: Any = None,
-        scope: Any = None,
-        kind: Any = None,
-        **_: Any,
-    ) -> list[Any]:
+    def get_multi_columns(self, connection: Any, schema: Any = None, filter_names: Any = None, **_: Any) -> Any:
         """Columns of tables and views, asked of DuckDB itself.
 
         The inherited questions go to PostgreSQL's catalog tables, of which DuckDB has a part only.
@@ -150,15 +142,7 @@ class AnonDialect(Dialect):
             found.setdefault((schema, table), []).append({**entry, "comment": comment})
         return list(found.items())
 
-    def get_multi_pk_constraint(
-        self,
-        connection: Any,
-        schema: Any = None,
-        filter_names: Any = None,
-        scope: Any = None,
-        kind: Any = None,
-        **_: Any,
-    ) -> list[Any]:
+    def get_multi_pk_constraint(self, connection: Any, schema: Any = None, filter_names: Any = None, **_: Any) -> Any:
         """Primary keys; a table without one has an empty list, as SQLAlchemy expects."""
         rows = _asked(connection, _KEYS, schema, filter_names)
         return [((schema, table), {"constrained_columns": list(key or []), "name": None}) for table, key in rows]
@@ -172,15 +156,7 @@ class AnonDialect(Dialect):
         found = self.get_multi_pk_constraint(connection, schema, [table_name])
         return found[0][1] if found else {"constrained_columns": [], "name": None}
 
-    def get_multi_table_comment(
-        self,
-        connection: Any,
-        schema: Any = None,
-        filter_names: Any = None,
-        scope: Any = None,
-        kind: Any = None,
-        **_: Any,
-    ) -> list[Any]:
+    def get_multi_table_comment(self, connection: Any, schema: Any = None, filter_names: Any = None, **_: Any) -> Any:
         """Comments of tables and views: of a release, what describes it."""
         rows = _asked(connection, _COMMENTS, schema, filter_names)
         return [((schema, table), {"text": comment}) for table, comment in rows]

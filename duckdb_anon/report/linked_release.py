@@ -18,7 +18,7 @@ from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.interrupts import stoppable
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import Description, read_description, value_text
+from duckdb_anon.model.release_comment import read_description, value_text
 from duckdb_anon.model.release_formats import SOURCE
 
 
@@ -53,7 +53,8 @@ class Checks:
             said = f"the release itself; it has the column {SOURCE.word} and must not be published with it"
             self.of[name] = Check(name, own[0], said)
             return
-        table, description = f"{self.place}.main.{ident(f'check{len(self.of)}')}", described(self.con, name)
+        table = f"{self.place}.main.{ident(f'check{len(self.of)}')}"
+        description = read_description(comments(self.con, name)[0])
         if description is None or not description.method:
             self.of[name] = Check(
                 name, "",
@@ -117,11 +118,6 @@ def check_releases(con: duckdb.DuckDBPyConnection, original: str) -> Iterator[Ch
         yield Checks(con, original, place)
     finally:
         con.execute(f"detach {place}")
-
-
-def described(con: duckdb.DuckDBPyConnection, name: str) -> Description | None:
-    """What a release says of itself."""
-    return read_description(comments(con, name)[0])
 
 
 def comments(con: duckdb.DuckDBPyConnection, name: str) -> tuple[str, Mapping[str, str]]:
