@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace as with_fields
 from pathlib import Path
@@ -19,7 +19,7 @@ import duckdb
 
 from duckdb_anon.engine.call_text import Recorded, function_called, planned_only, recording
 from duckdb_anon.engine.catalog import is_taken, names_of
-from duckdb_anon.engine.register import released_meanwhile
+from duckdb_anon.engine.register import Register, released_meanwhile
 from duckdb_anon.engine.release_digest import release_digest, row_checksum
 from duckdb_anon.engine.release_seal import sealed
 from duckdb_anon.engine.sql_quoting import ident, literal
@@ -32,13 +32,15 @@ from duckdb_anon.model.function_specs import Method
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import Description
 from duckdb_anon.parts.run_directory import Place, place_of
-from duckdb_anon.parts.run_duckdb import Bounds, Finished, Run, said_of, within
+from duckdb_anon.parts.run_duckdb import Bounds, Run, said_of, within
 from duckdb_anon.parts.run_part import message_of
 from duckdb_anon.registry import ENTRIES
 from duckdb_anon.sequence.next_release import Next
 from duckdb_anon.sequence.registration import Registration, Where
 from duckdb_anon.sql_functions import load
 
+Enter = Callable[[str, Description], None]
+"""Enters a release in the register, given its name there and its description."""
 _PART = r'(?:"(?:[^"]|"")+"|[A-Za-z_][A-Za-z0-9_]*)'
 _QUALIFIED = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}")
 
@@ -105,7 +107,7 @@ def release(
             )
         return _release_in_parts(con, name, call, method, replace, independent, part_rows, memory, register)
     is_file = name.lower().endswith(".parquet")
-    with _transaction(con, method, call):
+    with _told(method, call), _transaction(con):
         _refuse_taken(con, name, is_file, replace)
         found = _resolved(con, call, method)
         where = Where(_database_of(con, name, is_file), register)
@@ -115,13 +117,13 @@ def release(
             return _write(registration, name, replace, is_file)
         following = Next.of(registration, previous, deleted, changed)
     with following.prepared():
-        with _transaction(con, method, call):
-            comment = _write_next(following, name, replace, is_file)
+        with _told(method, call), _transaction(con):
+            comment = _written(registration, name, following.rows_sql(), replace, is_file, following.enter)
     return f"{comment}\n{following.said()}"
 
 
 @contextmanager
-def _transaction(con: duckdb.DuckDBPyConnection, method: Method, call: str) -> Iterator[None]:
+def _transaction(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
     """A transaction of its own, which ends with the block."""
     try:
         con.execute("begin")
@@ -132,20 +134,23 @@ def _transaction(con: duckdb.DuckDBPyConnection, method: Method, call: str) -> I
         ) from error
     try:
         yield
-    except BaseException as error:
-        with suppress(duckdb.TransactionException):  # the first of two transactions may have ended
+    except BaseException:
+        with suppress(duckdb.Error):  # the first of two transactions may have ended
             con.execute("rollback")
-        if isinstance(error, duckdb.Error):
-            raise AnonError(message_of(error, method.name, call)) from error
         raise
-    _commit(con)
-
-
-def _commit(con: duckdb.DuckDBPyConnection) -> None:
     try:
         con.execute("commit")
     except duckdb.TransactionException as error:  # only the register has rows that two transactions may insert
         raise released_meanwhile() from error
+
+
+@contextmanager
+def _told(method: Method, call: str) -> Iterator[None]:
+    """Let errors of DuckDB inside the block be the method's own words."""
+    try:
+        yield
+    except duckdb.Error as error:
+        raise AnonError(message_of(error, method.name, call)) from error
 
 
 def _release_in_parts(
@@ -175,7 +180,9 @@ def _release_in_parts(
             run = Run(con, found, place, bounds)
             finished = run.run(said_of(found, name, bounds, _version()))
             progress.say("writing")
-            return _write_finished(registration, name, finished, replace, is_file)
+            with _transaction(con):
+                enter = _first(registration, registration.open())
+                return _written(registration, name, f"({finished.sql})", replace, is_file, enter)
     except (KeyboardInterrupt, duckdb.InterruptException, progress.Interrupted):
         keep = True
         raise
@@ -212,29 +219,6 @@ def _resolved(con: duckdb.DuckDBPyConnection, call: str, method: Method) -> Reco
     return found
 
 
-def _write_finished(registration: Registration, name: str, finished: Finished, replace: bool, is_file: bool) -> str:
-    con, rows = registration.con, f"({finished.sql})"
-    con.execute("begin")
-    try:
-        register = registration.open()
-        if not is_file:
-            rows = _target(name)
-            con.execute(f"create {'or replace ' if replace else ''}table {rows} as {finished.sql}")
-        said = _describe(registration, name, rows, is_file)
-        if register is not None:
-            registration.entering(
-                name if is_file else rows,
-                is_file=is_file,
-                write=lambda known: registration.enter_first(register, known, said),
-            )
-        _commit(con)
-    except BaseException:
-        with suppress(duckdb.Error):
-            con.execute("rollback")
-        raise
-    return said.comment()
-
-
 def _failed(error: duckdb.Error, method: Method, place: Place) -> str:
     """What went wrong, and what to do where it was the disk."""
     text = str(error)
@@ -254,34 +238,32 @@ def _write(registration: Registration, name: str, replace: bool, is_file: bool) 
     if registration.key:
         registration.require_keys(registration.found.relation.sql)
     register = registration.open()
-    call = registration.call(register, row_id=bool(registration.key))
-    rows = call
+    rows = registration.call(register, row_id=bool(registration.key))
     if registration.key or is_file:
-        con.execute(f"create temp table {draft} as from {call}")
+        con.execute(f"create temp table {draft} as from {rows}")
         rows = registration.without_row_id(draft) if registration.key else draft
-    if not is_file:
-        con.execute(f"create {'or replace ' if replace else ''}table {_target(name)} as from {rows}")
-        rows = _target(name)
-    said = _describe(registration, name, rows, is_file)
-    if register is not None:
-        registration.entering(
-            name if is_file else rows,
-            is_file=is_file,
-            write=lambda known: registration.enter_first(register, known, said, draft),
-        )
+    comment = _written(registration, name, rows, replace, is_file, _first(registration, register, draft))
     con.execute(f"drop table if exists {draft}")
-    return said.comment()
+    return comment
 
 
-def _write_next(following: Next, name: str, replace: bool, is_file: bool) -> str:
-    """Write the next release of a sequence and enter it in the register."""
-    registration = following.registration
-    con, rows = registration.con, following.rows_sql()
+def _first(registration: Registration, register: Register | None, draft: str = "") -> Enter | None:
+    """What enters a release that continues no other; None where there is no register."""
+    if register is None:
+        return None
+    return lambda known, said: registration.enter_first(register, known, said, draft)
+
+
+def _written(
+    registration: Registration, name: str, rows: str, replace: bool, is_file: bool, enter: Enter | None
+) -> str:
+    """Write rows as a table or file with their description, and enter them in the register; return the description."""
     if not is_file:
-        con.execute(f"create {'or replace ' if replace else ''}table {_target(name)} as from {rows}")
+        registration.con.execute(f"create {'or replace ' if replace else ''}table {_target(name)} as from {rows}")
         rows = _target(name)
     said = _describe(registration, name, rows, is_file)
-    registration.entering(name if is_file else rows, is_file=is_file, write=lambda known: following.enter(known, said))
+    if enter is not None:
+        registration.entering(name if is_file else rows, is_file=is_file, write=lambda known: enter(known, said))
     return said.comment()
 
 
