@@ -27,7 +27,7 @@ from duckdb_anon.engine.memory_estimate import require_fit
 from duckdb_anon.engine.person_checks import check_described, refusing, require_no_frequency, with_persons
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.result_sql import columns_by_code, layout_of, release_select, report_select
-from duckdb_anon.engine.runner import coded_table, to_json
+from duckdb_anon.engine.runner import ASKED_BY, coded_table, to_json
 from duckdb_anon.engine.sql_quoting import CALLER, STATEMENT, ident, literal
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ColumnError, planning
@@ -47,6 +47,7 @@ from duckdb_anon.model.function_specs import (
 from duckdb_anon.model.identifier_case import fold, folded_sql
 from duckdb_anon.model.release_comment import is_release
 from duckdb_anon.model.release_formats import (
+    GROUP,
     Content,
     carriers,
     carriers_in_doubt,
@@ -56,7 +57,7 @@ from duckdb_anon.model.release_formats import (
     refuse,
 )
 from duckdb_anon.model.release_formats.duckdb_types import is_nested, struct_fields
-from duckdb_anon.model.released_columns import Interval, Real, Value
+from duckdb_anon.model.released_columns import Interval, Real, Value, Whole
 
 SEED = Parameter(
     "seed",
@@ -149,6 +150,8 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
         params = {**params, **entry.resolve_params(roles, params, lambda: _sample(entry, context, relation, roles))}
     given_roles = roles
     roles, layout = _typed(entry, roles, params)
+    if entry.groups is not None and context.arguments.get(ASKED_BY) is not None:
+        layout += (ColumnPlan(GROUP.key, Whole),)
     require_fit(entry, context.catalog, relation, roles, context.arguments)
     note(context, lambda: Recorded(entry, relation, given_roles, _given(entry, context), params, layout))
     before, fewest = "", params.get(edges.PARAMETER.name)

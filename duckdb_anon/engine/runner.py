@@ -41,14 +41,14 @@ from duckdb_anon.model.coded_table import Attribute, CodedTable, Combinations, I
 from duckdb_anon.model.errors import AnonError, ColumnError, RequirementError, of_function, unexpected
 from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Method, Params, Report, Roles
 from duckdb_anon.model.hierarchy import Hierarchy
-from duckdb_anon.model.release_formats import EDGES, Contents, in_doubt, read, refuse
+from duckdb_anon.model.release_formats import EDGES, GROUP, Contents, in_doubt, read, refuse
 from duckdb_anon.model.released_columns import Whole as Numbers
 
 Rows: TypeAlias = InputBuffer | InputTable
 
 
 ASKED_BY = "asked_by"
-"""Argument of a method's call by which a measure names itself where it runs the method on a release."""
+"""Argument of a method's call by which a measure names itself and the table where it runs the method."""
 
 
 def to_json(function: str, roles: Roles, params: Params, extra: Mapping[str, Any] | None = None) -> str:
@@ -125,9 +125,7 @@ def run_call(
             forest = {name: read_tree(entry.name, name, rows) for name, rows in trees.items()}
             if isinstance(entry, Method):
                 if extra.get(ASKED_BY) and len(tables[0]) == 0:
-                    raise RequirementError(
-                        f"{extra[ASKED_BY]}: the release is empty. There is no row to run {entry.name} on"
-                    )
+                    raise RequirementError(f"{extra[ASKED_BY]} is empty. There is no row to run {entry.name} on")
                 result, rows = _release(entry, roles, params, extra, tables[0], forest, counted)
             else:
                 result, rows = _report(entry, roles, params, tables, forest, extra)
@@ -185,6 +183,8 @@ def run_method(
     check_coded(entry, table.person)
     rng = generator(params["seed"])
     cells = dict(entry.release(table, params, rng))
+    studied = entry.groups is not None and any(plan.name == GROUP.key for plan in layout)
+    groups = entry.groups(table, params) if studied and entry.groups is not None else None
     progress.say("writing")
     persons = () if table.person is None else (table.person,)
     attributes = {
@@ -195,6 +195,8 @@ def run_method(
     count = length(next(iter(cells.values())))
     if params.get(EDGES.word) is not None:
         cells[EDGES.key] = Numbers(np.full(count, params[EDGES.word], dtype=np.int64))
+    if groups is not None:
+        cells[GROUP.key] = Numbers(groups)
     encoder = ReleaseEncoder(attributes, source_row, in_buckets(random_order(rng, count), cells), by_code, listed)
     return encode_release(layout, cells, encoder, entry.name), count
 

@@ -28,13 +28,17 @@ from duckdb_anon.model.released_columns import Cells, Coded, Source, Value
 NAME = "microaggregate"
 
 
+def groups_of(table: CodedTable, params: Params) -> IntArray:
+    """Group of each row."""
+    if params["groups"] == "mdav":
+        return mdav_groups(NAME, table.qi, params["k"], tick)
+    return partition(table.qi, None, KAnonymity(params["k"]), tick=tick, cut="sse", function=NAME)
+
+
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
     """Group the rows and publish each group's means and modes."""
     progress.say("groups")
-    if params["groups"] == "mdav":
-        group = mdav_groups(NAME, table.qi, params["k"], tick)
-    else:
-        group = partition(table.qi, None, KAnonymity(params["k"]), tick=tick, cut="sse", function=NAME)
+    group = groups_of(table, params)
     if np.bincount(group).min() < params["k"]:
         raise RequirementError(
             f"{NAME}: a finished group is too small; nothing is released. This is an error of the package, not of "
@@ -98,6 +102,7 @@ METHOD = Method(
     layout=layout,
     release=release,
     moves_values=True,
+    groups=groups_of,
     sweeps=(Sweep("k := {n}", (5, 10, 25)),),
     parts=parts,
     finished=("rows", "classes"),

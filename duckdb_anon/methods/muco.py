@@ -303,6 +303,7 @@ METHOD = Method(
     release=release,
     conditions=conditions,
     moves_values=True,
+    groups=groups_of,
     refine=refine,
     unit="person",
     sweeps=(Sweep("delta := 1/{n}", (5, 10, 20)),),

@@ -151,7 +151,7 @@ class Cutting:
     by: Literal["loss", "median", "sse", "deal", "deal by value"]
     requirement: Any = None
     codes: Any = None
-    width: str = "range"
+    width: Literal["range", "distinct", "spread"] = "range"
     persons: bool = False
     most: int | None = None
     settled: Mapping[str, Any] | None = None
@@ -250,6 +250,7 @@ class Method(Function):
         finished: what SQL checks of a release put together from parts, see `Finished`.
         moves_values: whether quasi-identifiers come out as other values of their own types, so that running the call on
             its own release shows what it does.
+        groups: group of each row inside which it moves values; None where it forms none.
     """
 
     layout: Layout
@@ -267,6 +268,7 @@ class Method(Function):
     parts: Parts | None = None
     finished: tuple[Finished, ...] = ()
     moves_values: bool = False
+    groups: Callable[[CodedTable, Params], Any] | None = None
 
 
 def fields(text: str) -> dict[str, str]:

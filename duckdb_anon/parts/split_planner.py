@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 
 from duckdb_anon.kernels.partition.equivalence_classes import Groups, SensitiveCells
-from duckdb_anon.kernels.partition.partition import Width
 from duckdb_anon.kernels.partition.privacy_models import require_table
 from duckdb_anon.kernels.partition.split_from_counts import Cut, by_counts, cuts_at_median, cuts_by_error, cuts_by_loss
 from duckdb_anon.kernels.row_keys import keys_of
@@ -268,7 +267,7 @@ class _Planner:
             return cuts_by_error(self.coded.qi, part.rows, found, least) if len(found) > 1 else iter(())
         if self.cutting.by == "loss":
             return cuts_by_loss(self.coded.qi, found, least)
-        return cuts_at_median(self.coded.qi, found, cast(Width, self.cutting.width))
+        return cuts_at_median(self.coded.qi, found, self.cutting.width)
 
 
 def parts_of(function: str, coded: CodedPart, cutting: Cutting, part_rows: int, tick: Callable[[], None]) -> CutPart:

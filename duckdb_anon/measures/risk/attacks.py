@@ -35,12 +35,14 @@ class Attacker:
         doc: what she takes for the target's row.
         scoring: release to her way of looking at it; raises CannotAsk where she cannot.
         outsider: whether she knows no more than the public; others are listed, but never the strongest.
+        order: place in reports.
     """
 
     name: str
     doc: str
     scoring: Callable[[PublishedRecords], Scoring]
     outsider: bool = True
+    order: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ def attack(release: PublishedRecords, scoring: Scoring, targets: Targets) -> Suc
 
     `scoring`: how the attacker looks at it.
     """
+    release = scoring.view or release
     identity = np.zeros(len(targets))
     attribute = np.zeros((len(targets), len(release.secrets)))
     parts = joined_parts(release)
@@ -95,6 +98,7 @@ def best_scores(release: PublishedRecords, scoring: Scoring, targets: Targets) -
 
     `scoring`: how the attacker looks at it.
     """
+    release = scoring.view or release
     best = np.zeros(len(targets))
     parts = joined_parts(release)
 

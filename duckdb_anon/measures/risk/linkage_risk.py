@@ -5,17 +5,18 @@ vote on the sensitive value (`attackers` lists them). `identity` is the mean cha
 `attribute` that to name the target's sensitive value (of several columns the most exposed), in [0, 1]. `baseline` is
 the success with persons of `holdout`, or without one that of naive Bayes on the release without the target's rows;
 `advantage` = (attribute - baseline) / (1 - baseline). 95% intervals of Wilson (1927). `strongest` has the largest
-identity and the largest advantage of those who know only the release and its call.
+identity and the largest advantage of those who know the release, its call, and at most everybody's quasi-identifiers.
 
 With a person column targets are individuals: the attacker knows all their records, pairs of a record and a row score,
 votes add up, and any row or value of theirs is a success. `known_values` values of a list may be known besides (the
 fragments of Gong et al. 2017). `note` names what an attacker needs and does not have. Source: Domingo-Ferrer and
-Torra (2001). Cost: targets times distinct rows times quasi-identifiers an attacker, and one run of the method.
+Torra (2001). Cost: targets times distinct rows times quasi-identifiers an attacker, and two runs of the method.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,8 @@ from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, attack, wilso
 from duckdb_anon.measures.risk.baseline_inference import guesses
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, published
 from duckdb_anon.measures.risk.mechanism_simulation import replay_select
-from duckdb_anon.measures.risk.targets import Targets, draw_targets
+from duckdb_anon.measures.risk.population_register import register_of
+from duckdb_anon.measures.risk.targets import Targets, draw_targets, known_columns
 from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ParameterError, RequirementError, listed, nearest
 from duckdb_anon.model.function_specs import Parameter, Params, Report, fields
@@ -77,6 +79,9 @@ def prepared(
     if release.persons and (linked or read["release"].sources() is not None):
         row = released_rows(function, original, read["release"])
     targets = draw_targets(function, original, person, release, row, params, rng)
+    if params["p_match"] == 1 and not told and person is None:
+        known = known_columns(function, qi, params)
+        release = replace(release, register=register_of(function, original, read.get("register"), qi, known))
     if "holdout" not in read:
         return release, targets, None
     absent = np.full(read["holdout"].rows, -1, dtype=np.int64)
@@ -98,7 +103,7 @@ def rows_of(
     `all_of_them`: whether 'all' were asked for, so that one who cannot be asked is no error.
     """
     sensitive = [secret.name for secret in release.secrets]
-    without = [] if outside is not None else [_mean(guesses(release, k, targets)) for k in range(len(sensitive))]
+    without = [_mean(guesses(release, k, targets)) for k in range(len(sensitive))]
     rows = []
     for attacker in chosen:
         try:
@@ -109,8 +114,13 @@ def rows_of(
             rows.append(_row(attacker.name, str(reason)))
             continue
         found = attack(release, scoring, targets)
-        base = without if outside is None else [_mean(v) for v in attack(release, scoring, outside).attribute.T]
-        identity = found.identity if release.persons else None
+        # nobody of a hold-out is in the register
+        base = (
+            without
+            if outside is None or scoring.register
+            else [_mean(v) for v in attack(release, scoring, outside).attribute.T]
+        )
+        identity = found.identity if release.persons and scoring.finds else None
         rows.append(_row(attacker.name, attacker.doc, identity, found.attribute, base, sensitive))
     return rows
 

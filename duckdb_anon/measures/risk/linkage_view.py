@@ -8,13 +8,15 @@ sensitive value's column vote with their own part and what the other columns say
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.cells import PublishedCells, comparable, slices
 from duckdb_anon.measures.released_rows import is_plain, require_columns, source_rows, times_counted
+from duckdb_anon.measures.risk.population_register import Register, moved_within
 from duckdb_anon.measures.risk.sensitive_attributes import Secret, read_secret
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed
@@ -40,10 +42,12 @@ class Replay:
 
     Attributes:
         before, after: codes of each quasi-identifier of each row, shape (columns, rows).
+        group: group of each released row inside which the call moves its values; None where it forms none.
     """
 
     before: CodeArray
     after: CodeArray
+    group: IntArray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +65,7 @@ class PublishedRecords:
         secrets: the sensitive columns.
         persons: whether rows are persons, so that somebody can be found; noisy cells are not.
         replay: what the call that made it does; None where it was not told, or is not needed.
+        register: everybody's facts, for the attacker who has them; None where individuals have several rows.
     """
 
     qi: list[str]
@@ -73,6 +78,7 @@ class PublishedRecords:
     secrets: list[Secret]
     persons: bool
     replay: Replay | None
+    register: Register | None = None
 
     @property
     def plain(self) -> bool:
@@ -192,4 +198,32 @@ def _replay(release: ReadTable, again: ReadTable, qi: Sequence[str]) -> Replay |
     real = source >= 0
     before = np.stack([release.columns[name].value_codes()[source[real]] for name in qi])
     after = np.stack([again.columns[name].value_codes()[real] for name in qi])
-    return Replay(before, after)
+    found = moved_within(again)
+    group = None if found is None or not real.all() else np.empty(release.rows, dtype=np.int64)
+    if found is not None and group is not None:
+        group[source] = found
+    return Replay(before, after, group)
+
+
+def refined(release: PublishedRecords, label_of_row: Sequence[IntArray]) -> PublishedRecords:
+    """The same plain or generalized records, with units of rows that also have equal labels."""
+    unit, first = keys_of([release.unit_of_row, *label_of_row])
+    before = release.unit_of_row[first]
+    rows, units = len(unit), len(first)
+    size = np.bincount(unit).astype(np.float64)
+    to_unit = sparse.csr_matrix((np.ones(rows), (unit, np.arange(rows))), (units, rows))
+    secrets = []
+    for secret in release.secrets:
+        carried = (to_unit @ secret.of_rows(np.arange(rows))).tocsr()
+        carried.sort_indices()
+        secrets.append(
+            replace(
+                secret, offsets=carried.indptr.astype(np.int64), code=carried.indices.astype(np.int32),
+                weight=carried.data.astype(np.float64),
+            )
+        )  # fmt: skip
+    group = None if release.group_of_unit is None else release.group_of_unit[before]
+    parts = [PublishedPart(part.columns, np.ascontiguousarray(part.cells[:, before])) for part in release.parts]
+    return replace(
+        release, parts=parts, size=size, unit_of_row=unit.astype(np.int64), group_of_unit=group, secrets=secrets
+    )

@@ -64,6 +64,10 @@ class Scoring:
         told: whether only the target's own group counts.
         weights: for each secret the weights that stand in place of its own; none for none.
         tilts: for each secret what a model says of its values; none for none.
+        view: the release with the units that `added` speaks of, in place of the release as it is.
+        added: what is added to the scores of the units, shape (records, units); None for nothing.
+        finds: whether she looks for the record, and not for the sensitive value alone.
+        register: whether only individuals of the register can be looked for.
     """
 
     columns: list[ColumnScore]
@@ -74,6 +78,10 @@ class Scoring:
     told: bool = False
     weights: Sequence[FloatArray] = ()
     tilts: Sequence[Tilt | None] = ()
+    view: PublishedRecords | None = None
+    added: Callable[[Targets], FloatArray] | None = None
+    finds: bool = True
+    register: bool = False
 
 
 @dataclass(frozen=True)
@@ -165,6 +173,8 @@ class Scores:
         start = self.release.start
         if start is None:
             units = self._by_part()[0]
+            if self.scoring.added is not None:
+                units += self.scoring.added(self.some)
             self._stay_in_group(units)
             return units
         if self._factors is not None:

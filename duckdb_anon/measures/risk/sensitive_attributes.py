@@ -11,13 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from duckdb_anon.measures.cells import PublishedCells
+from duckdb_anon.measures.cells import PublishedCells, quantile_bins
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, RequirementError
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_table import ReadColumn
 
 MOST_ENTRIES = 200_000_000
+BINS = 24
+"""Quantile bins of ordered sensitive values, for models of them."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Secret:
         cell_of_row: cell of each released row; None where each has its own.
         mixed: whether rows show the counts of their bucket and not their own values.
         listed: whether rows show lists, all values of a person.
+        ordered: whether its values have an order.
     """
 
     name: str
@@ -46,10 +49,18 @@ class Secret:
     cell_of_row: IntArray | None
     mixed: bool
     listed: bool = False
+    ordered: bool = False
 
     def of_rows(self, rows: IntArray) -> sparse.csr_matrix:
         """How much of each code released rows carry, shape (rows, codes)."""
         return self.shares[rows if self.cell_of_row is None else self.cell_of_row[rows]]
+
+    def bins(self) -> IntArray:
+        """Bin of each value: quantiles of many ordered values, else the values themselves."""
+        if not self.ordered or self.domain <= 2 * BINS:
+            return np.arange(self.domain)
+        rows = np.bincount(self.code, weights=self.weight, minlength=self.domain)
+        return quantile_bins(rows, BINS, max(1, round(float(rows.sum()))))
 
     @property
     def by_voter(self) -> sparse.csr_matrix:
@@ -91,4 +102,5 @@ def read_secret(name: str, column: ReadColumn, part: int, voter: IntArray, weigh
     return Secret(
         name, part, column.domain.size, carried.indptr.astype(np.int64), carried.indices.astype(np.int32),
         carried.data.astype(np.float64), cells.shares, cells.of_row, column.counted, column.lists_nodes,
+        column.domain.kind == "ordered",
     )  # fmt: skip

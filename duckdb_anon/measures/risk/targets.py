@@ -47,6 +47,7 @@ class Targets:
         own_row: her rows in the release, one after another.
         secrets: for each sensitive column the values that are to be found.
         told: for each sensitive column the values the attacker knows.
+        who: number of each target in the table she was drawn from, shape (targets,).
     """
 
     start: IntArray
@@ -56,6 +57,7 @@ class Targets:
     own_row: IntArray
     secrets: tuple[Held, ...]
     told: tuple[Held, ...]
+    who: IntArray
 
     def __len__(self) -> int:
         return len(self.start) - 1
@@ -67,7 +69,7 @@ class Targets:
         return Targets(
             at - at[0], self.values[records], self.known[records], own - own[0], self.own_row[own[0] : own[-1]],
             tuple(held.between(first, end) for held in self.secrets),
-            tuple(held.between(first, end) for held in self.told),
+            tuple(held.between(first, end) for held in self.told), self.who[first:end],
         )  # fmt: skip
 
     def blocks(self, records: int) -> list[tuple[int, int]]:
@@ -115,7 +117,7 @@ def draw_targets(
     who = np.arange(total, dtype=np.int64)
     if wanted is not None and wanted < total:
         who = np.sort(rng.choice(total, wanted, replace=False))
-    knows = _known(len(who), _knows(function, release.qi, params), params["p_match"], rng)
+    knows = _known(len(who), known_columns(function, release.qi, params), params["p_match"], rng)
     rows, target = _rows_of(who, whose)
     codes = [table.columns[name].value_codes()[rows].astype(np.int32) for name in names]
     d = len(release.qi)
@@ -137,7 +139,7 @@ def draw_targets(
     mine_released = row[rows] >= 0
     return Targets(
         _starts(of_record, len(who)), np.ascontiguousarray(values), np.ascontiguousarray(known),
-        _starts(target[mine_released], len(who)), row[rows][mine_released], tuple(to_find), tuple(told),
+        _starts(target[mine_released], len(who)), row[rows][mine_released], tuple(to_find), tuple(told), who,
     )  # fmt: skip
 
 
@@ -196,7 +198,8 @@ def _some_told(held: Held, number: int, rng: np.random.Generator) -> tuple[Held,
     return Held(_starts(target[~drawn], targets), code[~drawn]), Held(_starts(target[drawn], targets), code[drawn])
 
 
-def _knows(function: str, qi: Sequence[str], params: Params) -> BoolArray:
+def known_columns(function: str, qi: Sequence[str], params: Params) -> BoolArray:
+    """Which quasi-identifiers the attacker may know."""
     known: list[str] | None = params["known"]
     folded = {fold(name): a for a, name in enumerate(qi)}
     mask = np.full(len(qi), known is None)

@@ -52,6 +52,12 @@ SOURCE = Carrier(
     "a row number of the original",
     "the source row's number; a table that has it must not be published",
 )
+GROUP = Carrier(
+    "moved_within",
+    is_number,
+    "a group number",
+    "group of rows inside which a method moves values; only where a measure runs the method to study it",
+)
 CHANNELS = Carrier(
     "rr",
     is_channels,
@@ -88,6 +94,7 @@ class Format:
 def _linked(claims: Claims) -> bool:
     """Row numbers change nothing of what other columns mean, so no measure needs to answer them."""
     claims.source = claims.take(SOURCE) or ""
+    claims.group = claims.take(GROUP) or ""
     return False
 
 
@@ -247,7 +254,7 @@ def cell_of(claims: Claims, name: str, kind: str) -> Cell:
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("linked", "has the row numbers of its original", _linked, (SOURCE,), names=False),
+    Format("linked", "has the row numbers of its original", _linked, (SOURCE, GROUP), names=False),
     Format("edged", "has coarser sensitive values", _coarsened, (EDGES,), names=False),
     Format("sampled", "is a sample", _sampled, (RATE,), names=False),
     Format("suppressed", "left rows out", _suppressed, (SUPPRESSED,), names=False),

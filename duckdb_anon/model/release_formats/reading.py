@@ -96,7 +96,7 @@ def _read(
     return Contents(
         _name(found), _names(found), claims.columns, tuple(claims.weights), claims.bucket, claims.channels,
         claims.retention, claims.source, claims.bounded, claims.complete, tuple(claims.unclaimed), original is not None,
-        claims.edges,
+        claims.edges, claims.group,
     )  # fmt: skip
 
 

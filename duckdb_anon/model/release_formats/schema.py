@@ -130,9 +130,9 @@ class Contents:
         shapes: names of all shapes found in it, in the order of the registry.
         columns: what it carries, by the original's column in lower case.
         weights: what a row weighs: the product of all; 1 when empty.
-        bucket, channels, retention, source, edges: columns of a row's bucket, of the channels, the probability
-            that a replaced value is its own, the original's row, and how many carry a sensitive value; '' where there
-            is none.
+        bucket, channels, retention, source, edges, group: columns of a row's bucket, of the channels, the probability
+            that a replaced value is its own, the original's row, how many carry a sensitive value, and the group inside
+            which values moved; '' where there is none.
         bounded: whether every released row is one original row, so that hard bounds exist.
         complete: whether every original row is behind some released row.
         unread: columns that carry nothing of the original.
@@ -152,6 +152,7 @@ class Contents:
     unread: tuple[str, ...] = ()
     known: bool = False
     edges: str = ""
+    group: str = ""
 
     def answered(self, answers: Collection[str]) -> bool:
         """Whether a measure that answers these shapes answers all of this release's."""
@@ -160,7 +161,8 @@ class Contents:
     @property
     def carriers(self) -> tuple[str, ...]:
         """The release's columns that are no columns of the original."""
-        own = [self.bucket, self.channels, self.retention, self.source, self.edges, *(w.column for w in self.weights)]
+        own = [self.bucket, self.channels, self.retention, self.source, self.edges, self.group]
+        own += [weight.column for weight in self.weights]
         return tuple(dict.fromkeys(name for name in own if name))
 
     def slices(self) -> dict[str, list[Content]]:
@@ -196,6 +198,7 @@ class Claims:
     retention: str = ""
     source: str = ""
     edges: str = ""
+    group: str = ""
     bounded: bool = True
     complete: bool = True
     unclaimed: dict[str, str] = field(init=False)

@@ -1,9 +1,18 @@
-"""Attackers, in the order reports list them; a new one is one function and one line here."""
+"""Attackers, one file each: every module of this folder that has values of type `Attacker` is found."""
 
 from __future__ import annotations
 
-from duckdb_anon.measures.risk.attackers.definetti import DEFINETTI, TOLD
-from duckdb_anon.measures.risk.attackers.record_linkage import EXACT, LIKELIHOOD, LIKELIHOOD_EXCLUDING, NEAREST
+from importlib import import_module
+from pkgutil import iter_modules
+
 from duckdb_anon.measures.risk.attacks import Attacker
 
-ATTACKERS: tuple[Attacker, ...] = (EXACT, NEAREST, LIKELIHOOD, LIKELIHOOD_EXCLUDING, DEFINETTI, TOLD)
+
+def _found() -> tuple[Attacker, ...]:
+    modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
+    each = {value.name: value for module in modules for value in vars(module).values() if isinstance(value, Attacker)}
+    return tuple(sorted(each.values(), key=lambda attacker: attacker.order))
+
+
+ATTACKERS = _found()
+"""In the order reports list them."""

@@ -3,8 +3,9 @@
 The values of a bucket are not equally likely for each of its rows: other buckets tell which values go with which
 quasi-identifiers. She fits naive Bayes, P(s) prod_a P(x_a | s), on the release alone: where rows show the values of
 their bucket only (Anatomy), or columns are permuted (slicing, merging), by expectation maximization under the counts
-of the buckets; where rows of a class of boxes show their values, by counting. She looks for the row as `likelihood`
-does. Source: Kifer (2009), Attacks on privacy and deFinetti's theorem. `told` also knows the class or bucket of the
+of the buckets; where rows of a class of boxes show their values, by counting. Ordered
+values that are many are fitted in quantile bins. She looks for the row as `likelihood` does. Source: Kifer (2009),
+Attacks on privacy and deFinetti's theorem. `told` also knows the class or bucket of the
 person's row, a bound on what groups could leak; she is no outsider, so she is never the strongest.
 """
 
@@ -133,13 +134,29 @@ def _within_buckets(release: PublishedRecords, secret: Secret, bins: _Bins) -> F
     people = np.bincount(group, weights=release.size)
     values = secret.by_voter[unit]
     values.data *= np.repeat(people / release.size[unit], np.diff(values.indptr))
-    fitted = _fitted(part, bins, group, release.size, values)
-    # those who look alike share what is theirs by their sizes
-    each = np.diff(secret.offsets)
-    first = np.concatenate([[0], np.cumsum(np.diff(values.indptr)[group[fitted.alike.first]])])[:-1]
-    own = np.repeat(first[fitted.alike.of_row] - secret.offsets[:-1], each) + np.arange(secret.offsets[-1])
-    weight: FloatArray = fitted.weight[own] * np.repeat(release.size / fitted.size[fitted.alike.of_row], each)
+    bin_of_value = secret.bins()
+    domain = np.arange(secret.domain)
+    to_bin = sparse.csr_matrix((np.ones(len(domain)), (domain, bin_of_value)))
+    binned = sparse.csr_matrix(values @ to_bin)
+    binned.sort_indices()
+    fitted = _fitted(part, bins, group, release.size, binned)
+    # values of one bin share what is theirs by their counts, those who look alike by their sizes
+    bucket, own = np.repeat(group, np.diff(secret.offsets)), bin_of_value[secret.code]
+    place = np.asarray(_places(binned)[bucket, own]).ravel().astype(np.int64) - 1
+    alike = np.repeat(fitted.alike.of_row, np.diff(secret.offsets))
+    width = np.diff(binned.indptr)[group[fitted.alike.first]]
+    first = np.cumsum(width) - width
+    share = secret.weight / np.repeat(release.size, np.diff(secret.offsets)) * people[bucket] / binned.data[place]
+    entry = first[alike] + place - binned.indptr[bucket]
+    size = np.repeat(release.size, np.diff(secret.offsets)) / fitted.size[alike]
+    weight: FloatArray = fitted.weight[entry] * share * size
     return weight
+
+
+def _places(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
+    """The place of each entry among the entries of a matrix, from 1."""
+    place = np.arange(1, matrix.nnz + 1, dtype=np.float64)
+    return sparse.csr_matrix((place, matrix.indices, matrix.indptr), matrix.shape)
 
 
 def _of_permuted(release: PublishedRecords, secret: Secret, part: PublishedPart, bins: _Bins) -> FloatArray:
@@ -192,11 +209,15 @@ def _counted(secret: Secret, part: PublishedPart, bins: _Bins) -> FloatArray:
 
 
 DEFINETTI = Attacker(
-    "definetti", "likelihood, with the values of a class weighted by naive Bayes trained on the release", scoring
+    "definetti",
+    "likelihood, with the values of a class weighted by naive Bayes trained on the release",
+    scoring,
+    order=9,
 )
 TOLD = Attacker(
     "told",
     "definetti or likelihood, with knowledge of the class or bucket of the target's record",
     class_membership,
     outsider=False,
+    order=10,
 )

@@ -168,11 +168,13 @@ def _by_bin_or_equal(
     return np.where(cells.covered(values), stay[values][:, None], _by_bin(ratio, bin_of_code, cells, values))
 
 
-EXACT = Attacker("exact", "records that equal or cover all known values", exact)
-NEAREST = Attacker("nearest", "records nearest to the known values", nearest)
-LIKELIHOOD = Attacker("likelihood", "records that the method most likely makes of the target's record", likelihood)
+EXACT = Attacker("exact", "records that equal or cover all known values", exact, order=1)
+NEAREST = Attacker("nearest", "records nearest to the known values", nearest, order=2)
+LIKELIHOOD = Attacker("likelihood", "records that the method most likely makes of the target's record", likelihood,
+                      order=3)  # fmt: skip
 LIKELIHOOD_EXCLUDING = Attacker(
     "likelihood_excluding",
     "likelihood, without records that the guarantee of the method rules out",
     likelihood_excluding,
+    order=4,
 )

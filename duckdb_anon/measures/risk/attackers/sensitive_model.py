@@ -1,0 +1,197 @@
+"""The attacker who learns P(sensitive | quasi-identifiers) from the release, with and without looking for the row.
+
+A multinomial logit on the bins of the quasi-identifiers, fitted on the released rows alone (Agresti 2013, chapter 8);
+numeric sensitive columns in quantile bins, values of a bin as they are published. `sensitive_model` multiplies it into
+the scores of the rows: of `likelihood_excluding` where the method's promise rules rows out, of `regroup` where it forms
+groups, else of `likelihood`. Unknown quasi-identifiers count as average ones.
+Cost: rows times columns times bins, a few dozen times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from scipy import sparse
+from scipy.special import logsumexp
+
+from duckdb_anon.measures.risk.attackers import regroup
+from duckdb_anon.measures.risk.attackers.record_linkage import REACH, likelihood, likelihood_excluding, most_equal
+from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk
+from duckdb_anon.measures.risk.baseline_inference import bins_of
+from duckdb_anon.measures.risk.linkage_view import PublishedRecords, refined
+from duckdb_anon.measures.risk.scores import ColumnScore, Scoring
+from duckdb_anon.measures.risk.sensitive_attributes import Secret
+from duckdb_anon.measures.risk.targets import Targets
+from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.progress import tick
+from duckdb_anon.model.release_table import BoolArray
+
+MOST_ROWS, MOST_COEFFICIENTS = 20_000, 500_000
+STEPS = 40
+RIDGE = 10.0
+_SMALLEST_TERM = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class SensitiveModel:
+    """A fitted model of one sensitive column.
+
+    Attributes:
+        bin_of_row: bin of each released row's sensitive value.
+        bin_of_code: for each quasi-identifier the bin of each value, numbered over all columns.
+        coefficient: shape (bins of all columns, sensitive bins), 0 on average over the rows in each column.
+        log_prior: log share of each sensitive bin.
+    """
+
+    bin_of_row: IntArray
+    bin_of_code: list[IntArray]
+    coefficient: FloatArray
+    log_prior: FloatArray
+
+    def log_ratio(self, values: CodeArray, known: BoolArray) -> FloatArray:
+        """Log P(bin | known values) / P(bin), shape (records, sensitive bins)."""
+        score = np.tile(self.log_prior, (len(values), 1))
+        for a, bins in enumerate(self.bin_of_code):
+            score += np.where(known[:, a, None], self.coefficient[bins[values[:, a]]], 0.0)
+        score -= logsumexp(score, axis=1, keepdims=True)
+        ratio: FloatArray = score - self.log_prior
+        return ratio
+
+
+def models_of(release: PublishedRecords) -> list[SensitiveModel]:
+    """A model of each sensitive column.
+
+    Raises:
+        CannotAsk: rows do not show one value each, or there are too many.
+    """
+    if not release.secrets or not release.persons:
+        raise CannotAsk("This attacker needs records with a sensitive column")
+    if release.start is not None or any(secret.mixed or secret.listed for secret in release.secrets):
+        raise CannotAsk("This attacker needs a release whose rows show one sensitive value each")
+    if release not in _models:
+        _models[release] = [_fitted(release, secret) for secret in release.secrets]
+    return _models[release]
+
+
+_models: WeakKeyDictionary[PublishedRecords, list[SensitiveModel]] = WeakKeyDictionary()
+
+
+def _fitted(release: PublishedRecords, secret: Secret) -> SensitiveModel:
+    bin_of_value = secret.bins()
+    code_of_cell = np.asarray(secret.shares.argmax(axis=1)).ravel()
+    code = code_of_cell if secret.cell_of_row is None else code_of_cell[secret.cell_of_row]
+    bin_of_row = bin_of_value[code].astype(np.int64)
+    rows = np.arange(0, len(bin_of_row), max(1, -(-len(bin_of_row) // MOST_ROWS)))
+    bin_of_code, design, first = [], [], 0
+    for cells in release.columns:
+        bins, spread = bins_of(cells)
+        bin_of_code.append(bins + first)
+        design.append(spread[cells.of_row[rows]])
+        first += spread.shape[1]
+    number = int(bin_of_value.max()) + 1
+    if first * number > MOST_COEFFICIENTS:
+        raise CannotAsk(f"'{secret.name}' has too many values for a model of each")
+    prior = np.bincount(bin_of_row, minlength=number) + 0.5
+    log_prior = np.log(prior / prior.sum())
+    coefficient = _logit(sparse.csr_matrix(sparse.hstack(design)), bin_of_row[rows], log_prior)
+    start = 0
+    for part in design:
+        some = slice(start, start + part.shape[1])
+        share = np.asarray(part.mean(axis=0)).ravel()
+        coefficient[some] -= share @ coefficient[some] / max(share.sum(), _SMALLEST_TERM)
+        start += part.shape[1]
+    return SensitiveModel(bin_of_row, bin_of_code, coefficient, log_prior)
+
+
+def _logit(design: sparse.csr_matrix, outcome: IntArray, log_prior: FloatArray) -> FloatArray:
+    """Coefficients of a multinomial logit with a ridge, offsets `log_prior`; shape (features, outcomes)."""
+    from scipy.optimize import minimize
+
+    rows, shape = np.arange(len(outcome)), (design.shape[1], len(log_prior))
+    transposed = design.T.tocsr()
+    seen = (transposed @ sparse.csr_matrix((np.ones(len(rows)), (rows, outcome)), (len(rows), shape[1]))).toarray()
+
+    def loss(flat: FloatArray) -> tuple[float, FloatArray]:
+        tick()
+        weight = flat.reshape(shape)
+        score = design @ weight + log_prior
+        score -= logsumexp(score, axis=1, keepdims=True)
+        gradient = transposed @ np.exp(score) - seen + RIDGE * weight
+        return float(0.5 * RIDGE * (flat @ flat) - score[rows, outcome].sum()), gradient.ravel()
+
+    found = minimize(loss, np.zeros(shape[0] * shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
+    return np.asarray(found.x).reshape(shape)
+
+
+def with_rows(release: PublishedRecords) -> Scoring:
+    """Rows as `regroup` or `likelihood` score them, times the model.
+
+    Raises:
+        CannotAsk: there is no model, or no likelihood.
+    """
+    models = models_of(release)
+    base = _rows(release)
+    view, added = _labelled(base.view or release, models)
+    if base.added is None or base.view is None:
+        return replace(base, view=view, added=added)
+    former = base.view.unit_of_row[np.unique(view.unit_of_row, return_index=True)[1]]
+    return replace(base, view=view, added=partial(_both, base.added, former, added))
+
+
+def _rows(release: PublishedRecords) -> Scoring:
+    """The sharpest reading of the rows: by what the method rules out, else by its groups, else by likelihood."""
+    if release.replay is not None and most_equal(release.replay) < len(release.columns):
+        return likelihood_excluding(release)
+    if release.replay is not None and release.replay.group is not None:
+        return regroup.scoring(release)
+    return likelihood(release)
+
+
+def without_rows(release: PublishedRecords) -> Scoring:
+    """The model alone.
+
+    Raises:
+        CannotAsk: there is no model.
+    """
+    view, added = _labelled(release, models_of(release))
+    columns: list[ColumnScore] = [partial(_nothing, cells.number) for cells in release.columns]
+    return Scoring(columns, reach=REACH, view=view, added=added, finds=False)
+
+
+def _labelled(
+    release: PublishedRecords, models: list[SensitiveModel]
+) -> tuple[PublishedRecords, Callable[[Targets], FloatArray]]:
+    """Units that agree on the sensitive bins too, and what the models add to each."""
+    view = refined(release, [model.bin_of_row for model in models])
+    first = np.unique(view.unit_of_row, return_index=True)[1]
+    return view, partial(_ratios, models, [model.bin_of_row[first] for model in models])
+
+
+def _ratios(models: list[SensitiveModel], bin_of_unit: list[IntArray], some: Targets) -> FloatArray:
+    each = [m.log_ratio(some.values, some.known)[:, b] for m, b in zip(models, bin_of_unit, strict=True)]
+    total: FloatArray = np.sum(each, axis=0)
+    return total
+
+
+def _both(
+    former: Callable[[Targets], FloatArray], unit: IntArray, added: Callable[[Targets], FloatArray], some: Targets
+) -> FloatArray:
+    return former(some)[:, unit] + added(some)
+
+
+def _nothing(cells: int, values: CodeArray) -> FloatArray:
+    return np.zeros((len(values), cells))
+
+
+SENSITIVE_MODEL = Attacker(
+    "sensitive_model", "regroup or likelihood, times a model of the sensitive value trained on the release", with_rows,
+    order=6,
+)  # fmt: skip
+SENSITIVE_MODEL_ALONE = Attacker(
+    "sensitive_model_alone", "the model of the sensitive value trained on the release, without looking for the record",
+    without_rows, order=7,
+)  # fmt: skip

@@ -1,0 +1,76 @@
+"""In which group of records an individual lies: likelihood of the quasi-identifiers under the values of each group.
+
+P(x | group) is the product over columns of the share of the group's records that have the value, smoothed by a part of
+a record drawn from the column. Cost: targets times groups times columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.release_table import BoolArray
+
+STRENGTH = 0.2
+_MOST_ENTRIES = 50_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class GroupValues:
+    """How often each group has each value.
+
+    Attributes:
+        size: records of each group.
+        counts: for each column the records of each group with each value, shape (values, groups).
+        tables: for each column log P(value | group), shape (values, groups); None where that is too large.
+    """
+
+    size: FloatArray
+    counts: list[sparse.csr_matrix]
+    tables: list[NDArray[np.float32] | None]
+
+    @classmethod
+    def of(cls, group: IntArray, codes: CodeArray, domains: list[int]) -> GroupValues:
+        """Count the groups of some records.
+
+        `group`: of each record; `codes`: shape (columns, records); `domains`: number of values of each column.
+        """
+        size = np.bincount(group).astype(np.float64)
+        shape = [(domain, len(size)) for domain in domains]
+        counts = [
+            sparse.csr_matrix((np.ones(len(group)), (column, group)), each)
+            for column, each in zip(codes, shape, strict=True)
+        ]
+        found = cls(size, counts, [None] * len(domains))
+        fits = [domain * len(size) <= _MOST_ENTRIES for domain in domains]
+        tables = [found._table(a, np.arange(domain)) if fits[a] else None for a, domain in enumerate(domains)]
+        return cls(size, counts, tables)
+
+    def log_likelihood(self, values: CodeArray, known: BoolArray) -> NDArray[np.float32]:
+        """Log P(known values | group), shape (records, groups).
+
+        `values`, `known`: shape (records, columns).
+        """
+        total = np.zeros((len(values), len(self.size)), dtype=np.float32)
+        for a, table in enumerate(self.tables):
+            if not known[:, a].any():
+                continue
+            column = values[:, a].astype(np.int64)
+            if table is None:
+                different, column = np.unique(column, return_inverse=True)
+                table = self._table(a, different)
+            if known[:, a].all():
+                total += table[column]
+            else:
+                total += np.where(known[:, a, None], table[column], np.float32(0))
+        return total
+
+    def _table(self, a: int, values: IntArray) -> NDArray[np.float32]:
+        share = np.asarray(self.counts[a].sum(axis=1)).ravel() / self.size.sum()
+        extra = STRENGTH * np.maximum(share, 1e-9)[values]
+        shares = (self.counts[a][values].toarray() + extra[:, None]) / (self.size + STRENGTH)
+        return np.asarray(np.log(shares), dtype=np.float32)
