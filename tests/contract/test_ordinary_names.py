@@ -30,6 +30,7 @@ NAMES = {
     "Suppressed": "(i % 4)::bigint",
     "reTention": "(0.25 * (1 + i % 4))::double",
     "RR": "(i % 4)::integer",
+    "Moved_Within": "(1 + i % 4)::bigint",
     "Row_Id": "(3 - i % 4)::bigint",
     "Sensitive_Edges": "(2 + i % 4)::bigint",
 }

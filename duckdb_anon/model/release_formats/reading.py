@@ -129,7 +129,7 @@ def carriers_in_doubt(answers: Collection[str]) -> tuple[str, ...]:
     A bucket always does: it decides whether STRUCT columns are slices.
 
     >>> carriers_in_doubt(("rows", "boxes", "buckets", "sliced", "sampled", "suppressed", "retained"))
-    ('bucket', 'noisy_count', 'rr', 'sensitive_edges')
+    ('bucket', 'moved_within', 'noisy_count', 'rr', 'sensitive_edges')
     """
     changing = {c.word for s in formats.FORMATS if s.name not in answers for c in s.carriers} - {SOURCE.word}
     return tuple(sorted({*changing, BUCKET.word} if "*" not in answers else {BUCKET.word}))

@@ -63,4 +63,4 @@ def test_intervals_speak_of_the_original_and_not_of_its_bins(con: duckdb.DuckDBP
         "no bounds: values of v were binned before they were drawn, and one stands for all of its bin"
     }
     others = con.execute(low_high_note, ["select sex, count(*) from t group by sex"]).fetchall()
-    assert all(low <= high and (note is None or "further apart" in note) for low, high, note in others)
+    assert all(low <= high and (note is None or "high minus low is larger" in note) for low, high, note in others)

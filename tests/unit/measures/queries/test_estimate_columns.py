@@ -86,7 +86,7 @@ def test_bounds_wider_than_the_answer_say_so(people: duckdb.DuckDBPyConnection) 
     ).fetchall()
     wide = [high - low > estimate for estimate, low, high, _ in rows]
     assert any(wide)
-    assert [note is not None and "further apart than the estimate" in note for *_, note in rows] == wide
+    assert [note is not None and "high minus low is larger than the estimate" in note for *_, note in rows] == wide
 
 
 def test_joins_that_take_single_rows_of_the_original_are_imputed(people: duckdb.DuckDBPyConnection) -> None:

@@ -8,7 +8,7 @@ import pytest
 import duckdb_anon
 
 COLUMNS = {
-    "no": "insensitive", 'Age "x"': "quasi", "select": "quasi", "born": "quasi", "price in €": "quasi",
+    "turn": "insensitive", 'Age "x"': "quasi", "select": "quasi", "born": "quasi", "price in €": "quasi",
     "city": "quasi", "flag": "quasi", "level": "quasi", "seen at": "quasi", "extra": "insensitive",
     "disease": "sensitive",
 }  # fmt: skip
@@ -26,7 +26,7 @@ def ident(name: str) -> str:
 def odd(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     """A table with NULLs, odd names and many types, whose rows have a number that releases keep."""
     con.execute("""
-        create table odd as select range as "no", (20 + hash(range) % 60)::int as "Age ""x\""",
+        create table odd as select range as "turn", (20 + hash(range) % 60)::int as "Age ""x\""",
         (case when range % 17 = 0 then null else hash(range + 7) % 5 end)::tinyint as "select",
         (case when range % 23 = 0 then null else date '1950-01-01' + (hash(range + 1) % 9000)::int end) as born,
         (hash(range + 2) % 100000 / 100.0)::decimal(9, 2) as "price in €",
@@ -46,7 +46,7 @@ def shape(con: duckdb.DuckDBPyConnection, table: str) -> list[tuple[str, str]]:
 
 CALLS = (
     "mondrian('odd', 5)", "incognito('odd', 20)", "anatomy('odd', 3)", "muco('odd', 0.3)", "rr_distort('odd', p := 0.7)",
-    "merging('odd', 2)", "microaggregate('odd', 5)", "rank_swap('odd', 10)", "composition('odd', 5)", "hybrid('odd', 5)",
+    "merging('odd', 2, fake := 0)", "microaggregate('odd', 5)", "rank_swap('odd', 10)", "composition('odd', 5)", "hybrid('odd', 5)",
     "probabilistic('odd', 5)",
 )  # fmt: skip
 
@@ -80,7 +80,7 @@ def test_values_lie_in_the_cells_of_their_rows(odd: duckdb.DuckDBPyConnection) -
             inside = f"len(list_filter({b}, lambda v: v is not distinct from {d})) = 1"
         else:
             inside = f"{d} is not distinct from {b}"
-        outside = odd.execute(f'select count(*) from drawn d join boxes b on d."no" = b."no" where not ({inside})')
+        outside = odd.execute(f'select count(*) from drawn d join boxes b on d."turn" = b."turn" where not ({inside})')
         assert outside.fetchone() == (0,), column
 
 
@@ -89,7 +89,7 @@ def test_buckets_keep_their_counts(odd: duckdb.DuckDBPyConnection) -> None:
     odd.execute("create table drawn as from impute('buckets', draws := 4, seed := 1)")
     differing = odd.execute("""
         with told as (select distinct bucket, unnest(map_entries(disease), recursive := true) from buckets),
-        seen as (select draw, bucket, d.disease, count(*) as n from drawn d join buckets b on d."no" = b."no" group by all)
+        seen as (select draw, bucket, d.disease, count(*) as n from drawn d join buckets b on d."turn" = b."turn" group by all)
         select count(*) from seen full join told on seen.bucket = told.bucket and seen.disease = told.key
         where seen.n is distinct from told.value""").fetchone()
     assert differing == (0,)
