@@ -15,7 +15,9 @@ from duckdb_anon.registry import ENTRIES
 
 PROJECT = Path(__file__).resolve().parents[2]
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "duckdb_anon" / "docs").rglob("*.md"))]
-EXAMPLES = sorted(path for ending in ("*.sql", "*.toml", "*.yml", "*.md") for path in (PROJECT / "examples").rglob(ending))
+EXAMPLES = sorted(
+    path for ending in ("*.sql", "*.toml", "*.yml", "*.md") for path in (PROJECT / "examples").rglob(ending)
+)
 RETIRED = re.compile(
     r"\b(told|nobody|somebody|beside|she|hers?|secrets?|apart|comes? out as|what is had|nobody says)\b", re.I
 )

@@ -14,20 +14,20 @@ def test_a_few_calls_are_answered_or_refused_as_they_should_be() -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("seed", range(1, 5))
+@pytest.mark.parametrize("seed", range(1, 4))
 def test_random_calls_are_answered_or_refused_as_they_should_be(seed: int) -> None:
-    tally = campaign(250, seed=seed)
+    tally = campaign(200, seed=seed)
     print(tally.shown())
     assert not tally.faults, "\n\n".join(tally.faults)
-    assert tally.proved.total() > 25
+    assert tally.proved.total() > 20
 
 
 @pytest.mark.campaign
 def test_hard_bounds_hold_of_every_cell() -> None:
-    tally = bounds.campaign(10_000, seed=1)
+    tally = bounds.campaign(7_000, seed=1)
     print(tally.shown())
     assert not tally.violations, "\n\n".join(tally.violations)
-    assert all(tally.cells[shape] > 150 for shape in ("boxes", "buckets", "randomized"))
+    assert all(tally.cells[shape] > 100 for shape in ("boxes", "buckets", "randomized"))
 
 
 def test_extremes_of_groups_that_may_hold_cells_without_ends_alone() -> None:
