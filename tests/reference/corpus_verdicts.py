@@ -14,7 +14,7 @@ from tests.reference.corpus import RELEASES, VERDICTS, database, queries, verdic
 ROLES = "qi := ['age', 'sex', 'region', 'born', 'weight'], sensitive := 'disease'"
 
 
-_NOT_COMPARED = re.compile("nothing tells|no aggregate to compare|have the same keys")
+_NOT_COMPARED = re.compile("nothing tells|nothing distinguishes|no aggregate to compare|have the same keys")
 """Why an answer has no place beside the original's: its rows have no keys, or are no numbers."""
 
 

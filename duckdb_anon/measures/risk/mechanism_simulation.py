@@ -21,6 +21,7 @@ from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import read_description
 from duckdb_anon.model.release_formats.duckdb_types import is_nested
 
+_ABOUT_SENSITIVE = ("sensitive", "l", "l_except", "sensitive_edges")
 _OWN = {p.name for p in ROLE_PARAMETERS} | {"seed", "row_id"}
 
 
@@ -66,8 +67,8 @@ def replay_select(context: Any, roles: Roles, params: Params) -> dict[str, str]:
     given |= {"row_id": "true", ASKED_BY: literal(f"{context.function}: the release")}
     found = {"replay": f"(from query({planned(method, given)}))"}
     if roles.person is None and context.methods[method].groups is not None:
-        # the register has no sensitive column, so no l is asked of its groups
-        facts = {name: sql for name, sql in given.items() if name not in ("sensitive", "l")}
+        # the register has no sensitive column, so nothing that is about one is asked of its groups
+        facts = {name: sql for name, sql in given.items() if name not in _ABOUT_SENSITIVE}
         facts |= {"tbl": literal(context.relation("original").text), "sensitive": "[]", "force": "true"}
         facts |= {ASKED_BY: literal(f"{context.function}: the original")}
         found["register"] = f"(from query({planned(method, facts)}))"
