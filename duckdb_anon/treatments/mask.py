@@ -14,7 +14,7 @@ def _expression(column: Column, params: Params, key: Key) -> str:
         raise ParameterError("mask: keep and value do not go together. Leave one of them out")
     if keep is not None:
         return f"left({text}, {keep}) || repeat('*', greatest(length({text}) - {keep}, 0))"
-    return "null" if value is None else f"case when {column.sql} is not null then {literal(value)} end"
+    return "null::varchar" if value is None else f"case when {column.sql} is not null then {literal(value)} end"
 
 
 TREATMENT = Treatment(

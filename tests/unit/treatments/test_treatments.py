@@ -80,6 +80,7 @@ def test_noise_round_top_and_mask(hospital: duckdb.DuckDBPyConnection) -> None:
 def test_redact_drops_and_mask_hides(hospital: duckdb.DuckDBPyConnection) -> None:
     columns = hospital.execute("describe from anon_treat('patients', {'name': 'redact', 'pid': 'mask'})").fetchall()
     assert [column[0] for column in columns] == ["pid", "cost", "age"]
+    assert ("pid", "VARCHAR") in [row[:2] for row in columns]
     assert _rows(hospital, "patients", "'pid': 'mask', 'name': 'mask(value := ''-'')'")[0][:2] == (None, "-")
 
 
