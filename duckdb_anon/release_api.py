@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace as with_fields
 from pathlib import Path
 
 import duckdb
 
 from duckdb_anon.engine.call_text import Recorded, function_called, planned_only, recording
-from duckdb_anon.engine.catalog import is_taken, names_of
+from duckdb_anon.engine.catalog import is_taken, names_of, write_comments
 from duckdb_anon.engine.register import Register, released_meanwhile
 from duckdb_anon.engine.release_digest import release_digest, row_checksum
 from duckdb_anon.engine.release_seal import sealed
-from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.engine.transaction import transaction
 from duckdb_anon.gate.files import write_release
 from duckdb_anon.gate.key_columns import refuse_keys
 from duckdb_anon.gate.source_tables import described_table
@@ -122,26 +123,10 @@ def release(
     return f"{comment}\n{following.said()}"
 
 
-@contextmanager
-def _transaction(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """A transaction of its own, which ends with the block."""
-    try:
-        con.execute("begin")
-    except duckdb.TransactionException as error:
-        raise AnonError(
-            "release: a transaction is open; COMMIT or ROLLBACK first, for a release and its description are written "
-            "in a transaction of their own"
-        ) from error
-    try:
-        yield
-    except BaseException:
-        with suppress(duckdb.Error):  # the first of two transactions may have ended
-            con.execute("rollback")
-        raise
-    try:
-        con.execute("commit")
-    except duckdb.TransactionException as error:  # only the register has rows that two transactions may insert
-        raise released_meanwhile() from error
+def _transaction(con: duckdb.DuckDBPyConnection) -> AbstractContextManager[None]:
+    """The transaction of a release; only the register has rows that two of them may insert."""
+    reason = ", for a release and its description are written in a transaction of their own"
+    return transaction(con, "release", reason, released_meanwhile)
 
 
 @contextmanager
@@ -273,7 +258,7 @@ def _describe(registration: Registration, name: str, rows: str, is_file: bool) -
     said = with_fields(registration.described(), checksum=row_checksum(con, rows), digest=release_digest(con, rows))
     said = sealed(said, columns)
     if not is_file:
-        _comment_on(con, rows, said.comment(), columns)
+        write_comments(con, rows, said.comment(), columns)
         return said
     relation, roles = registration.found.relation, registration.found.roles
     labels = {**relation.comments, **({roles.person.name: "anon: person"} if roles.person else {})}
@@ -293,12 +278,6 @@ def _database_of(con: duckdb.DuckDBPyConnection, name: str, is_file: bool) -> st
     ).fetchall()[0]
     named = {fold(database): str(database) for database in attached}
     return named.get(places[0], str(here)) if places else str(here)
-
-
-def _comment_on(con: duckdb.DuckDBPyConnection, target: str, comment: str, columns: Mapping[str, str]) -> None:
-    con.execute(f"comment on table {target} is {literal(comment)}")
-    for column, text in columns.items():
-        con.execute(f"comment on column {target}.{ident(column)} is {literal(text)}")
 
 
 def _version() -> str:

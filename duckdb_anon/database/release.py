@@ -22,7 +22,9 @@ import duckdb
 
 from duckdb_anon.database.plan import NAME, Plan, Table
 from duckdb_anon.database.record import Cell, Work, make_classes, read_rows
+from duckdb_anon.engine.catalog import write_comments
 from duckdb_anon.engine.sql_quoting import ident, idents, literal
+from duckdb_anon.engine.transaction import transaction
 from duckdb_anon.gate.checks import refuse_table
 from duckdb_anon.gate.key_columns import refuse_keys
 from duckdb_anon.gate.source_tables import described_table
@@ -129,7 +131,7 @@ def release_database(
         raise AnonError(f"{NAME}: there is a schema {schema} already. Give another name, or pass replace=True")
     with working(con, plan) as work:
         made = make_release(work)
-        with transaction(con):
+        with transaction(con, NAME):
             con.execute(f"drop schema if exists {ident(schema)} cascade")
             con.execute(f"create schema {ident(schema)}")
             write_tables(work, ident(schema))
@@ -299,23 +301,5 @@ def write_tables(work: Work, place: str) -> None:
         target = f"{place}.{ident(table.name)}"
         con.execute(f"create table {target} as select * exclude ({_WORKING}) from {work.of(table, 'release')}")
         comment, labels = _comments(work, table)
-        con.execute(f"comment on table {target} is {literal(comment)}")
         there = {name for name, *_ in con.execute(f"describe {target}").fetchall()}
-        for name, text in labels.items():
-            if name in there:
-                con.execute(f"comment on column {target}.{ident(name)} is {literal(text)}")
-
-
-@contextmanager
-def transaction(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """A transaction of its own, which ends with the block."""
-    try:
-        con.execute("begin")
-    except duckdb.TransactionException as error:
-        raise AnonError(f"{NAME}: a transaction is open; COMMIT or ROLLBACK first") from error
-    try:
-        yield
-        con.execute("commit")
-    except BaseException:
-        con.execute("rollback")
-        raise
+        write_comments(con, target, comment, {name: text for name, text in labels.items() if name in there})

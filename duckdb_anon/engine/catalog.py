@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -359,3 +359,20 @@ def is_taken(con: duckdb.DuckDBPyConnection, target: str) -> bool:
     (False, True, False)
     """
     return located(con, target) is not None
+
+
+def write_comments(
+    con: duckdb.DuckDBPyConnection, target: str, comment: str | None, columns: Mapping[str, str]
+) -> None:
+    """Write the comments of a table and of columns.
+
+    Args:
+        con: an open connection.
+        target: the table, as SQL writes it.
+        comment: its comment; None to leave it.
+        columns: comments by column.
+    """
+    if comment is not None:
+        con.execute(f"comment on table {target} is {literal(comment)}")
+    for column, text in columns.items():
+        con.execute(f"comment on column {target}.{ident(column)} is {literal(text)}")

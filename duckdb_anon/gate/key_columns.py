@@ -15,7 +15,7 @@ from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import Roles
-from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_text
+from duckdb_anon.model.release_formats.duckdb_types import is_integer
 from duckdb_anon.report.profile.names import hinted, names_a_group, names_an_event
 
 _FEWEST = 50
@@ -42,7 +42,7 @@ def key_like(con: duckdb.DuckDBPyConnection, sql: str, columns: Mapping[str, str
     for name, kind in columns.items():
         plain = kind.strip().upper()
         named = hinted(name) in _KEYS and not names_a_group(name)
-        if not (plain in ("UUID", "BLOB") or (is_text(kind) and plain == "VARCHAR") or (is_integer(kind) and named)):
+        if not (plain in ("UUID", "BLOB") or plain == "VARCHAR" or (is_integer(kind) and named)):
             continue
         key = f"regexp_full_match({ident(name)}, '{_LIKE_A_KEY}') and length({ident(name)}) <= {_LONGEST}"
         quantity = f"regexp_full_match({ident(name)}, '{_QUANTITY}') or try_cast({ident(name)} as date) is not null"

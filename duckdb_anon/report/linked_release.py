@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from duckdb_anon.engine.catalog import Catalog
+from duckdb_anon.engine.catalog import Catalog, write_comments
 from duckdb_anon.engine.interrupts import stoppable
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.identifier_case import fold
@@ -103,10 +103,7 @@ class Checks:
     def _comment_as(self, source: str, target: str) -> None:
         """Give a copy what its model says of itself."""
         table, columns = comments(self.con, source)
-        if table:
-            self.con.execute(f"comment on table {target} is {literal(table)}")
-        for column, comment in columns.items():
-            self.con.execute(f"comment on column {target}.{ident(column)} is {literal(comment)}")
+        write_comments(self.con, target, table or None, columns)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import duckdb
 
 from duckdb_anon.answering.original_names import Answering
 from duckdb_anon.engine.catalog import Catalog as PlannersCatalog
+from duckdb_anon.engine.catalog import write_comments
 from duckdb_anon.engine.duckdb_metadata import duckdb_name, functions_there
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.sql_quoting import ident, literal
@@ -142,11 +143,9 @@ def _draw(con: duckdb.DuckDBPyConnection, original: str, release: str, seed: int
     con.execute(f"create table main._anon_drawn as from {drawn}")
     con.execute(f"drop view main.{name}")
     con.execute(f"alter table main._anon_drawn rename to {name}")
-    con.execute(f"comment on table main.{name} is {literal(_MARK.format(original=original))}")
     columns = {row[0] for row in con.execute(f"describe main.{name}").fetchall()}
-    for column, text in labels:
-        if column in columns:
-            con.execute(f"comment on column main.{name}.{ident(column)} is {literal(text)}")
+    kept = {column: text for column, text in labels if column in columns}
+    write_comments(con, f"main.{name}", _MARK.format(original=original), kept)
 
 
 def _asks_for_rows(statement: Statement) -> bool:

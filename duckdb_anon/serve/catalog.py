@@ -13,6 +13,7 @@ from typing import Any
 
 import duckdb
 
+from duckdb_anon.engine.catalog import write_comments
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.serve.guard import Refused
 
@@ -49,9 +50,7 @@ class Catalog:
         for name, table in tables.items():
             columns = ", ".join(f"{ident(column)} {kind}" for column, kind in table.columns.items())
             self._con.execute(f"create table {ident(name)} ({columns})")
-            self._con.execute(f"comment on table {ident(name)} is {literal(table.comment)}")
-            for column, comment in table.comments.items():
-                self._con.execute(f"comment on column {ident(name)}.{ident(column)} is {literal(comment)}")
+            write_comments(self._con, ident(name), table.comment, table.comments)
         for setting in _SETTINGS:
             self._con.execute(f"set global {setting}")
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import duckdb
 
+from duckdb_anon.engine.catalog import write_comments
 from duckdb_anon.engine.private_files import spill_folder
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, listed
@@ -220,8 +221,7 @@ class Analyst:
             "and table_name = ? and comment is not null",
             [schema, name],
         ).fetchall()
-        for column, comment in rows:
-            self.con.execute(f"comment on column main.{ident(name)}.{ident(column)} is {literal(comment)}")
+        write_comments(self.con, f"main.{ident(name)}", None, dict(rows))
 
     def _tables(self, visible: Collection[str]) -> dict[str, TableText]:
         """What clients learn of the tables that they see."""

@@ -9,7 +9,6 @@ release continues the last one of its name (`sequence.next_release`). [database]
 
 from __future__ import annotations
 
-import hmac
 import json
 import secrets
 import shutil
@@ -23,7 +22,7 @@ from typing import Any
 
 import duckdb
 
-from duckdb_anon.engine.catalog import names_of
+from duckdb_anon.engine.catalog import names_of, write_comments
 from duckdb_anon.engine.column_roles import ROLES
 from duckdb_anon.engine.private_files import write_private
 from duckdb_anon.engine.register import registered
@@ -31,10 +30,11 @@ from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.gate.checks import refuse_table
 from duckdb_anon.gate.files import write_parquet
 from duckdb_anon.gate.source_tables import described_table
-from duckdb_anon.model.errors import AnonError, listed, nearest
+from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.release_comment import read_description
 from duckdb_anon.release_api import release
 from duckdb_anon.report.linked_release import check_releases, comments
+from duckdb_anon.shell.plan_file import keyed_hash, require_known, say
 from duckdb_anon.shell.run_database import check_fields, database_mark, database_tables, release_plan
 from duckdb_anon.sql_functions import connect
 
@@ -104,8 +104,7 @@ def _run(
         say(f"{name}: reading {source}")
         _read_table(con, name, folder, source)
     for name, roles in plan["labels"].items():
-        for column, role in roles.items():
-            con.execute(f"comment on column {ident(name)}.{ident(column)} is {literal(f'anon: {role}')}")
+        write_comments(con, ident(name), None, {column: f"anon: {role}" for column, role in roles.items()})
     key = _key(state_file.with_name(state_file.name.removesuffix(".state.json") + ".key"))
     marks = {one["name"]: _mark(con, plan, one, key) for one in plan["releases"]}
     due = [
@@ -149,25 +148,25 @@ def read_plan(path: Path) -> dict[str, Any]:
         raise AnonError(f"run: {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise AnonError(f"run: {path} is not a valid TOML file: {error}") from error
-    _known(path, "the plan", plan, _FIELDS)
+    require_known(path, "the plan", plan, _FIELDS)
     tables, labels, releases = plan.get("tables", {}), plan.get("labels", {}), plan.get("releases", [])
     if not tables or not (releases or "database" in plan):
         raise AnonError(f"run: {path} needs [tables], NAME = FILE, and at least one [[releases]] or a [database]")
     for name in plan.get("treatments", {}):
-        _known(path, "treatments", {name: 0}, tables)
+        require_known(path, "treatments", {name: 0}, tables)
     if "database" in plan:
         check_fields(path, plan["database"])
-        _known(path, "database", dict.fromkeys(database_tables(plan["database"])), tables)
+        require_known(path, "database", dict.fromkeys(database_tables(plan["database"])), tables)
     for name, roles in labels.items():
-        _known(path, "labels", {name: 0}, tables)
+        require_known(path, "labels", {name: 0}, tables)
         for role in roles.values():
-            _known(path, f"labels.{name}", {role.split()[0]: 0}, ROLES)
+            require_known(path, f"labels.{name}", {role.split()[0]: 0}, ROLES)
     for one in releases:
-        _known(path, "a release", one, _RELEASE)
+        require_known(path, "a release", one, _RELEASE)
         if missing := [key for key in ("name", "original", "call", "output") if key not in one]:
             raise AnonError(f"run: {path}: a release has no {missing[0]}; it needs name, original, call and output")
-        _known(path, f"original of {one['name']}", {one["original"]: 0}, tables)
-        _known(path, f"checks of {one['name']}", one.setdefault("checks", {}), CHECKS)
+        require_known(path, f"original of {one['name']}", {one["original"]: 0}, tables)
+        require_known(path, f"checks of {one['name']}", one.setdefault("checks", {}), CHECKS)
         if not one["output"].endswith(".parquet"):
             raise AnonError(f"run: {path}: output of {one['name']} is a file that ends in .parquet")
     database = {"database": plan["database"]} if "database" in plan else {}
@@ -180,14 +179,6 @@ def read_plan(path: Path) -> dict[str, Any]:
     }
 
 
-def _known(path: Path, where: str, given: Mapping[str, Any], known: Any) -> None:
-    for name in given:
-        if name not in known:
-            raise AnonError(
-                f"run: {path}: {where} has unknown '{name}'{nearest(name, known)}. Allowed: {listed(known)}"
-            )
-
-
 def _read_table(con: duckdb.DuckDBPyConnection, name: str, folder: Path, source: str) -> None:
     """A table of the plan: a file DuckDB reads, or TABLE of a database, 'people.duckdb:people'."""
     database, _, table = source.partition(".duckdb:")
@@ -196,8 +187,7 @@ def _read_table(con: duckdb.DuckDBPyConnection, name: str, folder: Path, source:
         return
     con.execute(f"attach {literal(str(folder / database) + '.duckdb')} as _source (read_only)")
     con.execute(f"create table {ident(name)} as from _source.{table}")
-    for column, comment in comments(con, f"_source.main.{table}")[1].items():
-        con.execute(f"comment on column {ident(name)}.{ident(column)} is {literal(comment)}")
+    write_comments(con, ident(name), None, comments(con, f"_source.main.{table}")[1])
     con.execute("detach _source")
 
 
@@ -217,7 +207,7 @@ def _mark(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], one: Mapping[
         f"(select sha256(to_json(_t)::varchar) as h from {ident(one['original'])} as _t)"
     ).fetchall()[0][0]
     told = [rows, plan["labels"].get(one["original"]), one["call"], one["output"], one["checks"], __version__]
-    return hmac.digest(key, json.dumps(told, sort_keys=True, default=str).encode(), "sha256").hex()
+    return keyed_hash(key, told)
 
 
 def _checked(con: duckdb.DuckDBPyConnection, one: Mapping[str, Any], folder: Path) -> list[str]:
@@ -256,8 +246,3 @@ def _checked(con: duckdb.DuckDBPyConnection, one: Mapping[str, Any], folder: Pat
                 shown = "could not be measured" if value is None else f"is {value:.4g}"
                 lines.append(f"{name}: {check} {shown}, {side} {limit:g} is required")
     return lines
-
-
-def say(line: str) -> None:
-    """Report progress on stderr."""
-    sys.stderr.write(f"{line}\n")

@@ -7,8 +7,6 @@ adds up with the first one, so it is refused unless the plan says `independent =
 
 from __future__ import annotations
 
-import hmac
-import json
 import os
 import sys
 from argparse import Namespace
@@ -19,12 +17,14 @@ from typing import Any
 import duckdb
 
 from duckdb_anon.database.first_plan import first_plan
-from duckdb_anon.database.plan import OPTIONS, Plan
-from duckdb_anon.database.release import make_release, transaction, working, write_tables
+from duckdb_anon.database.plan import NAME, OPTIONS, Plan
+from duckdb_anon.database.release import make_release, working, write_tables
 from duckdb_anon.database.risk import Risk, measured
 from duckdb_anon.engine.private_files import PUBLISHED
 from duckdb_anon.engine.sql_quoting import ident, literal
-from duckdb_anon.model.errors import AnonError, listed, nearest
+from duckdb_anon.engine.transaction import transaction
+from duckdb_anon.model.errors import AnonError
+from duckdb_anon.shell.plan_file import keyed_hash, require_known, say
 from duckdb_anon.sql_functions import connect
 
 _OUT = "anon_out"
@@ -63,11 +63,7 @@ def check_fields(path: Path, given: Mapping[str, Any]) -> None:
         AnonError: a field is unknown or missing.
     """
     for where, fields, known in (("database", given, FIELDS), ("database.checks", given.get("checks", {}), CHECKS)):
-        for name in fields:
-            if name not in known:
-                raise AnonError(
-                    f"run: {path}: {where} has unknown '{name}'{nearest(name, known)}. Allowed: {listed(known, 20)}"
-                )
+        require_known(path, where, fields, known)
     for name in ("individuals", "key", "k", "output"):
         if name not in given:
             raise AnonError(f"run: {path}: database has no {name}; it needs individuals, key, k and output")
@@ -119,7 +115,7 @@ def release_plan(
         options["key_file"] = str(folder / options["key_file"])
     with working(con, Plan.of(con, database_tables(given), options, plan["treatments"])) as work:
         made = make_release(work)
-        _say("\n".join(made.lines()))
+        say("\n".join(made.lines()))
         limit = given.get("checks", {}).get("identity")
         if limit is not None:
             failed = _above(measured(work, made.record, _TARGETS, 1), limit)
@@ -132,7 +128,7 @@ def release_plan(
 def _above(risks: list[Risk], limit: float) -> list[str]:
     for risk in risks:
         alone = "" if risk.pseudonyms is None else f", {risk.pseudonyms:.4f} with pseudonyms alone"
-        _say(f"identity, {risk.known}: {risk.identity:.4f}, at most {risk.high:.4f}{alone}")
+        say(f"identity, {risk.known}: {risk.identity:.4f}, at most {risk.high:.4f}{alone}")
     return [
         f"database: identity by {risk.known} is up to {risk.high:.4g}, at most {limit:g} is required"
         for risk in risks
@@ -150,7 +146,7 @@ def _write(con: duckdb.DuckDBPyConnection, output: Path, write: Any) -> None:
     try:
         con.execute(f"attach {literal(str(draft))} as {_OUT}")
         try:
-            with transaction(con):
+            with transaction(con, NAME):
                 write()
             con.execute(f"checkpoint {_OUT}")
         finally:
@@ -172,8 +168,4 @@ def database_mark(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], key: 
         for name in database_tables(given)
     ]
     stated = [rows, plan["labels"], plan["treatments"], given, __version__]
-    return hmac.digest(key, json.dumps(stated, sort_keys=True, default=str).encode(), "sha256").hex()
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
+    return keyed_hash(key, stated)

@@ -20,7 +20,7 @@ from pkgutil import iter_modules
 
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, listed, nearest
-from duckdb_anon.model.parameters import REQUIRED, Parameter, Params
+from duckdb_anon.model.parameters import Parameter, Params
 from duckdb_anon.model.release_comment import read_arguments
 
 _CALL = re.compile(r"\s*(\w+)\s*(?:\((.*)\)\s*)?", re.DOTALL)
@@ -30,20 +30,9 @@ _LEAST_KEY = 16
 
 @dataclass(frozen=True)
 class Key:
-    """The key of a release.
-
-    Attributes:
-        value: the key.
-        lasting: whether it is used again, so that results are the same in several releases.
-    """
+    """The key of a release."""
 
     value: bytes
-    lasting: bool = False
-
-    @staticmethod
-    def drawn() -> Key:
-        """A fresh key, which nothing keeps."""
-        return Key(secrets.token_bytes(32))
 
     @staticmethod
     def of_file(function: str, path: str | None) -> Key:
@@ -57,7 +46,7 @@ class Key:
             ParameterError: the file cannot be read or is too short.
         """
         if path is None:
-            return Key.drawn()
+            return Key(secrets.token_bytes(32))
         try:
             value = Path(path).read_bytes().strip()
         except OSError as error:
@@ -67,7 +56,7 @@ class Key:
                 f"{function}: the key file {path} has {len(value)} bytes. A key has {_LEAST_KEY} or "
                 "more. Make one with python -c 'import secrets; print(secrets.token_hex(32))'"
             )
-        return Key(value, lasting=True)
+        return Key(value)
 
     def hmac(self, text: str) -> str:
         """SQL of the HMAC-SHA256 of a text, 64 hexadecimal digits.
@@ -214,6 +203,3 @@ def treated(function: str, column: Column, text: object, key: Key) -> str | None
         return treatment.expression(column, params, key)
     except AnonError as error:
         raise type(error)(f"{function}: {column.table}.{column.name}: {error}") from error
-
-
-__all__ = ["REQUIRED", "Column", "Key", "Parameter", "Treatment", "parsed", "treated", "treatments"]

@@ -68,9 +68,11 @@ def repaired(
     bins = np.stack(bins_of_column, axis=1)
     tables = _Marginals.of(bins, len(qi))
     values = _summed(sensitive, len(bins))
-    counts = tables.counted(bins)
-    target = _rounded(counts, BASE, rng)
-    sum_targets = [_rounded(tables.summed(bins, column), BASE * _UNIT, rng) for column in values.T]
+    one_each, every, summed = np.ones(len(bins), dtype=np.int32), len(tables.tables), tables.summed_tables
+    target = _rounded(tables.totals(bins, one_each, every), BASE, rng)
+    sum_targets = [
+        _rounded(tables.totals(bins, np.ascontiguousarray(column), summed), BASE * _UNIT, rng) for column in values.T
+    ]
     rows, starts = rows_by_group(group_of_row)
     values = values[rows]
     published, result = bins, np.empty((len(rows), len(qi)), dtype=source.dtype)
@@ -86,9 +88,11 @@ def repaired(
 
     parallel_blocks(in_groups, len(rows))
     dev = np.zeros((len(target), 1 + len(sum_targets)), dtype=np.int64)
-    dev[:, 0] = np.where(target >= LEAST_COUNT, _UNIT * (tables.counted(published) - target), _LEFT_ALONE)
+    counts = tables.totals(published, one_each, every)
+    dev[:, 0] = np.where(target >= LEAST_COUNT, _UNIT * (counts - target), _LEFT_ALONE)
     for c, sum_target in enumerate(sum_targets):
-        dev[: tables.summed_cells, 1 + c] = tables.summed(published, values[:, c]) - sum_target
+        moved = tables.totals(published, np.ascontiguousarray(values[:, c]), summed)
+        dev[: len(moved), 1 + c] = moved - sum_target
     for _ in range(ROUNDS if len(rows) < _LARGE else ROUNDS_LARGE):
         _exchange_all(starts, published, values, result, tables.of_column, dev, rng)
 
@@ -165,7 +169,6 @@ class _Marginals:
     # its step, whether sums are taken; shape (columns, tables of a column, 7)
     of_column: IntArray
     summed_tables: int  # the first of them, of quasi-identifiers alone, have sums too
-    summed_cells: int  # cells of these
 
     @staticmethod
     def of(bins: BinArray, qi: int) -> _Marginals:
@@ -187,28 +190,17 @@ class _Marginals:
                 of_column[column].append((first[-1], steps[place], b, step_b, c, step_c, sums))
             tables.append(entries)
             first.append(first[-1] + steps[-1])
-        return _Marginals(np.array(tables), np.array(first), np.array(of_column), summed, first[summed])
+        return _Marginals(np.array(tables), np.array(first), np.array(of_column), summed)
 
-    def counted(self, bins: BinArray) -> IntArray:
-        """Rows of each cell of all tables, end to end."""
+    def totals(self, bins: BinArray, values: CodeArray, tables: int) -> IntArray:
+        """Sum of the values in each cell of the first `tables` tables, end to end; rows, where every value is 1."""
         tick()
-        counts, stop = np.zeros(self.first[-1], dtype=np.int64), stop_flag()
-        share = -(-len(self.tables) // threads())
+        sums, stop = np.zeros(self.first[tables], dtype=np.int64), stop_flag()
+        share = -(-tables // threads()) or 1
         parallel_map(
-            lambda lo: _count(bins, self.tables[lo : lo + share], self.first[lo : lo + share], counts, stop),
-            range(0, len(self.tables), share),
-        )
-        return counts
-
-    def summed(self, bins: BinArray, values: CodeArray) -> IntArray:
-        """Sum of the values in each cell of the first `summed_tables` tables, end to end."""
-        tick()
-        sums, stop = np.zeros(self.summed_cells, dtype=np.int64), stop_flag()
-        share = -(-self.summed_tables // threads()) or 1
-        parallel_map(
-            lambda lo: _sum(bins, values, self.tables[lo : min(lo + share, self.summed_tables)],
-                            self.first[lo : lo + share], sums, stop),
-            range(0, self.summed_tables, share),
+            lambda lo: _sum(bins, values, self.tables[lo : min(lo + share, tables)], self.first[lo : lo + share],
+                            sums, stop),
+            range(0, tables, share),
         )  # fmt: skip
         return sums
 
@@ -229,22 +221,6 @@ def _binned(attribute: Attribute) -> BinArray:
         bin_of_code[place] = np.minimum(share * BINS // counts.sum(), BINS - 1)
         _, bin_of_code = np.unique(bin_of_code, return_inverse=True)
     return bin_of_code.astype(np.int8)[attribute.codes]
-
-
-@compiled_in_place
-def _count(bins: Array, tables: Array, first: Array, counts: Array, stop: Array) -> None:
-    """Count rows into the cells of some tables, which no other thread writes to."""
-    for lo in range(0, len(bins), _BLOCK):
-        if stop[0] != 0:
-            return
-        hi = min(lo + _BLOCK, len(bins))
-        for t in range(len(tables)):
-            start = first[t]
-            a, step_a = tables[t, 0, 0], tables[t, 0, 1]
-            b, step_b = tables[t, 1, 0], tables[t, 1, 1]
-            c, step_c = tables[t, 2, 0], tables[t, 2, 1]
-            for i in range(lo, hi):
-                counts[start + bins[i, a] * step_a + bins[i, b] * step_b + bins[i, c] * step_c] += 1
 
 
 @compiled_in_place

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -30,6 +31,29 @@ ColumnScore = Callable[[CodeArray], FloatArray]
 _BLOCK = 4_000_000
 
 
+def unscored(release: PublishedRecords) -> list[ColumnScore]:
+    """Columns that add nothing, for attackers who score units alone (`Scoring.added`)."""
+    return [partial(_nothing, cells.number) for cells in release.columns]
+
+
+def _nothing(cells: int, values: CodeArray) -> FloatArray:
+    return np.zeros((len(values), cells))
+
+
+def sums_of_bins(
+    bin_of_code: Sequence[IntArray], of_bin: FloatArray, values: CodeArray, known: BoolArray
+) -> FloatArray:
+    """Sum over the known values of what their bins have, shape (records, columns of `of_bin`).
+
+    `bin_of_code`: for each quasi-identifier the bin of each value, numbered over all columns; `values`, `known`: shape
+    (records, quasi-identifiers).
+    """
+    total = np.zeros((len(values), of_bin.shape[1]))
+    for a, bins in enumerate(bin_of_code):
+        total += np.where(known[:, a, None], of_bin[bins[values[:, a]]], 0.0)
+    return total
+
+
 @dataclass(frozen=True)
 class Tilt:
     """What a naive Bayes model adds to the votes for a sensitive value.
@@ -44,9 +68,7 @@ class Tilt:
 
     def of(self, some: Targets) -> FloatArray:
         """Factor of each value for each record, at most 1, shape (records, sensitive domain)."""
-        total = np.zeros((len(some.values), self.log_ratio.shape[1]))
-        for a, bins in enumerate(self.bin_of_code):
-            total += np.where(some.known[:, a, None], self.log_ratio[bins[some.values[:, a]]], 0.0)
+        total = sums_of_bins(self.bin_of_code, self.log_ratio, some.values, some.known)
         factor: FloatArray = np.exp(total - total.max(axis=1, keepdims=True))
         return factor
 

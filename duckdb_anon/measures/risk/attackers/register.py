@@ -22,7 +22,7 @@ from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk
 from duckdb_anon.measures.risk.group_location import GroupValues
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, refined
 from duckdb_anon.measures.risk.population_register import Register
-from duckdb_anon.measures.risk.scores import ColumnScore, Scoring
+from duckdb_anon.measures.risk.scores import Scoring, unscored
 from duckdb_anon.measures.risk.targets import Targets
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.progress import tick
@@ -63,8 +63,7 @@ def scoring(release: PublishedRecords) -> Scoring:
     view = refined(release, [np.arange(rows)])
     unit = view.unit_of_row[row]
     shares = sparse.csr_matrix((chance, (person, unit)), (people, rows))
-    columns: list[ColumnScore] = [partial(_nothing, cells.number) for cells in release.columns]
-    return Scoring(columns, reach=REACH, view=view, added=partial(_assigned, shares), register=True)
+    return Scoring(unscored(release), reach=REACH, view=view, added=partial(_assigned, shares), register=True)
 
 
 def balanced(person: IntArray, row: IntArray, score: FloatArray, people: int, rows: int) -> FloatArray:
@@ -171,10 +170,6 @@ def _assigned(shares: sparse.csr_matrix, some: Targets) -> FloatArray:
     chance = shares[np.repeat(some.who, np.diff(some.start))].toarray()
     scores: FloatArray = np.log(chance, out=np.full(chance.shape, -np.inf), where=chance > 0)
     return scores
-
-
-def _nothing(cells: int, values: CodeArray) -> FloatArray:
-    return np.zeros((len(values), cells))
 
 
 REGISTER = Attacker(

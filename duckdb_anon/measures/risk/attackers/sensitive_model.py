@@ -23,7 +23,7 @@ from duckdb_anon.measures.risk.attackers.record_linkage import REACH, likelihood
 from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk
 from duckdb_anon.measures.risk.baseline_inference import bins_of
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, refined
-from duckdb_anon.measures.risk.scores import ColumnScore, Scoring
+from duckdb_anon.measures.risk.scores import Scoring, sums_of_bins, unscored
 from duckdb_anon.measures.risk.sensitive_attributes import Secret
 from duckdb_anon.measures.risk.targets import Targets
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
@@ -54,9 +54,7 @@ class SensitiveModel:
 
     def log_ratio(self, values: CodeArray, known: BoolArray) -> FloatArray:
         """Log P(bin | known values) / P(bin), shape (records, sensitive bins)."""
-        score = np.tile(self.log_prior, (len(values), 1))
-        for a, bins in enumerate(self.bin_of_code):
-            score += np.where(known[:, a, None], self.coefficient[bins[values[:, a]]], 0.0)
+        score = self.log_prior + sums_of_bins(self.bin_of_code, self.coefficient, values, known)
         score -= logsumexp(score, axis=1, keepdims=True)
         ratio: FloatArray = score - self.log_prior
         return ratio
@@ -158,8 +156,7 @@ def without_rows(release: PublishedRecords) -> Scoring:
         CannotAsk: there is no model.
     """
     view, added = _labelled(release, models_of(release))
-    columns: list[ColumnScore] = [partial(_nothing, cells.number) for cells in release.columns]
-    return Scoring(columns, reach=REACH, view=view, added=added, finds=False)
+    return Scoring(unscored(release), reach=REACH, view=view, added=added, finds=False)
 
 
 def _labelled(
@@ -181,10 +178,6 @@ def _both(
     former: Callable[[Targets], FloatArray], unit: IntArray, added: Callable[[Targets], FloatArray], some: Targets
 ) -> FloatArray:
     return former(some)[:, unit] + added(some)
-
-
-def _nothing(cells: int, values: CodeArray) -> FloatArray:
-    return np.zeros((len(values), cells))
 
 
 SENSITIVE_MODEL = Attacker(
