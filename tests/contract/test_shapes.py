@@ -13,7 +13,7 @@ from duckdb_anon.model.release_formats import Carrier, Claims, Format, Weight, c
 from duckdb_anon.model.release_formats.duckdb_types import is_integer
 
 PACKAGE = Path(duckdb_anon.__file__).parent
-PARAMETERS = {"row_id", "suppressed"}
+PARAMETERS = {"row_id", "sensitive_edges", "suppressed"}
 """The parameter that asks for the column has its name, and a column of what `suppression` answers."""
 COPIES = Carrier("copies", is_integer, "how many rows a row stands for")
 
