@@ -1,4 +1,4 @@
-"""Folders that nobody but their owner reads, and the mode of published files.
+"""Folders that nobody but their owner reads, and files that appear once they are complete.
 
 What a run spills or keeps between parts holds rows of the original. It lies below one folder of the user's (mode 0700)
 in TMPDIR, or /var/tmp, which outlives a restart; never beside an output, which others may read. A folder that is
@@ -8,16 +8,23 @@ somebody else's, a link, or open to others is refused.
 from __future__ import annotations
 
 import os
+import re
 import secrets
+import shutil
 import stat
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 
 from duckdb_anon.model.errors import AnonError
 
 PUBLISHED = 0o640
 """Mode of published files: the owner writes, the group reads."""
+_FOLDER = 0o750
 _TARGET = "target"
+_WRITER = re.compile(r"\.(\d+)\.[0-9a-f]{8}\.part(\.wal)?$")
 
 
 def private_root() -> Path:
@@ -64,6 +71,63 @@ def folder_for(purpose: str, target: str) -> Path:
     folder = private_folder(purpose)
     (folder / _TARGET).write_text(target, encoding="utf-8")
     return folder
+
+
+@contextmanager
+def draft_of(goal: Path, mode: int = PUBLISHED) -> Iterator[Path]:
+    """A fresh name next to a goal for a file or folder, which takes the goal's place at the end of the block.
+
+    Where the block fails, or leaves nothing under that name, the goal stays as it is. Drafts of the goal by processes
+    that were killed are removed.
+
+    Args:
+        goal: the file or folder.
+        mode: of the finished file, or of the files in the folder.
+
+    Example:
+        >>> with tempfile.TemporaryDirectory() as folder, draft_of(Path(folder, "page.html")) as draft:
+        ...     _ = draft.write_text("complete")
+        ...     list(Path(folder).glob("*.html"))
+        []
+    """
+    for left in goal.parent.glob(f".{escape(goal.name)}.*.part*"):
+        if (writer := _WRITER.search(left.name)) is not None and not _is_running(int(writer[1])):
+            _remove(left)
+    draft = goal.with_name(f".{goal.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
+    try:
+        yield draft
+        if not draft.exists():
+            return
+        for file in draft.iterdir() if draft.is_dir() else [draft]:
+            file.chmod(mode)
+        if draft.is_dir():
+            draft.chmod(_FOLDER)
+            if goal.exists():
+                shutil.rmtree(goal)
+        os.replace(draft, goal)
+    finally:
+        for left in (draft, draft.with_name(f"{draft.name}.wal")):
+            _remove(left)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or folder that may be there."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
+
+
+def _is_running(process: int) -> bool:
+    """Whether a process of this machine runs; elsewhere than on POSIX systems every one counts as running."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def write_private(path: Path, text: str) -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 import duckdb
 
 from duckdb_anon.engine.catalog import Catalog, place
-from duckdb_anon.engine.private_files import PUBLISHED
+from duckdb_anon.engine.private_files import draft_of
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.gate.checks import refuse_table
 from duckdb_anon.gate.source_tables import SourceTable, clean_comment, described_table
@@ -89,39 +85,12 @@ def write_release(
     said = {KEY: "" if description is None else description.comment()}
     for column, (_, text) in release.columns.items():
         said[f"{COLUMN_KEY}{column}"] = clean_comment(text, lambda tree: table_name(tree).strip('"'))
-    write = _write_file if goal.name.lower().endswith(".parquet") else _write_folder
+    pairs = ", ".join(f"{literal(key)}: {literal(text)}" for key, text in said.items() if text)
+    options = "format parquet" + (f", kv_metadata {{{pairs}}}" if pairs else "")
+    if not goal.name.lower().endswith(".parquet"):
+        options += ", file_size_bytes '256MB', filename_pattern 'rows_{i}'"
     try:
-        write(con, release.sql, goal, {key: text for key, text in said.items() if text})
+        with draft_of(goal) as draft:
+            con.execute(f"copy (from {release.sql}) to {literal(str(draft))} ({options})")
     except duckdb.Error as error:
         raise AnonError(f"{function}: {goal}: {str(error).splitlines()[0]}") from error
-
-
-def _metadata(said: Mapping[str, str]) -> str:
-    pairs = ", ".join(f"{literal(key)}: {literal(text)}" for key, text in said.items())
-    return f", kv_metadata {{{pairs}}}" if pairs else ""
-
-
-def _write_file(con: duckdb.DuckDBPyConnection, source: str, goal: Path, said: Mapping[str, str]) -> None:
-    draft = goal.with_name(f"{goal.name}.{secrets.token_hex(4)}.part")
-    try:
-        con.execute(f"copy (from {source}) to {literal(str(draft))} (format parquet{_metadata(said)})")
-        draft.chmod(PUBLISHED)
-        os.replace(draft, goal)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def _write_folder(con: duckdb.DuckDBPyConnection, source: str, goal: Path, said: Mapping[str, str]) -> None:
-    """Files of some hundred megabytes in a folder that appears once it is complete."""
-    draft = goal.with_name(f"{goal.name}.{secrets.token_hex(4)}.part")
-    options = f"format parquet, file_size_bytes '256MB', filename_pattern 'rows_{{i}}'{_metadata(said)}"
-    try:
-        con.execute(f"copy (from {source}) to {literal(str(draft))} ({options})")
-        for file in draft.iterdir():
-            file.chmod(PUBLISHED)
-        draft.chmod(0o750)
-        if goal.exists():
-            shutil.rmtree(goal)
-        os.replace(draft, goal)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
 import duckdb
 
+from duckdb_anon.engine.private_files import draft_of
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.report.findings import Findings, Plan
 from duckdb_anon.report.measure import measure
@@ -61,15 +63,10 @@ def write_edition(found: Findings, path: str, edition: Edition) -> int:
         raise AnonError(
             f"report: {path}: the page is HTML and its facts go to a .json next to it; give a name like report.html"
         )
-    drafts = {goal: goal.with_name(f".{goal.name}.part") for goal in goals}
     try:
-        for goal, content in goals.items():
-            drafts[goal].write_bytes(content)
-        for goal, draft in drafts.items():
-            draft.replace(goal)
+        with ExitStack() as written:
+            for goal, content in goals.items():
+                written.enter_context(draft_of(goal)).write_bytes(content)
     except OSError as error:
         raise AnonError(f"report: {path}: {error.strerror}") from error
-    finally:
-        for draft in drafts.values():
-            draft.unlink(missing_ok=True)
     return len(html)

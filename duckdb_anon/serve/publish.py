@@ -12,11 +12,11 @@ The file is written in a format that DuckDB 1.5 shells read.
 
 from __future__ import annotations
 
-import os
 import secrets
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
 from pathlib import Path
@@ -26,7 +26,7 @@ import duckdb
 from duckdb_anon.answering.original_names import SHAPE
 from duckdb_anon.engine.catalog import names_of
 from duckdb_anon.engine.column_roles import label_of
-from duckdb_anon.engine.private_files import PUBLISHED
+from duckdb_anon.engine.private_files import draft_of
 from duckdb_anon.engine.register import SCHEMA as REGISTER
 from duckdb_anon.engine.register import registered
 from duckdb_anon.engine.sql_quoting import ident, literal
@@ -115,9 +115,7 @@ def publish(
         raise AnonError(f"publish: {target} exists; give another file, or --replace")
     if not Path(database).exists():
         raise AnonError(f"publish: there is no database {database}")
-    draft = goal.with_name(f"{goal.name}.{secrets.token_hex(4)}.part")
-    con = connect()
-    try:
+    with draft_of(goal) as draft, closing(connect()) as con:
         con.execute("set python_enable_replacements = false")
         con.execute(f"attach {literal(database)} as {_SOURCE} (read_only)")
         _open(con, draft, storage_version)
@@ -142,13 +140,6 @@ def publish(
         con.execute(f"detach {_SOURCE}")
         con.execute(f"checkpoint {_TARGET}")
         con.execute(f"detach {_TARGET}")
-        con.close()
-        draft.chmod(PUBLISHED)
-        os.replace(draft, goal)
-    finally:
-        con.close()
-        draft.unlink(missing_ok=True)
-        Path(f"{draft}.wal").unlink(missing_ok=True)
     return Published(rows, tuple(original.name for original, _ in shapes), trees.rare, budgets, risks)
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import hmac
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
+from duckdb_anon.engine.release_digest import row_checksum
+from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.errors import AnonError, listed, nearest
 
 
@@ -25,9 +29,24 @@ def require_known(path: Path, where: str, given: Iterable[str], known: Any) -> N
             )
 
 
-def keyed_hash(key: bytes, stated: Iterable[Any] | Mapping[str, Any]) -> str:
-    """Hash of what something is made from, which nobody without the key can try values against."""
-    return hmac.digest(key, json.dumps(stated, sort_keys=True, default=str).encode(), "sha256").hex()
+def mark_of(
+    con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], part: Mapping[str, Any], tables: Sequence[str], key: bytes
+) -> str:
+    """Keyed hash of what a part of a plan is made from, which nobody without the key can try values against.
+
+    Args:
+        con: a connection with the tables.
+        plan: the checked plan, with labels and treatments.
+        part: the part: a release, or the database.
+        tables: its tables; the order of their rows does not count.
+        key: the key of the plan.
+    """
+    from duckdb_anon import __version__
+
+    rows = {name: row_checksum(con, ident(name)) for name in tables}
+    labels, treatments = ({name: plan[kind].get(name) for name in tables} for kind in ("labels", "treatments"))
+    stated = json.dumps([rows, labels, treatments, part, __version__], sort_keys=True, default=str)
+    return hmac.digest(key, stated.encode(), "sha256").hex()
 
 
 def say(line: str) -> None:

@@ -24,7 +24,7 @@ import duckdb
 
 from duckdb_anon.engine.catalog import names_of, write_comments
 from duckdb_anon.engine.column_roles import ROLES
-from duckdb_anon.engine.private_files import write_private
+from duckdb_anon.engine.private_files import draft_of, write_private
 from duckdb_anon.engine.register import registered
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.gate.checks import refuse_table
@@ -34,8 +34,8 @@ from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.release_comment import read_description
 from duckdb_anon.release_api import release
 from duckdb_anon.report.linked_release import check_releases, comments
-from duckdb_anon.shell.plan_file import keyed_hash, require_known, say
-from duckdb_anon.shell.run_database import check_fields, database_mark, database_tables, release_plan
+from duckdb_anon.shell.plan_file import mark_of, require_known, say
+from duckdb_anon.shell.run_database import check_fields, database_tables, release_plan
 from duckdb_anon.sql_functions import connect
 
 _FIELDS = ("tables", "labels", "treatments", "releases", "database")
@@ -75,20 +75,15 @@ def main(given: Namespace) -> int:
 @contextmanager
 def _register(con: duckdb.DuckDBPyConnection, file: Path) -> Iterator[list[int]]:
     """The register of the plan's releases, of which nothing stays when the run does not end with 0."""
-    draft = file.with_name(f"{file.name}.part")
-    draft.unlink(missing_ok=True)
     ended: list[int] = []
-    try:
+    with draft_of(file, mode=0o600) as draft:
         if file.exists():
-            shutil.copyfile(file, draft)
+            shutil.copy(file, draft)
         con.execute(f"attach {literal(str(draft))} as {_REGISTER}")
         yield ended
         con.execute(f"detach {_REGISTER}")
-        if ended == [0]:
-            draft.chmod(0o600)
-            draft.replace(file)
-    finally:
-        draft.unlink(missing_ok=True)
+        if ended != [0]:
+            draft.unlink()
 
 
 def _run(
@@ -106,14 +101,14 @@ def _run(
     for name, roles in plan["labels"].items():
         write_comments(con, ident(name), None, {column: f"anon: {role}" for column, role in roles.items()})
     key = _key(state_file.with_name(state_file.name.removesuffix(".state.json") + ".key"))
-    marks = {one["name"]: _mark(con, plan, one, key) for one in plan["releases"]}
+    marks = {one["name"]: mark_of(con, plan, one, [one["original"]], key) for one in plan["releases"]}
     due = [
         one for one in plan["releases"]
         if force or state.get(one["name"]) != marks[one["name"]] or not (folder / one["output"]).exists()
     ]  # fmt: skip
     failed = [line for one in due for line in _checked(con, one, folder)]
     if "database" in plan and not failed:
-        marks[_DATABASE] = database_mark(con, plan, key)
+        marks[_DATABASE] = mark_of(con, plan, plan["database"], database_tables(plan["database"]), key)
         output = folder / plan["database"]["output"]
         kept = not force and state.get(_DATABASE) == marks[_DATABASE] and output.exists()
         if not kept:
@@ -196,18 +191,6 @@ def _key(file: Path) -> bytes:
     if not file.exists():
         write_private(file, secrets.token_hex(32) + "\n")
     return file.read_text(encoding="utf-8").strip().encode()
-
-
-def _mark(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], one: Mapping[str, Any], key: bytes) -> str:
-    """Keyed hash of what a release is made from: rows, labels, call, checks and version."""
-    from duckdb_anon import __version__
-
-    rows = con.execute(
-        f"select sha256(coalesce(string_agg(h, '' order by h), '')) from "
-        f"(select sha256(to_json(_t)::varchar) as h from {ident(one['original'])} as _t)"
-    ).fetchall()[0][0]
-    told = [rows, plan["labels"].get(one["original"]), one["call"], one["output"], one["checks"], __version__]
-    return keyed_hash(key, told)
 
 
 def _checked(con: duckdb.DuckDBPyConnection, one: Mapping[str, Any], folder: Path) -> list[str]:

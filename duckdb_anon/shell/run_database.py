@@ -20,11 +20,11 @@ from duckdb_anon.database.first_plan import first_plan
 from duckdb_anon.database.plan import NAME, OPTIONS, Plan
 from duckdb_anon.database.release import make_release, working, write_tables
 from duckdb_anon.database.risk import Risk, measured
-from duckdb_anon.engine.private_files import PUBLISHED
-from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.engine.private_files import draft_of
+from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.engine.transaction import transaction
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.shell.plan_file import keyed_hash, require_known, say
+from duckdb_anon.shell.plan_file import require_known, say
 from duckdb_anon.sql_functions import connect
 
 _OUT = "anon_out"
@@ -139,11 +139,7 @@ def _above(risks: list[Risk], limit: float) -> list[str]:
 def _write(con: duckdb.DuckDBPyConnection, output: Path, write: Any) -> None:
     """Write a file that appears when it is complete."""
     output.parent.mkdir(parents=True, exist_ok=True)
-    draft = output.with_name(f".{output.name}.part")
-    parts = (draft, draft.with_name(f"{draft.name}.wal"))
-    for part in parts:
-        part.unlink(missing_ok=True)
-    try:
+    with draft_of(output) as draft:
         con.execute(f"attach {literal(str(draft))} as {_OUT}")
         try:
             with transaction(con, NAME):
@@ -151,21 +147,3 @@ def _write(con: duckdb.DuckDBPyConnection, output: Path, write: Any) -> None:
             con.execute(f"checkpoint {_OUT}")
         finally:
             con.execute(f"detach {_OUT}")
-        draft.chmod(PUBLISHED)
-        draft.replace(output)
-    finally:
-        for part in parts:
-            part.unlink(missing_ok=True)
-
-
-def database_mark(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], key: bytes) -> str:
-    """Keyed hash of what the database is released from: rows in any order, labels, plan and version."""
-    from duckdb_anon import __version__
-
-    given = plan["database"]
-    rows = [
-        con.execute(f"select count(*), sum(hash(_t)::hugeint) from {ident(name)} as _t").fetchall()[0]
-        for name in database_tables(given)
-    ]
-    stated = [rows, plan["labels"], plan["treatments"], given, __version__]
-    return keyed_hash(key, stated)
