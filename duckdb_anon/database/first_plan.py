@@ -130,7 +130,7 @@ def first_plan(con: duckdb.DuckDBPyConnection, file: str, k: int = 5) -> str:
             "with [[releases]]"
         )
     individuals, key = _individuals(keys)
-    linked = _linked(individuals, keys)
+    linked, stem = _linked(individuals, keys), re.sub(r"[.]duckdb$", "", file)
     left = [name for name in tables if name != individuals and name not in {one.table for one in linked}]
     lines = [
         "# A first plan, proposed from names, types, values and foreign keys. Read every line before you run it:",
@@ -147,7 +147,8 @@ def first_plan(con: duckdb.DuckDBPyConnection, file: str, k: int = 5) -> str:
         f"key = {_toml(key)}",
         f"k = {k}",
         "# l = 2  # no list of sensitive values has a share above 1/l among the individuals with one record",
-        f"output = {_toml(re.sub(r'[.]duckdb$', '', file) + '_release.duckdb')}",
+        f"output = {_toml(f'{stem}_release.duckdb')}",
+        f"# evidence = {_toml(f'{stem}_evidence.html')}  # a page for the data holder; needs the extra report",
         "",
         "[database.keys]  # released as pseudonyms, which still join",
         *(one.line() for one in linked),

@@ -62,13 +62,19 @@ class DatabaseRelease:
         tables: what was released of each table.
         linked: whether the tables join.
         smallest: least number of individuals with one known record.
+        largest: largest share of one list of sensitive values among them; None where the plan has no l.
         record: the cells of the joined record; () where the tables do not join.
     """
 
     tables: Sequence[ReleasedTable]
     linked: bool
     smallest: int
+    largest: float | None = None
     record: Sequence[Cell] = ()
+
+    def table(self, name: str) -> ReleasedTable:
+        """What was released of one table."""
+        return next(one for one in self.tables if one.name == name)
 
     def lines(self) -> list[str]:
         """The release in words, one line a table and one for the promise."""
@@ -168,15 +174,16 @@ def make_release(work: Work) -> DatabaseRelease:
             with_fields(table.roles, keep=kept),
             remedy="give it the treatment pseudonym",
         )
-    made: list[ReleasedTable] = []
-    smallest, record = [], list[Cell]()
+    made, proved = list[ReleasedTable](), list[tuple[int, float | None]]()
+    record: list[Cell] = []
     for group in [plan.tables] if plan.linked else [[table] for table in plan.tables]:
         record = make_classes(work, group)
         made += [write_table(work, table, record, key) for table in group]
-        smallest.append(_proved(work, group))
+        proved.append(_proved(work, group, record))
     for one in made:
         _check(work, one)
-    return DatabaseRelease(made, plan.linked, min(smallest), record if plan.linked else ())
+    smallest, largest = min(k for k, _ in proved), max((share for _, share in proved if share), default=None)
+    return DatabaseRelease(made, plan.linked, smallest, largest, record if plan.linked else ())
 
 
 def write_table(work: Work, table: Table, record: Sequence[Cell], key: Key) -> ReleasedTable:
@@ -231,28 +238,42 @@ def _released(
     return "generalized", f"case _anon_s {' '.join(f'when {c.place} then _anon_{c.name}' for c in cells)} end"
 
 
-def _proved(work: Work, tables: Sequence[Table]) -> int:
+def _proved(work: Work, tables: Sequence[Table], record: Sequence[Cell]) -> tuple[int, float | None]:
     """The least number of individuals that publish one known record, counted on the finished tables.
 
+    Where the plan says l, also the largest share of one list of sensitive values among them.
+
     Raises:
-        AnonError: it is below k.
+        AnonError: k or l does not hold.
     """
-    parts = []
+    plan, parts = work.plan, []
     for number, table in enumerate(tables):
         known = "".join(f", {ident(info.name)}" for info in table.known)
-        place = "" if table is work.plan.individuals else ", _anon_s, _anon_ps"
-        if known or table is work.plan.individuals:
+        place = "" if table is plan.individuals else ", _anon_s, _anon_ps"
+        if known or table is plan.individuals:
             parts.append(f"select _anon_i, hash({number}{place}{known})::hugeint as h from {work.of(table, 'release')}")
-    if not parts:
-        return int(work.con.execute(f"select count(*) from {work.boxes}").fetchall()[0][0])
-    records = f"select sum(h) as h from ({' union all '.join(parts)}) group by _anon_i"
-    found = work.con.execute(f"select min(n) from (select count(*) as n from ({records}) group by h)").fetchall()[0][0]
-    if found is not None and found < work.plan.k:
+    hashes = " union all ".join(parts) or f"select _anon_i, 0::hugeint as h from {work.boxes}"
+    with_lists = plan.l is not None and bool(record) and any(table.roles.sensitive for table in tables)
+    sensitive = f"join (select i as _anon_i, list from {work.wide}) using (_anon_i)" if with_lists else ""
+    found, share = work.con.execute(
+        f"with records as (select _anon_i, sum(h) as h from ({hashes}) group by _anon_i), "
+        f"lists as (select h, count(*) as n from records {sensitive} group by h{', list' if with_lists else ''}), "
+        "classes as (select sum(n) as n, max(n) as most from lists group by h) "
+        "select coalesce(min(n), 0), max(most / n) from classes"
+    ).fetchall()[0]
+    largest = float(share) if with_lists and share is not None else None
+    if (parts and 0 < found < plan.k) or (largest is not None and plan.l is not None and largest > 1 / plan.l + 1e-12):
+        listed = "" if largest is None else f"; the largest share of a list of sensitive values is {largest:.3g}"
         raise AnonError(
-            f"{NAME}: a finished record is that of {found} individuals, fewer than k = {work.plan.k}. Nothing is "
-            "released. This is an error of the package, not of the plan"
+            f"{NAME}: a finished record is that of {found} individuals{listed}. The promise does not hold, so nothing "
+            "is released. This is an error of the package, not of the plan"
         )
-    return int(found or 0)
+    return int(found), largest
+
+
+def released_rows(work: Work, table: Table) -> str:
+    """SELECT, in parentheses, of the rows that are released of a table."""
+    return f"(select * exclude ({_WORKING}) from {work.of(table, 'release')})"
 
 
 def _comments(work: Work, table: Table) -> tuple[str, dict[str, str]]:
@@ -299,7 +320,7 @@ def write_tables(work: Work, place: str) -> None:
     con = work.con
     for table in work.plan.tables:
         target = f"{place}.{ident(table.name)}"
-        con.execute(f"create table {target} as select * exclude ({_WORKING}) from {work.of(table, 'release')}")
+        con.execute(f"create table {target} as from {released_rows(work, table)}")
         comment, labels = _comments(work, table)
         there = {name for name, *_ in con.execute(f"describe {target}").fetchall()}
         write_comments(con, target, comment, {name: text for name, text in labels.items() if name in there})

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,8 +41,7 @@ def write_page(
         AnonError: when the report extra is missing, the original has no labels or a file cannot be written.
         duckdb.Error: when a table does not exist.
     """
-    if not all(map(find_spec, ("altair", "vl_convert", "jinja2"))):
-        raise AnonError("report: the page needs the report extra: pip install 'duckdb-anon[report]'")
+    require_extra("report")
     return write_edition(measure(con, plan, context or HoldersContext(), say), path, edition)
 
 
@@ -56,17 +55,43 @@ def write_edition(found: Findings, path: str, edition: Edition) -> int:
     """
     from duckdb_anon.report.html.page import page  # needs the extra
 
-    html = page(found, edition).encode()
-    told = as_json(found, edition, version("duckdb-anon")).encode()
-    goals = {Path(path): html, Path(path).with_suffix(".json"): told}
+    html = page(found, edition)
+    with written("report", path, html, as_json(found, edition, version("duckdb-anon"))):
+        return len(html.encode())
+
+
+def require_extra(function: str) -> None:
+    """Refuse a page where the report extra is not installed.
+
+    Raises:
+        AnonError: it is missing.
+    """
+    if not all(map(find_spec, ("altair", "vl_convert", "jinja2"))):
+        raise AnonError(f"{function}: the page needs the report extra: pip install 'duckdb-anon[report]'")
+
+
+@contextmanager
+def written(function: str, path: str, html: str, facts: str) -> Iterator[None]:
+    """Write a page and its facts; both appear at the end of the block, or none where it fails.
+
+    Args:
+        function: for messages.
+        path: the HTML file; the JSON has its name and the ending .json.
+        html: the page.
+        facts: the JSON.
+
+    Raises:
+        AnonError: the files cannot be written.
+    """
+    goals = {Path(path): html.encode(), Path(path).with_suffix(".json"): facts.encode()}
     if len(goals) < 2:
         raise AnonError(
-            f"report: {path}: the page is HTML and its facts go to a .json next to it; give a name like report.html"
+            f"{function}: {path}: the page is HTML and its facts go to a .json next to it; give a name like report.html"
         )
     try:
-        with ExitStack() as written:
+        with ExitStack() as drafts:
             for goal, content in goals.items():
-                written.enter_context(draft_of(goal)).write_bytes(content)
+                drafts.enter_context(draft_of(goal)).write_bytes(content)
+            yield
     except OSError as error:
-        raise AnonError(f"report: {path}: {error.strerror}") from error
-    return len(html)
+        raise AnonError(f"{function}: {path}: {error.strerror}") from error

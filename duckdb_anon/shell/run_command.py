@@ -108,14 +108,18 @@ def _run(
     ]  # fmt: skip
     failed = [line for one in due for line in _checked(con, one, folder)]
     if "database" in plan and not failed:
-        marks[_DATABASE] = mark_of(con, plan, plan["database"], database_tables(plan["database"]), key)
-        output = folder / plan["database"]["output"]
+        made_of = {name: value for name, value in plan["database"].items() if name != "evidence"}
+        marks[_DATABASE] = mark_of(con, plan, made_of, database_tables(made_of), key)
+        output = folder / made_of["output"]
         kept = not force and state.get(_DATABASE) == marks[_DATABASE] and output.exists()
         if not kept:
             failed = release_plan(con, plan, folder, marks[_DATABASE], state.get(_DATABASE))
         if not failed:
             done = "kept, nothing has changed" if kept else "the tables were released"
             sys.stdout.write(f"{output}: {done}\n")
+            page = plan["database"].get("evidence")
+            if page and not (folder / page).exists():
+                sys.stdout.write(f"{folder / page}: missing, as the release was kept; --force makes both again\n")
     if failed:
         sys.stderr.write("".join(f"{line}\n" for line in failed) + "nothing was written\n")
         return FAILED

@@ -11,11 +11,13 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
+from duckdb_anon.database.evidence import evidence_page
 from duckdb_anon.database.first_plan import first_plan
 from duckdb_anon.database.plan import NAME, OPTIONS, Plan
 from duckdb_anon.database.release import make_release, working, write_tables
@@ -24,12 +26,13 @@ from duckdb_anon.engine.private_files import draft_of
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.engine.transaction import transaction
 from duckdb_anon.model.errors import AnonError
+from duckdb_anon.report.write import require_extra
 from duckdb_anon.shell.plan_file import require_known, say
 from duckdb_anon.sql_functions import connect
 
 _OUT = "anon_out"
 _TARGETS = 500
-FIELDS = (*(option.name for option in OPTIONS), "output", "checks", "independent")
+FIELDS = (*(option.name for option in OPTIONS), "output", "evidence", "checks", "independent")
 CHECKS = ("identity",)
 
 
@@ -69,6 +72,8 @@ def check_fields(path: Path, given: Mapping[str, Any]) -> None:
             raise AnonError(f"run: {path}: database has no {name}; it needs individuals, key, k and output")
     if not str(given["output"]).endswith(".duckdb"):
         raise AnonError(f"run: {path}: output of the database is a file that ends in .duckdb")
+    if "evidence" in given and not str(given["evidence"]).endswith(".html"):
+        raise AnonError(f"run: {path}: evidence of the database is a file that ends in .html")
 
 
 def database_tables(given: Mapping[str, Any]) -> list[str]:
@@ -113,22 +118,29 @@ def release_plan(
     options = {o.name: given[o.name] for o in OPTIONS if o.name in given} | {"keys": _keys(given)}
     if options.get("key_file"):
         options["key_file"] = str(folder / options["key_file"])
+    if "evidence" in given:
+        require_extra("run")
     with working(con, Plan.of(con, database_tables(given), options, plan["treatments"])) as work:
         made = make_release(work)
         say("\n".join(made.lines()))
-        limit = given.get("checks", {}).get("identity")
-        if limit is not None:
-            failed = _above(measured(work, made.record, _TARGETS, 1), limit)
-            if failed:
-                return failed
-        _write(con, output, lambda: write_tables(work, f"{_OUT}.main"))
+        limit, risks = given.get("checks", {}).get("identity"), list[Risk]()
+        if limit is not None or ("evidence" in given and made.linked):
+            risks = measured(work, made.record, _TARGETS, 1)
+        if failed := _above(risks, limit):
+            return failed
+        page = str(folder / given.get("evidence", ""))
+        shown = evidence_page(work, made, risks, page, output.name, limit) if "evidence" in given else nullcontext()
+        with shown:
+            _write(con, output, lambda: write_tables(work, f"{_OUT}.main"))
     return []
 
 
-def _above(risks: list[Risk], limit: float) -> list[str]:
+def _above(risks: list[Risk], limit: float | None) -> list[str]:
     for risk in risks:
         alone = "" if risk.pseudonyms is None else f", {risk.pseudonyms:.4f} with pseudonyms alone"
         say(f"identity, {risk.known}: {risk.identity:.4f}, at most {risk.high:.4f}{alone}")
+    if limit is None:
+        return []
     return [
         f"database: identity by {risk.known} is up to {risk.high:.4g}, at most {limit:g} is required"
         for risk in risks

@@ -2,7 +2,7 @@
 
 It writes hospital.duckdb (20,000 patients, their visits and laboratory values, with the dirt of real tables; names
 by Faker where it is installed), releases it by plan.toml as `duckdb-anon run plan.toml` does, and prints the page in
-README.md. No row describes a person.
+README.md. No row describes a person. The page `evidence` of the plan needs the extra report.
 """
 
 from __future__ import annotations

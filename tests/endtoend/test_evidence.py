@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import html5lib
 import pytest
 
 import duckdb_anon
@@ -249,3 +250,60 @@ def test_a_context_that_cannot_be_right_is_refused(tmp_path: Path, text: str, me
         read_context(str(tmp_path / "c.toml"))
     with pytest.raises(AnonError, match="No such file"):
         read_context(str(tmp_path / "nowhere.toml"))
+
+
+def test_the_page_on_a_database_agrees_with_what_was_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    con = duckdb_anon.connect("shop.duckdb")
+    con.execute(
+        "create table people as select i as id, 'Zoe <' || i || '>' as name, 20 + i % 30 as age, i % 11 as debt from range(160) t(i)"
+    )
+    con.execute(
+        "create table visits as select i % 170 as pid, i % 4 as ward, 'note ' || i as note, i % 9 as fee from range(300) t(i)"
+    )
+    con.close()
+    Path("plan.toml").write_text(
+        """
+        tables = {people = "shop.duckdb:people", visits = "shop.duckdb:visits"}
+        labels.people = {name = "identifier", age = "quasi", debt = "sensitive"}
+        labels.visits = {ward = "quasi categorical", note = "identifier"}
+        treatments.visits = {note = "redact", fee = "round(to := 5)"}
+        [database]
+        individuals = "people"
+        key = "id"
+        k = 4
+        l = 2
+        output = "out.duckdb"
+        evidence = "page.html"
+        keys = {visits.pid = "people.id"}
+        """
+    )
+    assert main(["run", "plan.toml"]) == 0, capsys.readouterr().err
+    con = duckdb_anon.connect("out.duckdb", read_only=True)
+    found = json.loads(Path("page.json").read_text(encoding="utf-8"))
+    rows = {row["table"]: row for row in found["tables"]}
+    released = con.execute("select count(*), count(distinct pid) from visits").fetchone()
+    assert (rows["visits"]["released"], rows["visits"]["individuals"]) == released
+    lost = sum(row["rows"] for row in found["lost"] if row["table"] == "visits")
+    assert lost == rows["visits"]["rows"] - rows["visits"]["released"] > 0
+    treatments = {(row["table"], row["column"]): row["treatment"] for row in found["columns"]}
+    assert treatments["people", "name"] == treatments["visits", "note"] == "dropped"
+    assert treatments["visits", "fee"] == "round(to := 5)" and treatments["visits", "ward"] == "generalized"
+    assert {column for table, column in treatments if treatments[table, column] != "dropped" and table == "visits"} == {
+        column for column, *_ in con.execute("describe visits").fetchall()
+    }
+    least = con.execute("select min(n) from (select count(*) as n from people group by age)").fetchone()
+    promise_k, promise_l = found["guarantees"]
+    assert 4 <= promise_k["counted"] <= least[0] and promise_k["holds"]
+    assert promise_l["holds"] and 0 < promise_l["counted"] <= 0.5
+    assert [row["known"] for row in found["risks"]][-1] == "everything (strongest attacker)"
+    assert found["provenance"]["SHA-256 of the rows of people"] == row_hash(con, "people")
+    con.close()
+    page = re.sub(r"<script>.*?</script>", "", Path("page.html").read_text(encoding="utf-8"), flags=re.DOTALL)
+    html5lib.HTMLParser(strict=True).parse(page)
+    assert "Zoe" not in page + json.dumps(found) and "note 1" not in page
+    Path("page.html").unlink()
+    assert main(["run", "plan.toml"]) == 0
+    assert "page.html: missing, as the release was kept" in capsys.readouterr().out

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,10 @@ def test_a_hospital_with_hashed_keys_is_found_and_its_release_keeps_the_promise(
     assert spec is not None and spec.loader is not None
     hospital = module_from_spec(spec)
     spec.loader.exec_module(hospital)
-    shutil.copy(EXAMPLE / "plan.toml", tmp_path)
+    plan = (EXAMPLE / "plan.toml").read_text(encoding="utf-8")
+    if not all(map(find_spec, ("altair", "vl_convert", "jinja2"))):  # without the extra report there is no page
+        plan = "".join(line for line in plan.splitlines(keepends=True) if not line.startswith("evidence"))
+    (tmp_path / "plan.toml").write_text(plan, encoding="utf-8")
     hospital.make(tmp_path / "hospital.duckdb", 1500)
     assert main(["run", str(tmp_path / "plan.toml")]) == 0, capsys.readouterr().err
     rows = [line.split("|")[1:-1] for line in hospital.page(tmp_path).splitlines() if "%" in line]

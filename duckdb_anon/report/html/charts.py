@@ -75,6 +75,30 @@ def risk_over_knowledge(report: Findings, kind: Literal["identity", "attribute"]
     )
 
 
+def joined_risk(rows: Rows) -> Spec | None:
+    """Identity of individuals of a database by what is known of them, with pseudonyms alone and in the release."""
+    sides = {"pseudonyms": "pseudonyms alone", "identity": "this release"}
+    points = [
+        {"known": known.replace("demographics and", "+").partition(" (")[0], "table": title, "identity": row[side]}
+        for known, row in ((str(row["known"]), row) for row in rows)
+        for side, title in sides.items()
+        if row[side] is not None
+    ]
+    if not points:
+        return None
+    scale = alt.Scale(domain=list(sides.values()), range=[ORIGINAL, PALETTE[0]])
+    bars = alt.Chart(pd.DataFrame(points)).mark_bar()
+    return _spec(
+        bars.encode(
+            x=alt.X("identity:Q", title="identity", axis=alt.Axis(format="%", tickCount=5), scale=_from_zero(1)),
+            y=alt.Y("known:N", title=None, sort=None),
+            yOffset=alt.YOffset("table:N", sort=list(sides.values())),
+            color=alt.Color("table:N", title=None, scale=scale, legend=_LEGEND),
+            tooltip=["known", "table", "identity"],
+        )
+    )
+
+
 def query_errors(report: Findings, *, rounded: bool = False) -> Spec | None:
     """Share of the workload's queries with at most a given error.
 

@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from duckdb_anon.model.release_formats import SOURCE
+from duckdb_anon.report.database_findings import NOT_PROMISED, DatabaseFindings
 from duckdb_anon.report.findings import Findings, Measured, Rows
 from duckdb_anon.report.html import charts
 from duckdb_anon.report.html.tables import Facts, Table, number, percent, table_of
@@ -64,9 +65,8 @@ def page(found: Findings, edition: Edition = "internal") -> str:
         ),
     }
     releases = [_release(drawn, facts, found, release) for release in found.releases] if internal else []
-    program = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub lacks the default
-    template = _environment().get_template("page.html")
-    return template.render(
+    return _rendered(
+        "page.html", f"Releases of {found.plan.original}", drawn,
         found=found, plan=found.plan, context=found.context, internal=internal, short=edition == "short",
         uniques=found.facts["classes"][0]["sample_uniques"] if found.facts["classes"] else None,
         conclusions=[_conclusion(release, found.context.threshold) for release in found.releases],
@@ -75,6 +75,68 @@ def page(found: Findings, edition: Edition = "internal") -> str:
         t=facts.tables(), charts=placed, not_covered=NOT_COVERED, releases=releases, queries=facts.answers(),
         unlinked=[(r.name, shown_check(r, edition)) for r in found.releases if r.check.said.startswith("none")],
         provenance=[(release.name, facts.provenance(release)) for release in found.releases],
+    )  # fmt: skip
+
+
+def database_page(found: DatabaseFindings) -> str:
+    """The page on a release of several tables as HTML text."""
+    drawn = _Charts()
+    limit = f"within the limit of {percent(found.limit)}" if found.limit is not None else ""
+    risks = [
+        {
+            "attacker knows": row["known"],
+            "pseudonyms alone": row["pseudonyms"] if row["pseudonyms"] is None else percent(row["pseudonyms"]),
+            "this release": percent(row["identity"]),
+            "95% interval": f"{percent(row['low'])} to {percent(row['high'])}",
+            **({limit: row["high"] <= found.limit} if found.limit is not None else {}),
+        }
+        for row in found.risks
+    ]
+    lost = [{**row, "share": percent(row["share"])} for row in found.lost]
+    by_table: dict[str, Rows] = {}
+    for row in found.columns:
+        by_table.setdefault(row["table"], []).append({key: row[key] for key in row if key != "table"})
+    return _rendered(
+        "database.html", f"Release of {found.name}", drawn,
+        found=found, conclusions=_of_database(found), not_promised=NOT_PROMISED,
+        charts=drawn.add(("Re-identification by the attacker's knowledge", charts.joined_risk(found.risks))),
+        t={
+            "tables": table_of(found.tables), "lost": table_of(lost), "risks": table_of(risks),
+            "guarantees": table_of(found.guarantees),
+            "provenance": Table(("fact", "value"), list(found.provenance.items())),
+        },
+        columns=[(name, table_of(rows)) for name, rows in by_table.items()],
+    )  # fmt: skip
+
+
+def _of_database(found: DatabaseFindings) -> list[str]:
+    """The verdict on a release of several tables."""
+    smallest = min((row["counted"] for row in found.guarantees if row["guarantee"].startswith("k ")), default=0)
+    together = "The released tables join" if found.linked else "The released tables do not join; in each of them"
+    lines = [
+        f"{found.individuals:,} individuals in {len(found.tables)} tables. {together}"
+        f"{', and' if found.linked else ''} every known record is that of {smallest} individuals or more."
+    ]
+    if not found.risks:
+        return lines
+    worst = max(found.risks, key=lambda row: float(row["high"]))
+    alone = max((row["pseudonyms"] for row in found.risks if row["pseudonyms"] is not None), default=None)
+    before = f" With pseudonyms alone it would be {percent(alone)}." if alone is not None else ""
+    lines.append(
+        f"An attacker who knows {worst['known']} re-identifies {percent(worst['identity'])} of the individuals (95% "
+        f"interval {percent(worst['low'])} to {percent(worst['high'])}).{before}"
+    )
+    if found.limit is not None:
+        verdict = "is within" if worst["high"] <= found.limit else "exceeds"
+        lines.append(f"The upper end, {percent(worst['high'])}, {verdict} the limit of {percent(found.limit)}.")
+    return lines
+
+
+def _rendered(template: str, title: str, drawn: _Charts, **given: object) -> str:
+    """A page with its charts; the given values are evaluated before, so that all charts are drawn."""
+    program = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub lacks the default
+    return _environment().get_template(template).render(
+        title=title, **given,
         program=Markup(program),  # noqa: S704 - Vega's own program
         # "</script" would end the element wherever a value contained it, "<!--<script" would keep it from ending
         specs=Markup(json.dumps(drawn.specs).replace("<", "\\u003c")),  # noqa: S704

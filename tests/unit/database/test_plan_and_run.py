@@ -153,6 +153,7 @@ def test_declared_keys_come_first(tmp_path: Path) -> None:
         ("k = 4", "kk = 4", "unknown 'kk'"),
         ("k = 4", "", "has no k"),
         ("release.duckdb", "release.parquet", "ends in .duckdb"),
+        ("k = 4", 'k = 4\nevidence = "page.pdf"', "ends in .html"),
         ("[treatments.visits]", "[treatments.visit]", "unknown 'visit'"),
         ("keys.visits.patient", "keys.visit.patient", "unknown 'visit'"),
         ("shift(days := 60)", "shift(weeks := 6)", "no parameter 'weeks'"),

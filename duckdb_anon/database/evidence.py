@@ -1,0 +1,174 @@
+"""The page on a release of a database: tables, treatments, the risk on the join before and after, and what was dropped.
+
+It is made of the working tables while they are there, and appears together with the release. Cost: the measurement of
+`database_risk`, and a digest of every released table.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.metadata import version
+
+from duckdb_anon.database.plan import NAME, Table
+from duckdb_anon.database.record import Work
+from duckdb_anon.database.release import DatabaseRelease, released_rows
+from duckdb_anon.database.risk import KNOWN, STRONGEST, Risk
+from duckdb_anon.engine.release_digest import release_digest
+from duckdb_anon.report.database_findings import DatabaseFindings
+from duckdb_anon.report.findings import Rows
+from duckdb_anon.report.write import require_extra, written
+from duckdb_anon.treatments import parsed
+
+_PROMISES = {
+    "pseudonym": "The value cannot be found without the key. Rows of one individual still belong together.",
+    "unchanged": "None: an attacker is assumed not to know it.",
+}
+_KNOWLEDGE = {known: known.replace("and ", "demographics and ", 1) for known in KNOWN} | {
+    STRONGEST: "everything (strongest attacker)"
+}
+
+
+@contextmanager
+def evidence_page(
+    work: Work, made: DatabaseRelease, risks: Sequence[Risk], path: str, name: str, limit: float | None = None
+) -> Iterator[None]:
+    """Write the page and its facts as JSON; they appear at the end of the block, which writes the release.
+
+    Args:
+        work: the working tables of the release.
+        made: what was released.
+        risks: what was measured on the join; none where the tables do not join.
+        path: the HTML file.
+        name: the file or schema of the release.
+        limit: largest identity that the plan allows.
+
+    Raises:
+        AnonError: the report extra is missing, or the files cannot be written.
+    """
+    require_extra(NAME)
+    from duckdb_anon.report.html.page import database_page  # needs the extra
+
+    found = findings(work, made, risks, name, limit)
+    with written(NAME, path, database_page(found), found.as_json()):
+        yield
+
+
+def findings(
+    work: Work, made: DatabaseRelease, risks: Sequence[Risk], name: str, limit: float | None
+) -> DatabaseFindings:
+    """The facts of a release that has been made; arguments are those of `evidence_page`."""
+    plan, con = work.plan, work.con
+    [(individuals,)] = con.execute(f"select count(*) from {work.of(plan.individuals)}").fetchall()
+    released = version("duckdb-anon")
+    digests = {f"SHA-256 of the rows of {t.name}": release_digest(con, released_rows(work, t)) for t in plan.tables}
+    provenance = {
+        "individuals": f"one row of {plan.individuals.name} each, identified by {plan.key}",
+        "made on, with": f"{datetime.date.today().isoformat()}, duckdb-anon {released}",
+        "known events": f"at most {plan.events} of each table and individual are released",
+        "key of pseudonyms and shifts": "read from a file, the same in other releases" if plan.key_file else (
+            "drawn for this release and thrown away"
+        ),
+    } | digests  # fmt: skip
+    return DatabaseFindings(
+        name, datetime.date.today().isoformat(), released, individuals, plan.linked, limit,
+        [_table(work, made, table) for table in plan.tables],
+        [row for table in plan.tables for row in _columns(made, table)],
+        _guarantees(work, made), [asdict(risk) | {"known": _KNOWLEDGE[risk.known]} for risk in risks],
+        [row for table in plan.tables for row in _lost(work, table)], provenance,
+    )  # fmt: skip
+
+
+def _table(work: Work, made: DatabaseRelease, table: Table) -> dict[str, object]:
+    """The facts of one table."""
+    plan, one = work.plan, made.table(table.name)
+    [(individuals,)] = work.con.execute(f"select count(distinct _anon_i) from {work.of(table, 'release')}").fetchall()
+    link = f"{table.link.column} = {table.link.parent}.{table.link.to}" if table.link else f"{plan.key} (individual)"
+    record = "the joined record" if plan.linked else "its own record"
+    return {
+        "table": table.name,
+        "rows": one.rows + one.dropped_rows,
+        "released": one.rows,
+        "individuals": individuals,
+        "method": f"mondrian on {record}" if table.known else "rows follow the individual",
+        "known columns": ", ".join(info.name for info in table.known) or None,
+        "key": link,
+    }
+
+
+def _columns(made: DatabaseRelease, table: Table) -> Rows:
+    """What was done to each column of a table, and what that promises."""
+    released = made.table(table.name).columns
+    labels = {
+        info.name: role
+        for role, infos in (
+            ("quasi", table.roles.qi), ("sensitive", table.roles.sensitive), ("insensitive", table.roles.keep),
+        )
+        for info in infos
+    } | dict.fromkeys(table.roles.identifier, "identifier") | dict.fromkeys(table.keys, "key")  # fmt: skip
+    return [
+        {
+            "table": table.name,
+            "column": name,
+            "type": kind,
+            "label": labels.get(name),
+            "treatment": released.get(name, "dropped"),
+            "promise": _promise(table, name, released.get(name, "dropped"), labels.get(name)),
+        }
+        for name, kind in table.relation.columns.items()
+    ]
+
+
+def _promise(table: Table, name: str, done: str, label: str | None) -> str:
+    """What is promised of a released column, or why one was dropped."""
+    if done == "dropped":
+        if name in table.treatments:
+            return f"Dropped by the treatment {table.treatments[name]}."
+        if label == "quasi":
+            return "Dropped: no event is shared by all individuals of a class."
+        return f"Dropped: {'labelled identifier' if label == 'identifier' else 'no label'}, and no treatment."
+    if done == "generalized":
+        return "At least k individuals share the known record."
+    return _PROMISES.get(done) or parsed(NAME, f"{table.name}.{name}", done)[0].promise
+
+
+def _guarantees(work: Work, made: DatabaseRelease) -> Rows:
+    """Each promise, and what was counted on the finished tables."""
+    plan = work.plan
+    rows = [{
+        "guarantee": f"k >= {plan.k} individuals with one known record", "counted": made.smallest,
+        "holds": made.smallest >= plan.k,
+    }]  # fmt: skip
+    if plan.l is not None and made.largest is not None:
+        rows.append({
+            "guarantee": f"l: no list of sensitive values has a share above 1/{plan.l:g}", "counted": made.largest,
+            "holds": made.largest <= 1 / plan.l + 1e-12,
+        })  # fmt: skip
+    return rows
+
+
+def _lost(work: Work, table: Table) -> Rows:
+    """Rows that were dropped, by their reasons."""
+    plan, con = work.plan, work.con
+    total, of_individuals, kept = con.execute(
+        f"select (select count(*) from {table.relation.sql}), (select count(*) from {work.of(table)}), "
+        f"(select count(*) from {work.of(table, 'kept')})"
+    ).fetchall()[0]
+    beyond = 0
+    if table.known and table is not plan.individuals:
+        [(beyond,)] = con.execute(
+            f"select count(*) from {work.of(table, 'events')} where _anon_s >= {plan.events}"
+        ).fetchall()
+    rest = "an individual of its class has no such row" if table.known else "its parent row was dropped"
+    reasons = {
+        "belongs to no individual": total - of_individuals,
+        f"beyond the {plan.events} events that are released of an individual": beyond,
+        rest: of_individuals - beyond - kept,
+    }
+    return [
+        {"table": table.name, "reason": reason, "rows": rows, "share": rows / total}
+        for reason, rows in reasons.items()
+        if rows
+    ]
