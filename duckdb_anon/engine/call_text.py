@@ -6,7 +6,6 @@ calls (a table argument may call a method itself): the first that began is the o
 
 from __future__ import annotations
 
-import hashlib
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +16,7 @@ from typing import Any
 import duckdb
 
 from duckdb_anon.engine.catalog import Relation
+from duckdb_anon.engine.rng import derived_seed
 from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Method, Params, Roles
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import (
@@ -142,9 +142,6 @@ def will_run() -> bool:
     return not _notes.planned_only
 
 
-_MOST_SEED = 2**127
-
-
 def call_on(recorded: Recorded, table: str) -> str:
     """Write a call with all roles as arguments, since comments stay with their table."""
     arguments = dict(recorded.arguments)
@@ -194,9 +191,7 @@ def on_table(call: str, table: str) -> str:
 
 def seed_of_part(seed: int | None, part: int) -> int | None:
     """A seed of its own for each part, so that no two of them draw alike; None where chance is the system's."""
-    if seed is None:
-        return None
-    return int.from_bytes(hashlib.sha256(f"{seed} of part {part}".encode()).digest()) % _MOST_SEED
+    return None if seed is None else derived_seed(seed, f"part {part}")
 
 
 def function_called(con: duckdb.DuckDBPyConnection, call: str) -> str | None:

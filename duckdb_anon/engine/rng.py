@@ -19,6 +19,7 @@ import numpy as np
 from randomgen import ChaCha
 
 _KEY_BITS = 256
+_MOST_DERIVED = 2**127
 LEAST_KEY = 2**64
 """Seeds from here on cannot be found by trying."""
 
@@ -42,3 +43,20 @@ def generator(seed: int | None) -> np.random.Generator:
         return np.random.Generator(np.random.PCG64(seed))
     # a key is used as it is; a seed would pass through numpy's SeedSequence, which keeps 128 bits of it
     return np.random.Generator(ChaCha(key=secrets.randbits(_KEY_BITS)))
+
+
+def derived_seed(seed: int, purpose: str) -> int:
+    """A seed for one purpose, so that it repeats no draw of another call that was given the same seed.
+
+    Args:
+        seed: the given one.
+        purpose: what it is for.
+
+    Returns:
+        A whole number from 0 to below 2^127.
+
+    Example:
+        >>> derived_seed(1, "part 1") == derived_seed(1, "part 2")
+        False
+    """
+    return int.from_bytes(hashlib.sha256(f"{seed} of {purpose}".encode()).digest()) % _MOST_DERIVED

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
 from duckdb_anon.engine.planner import parameters_of
+from duckdb_anon.engine.rng import derived_seed
 from duckdb_anon.engine.runner import ASKED_BY
 from duckdb_anon.engine.sql_quoting import literal, planned
 from duckdb_anon.model.errors import ParameterError, listed, nearest
@@ -63,7 +64,7 @@ def replay_select(context: Any, roles: Roles, params: Params) -> dict[str, str]:
         pairs = ", ".join(f"{literal(name)}: {literal(tree)}" for name, tree in trees.items())
         given["hierarchies"] = f"{{{pairs}}}"
     if params["seed"] is not None:
-        given["seed"] = str(params["seed"])
+        given["seed"] = str(derived_seed(params["seed"], "simulation"))
     given |= {"row_id": "true", ASKED_BY: literal(f"{context.function}: the release")}
     found = {"replay": f"(from query({planned(method, given)}))"}
     if roles.person is None and context.methods[method].groups is not None:

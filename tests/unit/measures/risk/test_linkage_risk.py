@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from duckdb_anon.engine.rng import derived_seed
 from duckdb_anon.measures.risk.attackers import ATTACKERS
 from tests.reference import linkage
 
@@ -67,7 +68,8 @@ def test_the_learned_channel_is_that_of_the_call_run_on_the_release(
         f"create table release as from muco('original', 0.5, tables := 'linear', balance := 0.5, {LABELS}, row_id := true, seed := 3)"
     )
     again = con.execute(
-        f"from muco('release', 0.5, tables := 'linear', balance := 0.5, {LABELS}, row_id := true, seed := 11)"
+        f"from muco('release', 0.5, tables := 'linear', balance := 0.5, {LABELS}, row_id := true, "
+        f"seed := {derived_seed(11, 'simulation')})"
     ).fetchall()
     rows = con.execute("from release").fetchall()
     pairs = [(rows[r[4]], r) for r in again]
@@ -76,6 +78,25 @@ def test_the_learned_channel_is_that_of_the_call_run_on_the_release(
     score = linkage.counted(pairs, domains(original, rows))
     found = measured(con, attacker, f", call := $${call}$$, seed := 11")
     assert found == pytest.approx(expected(original, rows, [r[4] for r in rows], score, True, most), abs=1e-12)
+
+
+@pytest.mark.parametrize(("method", "arguments"), [("muco", "0.2, repair := false"), ("rank_swap", "20")])
+def test_an_attack_with_the_seed_of_the_release_finds_no_more_than_others(
+    con: duckdb.DuckDBPyConnection, method: str, arguments: str
+) -> None:
+    con.execute("create table original as select range * 7 as a, range % 2 as b, range * 5 % 13 as c, range % 3 as s "
+                "from range(13)")  # fmt: skip
+    same, other = [], []
+    for seed in range(6):
+        con.execute(
+            f"create or replace table release as from {method}('original', {arguments}, {LABELS}, row_id := true, "
+            f"seed := {seed})"
+        )
+        for found, given in ((same, seed), (other, seed + 100), (other, seed + 200)):
+            more = f", call := $${method}({arguments})$$, seed := {given}"
+            found.append(measured(con, "likelihood", more)[0])
+    # a simulated call that repeats the draws of the release finds everybody
+    assert abs(np.mean(same) - np.mean(other)) < 0.2
 
 
 @pytest.mark.parametrize("attacker", ["exact", "nearest", "likelihood", "told"])
