@@ -53,6 +53,8 @@ def example_connection() -> duckdb.DuckDBPyConnection:
     con.execute("comment on column visits.pid is 'anon: person'")
     con.execute("comment on column visits.age is 'anon: quasi hierarchy=ages'")
     con.execute("comment on column visits.disease is 'anon: sensitive hierarchy=diseases'")
+    con.execute("create table patients as select pid, 20 + hash(pid) % 40 as age from range(300) a(pid)")
+    con.execute("comment on column patients.age is 'anon: quasi'")
     for entry in METHODS:
         con.execute(entry.example)
     con.execute("create table numbered as select row_number() over () as person_id, * from people")

@@ -1,8 +1,8 @@
 """The registry: every entry of the package, found in the modules that declare them.
 
-A module of `methods/`, of `measures/` and its folders, of `report/`, or `sequence.anon_release` declares its entries as
-module-level values;
-nothing else lists them. They are ordered by section, then by name, which is the order of `anon_functions()`.
+A module of `methods/`, of `measures/` and its folders, of `report/`, or one of `_ABOVE` declares its entries as
+module-level values; nothing else lists them. They are ordered by section, then by name, which is the order of
+`anon_functions()`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from types import ModuleType
 from duckdb_anon import measures, methods, report
 from duckdb_anon.model.function_specs import SECTIONS, Entry, Method
 
-_RELEASE = "duckdb_anon.sequence.anon_release"  # by name: what it calls stands on the registry
+_ABOVE = ("duckdb_anon.sequence.anon_release", "duckdb_anon.database.anon_release_database")
+"""Modules by name: what they call stands on the registry."""
 
 
 def _modules(package: ModuleType, *, nested: bool = False) -> Iterator[ModuleType]:
@@ -33,7 +34,8 @@ def discovered() -> tuple[Entry, ...]:
         TypeError: two entries have one name.
     """
     found: dict[str, Entry] = {}
-    for module in (*_modules(methods), *_modules(measures, nested=True), *_modules(report), import_module(_RELEASE)):
+    above = map(import_module, _ABOVE)
+    for module in (*_modules(methods), *_modules(measures, nested=True), *_modules(report), *above):
         for value in vars(module).values():
             if isinstance(value, Entry) and found.setdefault(value.name, value) is not value:
                 raise TypeError(f"{module.__name__}: another module declares the function {value.name}")

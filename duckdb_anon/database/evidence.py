@@ -14,7 +14,7 @@ from importlib.metadata import version
 
 from duckdb_anon.database.plan import NAME, Table
 from duckdb_anon.database.record import Work
-from duckdb_anon.database.release import DatabaseRelease, released_rows
+from duckdb_anon.database.released_tables import DatabaseRelease, released_rows
 from duckdb_anon.database.risk import KNOWN, STRONGEST, Risk
 from duckdb_anon.engine.release_digest import release_digest
 from duckdb_anon.report.database_findings import DatabaseFindings

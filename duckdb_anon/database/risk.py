@@ -18,7 +18,7 @@ import duckdb
 
 from duckdb_anon.database.plan import Plan, Table
 from duckdb_anon.database.record import Cell, Work, roles_of
-from duckdb_anon.database.release import make_release, working
+from duckdb_anon.database.released_tables import make_release, working
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.measures.risk.attacks import wilson
 from duckdb_anon.model.errors import ParameterError
@@ -31,6 +31,7 @@ KNOWN = {
 }  # fmt: skip
 """What the attacker knows, and the number of events."""
 STRONGEST = "strongest"
+TARGETS = 500
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def database_risk(
     tables: Sequence[str],
     *,
     treatments: Mapping[str, Mapping[str, str]] | None = None,
-    targets: int = 500,
+    targets: int = TARGETS,
     seed: int = 1,
     **options: Any,
 ) -> list[Risk]:

@@ -30,6 +30,8 @@ from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.identifier_case import fold
 
 SCHEMA = "anon"
+DATABASE = "release_database"
+"""Method of releases of several tables together, whose entries have one sequence and no digest."""
 _VIEW = re.compile(r"^\s*create\b.*?\bview\b.*?\bas\b", re.IGNORECASE | re.DOTALL)
 _TABLES = """
 create schema if not exists {schema};
@@ -60,7 +62,7 @@ class Registered:
         day: the day it was made.
         version: of the package that made it.
         rows: number of released rows.
-        digest: SHA-256 of the released rows, as the description has it.
+        digest: SHA-256 of the released rows, as the description has it; '' where several tables were released.
         checksum: number of rows and the sum of DuckDB's hashes of them, as the description has it.
         previous: number of the release before it in its sequence; None for the first one.
         sequence: number of the first release of its sequence.
@@ -215,7 +217,8 @@ def leaving(database: str, release: Registered) -> str:
         database: whose register lists it.
         release: the release.
     """
-    return f"DELETE FROM {_plain(database)}.{SCHEMA}.releases WHERE number = {release.number}"
+    together = f"sequence = {release.sequence}" if release.method == DATABASE else f"number = {release.number}"
+    return f"DELETE FROM {_plain(database)}.{SCHEMA}.releases WHERE {together}"
 
 
 def release_name(con: duckdb.DuckDBPyConnection, target: str, database: str, *, is_file: bool) -> str:

@@ -25,7 +25,7 @@ from duckdb_anon.model.errors import AnonError, ParameterError, RequirementError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import Description
 from duckdb_anon.parts.run_part import message_of
-from duckdb_anon.sequence.registration import HIDDEN_GROUPS, Registration
+from duckdb_anon.sequence.registration import HIDDEN_GROUPS, Registration, unregistered
 
 METHODS = ("anatomy", "microaggregate", "mondrian", "muco", "one_to_m_generalize", "slicing")
 DELETED, CHANGED = ("keep", "withdraw"), ("keep",)
@@ -83,7 +83,7 @@ class Next:
             raise ParameterError("release: a release that continues previous is not independent; leave one of them out")
         register = registration.open()
         if register is None:
-            raise registration.unregistered()
+            raise unregistered("release")
         known = registered(registration.con, register.database, registration.original)
         last = _named(registration, known, previous)
         numbers = [release.number for release in known if release.sequence == last.sequence]

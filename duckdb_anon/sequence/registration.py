@@ -114,20 +114,14 @@ class Registration:
         if self.independent:
             return
         if self.database is None:
-            raise self.unregistered()
+            raise unregistered("release")
         if self.earlier:
-            made = listed((f"{r.name} ({r.method}, {r.day})" for _, r in self.earlier), _SHOWN)
-            keeper, last = self.earlier[-1]
+            last = self.earlier[-1][1]
             following = f"previous := '{last.name}', key := '{last.key}' continues it" if last.key else (
                 "it was made without key := '...', so no release can continue it"
             )  # fmt: skip
-            raise AnonError(
-                f"release: {self.original} has been released before: {made}. Several releases of one table add up: who "
-                f"compares them learns more than each one reveals{self._joint_risk()}. Of the last one, {following}. "
-                "independent := true releases it regardless, which the description and the report show. A release that "
-                f"no one has received leaves the register with {leaving(keeper, last)}",
-                code="released-before",
-            )
+            more = f"Of the last one, {following}. "
+            raise released_before("release", self.original, self.earlier, self._joint_risk(), more)
 
     def _joint_risk(self) -> str:
         """What the releases that were made reveal together; '' where it is not measured."""
@@ -138,14 +132,6 @@ class Registration:
     def with_key(self, key: str) -> Registration:
         """The same with a key column."""
         return with_fields(self, key=_key_column(self.found, key))
-
-    def unregistered(self) -> AnonError:
-        """Why a release that cannot be registered is refused."""
-        return AnonError(
-            "release: the database is read-only, so the release cannot be entered in its register of releases. Open it "
-            "for writing, or say independent := true, which the description shows",
-            code="no-register",
-        )
 
     @property
     def apart(self) -> bool:
@@ -368,3 +354,38 @@ def _key_column(found: Recorded, key: str | None) -> str:
             f"{listed(columns)}"
         )
     return known.get(fold(key), key)
+
+
+def unregistered(function: str) -> AnonError:
+    """Why a release that cannot be registered is refused.
+
+    Args:
+        function: for messages.
+    """
+    return AnonError(
+        f"{function}: the database is read-only, so the release cannot be entered in its register of releases. Open it "
+        "for writing, or say independent := true, which the description shows",
+        code="no-register",
+    )
+
+
+def released_before(
+    function: str, original: str, earlier: Sequence[tuple[str, Registered]], joint: str = "", following: str = ""
+) -> AnonError:
+    """Why a second release of an original is refused.
+
+    Args:
+        function: for messages.
+        original: the original.
+        earlier: its releases, each with the database that keeps its register.
+        joint: what they reveal together, behind a blank.
+        following: how the last one is continued, before a blank.
+    """
+    made = listed((f"{r.name} ({r.method}, {r.day})" for _, r in earlier), _SHOWN)
+    return AnonError(
+        f"{function}: {original} has been released before: {made}. Several releases of one table add up: who compares "
+        f"them learns more than each one reveals{joint}. {following}independent := true releases it regardless, which "
+        f"the description and the report show. A release that no one has received leaves the register with "
+        f"{leaving(*earlier[-1])}",
+        code="released-before",
+    )

@@ -260,7 +260,7 @@ def _releases(con: duckdb.DuckDBPyConnection) -> list[SourceTable]:
 
 def _joint_risks(con: duckdb.DuckDBPyConnection, releases: Sequence[SourceTable], independent: bool) -> dict[str, str]:
     """What releases of one original that do not continue one another reveal together; refused unless allowed."""
-    entries = {entry.digest: entry for entry in registered(con, _SOURCE)}
+    entries = {entry.digest: entry for entry in registered(con, _SOURCE) if entry.digest}
     found: dict[str, dict[str, int | str]] = {}
     risks: dict[str, str] = {}
     for table in releases:

@@ -20,8 +20,8 @@ import duckdb
 from duckdb_anon.database.evidence import evidence_page
 from duckdb_anon.database.first_plan import first_plan
 from duckdb_anon.database.plan import NAME, OPTIONS, Plan
-from duckdb_anon.database.release import make_release, working, write_tables
-from duckdb_anon.database.risk import Risk, measured
+from duckdb_anon.database.released_tables import make_release, working, write_tables
+from duckdb_anon.database.risk import TARGETS, Risk, measured
 from duckdb_anon.engine.private_files import draft_of
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.engine.transaction import transaction
@@ -31,7 +31,6 @@ from duckdb_anon.shell.plan_file import require_known, say
 from duckdb_anon.sql_functions import connect
 
 _OUT = "anon_out"
-_TARGETS = 500
 FIELDS = (*(option.name for option in OPTIONS), "output", "evidence", "checks", "independent")
 CHECKS = ("identity",)
 
@@ -125,13 +124,14 @@ def release_plan(
         say("\n".join(made.lines()))
         limit, risks = given.get("checks", {}).get("identity"), list[Risk]()
         if limit is not None or ("evidence" in given and made.linked):
-            risks = measured(work, made.record, _TARGETS, 1)
+            risks = measured(work, made.record, TARGETS, 1)
         if failed := _above(risks, limit):
             return failed
         page = str(folder / given.get("evidence", ""))
         shown = evidence_page(work, made, risks, page, output.name, limit) if "evidence" in given else nullcontext()
+        again = earlier not in (None, mark)
         with shown:
-            _write(con, output, lambda: write_tables(work, f"{_OUT}.main"))
+            _write(con, output, lambda: write_tables(work, f"{_OUT}.main", independent=again))
     return []
 
 

@@ -72,6 +72,10 @@ class Key:
         """SQL of a number from 0 to 2^60 - 1 that the key and a text determine."""
         return f"('0x' || {self.hmac(text)}[:15])::bigint"
 
+    def shift_of(self, individual: str) -> str:
+        """SQL of the number that the shift of all dates of an individual comes from."""
+        return self.number(f"{literal('shift:')} || {individual}::varchar")
+
 
 @dataclass(frozen=True)
 class Column:
@@ -83,6 +87,7 @@ class Column:
         table: what messages call its table.
         domain: what its values identify; equal values of one domain have equal pseudonyms.
         individual: SQL of the individual of a row; '' where no column says.
+        shift: SQL of `shift_of` of the individual where it is computed before; '' where not.
         row: SQL of the number of a row.
     """
 
@@ -91,6 +96,7 @@ class Column:
     table: str
     domain: str = ""
     individual: str = ""
+    shift: str = ""
     row: str = "row_number() over ()"
 
     @property

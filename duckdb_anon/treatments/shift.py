@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.parameters import Parameter, Params
 from duckdb_anon.model.release_formats.duckdb_types import is_moment
@@ -16,7 +15,7 @@ def _expression(column: Column, params: Params, key: Key) -> str:
             "'anon: person'"
         )
     days = params["days"]
-    drawn = key.number(f"{literal('shift:')} || {column.individual}::varchar")
+    drawn = column.shift or key.shift_of(column.individual)
     offset = f"({drawn} % {2 * days + 1} - {days})::integer"
     moved = f"{column.sql} + {offset}" if column.type == "DATE" else f"{column.sql} + to_days({offset})"
     return f"case when isfinite({column.sql}) then {moved} else {column.sql} end"

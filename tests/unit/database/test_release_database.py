@@ -44,7 +44,14 @@ def _insert(con: duckdb.DuckDBPyConnection, table: str, rows: list[tuple[object,
 
 
 def _release(con: duckdb.DuckDBPyConnection, **options: object) -> duckdb_anon.database.release.DatabaseRelease:
-    options = {"individuals": "patients", "key": "id", "k": 3, "keys": KEYS, **options}
+    options = {
+        "individuals": "patients",
+        "key": "id",
+        "k": 3,
+        "keys": KEYS,
+        "independent": "replace" in options,
+        **options,
+    }
     return release_database(con, ["patients", "visits", "labs"], **options)
 
 
@@ -264,3 +271,51 @@ def test_a_copy_of_the_key_is_not_released(con: duckdb.DuckDBPyConnection) -> No
     con.execute("comment on column visits.copied is 'anon: insensitive'")
     with pytest.raises(AnonError, match=r"copied.*carries 'pid'"):
         _release(con)
+
+
+def test_a_second_release_is_refused_unless_it_is_independent(con: duckdb.DuckDBPyConnection) -> None:
+    _hospital(con, 80, 9)
+    _release(con)
+    with pytest.raises(AnonError, match=r"patients has been released before: release.patients") as caught:
+        _release(con, schema="other")
+    assert caught.value.code == "released-before"
+    with pytest.raises(AnonError, match="released before"):
+        duckdb_anon.release(con, "r", "mondrian('visits', 3)")
+    _release(con, schema="other", independent=True)
+    (comment,) = con.execute("select comment from duckdb_tables() where schema_name = 'other' limit 1").fetchone()
+    assert comment.endswith("independent of earlier releases")
+    entries = con.execute("select original, previous, independent from anon_register() order by number").fetchall()
+    assert [name for name, *_ in entries] == ["patients", "visits", "labs"] * 2
+    assert [independent for *_, independent in entries] == [False] * 3 + [True] * 3
+    for statement in (str(caught.value).rpartition("with ")[2], "delete from anon.releases where sequence = 4"):
+        con.execute(statement.removesuffix(" [released-before]"))
+    _release(con, schema="third")
+
+
+def test_the_register_may_be_another_database(con: duckdb.DuckDBPyConnection) -> None:
+    _hospital(con, 60, 10)
+    con.execute("attach ':memory:' as keeper")
+    _release(con, register="keeper")
+    rows = con.execute("select database, name, original from anon_register() order by number").fetchall()
+    assert rows == [("keeper", f"memory.release.{name}", f"memory.{name}") for name in ("patients", "visits", "labs")]
+    with pytest.raises(AnonError, match="released before"):
+        _release(con, schema="other")
+
+
+def test_sql_releases_and_measures_as_python_does(con: duckdb.DuckDBPyConnection) -> None:
+    _hospital(con, 80, 11)
+    given = (
+        "['patients', 'visits', 'labs'], individuals := 'patients', key := 'id', k := 3, "
+        "keys := {'visits.pid': 'patients.id', 'labs.visit': 'visits.visit'}, treatments := {'labs.value': 'round(to := 5)'}"
+    )
+    rows = con.execute(f"select table_name, rows, dropped_columns from anon_release_database({given})").fetchall()
+    counted = [con.execute(f"select count(*) from {name}").fetchall()[0][0] for name, *_ in rows]
+    assert [row[1] for row in rows] == counted and rows[0][2] == "name"
+    assert con.execute("select count(*) from release.labs where value % 5 > 0").fetchone() == (0,)
+    with pytest.raises(duckdb.Error, match="anon_release_database: patients has been released before"):
+        con.execute(f"from anon_release_database({given}, replace := true)")
+    found = con.execute(f"select known, identity from anon_database_risk({given}, targets := 80)").fetchall()
+    treatments = {"labs": {"value": "round(to := 5)"}}
+    options = {"individuals": "patients", "key": "id", "k": 3, "keys": KEYS, "treatments": treatments, "targets": 80}
+    risks = database_risk(con, ["patients", "visits", "labs"], **options)
+    assert found[:-1] == [(risk.known, pytest.approx(risk.identity)) for risk in risks[:-1]]

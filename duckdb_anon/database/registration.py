@@ -1,0 +1,150 @@
+"""A release of a database in the register: one entry for each of its tables, under one number of sequence.
+
+A table that was released before, alone or with others, is refused unless the release is declared independent: two
+releases of one table add up. No release continues one of a database.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import duckdb
+
+from duckdb_anon.database.plan import NAME, Plan
+from duckdb_anon.engine.register import (
+    Register,
+    Registered,
+    database_of,
+    original_of,
+    registered_releases,
+    release_name,
+)
+from duckdb_anon.engine.release_digest import row_checksum
+from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.model.release_comment import value_text
+from duckdb_anon.sequence.registration import released_before, unregistered
+
+
+@dataclass(frozen=True)
+class DatabaseRegistration:
+    """A planned release of a database and the register that it will be entered in.
+
+    Attributes:
+        con: the caller's connection.
+        plan: what is released.
+        database: the database that keeps the register; None where none can be written.
+        earlier: releases of each table that a register lists, each with the database that keeps it.
+        independent: whether the release is declared independent of them.
+    """
+
+    con: duckdb.DuckDBPyConnection
+    plan: Plan
+    database: str | None
+    earlier: Mapping[str, Sequence[tuple[str, Registered]]]
+    independent: bool
+
+    @staticmethod
+    def of(con: duckdb.DuckDBPyConnection, plan: Plan, register: str | None, independent: bool) -> DatabaseRegistration:
+        """Look up the register, and refuse what it does not allow.
+
+        Args:
+            con: the caller's connection.
+            plan: what is released.
+            register: database that is to keep the register; None for that of the table of individuals.
+            independent: whether the release is declared independent.
+
+        Raises:
+            AnonError: a table has been released before, or no register can be written.
+        """
+        database = register or database_of(con, plan.individuals.relation)
+        earlier = {table.name: registered_releases(con, table.relation) for table in plan.tables}
+        if not independent:
+            if database is None:
+                raise unregistered(NAME)
+            for name, releases in earlier.items():
+                if releases:
+                    raise released_before(NAME, name, releases)
+        return DatabaseRegistration(con, plan, database, earlier, independent)
+
+    @property
+    def follows_others(self) -> bool:
+        """Whether it is declared independent of releases that there are, or are not known."""
+        return self.independent and (self.database is None or any(self.earlier.values()))
+
+    @property
+    def apart(self) -> bool:
+        """Whether the register is in another database than the released tables."""
+        [(here,)] = self.con.execute("select current_database()").fetchall()
+        return self.database is not None and self.database != here
+
+    def open(self) -> Register | None:
+        """Open the register; None where there is none. DuckDB writes to one database in a transaction."""
+        if self.database is None:
+            return None
+        register = Register.made(self.con, self.database)
+        for table in self.plan.tables:
+            register.expect(original_of(self.con, table.relation, self.database))
+        if self.apart:
+            self._next_transaction()
+        return register
+
+    def enter(self, register: Register, schema: str) -> None:
+        """Enter the released tables.
+
+        Args:
+            register: the open register.
+            schema: where they were written.
+
+        Raises:
+            AnonError: another connection has released a table meanwhile; what was written is gone.
+        """
+        if not self.apart:
+            self._enter(register, schema)
+            return
+        self._next_transaction()
+        try:
+            self._enter(register, schema)
+        except BaseException:
+            self.con.execute("rollback")
+            self.con.execute(f"drop schema {ident(schema)} cascade")
+            self.con.execute("begin")
+            raise
+
+    def _enter(self, register: Register, schema: str) -> None:
+        numbers = [register.next_number() for _ in self.plan.tables]
+        for number, table in zip(numbers, self.plan.tables, strict=True):
+            written = f"{ident(schema)}.{ident(table.name)}"
+            checksum = row_checksum(self.con, written)
+            name = release_name(self.con, written, register.database, is_file=False)
+            original = original_of(self.con, table.relation, register.database)
+            known = {release.number for keeper, release in self.earlier[table.name] if keeper == register.database}
+            entered = Registered(
+                number, name, original, None, NAME, self.call_text, datetime.date.today(),
+                _version(), int(checksum.partition(":")[0]), "", checksum, None, numbers[0], self.follows_others,
+            )  # fmt: skip
+            register.enter(entered, known)
+
+    @property
+    def call_text(self) -> str:
+        """The call as the register holds it."""
+        plan = self.plan
+        links = {f"{t.name}.{t.link.column}": f"{t.link.parent}.{t.link.to}" for t in plan.tables if t.link}
+        treatments = {table.name: dict(table.treatments) for table in plan.tables if table.treatments}
+        options = {
+            "individuals": plan.individuals.name, "key": plan.key, "keys": links, "k": plan.k, "l": plan.l,
+            "linked": plan.linked, "events": plan.events, "treatments": treatments,
+        }  # fmt: skip
+        given = "".join(f", {name} := {value_text(value)}" for name, value in options.items() if value is not None)
+        return f"{NAME}({value_text([table.name for table in plan.tables])}{given})"
+
+    def _next_transaction(self) -> None:
+        self.con.execute("commit")
+        self.con.execute("begin")
+
+
+def _version() -> str:
+    from duckdb_anon import __version__
+
+    return __version__

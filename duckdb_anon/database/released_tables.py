@@ -1,0 +1,278 @@
+"""The released tables of a database among working tables: made, proved, checked for what must not leave, and copied.
+
+Key columns become pseudonyms, equal in all tables where the joined record satisfies k and l; known columns take the
+classes of `record`; all rows are sorted by the pseudonym of their individual.
+"""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from dataclasses import replace as with_fields
+
+import duckdb
+
+from duckdb_anon.database.plan import NAME, Plan, Table
+from duckdb_anon.database.record import Cell, Work, make_classes, read_rows
+from duckdb_anon.engine.catalog import write_comments
+from duckdb_anon.engine.sql_quoting import ident, idents, literal
+from duckdb_anon.gate.checks import refuse_table
+from duckdb_anon.gate.key_columns import refuse_keys
+from duckdb_anon.gate.source_tables import described_table
+from duckdb_anon.model.errors import AnonError
+from duckdb_anon.treatments import Column, Key, parsed, treated
+
+_WORKING = "_anon_i, _anon_s, _anon_ps"
+"""Columns that only the working tables have."""
+
+
+@dataclass(frozen=True)
+class ReleasedTable:
+    """What was released of a table.
+
+    Attributes:
+        name: of the table.
+        rows, dropped_rows: numbers of rows that were released, and that were not.
+        columns: released columns, with what was done to each.
+        dropped: columns that were not released.
+    """
+
+    name: str
+    rows: int
+    dropped_rows: int
+    columns: Mapping[str, str]
+    dropped: Sequence[str]
+
+
+@dataclass(frozen=True)
+class DatabaseRelease:
+    """What was released.
+
+    Attributes:
+        tables: what was released of each table.
+        linked: whether the tables join.
+        smallest: least number of individuals with one known record.
+        largest: largest share of one list of sensitive values among them; None where the plan has no l.
+        record: the cells of the joined record; () where the tables do not join.
+    """
+
+    tables: Sequence[ReleasedTable]
+    linked: bool
+    smallest: int
+    largest: float | None = None
+    record: Sequence[Cell] = ()
+
+    def table(self, name: str) -> ReleasedTable:
+        """What was released of one table."""
+        return next(one for one in self.tables if one.name == name)
+
+    def lines(self) -> list[str]:
+        """The release in words, one line a table and one for the promise."""
+        found = []
+        for table in self.tables:
+            lost = f", {table.dropped_rows} dropped" if table.dropped_rows else ""
+            columns = f"; columns dropped: {', '.join(table.dropped)}" if table.dropped else ""
+            found.append(f"{table.name}: {table.rows} rows{lost}{columns}")
+        said = f"every known record is that of {self.smallest} individuals or more"
+        if self.linked:
+            return [*found, f"the tables join; {said}"]
+        return [*found, f"the tables are not linked, each has pseudonyms of its own; in each {said}"]
+
+
+@contextmanager
+def working(con: duckdb.DuckDBPyConnection, plan: Plan) -> Iterator[Work]:
+    """Working tables with the rows of a plan, which go with the block."""
+    space = f"anon_work_{secrets.token_hex(6)}"
+    con.execute(f"attach ':memory:' as {space}")
+    try:
+        work = Work(con, plan, space)
+        read_rows(work)
+        yield work
+    finally:
+        with suppress(duckdb.Error):
+            con.execute(f"detach {space}")
+
+
+def make_release(work: Work) -> DatabaseRelease:
+    """Make the released tables among the working tables.
+
+    Raises:
+        AnonError: the promise cannot be kept, or something must not leave.
+    """
+    plan, key = work.plan, Key.of_file(NAME, work.plan.key_file)
+    for table in plan.tables:
+        kept = tuple(info for info in table.roles.keep if info.name in table.unchanged())
+        refuse_keys(
+            work.con,
+            NAME,
+            table.relation,
+            with_fields(table.roles, keep=kept),
+            remedy="give it the treatment pseudonym",
+        )
+    made, proved = list[ReleasedTable](), list[tuple[int, float | None]]()
+    record: list[Cell] = []
+    for group in [plan.tables] if plan.linked else [[table] for table in plan.tables]:
+        record = make_classes(work, group)
+        _draw(work, group[0], key)
+        made += [write_table(work, table, record, key) for table in group]
+        proved.append(_proved(work, group, record))
+    for one in made:
+        _check(work, one)
+    smallest, largest = min(k for k, _ in proved), max((share for _, share in proved if share), default=None)
+    return DatabaseRelease(made, plan.linked, smallest, largest, record if plan.linked else ())
+
+
+def _draw(work: Work, table: Table, key: Key) -> None:
+    """Draw a pseudonym for each individual of a table, and the number that shifts of its dates come from."""
+    plan, link = work.plan, table.link
+    named = f"{plan.individuals.name}.{plan.key}" if plan.linked else f"{table.name}:individual"
+    if not plan.linked and (table is plan.individuals or (link is not None and link.parent == plan.individuals.name)):
+        named = f"{table.name}.{plan.key if link is None else link.column}"
+    named += ":"
+    hashed = key.hmac(f"{literal(named)} || _anon_k::varchar")
+    given = [text for one in plan.tables for text in one.treatments.values()]
+    shifts = any(parsed(NAME, table.name, text)[0].name == "shift" for text in given)
+    shift = f", {key.shift_of('_anon_k')} as _anon_shift" if shifts else ""
+    work.con.execute(
+        f"create or replace table {work.space}.individuals as select _anon_i, {hashed}[:32]::uuid as _anon_id{shift} "
+        f"from (select distinct _anon_i, _anon_k from {work.of(table)})"
+    )
+
+
+def write_table(work: Work, table: Table, record: Sequence[Cell], key: Key) -> ReleasedTable:
+    """Write the released rows of a table, with their individual `_anon_i`, in the order of its pseudonym."""
+    plan, con = work.plan, work.con
+    domain = table.keys if plan.linked else {column: f"{table.name}.{column}" for column in table.keys}
+    of_individual = plan.key if table is plan.individuals else table.link.column if table.link else ""
+    direct = table is plan.individuals or (table.link is not None and table.link.parent == plan.individuals.name)
+    columns, items = {}, []
+    for name, kind in table.relation.columns.items():
+        column = Column(name, kind, table.name, domain.get(name, ""), "_anon_k", "_anon_shift", "_anon_n")
+        done, sql = _released(table, column, record, key, direct and name == of_individual)
+        if sql is not None:
+            columns[name] = done
+            items.append(f"{sql} as {ident(name)}")
+    if not items:
+        raise AnonError(f"{NAME}: no column of {table.name} is released. Label one, or leave the table out")
+    con.execute(
+        f"create or replace table {work.of(table, 'release')} as select _anon_i, _anon_s, _anon_ps, {', '.join(items)} "
+        f"from {work.of(table, 'kept')} join {work.boxes} using (_anon_i) join {work.space}.individuals "
+        f"using (_anon_i) join {work.of(table)} using (_anon_n, _anon_i) order by _anon_id, _anon_s"
+    )
+    rows, before = con.execute(
+        f"select (select count(*) from {work.of(table, 'release')}), (select count(*) from {table.relation.sql})"
+    ).fetchall()[0]
+    dropped = [name for name in table.relation.columns if name not in columns]
+    return ReleasedTable(table.name, rows, before - rows, columns, dropped)
+
+
+def _released(
+    table: Table, column: Column, record: Sequence[Cell], key: Key, is_individual: bool
+) -> tuple[str, str | None]:
+    """What is done to a column, and its SQL; None where it is dropped."""
+    name = column.name
+    if name in table.treatments:
+        return table.treatments[name], treated(NAME, column, table.treatments[name], key)
+    if name in table.keys:
+        return "pseudonym", "_anon_id" if is_individual else treated(NAME, column, "pseudonym", key)
+    if name in table.unchanged():
+        return "unchanged", column.sql
+    cells = [c for c in record if c.table == table.name and c.info is not None and c.info.name == name]
+    if not cells:
+        return "dropped", None
+    if len(cells) == 1:
+        return "generalized", f"_anon_{cells[0].name}"
+    return "generalized", f"case _anon_s {' '.join(f'when {c.place} then _anon_{c.name}' for c in cells)} end"
+
+
+def _proved(work: Work, tables: Sequence[Table], record: Sequence[Cell]) -> tuple[int, float | None]:
+    """The least number of individuals that publish one known record, counted on the finished tables.
+
+    Where the plan says l, also the largest share of one list of sensitive values among them.
+
+    Raises:
+        AnonError: k or l does not hold.
+    """
+    plan, parts = work.plan, []
+    for number, table in enumerate(tables):
+        known = "".join(f", {ident(info.name)}" for info in table.known)
+        place = "" if table is plan.individuals else ", _anon_s, _anon_ps"
+        if known or table is plan.individuals:
+            parts.append(f"select _anon_i, hash({number}{place}{known})::hugeint as h from {work.of(table, 'release')}")
+    hashes = " union all ".join(parts) or f"select _anon_i, 0::hugeint as h from {work.boxes}"
+    with_lists = plan.l is not None and bool(record) and any(table.roles.sensitive for table in tables)
+    sensitive = f"join (select i as _anon_i, list from {work.wide}) using (_anon_i)" if with_lists else ""
+    found, share = work.con.execute(
+        f"with records as (select _anon_i, sum(h) as h from ({hashes}) group by _anon_i), "
+        f"lists as (select h, count(*) as n from records {sensitive} group by h{', list' if with_lists else ''}), "
+        "classes as (select sum(n) as n, max(n) as most from lists group by h) "
+        "select coalesce(min(n), 0), max(most / n) from classes"
+    ).fetchall()[0]
+    largest = float(share) if with_lists and share is not None else None
+    if (parts and 0 < found < plan.k) or (largest is not None and plan.l is not None and largest > 1 / plan.l + 1e-12):
+        listed = "" if largest is None else f"; the largest share of a list of sensitive values is {largest:.3g}"
+        raise AnonError(
+            f"{NAME}: a finished record is that of {found} individuals{listed}. The promise does not hold, so nothing "
+            "is released. This is an error of the package, not of the plan"
+        )
+    return int(found), largest
+
+
+def released_rows(work: Work, table: Table) -> str:
+    """SELECT, in parentheses, of the rows that are released of a table."""
+    return f"(select * exclude ({_WORKING}) from {work.of(table, 'release')})"
+
+
+def _comments(work: Work, table: Table) -> tuple[str, dict[str, str]]:
+    """The comments of a released table and of its columns."""
+    plan, labels = work.plan, dict[str, str]()
+    for role, infos in (
+        ("quasi", table.roles.qi),
+        ("sensitive", table.roles.sensitive),
+        ("insensitive", table.roles.keep),
+    ):
+        labels |= {info.name: f"anon: {role}" for info in infos if info.name not in table.treatments}
+    promise = f"k := {plan.k}" + (f", l := {plan.l:g}" if plan.l is not None else "")
+    together = ", ".join(one.name for one in plan.tables)
+    day = datetime.date.today().isoformat()
+    return (
+        f"anon: release; one of the tables {together}; {promise} for the known record of an individual; {day}",
+        labels,
+    )
+
+
+def _check(work: Work, made: ReleasedTable) -> None:
+    """Refuse columns with values of the original that must not leave; pseudonyms and generalized values have none."""
+    con, table = work.con, next(one for one in work.plan.tables if one.name == made.name)
+    copied = [name for name, done in made.columns.items() if done != "generalized" and not done.startswith("pseudonym")]
+    if not copied:
+        return
+    comment, labels = _comments(work, table)
+    relation = table.relation
+    individual = f"{work.plan.individuals.name}.{work.plan.key}"
+    keys = {column: "anon: identifier" for column, domain in table.keys.items() if domain == individual}
+    original = described_table(con, relation.sql, table.name, relation.comment, {**relation.comments, **keys})
+    rows = f"(select {idents(copied)} from {work.of(table, 'release')})"
+    labels = {name: text for name, text in labels.items() if name in copied}
+    refuse_table(con, NAME, described_table(con, rows, table.name, comment, labels), original, allowed=True)
+
+
+def write_tables(work: Work, place: str, *, independent: bool = False) -> None:
+    """Copy the released tables with their comments.
+
+    Args:
+        work: the working tables.
+        place: a schema, as SQL writes it.
+        independent: whether the tables were released before, and the plan says that this does not matter.
+    """
+    con = work.con
+    for table in work.plan.tables:
+        target = f"{place}.{ident(table.name)}"
+        con.execute(f"create table {target} as from {released_rows(work, table)}")
+        comment, labels = _comments(work, table)
+        comment += "; independent of earlier releases" if independent else ""
+        there = {name for name, *_ in con.execute(f"describe {target}").fetchall()}
+        write_comments(con, target, comment, {name: text for name, text in labels.items() if name in there})
