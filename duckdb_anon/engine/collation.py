@@ -13,7 +13,8 @@ from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import ColumnInfo
 
-_CASTS = {"TIME WITH TIME ZONE": "TIME", "UHUGEINT": "HUGEINT"}
+_CASTS = {"TIME WITH TIME ZONE": "TIME or VARCHAR", "UHUGEINT": "HUGEINT or VARCHAR"}
+_CASTS_OF_UNSEEN = {**_CASTS, "BIT": "VARCHAR", "BIGNUM": "VARCHAR"}
 # pairs of texts that are equal under NOCASE, NFC, NOACCENT, and the collations of the ICU extension
 _PAIRS = (("AB", "ab"), ("\u00e1", "a\u0301"), ("\u00e1", "a"), ("b\u200b", "b"))
 
@@ -41,7 +42,7 @@ def guard(function: str, infos: Iterable[ColumnInfo], source: str) -> str:
     for info in infos:
         nothing = f"any_value({ident(info.name)})"
         if not info.type:
-            for kind in _CASTS:
+            for kind in _CASTS_OF_UNSEEN:
                 text = literal(_of_type(function, info.name, kind))
                 cases += f" when typeof({nothing}) = {literal(kind)} then error({text})"
         if info.type in ("", "VARCHAR"):
@@ -73,7 +74,5 @@ def _is_collated(text: str) -> str:
 
 
 def _of_type(function: str, name: str, kind: str) -> str:
-    return (
-        f"{function}: column '{name}' is {kind}, whose values would not arrive as they are. Cast it to {_CASTS[kind]} "
-        "(or to VARCHAR, as names)"
-    )
+    cast = _CASTS_OF_UNSEEN[kind]
+    return f"{function}: column '{name}' is {kind}, whose values would not arrive as they are. Cast it to {cast}"

@@ -95,14 +95,15 @@ def code_column(
         positions = np.arange(domain, dtype=np.float64)
         special_from = len(order)
     first_row = first_rows(codes, domain)
-    labels = values.take(pa.array(order)).cast(pa.string()).to_pylist() if declared or kind == "hierarchy" else []
+    values = values.take(pa.array(order))
+    labels = values.cast(pa.string()).to_pylist() if declared or kind == "hierarchy" else []
     unseen = tuple(sorted(set(declared) - set(labels)))
     attribute = Attribute(
         name, kind, codes, positions, special_from, null_code, first_row, declared=unseen, scale=scale,
-        minus_infinity=lowest, discrete=spread_of(text) != "continuous",
+        minus_infinity=lowest, discrete=spread_of(text) != "continuous", values=values,
     )  # fmt: skip
     if literals:
-        attribute = replace(attribute, literals=sql_literals(values.take(pa.array(order)), null_code >= 0))
+        attribute = replace(attribute, literals=sql_literals(attribute))
     if kind != "hierarchy":
         return attribute
     if tree is None:
@@ -124,18 +125,23 @@ def code_counted(
     return replace(attribute, whole_counts=counts)
 
 
-def sql_literals(values: pa.Array, has_null: bool) -> tuple[str, ...]:
+def value_texts(attribute: Attribute) -> pa.Array:
+    """The text of each value by code, which DuckDB casts back to the value; then those that no row has."""
+    values, null = attribute.values, [None] * (attribute.null_code >= 0)
+    kind = values.type
+    # Arrow writes these otherwise than DuckDB reads them
+    if pa.types.is_temporal(kind) or pa.types.is_floating(kind) or pa.types.is_binary(kind):
+        values = by_duckdb(values, "v::varchar")
+    return pa.concat_arrays([values.cast(pa.string()), pa.array([*null, *attribute.declared], pa.string())])
+
+
+def sql_literals(attribute: Attribute) -> tuple[str, ...]:
     """SQL literal of each value: numbers and booleans bare, everything else quoted."""
-    bare = is_number(type_text(values.type)) or pa.types.is_boolean(values.type)
-    if pa.types.is_binary(values.type):
-        texts = ["".join(f"\\x{byte:02X}" for byte in value) for value in values.to_pylist()]
-    elif pa.types.is_floating(values.type):
-        texts = [repr(v) if np.isfinite(v) else literal(repr(v)) for v in values.to_pylist()]
-    elif pa.types.is_temporal(values.type):
-        texts = by_duckdb(values, "v::varchar").to_pylist()
-    else:
-        texts = values.cast(pa.string()).to_pylist()
-    return tuple(t if bare else literal(t) for t in texts) + (("NULL",) if has_null else ())
+    kind = attribute.values.type
+    bare = is_number(type_text(kind)) or pa.types.is_boolean(kind)
+    texts = value_texts(attribute).to_pylist()[: attribute.size]
+    finite = {"inf", "-inf", "nan"}.isdisjoint
+    return tuple("NULL" if t is None else t if bare and finite((t,)) else literal(t) for t in texts)
 
 
 def _declared(array: pa.Array) -> list[str]:

@@ -72,8 +72,7 @@ def labelled(function: str, column: str, array: pa.Array, tree: Hierarchy) -> pa
         return array
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         raise ColumnError(
-            f"{function}: column '{column}' is BLOB, BIT, BIGNUM or the like, which a hierarchy's labels cannot name. "
-            "Cast it to VARCHAR"
+            f"{function}: column '{column}' is BLOB, which a hierarchy's labels cannot name. Cast it to VARCHAR"
         )
     if pa.types.is_nested(kind) or pa.types.is_interval(kind):
         return array

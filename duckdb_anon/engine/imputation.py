@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from duckdb_anon.engine import draw_store
+from duckdb_anon.engine.column_coding import value_texts
 from duckdb_anon.engine.draw_store import DrawnTables
 from duckdb_anon.engine.hierarchy_io import read_tree
 from duckdb_anon.engine.number_formatting import texts
@@ -136,7 +137,7 @@ def _drawn(call: ImputeCall, given: pa.StructArray) -> DrawnTables:
     forest = {name: read_tree("impute", name, _rows(given.field(f"h{k}"))) for k, name in enumerate(names)}
     infos = {name: ColumnInfo(name, "", kind, call.trees.get(name)) for name, kind in call.kinds.items()}
     trees = {name: forest[table] for name, table in call.trees.items()}
-    table = read_tables("impute", [_rows(given.field("rows"))], infos, trees, True, [call.contents()])[0]
+    table = read_tables("impute", [_rows(given.field("rows"))], infos, trees, contents=[call.contents()])[0]
     if not table.rows:
         raise RequirementError("impute: the release is empty. No rows can be drawn from it. Give a release with rows")
     rng = generator(call.seed)
@@ -176,14 +177,14 @@ def _placed(domain: Attribute, draws: list[tuple[CodeArray, Any]]) -> tuple[Code
     codes = np.concatenate([code for code, _ in draws])
     if draws[0][1] is None or domain.scale is None:
         met, places = _different(codes)
-        return places, [_text(domain, int(code)) for code in met]
+        return places, _texts(domain, met)
     numbers = np.concatenate([number for _, number in draws])
     special = codes >= 0
     met, place = _different(codes[special])
     # a place of its own for each number, and behind them those of what is no number
     different, places = _different(np.where(special, numbers.min(where=~special, initial=numbers.max()), numbers))
     places[special] = place + len(different)
-    return places, [*texts(domain.scale, different).to_pylist(), *(_text(domain, int(code)) for code in met)]
+    return places, [*texts(domain.scale, different).to_pylist(), *_texts(domain, met)]
 
 
 def _different(values: NDArray[Any]) -> tuple[NDArray[Any], CodeArray]:
@@ -198,12 +199,10 @@ def _different(values: NDArray[Any]) -> tuple[NDArray[Any], CodeArray]:
     return np.flatnonzero(there) + least, place[values - least]
 
 
-def _text(domain: Attribute, code: int) -> str | None:
-    """A value as text; of an attribute with a hierarchy the number is that of a leaf."""
-    if domain.hierarchy is not None:
-        label = domain.hierarchy.labels[domain.hierarchy.node_of_leaf[code]]
-        return None if label == NULL_LEAF and domain.null_code >= 0 else label
-    if code >= domain.size or code == domain.null_code:
-        return None
-    written = domain.literals[code]
-    return written[1:-1].replace("''", "'") if written.startswith("'") else written
+def _texts(domain: Attribute, codes: NDArray[Any]) -> list[str | None]:
+    """Values as texts; of an attribute with a hierarchy the numbers are those of leaves."""
+    if domain.hierarchy is None:
+        listed = value_texts(domain).to_pylist()
+        return [listed[code] if code < domain.size else None for code in codes.tolist()]
+    labels = [domain.hierarchy.labels[node] for node in domain.hierarchy.node_of_leaf[codes]]
+    return [None if label == NULL_LEAF and domain.null_code >= 0 else label for label in labels]

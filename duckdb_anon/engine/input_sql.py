@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 
 from duckdb_anon.engine import sensitive_coarsening as edges
@@ -20,6 +21,7 @@ from duckdb_anon.model.function_specs import (
 )
 from duckdb_anon.model.release_formats.duckdb_types import is_enum
 
+_OF_BYTES = re.compile(r"\b(?:BIT|BIGNUM)(?=[],)[]|$)")
 NUMBER = "_anon_rn"
 """Column that numbers the rows of a source."""
 _ON_ONE_THREAD = "(from _anon_src qualify row_number() over () > 0)"
@@ -44,6 +46,11 @@ def source_column(column: str, relation: Relation, kept_enums: Collection[str]) 
     return ident(column)
 
 
+def as_texts(kind: str) -> str:
+    """The cast of values that Arrow carries as bytes, which say nothing of their text."""
+    return f"::{_OF_BYTES.sub('VARCHAR', kind)}" if _OF_BYTES.search(kind) else ""
+
+
 def run_ctes(
     entry: Method | Report,
     context: Context,
@@ -59,7 +66,7 @@ def run_ctes(
     names = dict.fromkeys(info.name for info in coded + roles.keep)
     needed = "".join(f"{source_column(n, relation, kept_enums)}, " for n in names)
     check_types(entry.name, coded)
-    row = "".join(f", c{k}: {ident(info.name)}" for k, info in enumerate(coded))
+    row = "".join(f", c{k}: {ident(info.name)}{as_texts(info.type)}" for k, info in enumerate(coded))
     conditions_of = getattr(entry, "conditions", None)
     conditions = conditions_of(roles, params) if conditions_of else {}
     for k, condition in enumerate(conditions.values()):

@@ -311,7 +311,7 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
     if not entry.tables:
         call = to_json(entry.name, Roles(), params, {"trees": [], **context.catalog.settings()})
         run = f"_anon_run as not materialized (select _anon_run({{call: {literal(call)}, {CALLER}, {STATEMENT}}}) as r)"
-        return f"with {run},\n{report_select(entry.returns, ())}"
+        return f"with {run},\n{report_select(entry.returns)}"
     relation = context.relation(entry.tables[0])
     if entry.reads == "coded":
         roles = context.roles(relation, needs=entry.needs)
@@ -319,7 +319,7 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
             check_described(entry, relation)
         return (
             f"with {run_ctes(entry, context, relation, roles, params, relation.columns)},\n"
-            f"{report_select(entry.returns, roles.qi + roles.sensitive)}"
+            f"{report_select(entry.returns)}"
         )
     relations = [relation, *(context.relation(name) for name in entry.tables[1:])]
     labelled = relations[entry.tables.index(entry.labelled)] if entry.labelled else relation
@@ -369,7 +369,7 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
         buffered += f", t{k}: {_fed(entry.name, f'_anon_input{k}', other, wanted, slices)}"
     argument = f"{{call: {literal(call)}, {CALLER}, {STATEMENT}{buffered}{tree_sql}}}"
     run = f"_anon_run as not materialized (select _anon_run({argument}) as r)"
-    return f"with {buffers}{run},\n{report_select(entry.returns, ())}"
+    return f"with {buffers}{run},\n{report_select(entry.returns)}"
 
 
 def _require_plain_person(function: str, relation: Relation, roles: Roles) -> None:

@@ -2,8 +2,8 @@
 
 A released column is a dictionary: `codes` hold the place of each row's value among the different values of the column,
 which are lists that depend on the class of its cells. Places count from 1, as in DuckDB's lists; 0 is
-NULL. Values travel as rows of the source that have them, so every column keeps its DuckDB type; new values travel as
-text. Rows are shuffled here, before SQL sees them. Cost: a sort of the groups and a pass over the rows of each column.
+NULL. Values travel as text, once each, which DuckDB casts to the type of the column. Rows are shuffled here, before SQL
+sees them. Cost: a sort of the groups and a pass over the rows of each column.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from duckdb_anon.engine import statement_store
+from duckdb_anon.engine.column_coding import value_texts
 from duckdb_anon.engine.memory_estimate import MOST_ROWS
 from duckdb_anon.engine.number_formatting import texts
 from duckdb_anon.engine.sql_quoting import ident
@@ -43,8 +44,6 @@ _ROWS_TYPE = (
 )
 ROWS_TYPE = f"STRUCT({_ROWS_TYPE})"
 RETURN_TYPE = f'STRUCT(error VARCHAR, n BIGINT, "rows" BIGINT, {_ROWS_TYPE}, lists MAP(VARCHAR, INTEGER[][]))'
-FIRST_ROWS = "first rows"
-"""Name of the rows of the source that values are read from."""
 _RAREST, _MOST_VALUES = 1000, 2
 """A channel stands in one row in as many as its domains have values, and in so many at most, for DuckDB stores a list
 once a row; and a row holds so many values of domains at most."""
@@ -182,7 +181,6 @@ def encode_release(
     whole = Result()
     for result in parallel_map(encode, plans):
         whole.update(result)
-    encoder.values(whole, attributes_read(plans, encoder.by_code))
     return whole
 
 
@@ -195,14 +193,12 @@ class ReleaseEncoder:
         source_row: the source row number of each kernel row.
         order: which of the kernel's rows is released first, second, ...
         by_code: source columns whose codes are released, see `result_sql.columns_by_code`.
-        listed: whether SQL lists the values of attributes by code already, so that no rows of the source are named.
     """
 
     attributes: Mapping[str, Attribute]
     source_row: IntArray
     order: Array
     by_code: Collection[str] = ()
-    listed: bool = False
 
     def column(self, result: Result, plan: ColumnPlan, cells: Any, key: str) -> None:
         """Add a released column to `result` under the name `key`."""
@@ -229,12 +225,15 @@ class ReleaseEncoder:
         name = plan.column or plan.name
         missing = cells.rows < 0
         if name in self.by_code:
-            result.rows.codes[key] = self._places(np.where(missing, -1, self.attributes[name].codes[cells.rows]))
+            codes = np.where(missing, -1, self.attributes[name].codes[cells.rows])
+            self._looked_up(result, name, c.Coded(name, codes), key)
         else:
             result.rows.numbers[plan.frame] = gathered(np.where(missing, -1, self.source_row[cells.rows]), self.order)
 
     def _looked_up(self, result: Result, name: str, cells: Any, key: str) -> None:
         """A column whose values are listed once."""
+        if isinstance(cells, (c.Coded, c.ValueSet, c.Counts)):
+            result.looked_up.texts[key] = value_texts(self.attributes[name])
         if isinstance(cells, c.Coded):
             result.rows.codes[key] = self._places(cells.codes)
             return
@@ -248,13 +247,14 @@ class ReleaseEncoder:
             result.rows.codes[key] = self._places(cells.index)
             return
         keys = _different(cells)
-        result.rows.codes[key] = self._places(gathered(keys.of_row.astype(np.int32), cells.index))
+        place = keys.of_row.astype(np.int32)
+        if isinstance(cells, c.Interval) and self.attributes[name].null_code >= 0:
+            place[cells.lower == self.attributes[name].null_code] = -1  # a group of NULLs alone is NULL
+        result.rows.codes[key] = self._places(gathered(place, cells.index))
         if isinstance(cells, c.Interval):
-            scale = self.attributes[name].scale
-            if scale is not None and cells.new is not None:
-                result.looked_up.texts[key] = texts(scale, cells.new)
-            result.looked_up.codes[f"{key}.lower"] = cells.lower[keys.first] + 1
-            result.looked_up.codes[f"{key}.upper"] = cells.upper[keys.first] + 1
+            ends = self._ends(name, cells)
+            for end, codes in (("lower", cells.lower[keys.first]), ("upper", cells.upper[keys.first])):
+                result.looked_up.texts[f"{key}.{end}"] = ends.take(pa.array(codes, mask=codes < 0))
         elif isinstance(cells, c.Node):
             result.looked_up.texts[key] = [cells.labels[node] for node in cells.node[keys.first].tolist()]
         else:
@@ -279,45 +279,24 @@ class ReleaseEncoder:
                     "Commit the table first, or take the table's values: domain := 'observed'"
                 )
             result.looked_up.reals[name] = np.array([channel.p])
-            result.looked_up.lists[name] = np.array([0, len(channel.codes)]), channel.codes + 1
+            result.looked_up.texts[name] = value_texts(attribute).take(pa.array(channel.codes))
             listed += len(channel.codes)
         every = max(1, min(_RAREST, listed), listed // _MOST_VALUES)
         result.rows.codes[key] = (np.arange(len(self.order)) % every == 0).astype(np.int32)
 
-    def values(self, result: Result, names: Collection[str]) -> None:
-        """Add, for some attributes, a row of the source for each value, and the values that no row has."""
-        for name in names:
-            result.looked_up.texts[values_of(name)] = self.attributes[name].declared
-        if self.listed:
-            return
-        firsts = {name: self.source_row[self.attributes[name].first_row] for name in names}
-        rows = np.unique(np.concatenate(list(firsts.values()))) if firsts else np.zeros(0, dtype=np.int64)
-        result.looked_up.numbers[FIRST_ROWS] = rows
-        for name, first in firsts.items():
-            result.looked_up.codes[values_of(name)] = np.searchsorted(rows, first) + 1
+    def _ends(self, name: str, cells: c.Interval) -> pa.Array:
+        """Texts of the values of an attribute by code, and of those that no row has."""
+        attribute = self.attributes[name]
+        known = value_texts(attribute)[: attribute.size]
+        if attribute.scale is None or cells.new is None:
+            return known
+        return pa.concat_arrays([known, texts(attribute.scale, cells.new)])
 
     def _places(self, codes: Array) -> Array:
         """Codes in the released order, as places in a list."""
         places = gathered(codes.astype(np.int32, copy=False), self.order)
         places += np.int32(1)
         return places
-
-
-def values_of(attribute: str) -> str:
-    """Name under which the values of an attribute are sent."""
-    return f"values of {attribute}"
-
-
-def attributes_read(plans: Sequence[ColumnPlan], by_code: Collection[str]) -> list[str]:
-    """Attributes whose values SQL looks up."""
-    found = []
-    for part in (part for plan in plans for part in (plan, *plan.fields)):
-        name = part.column or part.name
-        if part.cells in (c.Coded, c.Interval, c.ValueSet, c.Counts, c.Channel):
-            found.append(name)
-        elif part.cells is c.Source and name in by_code:
-            found.append(name)
-    return list(dict.fromkeys(found))
 
 
 def is_channel(plan: ColumnPlan) -> bool:

@@ -1,8 +1,8 @@
 """SQL that reads the result of a kernel: named columns become rows, and places in lists become values again.
 
 The result is one row, so its lists are unnested in their order, which is the released one. What is looked up stands
-with them as lists in the same row. Values are read once each from the rows of the source that have them, so every
-column keeps its type. Only columns that are the source's join with it, and are then ordered again.
+with them as lists in the same row. Values are texts, cast to the type that their column has in the source. Only columns
+that are the source's join with it, and are then ordered again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from duckdb_anon.engine.catalog import Relation
-from duckdb_anon.engine.result_encoding import FIRST_ROWS, is_channel, values_of
+from duckdb_anon.engine.result_encoding import is_channel
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model import released_columns as c
 from duckdb_anon.model.errors import ColumnError
@@ -20,7 +20,7 @@ from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats import EDGES, SOURCE, released_name
 from duckdb_anon.model.release_formats.duckdb_types import is_boolean, is_integer, is_moment, is_text
 
-_REPORT_COLUMNS = {"VARCHAR": "texts", "DOUBLE": "reals", "DOUBLE OR NULL": "reals"}
+_REPORT_COLUMNS = {"VARCHAR": "texts", "CODE": "texts", "DOUBLE": "reals", "DOUBLE OR NULL": "reals"}
 
 
 def layout_of(entry: Method, roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
@@ -59,7 +59,6 @@ def release_select(
     roles: Roles,
     layout: Sequence[ColumnPlan],
     by_code: Collection[str],
-    listed: Mapping[str, str] | None = None,
 ) -> str:
     """CTEs and SELECT of a release, after `_anon_src` and `_anon_run`.
 
@@ -68,30 +67,21 @@ def release_select(
         roles: its columns by role.
         layout: the released columns.
         by_code: source columns whose codes are released.
-        listed: SQL of the list of an attribute's values by code, by name; values are read from `_anon_src` where it is
-            not given.
     """
     persons = (roles.person,) if roles.person else ()
     infos = (*roles.qi, *roles.sensitive, *roles.keep, *persons)
     taken = [*relation.columns, *(plan.name for plan in layout), *(info.name for info in infos)]
-    select = _Select(by_code, listed or {})
+    select = _Select(by_code)
     return select.sql({released_name(plan.name, taken): select.column(plan, ident(plan.name)) for plan in layout})
 
 
-def report_select(returns: Mapping[str, str], coded: Sequence[ColumnInfo]) -> str:
-    """CTEs and SELECT of a report, after `_anon_run`; a CODE becomes the text of the value it stands for."""
+def report_select(returns: Mapping[str, str]) -> str:
+    """CTEs and SELECT of a report, after `_anon_run`."""
     select = _Select()
-    values = {info.name: select.cells(select.values(info.name)) for info in coded} if "CODE" in returns.values() else {}
     columns: dict[str, str] = {}
-    attribute = ""
     for name, kind in returns.items():
         sql = select.row(_REPORT_COLUMNS.get(kind, "numbers"), ident(name))
-        if name == "attribute":
-            attribute = sql
-        if kind == "CODE":
-            cases = "".join(f" when {literal(a)} then {listed}[{sql} + 1]::varchar" for a, listed in values.items())
-            sql = f"case {attribute}{cases} end"
-        elif kind == "BOOLEAN":
+        if kind == "BOOLEAN":
             sql = f"{sql} <> 0"
         elif kind == "INTEGER":
             sql = f"{sql}::integer"
@@ -107,10 +97,7 @@ class _Select:
 
     Attributes:
         by_code: source columns whose codes are released.
-        given: lists of the values of attributes by code; where there are some, no rows of the source are read.
-        attributes: `_anon_values`: list of the values of each attribute, by name of the attribute.
-        typed: `_anon_types`: columns of the source to whose type new values are cast.
-        ends: `_anon_ends`: the values that the ends of intervals may be.
+        typed: `_anon_types`: columns of the source to whose type texts are cast.
         listed: `_anon_cells`: lists of what rows look up.
         rows: `_anon_rows`: lists with one entry a row.
         decoded: `_anon_decoded`: the values of a row.
@@ -120,10 +107,7 @@ class _Select:
     """
 
     by_code: Collection[str] = ()
-    given: Mapping[str, str] = field(default_factory=dict)
-    attributes: dict[str, str] = field(default_factory=dict)
     typed: dict[str, str] = field(default_factory=dict)
-    ends: list[str] = field(default_factory=list)
     listed: list[str] = field(default_factory=list)
     rows: list[str] = field(default_factory=list)
     decoded: list[str] = field(default_factory=list)
@@ -151,49 +135,29 @@ class _Select:
             return texts
         if plan.cells is c.NodeSet:
             return f"list_transform({lists}, lambda _s: list_select({texts}, _s))"
-        if plan.cells is c.Value:
-            return self.cast(texts, name)
-        values = self.values(name, plan.declared_type)
-        if plan.cells in (c.Coded, c.Source):
-            return values
+        if plan.cells is c.Interval:
+            ends = (self.cast(f"_anon_r.texts[{literal(f'{key}.{end}')}]", name) for end in ("lower", "upper"))
+            return f"list_transform(list_zip({', '.join(ends)}), lambda _s: {{'lower': _s[1], 'upper': _s[2]}})"
+        values = self.cast(texts, name, plan.declared_type)
         if plan.cells is c.ValueSet:
             return f"list_transform({lists}, lambda _s: list_select({values}, _s))"
         if plan.cells is c.Counts:
             pairs = f"list_zip({lists}, _anon_r.lists[{literal(f'{key}.counts')}])"
             return f"list_transform({pairs}, lambda _s: map(list_select({values}, _s[1]), _s[2]::bigint[]))"
-        return self.boxes(f"list_concat({values}, {self.cast(texts, name)})", key)
-
-    def boxes(self, ends: str, key: str) -> str:
-        """SQL of a list of intervals; a group of NULLs alone is NULL."""
-        self.ends.append(ends)
-        end = f"_anon_e{len(self.ends) - 1}"
-        pairs = f"list_zip(_anon_r.codes[{literal(f'{key}.lower')}], _anon_r.codes[{literal(f'{key}.upper')}])"
-        box = f"{{'lower': {end}[_s[1]], 'upper': {end}[_s[2]]}}"
-        only_null = f"_s[1] > 0 and {end}[_s[1]] is null"
-        return f"list_transform({pairs}, lambda _s: case when {only_null} then null else {box} end)"
+        return values
 
     def channels(self, plan: ColumnPlan, key: str) -> str:
         """SQL of how columns were randomized."""
         if plan.cells is c.Struct:
             fields = (f"{literal(f.name)}: {self.channels(f, _field(key, f))}" for f in plan.fields)
             return "{" + ", ".join(fields) + "}"
-        values = self.values(plan.column or plan.name, plan.declared_type)
-        domain = f"list_select({values}, _anon_r.lists[{literal(key)}][1])"
+        domain = self.cast(f"_anon_r.texts[{literal(key)}]", plan.column or plan.name, plan.declared_type)
         return f"{{'p': _anon_r.reals[{literal(key)}][1], 'domain': {domain}}}"
 
-    def values(self, attribute: str, declared_type: str = "") -> str:
-        """SQL of the list of values of an attribute, by code; with a type, values that it declares follow."""
-        if attribute not in self.attributes:
-            name = literal(values_of(attribute))
-            read = f"list_select(list_transform(_u, lambda _s: _s.{ident(attribute)}), _anon_r.codes[{name}])"
-            sql = self.given.get(attribute, read)
-            if declared_type:
-                sql = f"list_concat({sql}, _anon_r.texts[{name}]::{declared_type}[])"
-            self.attributes[attribute] = sql
-        return f"_anon_values.{ident(attribute)}"
-
-    def cast(self, texts: str, name: str) -> str:
-        """SQL of texts as values of the type that a column has when the call runs."""
+    def cast(self, texts: str, name: str, declared_type: str = "") -> str:
+        """SQL of texts as values of a declared type, or of the type that a column has when the call runs."""
+        if declared_type:
+            return f"{texts}::{declared_type}[]"
         self.typed.setdefault(name, f"list({ident(name)}) as {ident(name)}")
         return f"cast_to_type({texts}, _anon_types.{ident(name)})"
 
@@ -235,17 +199,10 @@ class _Select:
             "where case when r.error is null then true else error(r.error) end)"
         ]
         constants = ["_anon_result"]
-        if self.attributes:
-            ctes += self._values()
-            constants.append("_anon_values")
         if self.typed:
             types = ", ".join(self.typed.values())
             ctes.append(f"_anon_types as (select {types} from (select * from _anon_src limit 0) as _anon_none)")
             constants.append("_anon_types")
-        if self.ends:
-            ends = ", ".join(f"{sql} as _anon_e{k}" for k, sql in enumerate(self.ends))
-            ctes.append(f"_anon_ends as materialized (select {ends} from {', '.join(constants)})")
-            constants.append("_anon_ends")
         for k, (sql, _) in enumerate(self.wide):
             one = f"select 1 as place, {sql} as channel from {', '.join(constants)}"
             ctes.append(f"_anon_wide{k} as materialized ({one})")
@@ -275,19 +232,6 @@ class _Select:
         ordered = " order by _anon_decoded._ord" if is_joined else ""
         released = ", ".join(f"{sql} as {ident(name)}" for name, sql in columns.items())
         return ",\n".join(ctes) + f"\nselect {released}\nfrom _anon_decoded{joins}{ordered}"
-
-    def _values(self) -> list[str]:
-        """The rows of the source that have the values of the attributes, and the values of each."""
-        values = ", ".join(f"{sql} as {ident(name)}" for name, sql in self.attributes.items())
-        if self.given:
-            return [f"_anon_values as materialized (select {values} from _anon_result)"]
-        first = f"(select unnest(_anon_r.numbers[{literal(FIRST_ROWS)}]) as _anon_first_rn from _anon_result)"
-        fields = ", ".join(f"{literal(name)}: _anon_src.{ident(name)}" for name in self.attributes)
-        return [
-            f"_anon_first as (select list({{{fields}}} order by _anon_first_rn) as _u from {first} as _f "
-            "join _anon_src on _anon_src._anon_rn = _f._anon_first_rn)",
-            f"_anon_values as materialized (select {values} from _anon_first, _anon_result)",
-        ]
 
 
 def _field(key: str, part: ColumnPlan) -> str:

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from duckdb_anon.engine import statement_store
 from duckdb_anon.engine.arrow import decoded, give_back
-from duckdb_anon.engine.column_coding import canonical_order, code_column, reordered
+from duckdb_anon.engine.column_coding import canonical_order, code_column, reordered, value_texts
 from duckdb_anon.engine.hierarchy_io import read_tree
 from duckdb_anon.engine.input_scan import InputBuffer, InputTable
 from duckdb_anon.engine.person_checks import check_coded, check_persons
@@ -166,8 +166,6 @@ def run_method(
     read: Callable[[], tuple[CodedTable, IntArray]],
     layout: Sequence[ColumnPlan],
     by_code: Collection[str],
-    *,
-    listed: bool = False,
 ) -> tuple[Result, int]:
     """What a method releases of a coded table, encoded, and the number of its rows.
 
@@ -177,7 +175,6 @@ def run_method(
         read: gives the table and the source row number of each of its rows; the table goes once the method has run.
         layout: the released columns.
         by_code: source columns whose codes are released.
-        listed: see `ReleaseEncoder`.
     """
     table, source_row = read()
     check_coded(entry, table.person)
@@ -197,7 +194,7 @@ def run_method(
         cells[EDGES.key] = Numbers(np.full(count, params[EDGES.word], dtype=np.int64))
     if groups is not None:
         cells[GROUP.key] = Numbers(groups)
-    encoder = ReleaseEncoder(attributes, source_row, in_buckets(random_order(rng, count), cells), by_code, listed)
+    encoder = ReleaseEncoder(attributes, source_row, in_buckets(random_order(rng, count), cells), by_code)
     return encode_release(layout, cells, encoder, entry.name), count
 
 
@@ -215,7 +212,7 @@ def _report(
         columns = entry.compute([], params, rng)
     elif entry.reads == "coded":
         seeded, conditions = params["seed"] is not None, extra.get("conditions", ())
-        coded, source_row = coded_table(entry.name, roles, tables[0], trees, conditions, canonical=seeded)
+        coded, _ = coded_table(entry.name, roles, tables[0], trees, conditions, canonical=seeded)
         check_coded(entry, coded.person)
         columns = entry.compute([coded], params, rng)
     else:
@@ -234,14 +231,19 @@ def _report(
     for name, kind in entry.returns.items():
         if kind == "VARCHAR":
             result.rows.texts[ident(name)] = columns[name]
+        elif kind == "CODE" and coded is not None:
+            result.rows.texts[ident(name)] = _texts(coded, columns["attribute"], columns[name])
         elif kind.startswith("DOUBLE"):
             result.rows.reals[ident(name)] = np.asarray(columns[name], dtype=np.float64)
         else:
             result.rows.numbers[ident(name)] = np.asarray(columns[name], dtype=np.int64)
-    if coded is not None and "CODE" in entry.returns.values():
-        attributes = {attribute.name: attribute for attribute in coded.qi + coded.sensitive}
-        ReleaseEncoder(attributes, source_row, source_row).values(result, attributes)
     return result, len(columns[next(iter(entry.returns))])
+
+
+def _texts(table: CodedTable, attributes: Sequence[str], codes: Sequence[int]) -> list[str | None]:
+    """The texts of codes, each of an attribute of its own."""
+    listed = {attribute.name: value_texts(attribute).to_pylist() for attribute in table.qi + table.sensitive}
+    return [listed[name][code] for name, code in zip(attributes, codes, strict=True)]
 
 
 def _contents(

@@ -77,6 +77,7 @@ class Attribute:
         minus_infinity: the code of -infinity, or -1. It is the one code of an ordered attribute that does not follow
             the order of the values, which is DuckDB's: -infinity, numbers, infinity, NaN, NULL.
         discrete: whether values are counted (whole numbers, dates, names), not measured.
+        values: the distinct values by code, without NULL, as an Arrow array; None where no column has them.
         whole_counts: where these rows are part of a larger table, the larger one's rows with each code, shape
             (domain,); None: these rows are the table.
     """
@@ -95,6 +96,7 @@ class Attribute:
     scale: Scale | None = None
     minus_infinity: int = -1
     discrete: bool = True
+    values: Any = None
     whole_counts: IntArray | None = None
 
     def with_codes(self, codes: CodeArray) -> Attribute:

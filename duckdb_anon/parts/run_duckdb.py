@@ -127,7 +127,7 @@ class Run:
         rows, source = self.original.part(part)
         fixed = {**params, "seed": seed_of_part(given, part)}
         try:
-            work_part(self.con, self.original.full_table, fixed, rows, source, self.original.lists, out)
+            work_part(self.con, self.original.full_table, fixed, rows, source, out)
             self._gather(out, part, generator(seed_of_part(given, -2 - part)))
         finally:
             with suppress(duckdb.Error):

@@ -101,7 +101,6 @@ def work_part(
     params: Params,
     rows: pa.Table,
     source: str,
-    lists: Sequence[str],
     out: str,
 ) -> None:
     """Make the temporary table `out` of what a method releases of one part.
@@ -113,7 +112,6 @@ def work_part(
         rows: see `FullTable.part`.
         source: SELECT of the columns that are released as they are, of a column of the type of each attribute, and
             `_anon_rn`.
-        lists: SQL of the list of the values of each attribute by code.
         out: name of the table to make, as SQL writes it.
 
     Raises:
@@ -128,7 +126,7 @@ def work_part(
     def encoded() -> pa.Array:
         with thread_pool.allowed(int(threads)):
             read = partial(table.part, rows, params["seed"] is not None)
-            result, count = run_method(entry, params, read, layout, names, listed=True)
+            result, count = run_method(entry, params, read, layout, names)
             return result.to_arrow(entry.name, count, (statement[0], statement[1], statement[2]))
 
     try:
@@ -141,7 +139,7 @@ def work_part(
         raise AnonError(unexpected(entry.name, error)) from error
     con.register(_ENCODED, pa.table({"r": answer}))
     try:
-        select = release_select(table.recorded.relation, roles, layout, names, dict(zip(names, lists, strict=True)))
+        select = release_select(table.recorded.relation, roles, layout, names)
         con.execute(
             f"create or replace temp table {out} as with _anon_src as ({source}), "
             f"_anon_run as (select r from {_ENCODED}),\n{select}"

@@ -21,7 +21,7 @@ from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.collation import check_types, guard
 from duckdb_anon.engine.column_coding import code_counted
 from duckdb_anon.engine.hierarchy_io import read_tree
-from duckdb_anon.engine.input_sql import NUMBER, declaring, source_column, truth_of
+from duckdb_anon.engine.input_sql import NUMBER, as_texts, declaring, source_column, truth_of
 from duckdb_anon.engine.memory_estimate import written
 from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.sql_quoting import ident
@@ -115,11 +115,6 @@ class Original:
             f"(select value from {DATABASE}.v{k} limit 0) as {ident(info.name)}, " for k, info in enumerate(self.coded)
         )
         return self.ask(f"select {codes}{persons}{number} {rows}"), f"select {kept}{typed}{number} {rows}"
-
-    @property
-    def lists(self) -> list[str]:
-        """SQL of the list of the values of each coded column by code."""
-        return [f"(select list(value order by code) from {DATABASE}.v{k})" for k in range(len(self.coded))]
 
     @cached_property
     def full_table(self) -> FullTable:
@@ -245,7 +240,7 @@ class Original:
         return self._coded(info, f"select value, n from {DATABASE}.v{k} order by code")
 
     def _coded(self, info: ColumnInfo, sql: str) -> Attribute:
-        found = self.ask(sql)
+        found = self.ask(f"select value{as_texts(info.type)} as value, n from ({sql})")
         counts = found.column("n").combine_chunks().to_numpy(zero_copy_only=False)
         return code_counted(self.name, info, found.column("value"), counts, self._tree(info))
 

@@ -26,7 +26,7 @@ from duckdb_anon.engine.hierarchy_io import read_tree
 from duckdb_anon.engine.input_sql import NUMBER, truth_of
 from duckdb_anon.engine.memory_estimate import needed, written
 from duckdb_anon.engine.rng import generator
-from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.engine.sql_quoting import ident, idents
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import AnonError, ParameterError, RequirementError
@@ -254,7 +254,10 @@ class _Run:
         name, call, trees = self.name, call_on(self.recorded, "rows"), dict(self.plan.trees)
         params = {**self.recorded.params, **((cutting.settled if cutting else None) or {})}
         full = FullTable.of(self.recorded, self.attributes, self._truths()) if cutting else None
-        kept, coded, keys = self.kept, self.coded, self.keys
+        typed = pa.table({info.name: keys.slice(0, 0) for info, keys in zip(self.coded, self.keys, strict=True)})
+        source = (
+            f"select {idents([*self.kept, *typed.column_names, NUMBER])} from _anon_rows left join _anon_typed on false"
+        )
         schema, numbered = in_utc(self.plan.columns), numbered_columns(self.recorded)
 
         def work(rows: pa.Table) -> pa.Table:
@@ -264,15 +267,8 @@ class _Run:
                 if full is None:
                     _work_table(con, name, call, trees)
                 else:
-                    for k, attribute in enumerate(full.attributes):
-                        con.register(f"_anon_values{k}", pa.table({"value": keys[k], "code": attribute.codes}))
-                        con.execute(f"create table values{k} as from _anon_values{k}")
-                    typed = "".join(
-                        f"(select value from values{k} limit 0) as {ident(info.name)}, " for k, info in enumerate(coded)
-                    )
-                    source = f"select {''.join(f'{ident(column)}, ' for column in kept)}{typed}{NUMBER} from _anon_rows"
-                    lists = [f"(select list(value order by code) from values{k})" for k in range(len(coded))]
-                    work_part(con, full, params, rows, source, lists, "released")
+                    con.register("_anon_typed", typed)
+                    work_part(con, full, params, rows, source, "released")
                 out = con.sql("from released").to_arrow_table()
             rng = generator(None)
             for k in numbered:

@@ -19,6 +19,7 @@ from typing import Any
 from duckdb_anon.engine.catalog import Relation, require_visible
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS, with_labels_of
 from duckdb_anon.engine.imputation import FUNCTION, KEPT, ImputeCall
+from duckdb_anon.engine.input_sql import as_texts
 from duckdb_anon.engine.planner import SEED
 from duckdb_anon.engine.sql_quoting import CALLER, ident, literal
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
@@ -32,7 +33,6 @@ _MOST = 1000
 _NUMBERED = re.compile(r"U?(INTEGER|BIGINT|HUGEINT)|VARCHAR|DOUBLE")
 """Types of person columns that plausible persons have numbers in."""
 _NUMBER_OF_PERSON = ""
-_OF_BYTES = re.compile(r"\b(?:BIT|BIGNUM)(?=[],)[]|$)")
 
 
 def _plan(context: Any, params: Params) -> str:
@@ -172,7 +172,7 @@ def _handed_over(
     """CTEs up to the answer of the kernel; with a seed its draws are kept, and the rows handed over once."""
     carriers = [content.carrier for content in contents.columns.values() if _is_read(content)]
     read = dict.fromkeys([*carriers, *contents.carriers])
-    fields = "".join(f", {ident(name)}: {ident(name)}{_as_texts(release.columns[name])}" for name in read)
+    fields = "".join(f", {ident(name)}: {ident(name)}{as_texts(release.columns[name])}" for name in read)
     names = dict.fromkeys(call.trees.values())
     trees = {f"h{k}": context.tree_sql(ColumnInfo(name, hierarchy=name)) for k, name in enumerate(names)}
     hashes = "".join(f", hash({rows})" for rows in trees.values())
@@ -195,11 +195,6 @@ def _handed_over(
         "_anon_answer as materialized (select case when r.error is null then r else error(r.error) end as r "
         "from _anon_ended)",
     ]
-
-
-def _as_texts(kind: str) -> str:
-    """The cast of values that Arrow carries as bytes, which say nothing of their text."""
-    return f"::{_OF_BYTES.sub('VARCHAR', kind)}" if _OF_BYTES.search(kind) else ""
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:

@@ -140,13 +140,8 @@ def test_leaves_are_the_values_they_read_as(
         assert {label for label, _ in rows} == labels and {n for _, n in rows} == {2}
 
 
-@pytest.mark.parametrize(
-    ("kind", "one", "other"), [("blob", "\\xAA", "b"), ("bit", "101", "0"), ("bignum", "5", "1" + "0" * 50)]
-)
-def test_types_whose_values_have_no_one_text_are_refused_with_a_hierarchy(
-    con: duckdb.DuckDBPyConnection, kind: str, one: str, other: str
-) -> None:
-    con.execute(f"create table y as select unnest([?, ?]::{kind}[]) as x, unnest(range(2)) as s", [one, other])
+def test_blobs_are_refused_with_a_hierarchy(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table y as select unnest(['\\xAA', 'b']::blob[]) as x, unnest(range(2)) as s")
     con.execute("create table h as select x as leaf, 'all' as root from y")
     with pytest.raises(duckdb.Error, match="Cast it to VARCHAR"):
         con.execute("from mondrian('y', k := 2, qi := ['x'], sensitive := 's', hierarchies := {'x': 'h'})").fetchall()

@@ -7,9 +7,11 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from duckdb_anon.engine import statement_store
+from duckdb_anon.engine.column_coding import code_column
 from duckdb_anon.engine.result_encoding import ReleaseEncoder, Result
 from duckdb_anon.model import released_columns as c
 from duckdb_anon.model.coded_table import Attribute
@@ -17,8 +19,7 @@ from duckdb_anon.model.function_specs import ColumnPlan
 
 
 def attribute(name: str) -> Attribute:
-    codes = np.arange(5, dtype=np.int32)
-    return Attribute(name, "nominal", codes, np.arange(5.0), 5, -1, codes.astype(np.int64))
+    return code_column("test", name, pa.array(["v0", "v1", "v2", "v3", "v4"]), "nominal")
 
 
 def encoded(cells: Any, order: np.ndarray) -> Result:
@@ -34,15 +35,16 @@ def test_places_of_different_cells_say_what_each_row_has() -> None:
     sizes = rng.integers(0, 4, 40)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     members = np.concatenate([np.sort(rng.permutation(4)[:size]) for size in sizes]).astype(np.int32)
+    values = np.array([f"v{code}" for code in range(5)])
     lists = [(members[low:high] + 1).tolist() for low, high in pairwise(offsets)]
     low, high = rng.integers(-1, 3, (2, 40)).astype(np.int32)
 
     boxes = encoded(c.Interval("a", low, high, index), order)
     place = boxes.rows.codes["a"] - 1
-    ends = {name: boxes.looked_up.codes[f"a.{name}"] for name in ("lower", "upper")}
-    assert len(ends["lower"]) == len(set(zip(low.tolist(), high.tolist(), strict=True))) < 40
-    assert (ends["lower"][place] == low[index][order] + 1).all()
-    assert (ends["upper"][place] == high[index][order] + 1).all()
+    assert len(boxes.looked_up.texts["a.lower"]) == len(set(zip(low.tolist(), high.tolist(), strict=True))) < 40
+    for name, codes in (("lower", low[index][order]), ("upper", high[index][order])):
+        ends = np.array(boxes.looked_up.texts[f"a.{name}"].to_pylist())
+        assert (ends[place] == np.where(codes < 0, None, values[codes])).all()
 
     nodes = encoded(c.Node(("x", "y", "z"), low % 3, index), order)
     labels = np.array(nodes.looked_up.texts["a"])
