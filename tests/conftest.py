@@ -36,7 +36,9 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     # a shell ignores the signal for what it starts in the background, and children of the tests would inherit that
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-hypothesis.settings.register_profile("untimed", deadline=None)  # the first call of a kernel compiles it
+# without a deadline, since the first call of a kernel compiles it; --hypothesis-profile thorough draws more
+hypothesis.settings.register_profile("untimed", deadline=None, max_examples=30)
+hypothesis.settings.register_profile("thorough", deadline=None, max_examples=300)
 hypothesis.settings.load_profile("untimed")
 
 

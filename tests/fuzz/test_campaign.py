@@ -1,4 +1,4 @@
-"""1,000 calls with fixed seeds; more by hand, see `tests.fuzz`."""
+"""Calls with fixed seeds; more by hand, see `tests.fuzz`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ def test_a_few_calls_are_answered_or_refused_as_they_should_be() -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("seed", range(1, 4))
-def test_random_calls_are_answered_or_refused_as_they_should_be(seed: int) -> None:
-    tally = campaign(200, seed=seed)
+def test_random_calls_are_answered_or_refused_as_they_should_be() -> None:
+    tally = campaign(300, seed=1)
     print(tally.shown())
     assert not tally.faults, "\n\n".join(tally.faults)
     assert tally.proved.total() > 20

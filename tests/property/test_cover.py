@@ -34,7 +34,6 @@ def groups(draw: st.DrawFn, delta: float, largest: int = 45) -> tuple[Attribute,
     return attribute, rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
 
 
-@settings(max_examples=80)
 @given(st.data(), DELTAS, st.sampled_from([0.0, 0.3, 0.5, 1.0]))
 def test_every_table_is_stochastic_and_holds_delta_record_by_record(data, delta, balance):
     attribute, group = data.draw(groups(delta))
@@ -52,7 +51,6 @@ def test_every_table_is_stochastic_and_holds_delta_record_by_record(data, delta,
         assert tables.cost[number] == pytest.approx(cost, abs=1e-9 * len(codes) * distance.max())
 
 
-@settings(max_examples=60)
 @given(st.data(), DELTAS)
 def test_without_balance_no_table_is_cheaper(data, delta):
     attribute, group = data.draw(groups(delta, 30))
@@ -78,7 +76,6 @@ def test_merging_equal_records_and_dropping_empty_columns_lose_nothing(values, d
         assert cover(attribute, group, delta, 0.0).cost[0] == pytest.approx(expected, abs=1e-6 * (1 + max(values)))
 
 
-@settings(max_examples=50)
 @given(st.data(), DELTAS)
 def test_full_balance_keeps_the_expected_histogram(data, delta):
     attribute, group = data.draw(groups(delta))
@@ -86,7 +83,6 @@ def test_full_balance_keeps_the_expected_histogram(data, delta):
     assert tables.column_mass == pytest.approx(tables.classes.count, abs=1e-5)
 
 
-@settings(max_examples=50)
 @given(st.data(), DELTAS, st.booleans(), st.integers(1, 2))
 def test_no_record_is_published_as_it_was(data, delta, exchange, least):
     first, group = data.draw(groups(delta))

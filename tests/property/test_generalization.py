@@ -96,7 +96,6 @@ def _uncovered(con: duckdb.DuckDBPyConnection) -> int:
     return int(con.execute(sql).fetchone()[0])
 
 
-@settings(max_examples=70)
 @given(rows=TABLE, guarantee=st.sampled_from(GUARANTEES), options=st.sampled_from(MONDRIAN))
 def test_mondrian_keeps_its_promises(
     base: duckdb.DuckDBPyConnection, guarantee: tuple[str, Check], options: str, rows: list[tuple[Any, ...]]
@@ -115,7 +114,6 @@ def test_mondrian_keeps_its_promises(
     assert all(check(group, table) for group in _classes(base, "r"))
 
 
-@settings(max_examples=50)
 @given(rows=TABLE, guarantee=st.sampled_from(GUARANTEES), suppression=st.sampled_from([0.0, 0.3]))
 def test_incognito_keeps_its_promises(
     base: duckdb.DuckDBPyConnection, guarantee: tuple[str, Check], suppression: float, rows: list[tuple[Any, ...]]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckdb_anon.kernels.partition import All, FrequencyDiversity, KAnonymity, PersonShare
@@ -31,7 +31,6 @@ def tables(draw: st.DrawFn) -> tuple[Any, ...]:
     return qi, secret, person
 
 
-@settings(max_examples=100)
 @given(case=tables(), k=st.integers(1, 6), least=st.sampled_from([1.0, 1.5, 2.0]),
        cut=st.sampled_from(["sse", "loss", "median"]))  # fmt: skip
 def test_groups_hold_whole_persons_and_every_share(case: tuple[Any, ...], k: int, least: float, cut: str) -> None:
@@ -66,7 +65,6 @@ def _kept(group: Any, secret: Any, person: Any, k: int, least: float) -> bool:
     return True
 
 
-@settings(max_examples=100)
 @given(case=tables())
 def test_a_person_has_one_value_one_of_hers(case: tuple[Any, ...]) -> None:
     qi, _, person = case

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckdb_anon.kernels.row_keys import compact
@@ -68,7 +68,6 @@ def _parted(
     return [(values & set(bad), values - set(bad)) for _, bad in _forbidden(table, truths, params)]
 
 
-@settings(max_examples=100)
 @given(
     tables(),
     COLUMNS,
@@ -120,7 +119,6 @@ def test_merged_buckets_are_diverse_permutations_and_violate_no_rule(
             assert not (int(codes[row]) in bad and all(shown[q] in values for q, values in on.items()))
 
 
-@settings(max_examples=60)
 @given(tables(), COLUMNS, st.integers(0, 3), st.integers(0, 2**32 - 1))
 def test_without_rules_each_column_of_a_bucket_is_a_permutation_of_its_records(
     table: CodedTable, columns: list[list[str]], fake: int, seed: int
@@ -139,7 +137,6 @@ def test_without_rules_each_column_of_a_bucket_is_a_permutation_of_its_records(
     assert (real < 0).sum() == fake
 
 
-@settings(max_examples=60)
 @given(tables(), st.sampled_from([["age"], ["sex"], ["place", "sex"], []]), st.sampled_from([1.0, 1.2, 1.5, 2.0]))
 def test_sliced_tables_satisfy_the_definition_of_slicing_diversity(
     table: CodedTable, partners: list[str], diversity: float

@@ -86,7 +86,7 @@ def build(con: duckdb.DuckDBPyConnection, case: dict[str, Any]) -> None:
     """)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=tables())
 def test_promises_hold_on_random_tables(database: duckdb.DuckDBPyConnection, case: dict[str, Any]) -> None:
     con = database
@@ -128,7 +128,7 @@ def tables_of_the_paper(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=tables_of_the_paper())
 def test_promises_of_the_papers_tables_hold_on_random_tables(
     database: duckdb.DuckDBPyConnection, case: dict[str, Any]
@@ -156,7 +156,6 @@ def test_promises_of_the_papers_tables_hold_on_random_tables(
     assert (rows, touched) == (case["rows"], 0)
 
 
-@settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), k=st.integers(1, 12), least=st.sampled_from([1.0, 2.0, 2.4]), repair=st.booleans())
 def test_histograms_of_every_group_are_exact(seed: int, k: int, least: float, repair: bool) -> None:
     rng = np.random.default_rng(seed)

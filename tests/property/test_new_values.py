@@ -100,13 +100,12 @@ def released(monkeypatch: pytest.MonkeyPatch) -> Released:
     return releasing(monkeypatch)
 
 
-@pytest.mark.parametrize(("seen", "zone"), [("table", "Asia/Kolkata"), ("temp table", "UTC")])
 @pytest.mark.parametrize("duckdb_type", ENDS)
-def test_every_value_of_every_ordered_type_comes_back(
-    duckdb_type: str, seen: str, zone: str, released: Released
-) -> None:
+def test_every_value_of_every_ordered_type_comes_back(duckdb_type: str, released: Released) -> None:
     con = duckdb_anon.connect()
-    con.execute(f"set timezone = '{zone}'")
+    con.execute("set timezone = 'Asia/Kolkata'")
+    # columns of a temporary table are not visible while the call is planned
+    seen = "temp table" if list(ENDS).index(duckdb_type) % 2 else "table"
     texts = [*ENDS[duckdb_type], *INSIDE.get(duckdb_type, []), None]
     con.execute(f"create {seen} t (n integer, x {duckdb_type})")
     con.executemany("insert into t values (?, ?)", list(enumerate(texts)))

@@ -38,7 +38,6 @@ def published(records: list[set[str]], k: int) -> list[frozenset[str]]:
 
 
 @given(fingerprints, st.integers(1, 8))
-@settings(max_examples=100)
 def test_fingerprints_are_shared_by_k_and_cover_each_item_once(records: list[set[str]], k: int):
     if len(records) < k:
         return
@@ -49,7 +48,6 @@ def test_fingerprints_are_shared_by_k_and_cover_each_item_once(records: list[set
 
 
 @given(fingerprints, st.integers(2, 5))
-@settings(max_examples=50)
 def test_sa_ncp_is_that_of_the_published_nodes_and_never_above_the_root(records: list[set[str]], k: int):
     if len(records) < k:
         return
@@ -61,7 +59,6 @@ def test_sa_ncp_is_that_of_the_published_nodes_and_never_above_the_root(records:
 
 
 @given(fingerprints, st.integers(2, 5))
-@settings(max_examples=50)
 def test_the_published_algorithm_keeps_the_same_promises(records: list[set[str]], k: int):
     if len(records) < k:
         return

@@ -68,10 +68,10 @@ def asked(rng: random.Random) -> tuple[str, int]:
     return query + (f" group by {keys}" if keys else ""), keys.count(",") + bool(keys)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_rows_without_a_match_count_as_they_do_on_the_original(con: duckdb.DuckDBPyConnection, seed: int) -> None:
     rng, answered = random.Random(seed), 0
-    for _ in range(30):
+    for _ in range(20):
         query, keys = asked(rng)
         truth = {row[:keys]: row[keys] for row in con.execute(query).fetchall()}
         for release in (*EXACT, COARSE):
@@ -91,4 +91,4 @@ def test_rows_without_a_match_count_as_they_do_on_the_original(con: duckdb.DuckD
                 if ends and truth.get(key) is not None:
                     low, high = (end if end is not None else free for end, free in zip(ends, (-inf, inf), strict=True))
                     assert low - 1e-6 <= truth[key] <= high + 1e-6, (query, release, key)
-    assert answered > 45  # of 90: the others are refused by name
+    assert answered > 30  # of 60: the others are refused by name

@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckdb_anon.kernels.partition import (
@@ -110,7 +110,6 @@ def as_sets(group_of_row: np.ndarray) -> set[slow.Group]:
     return {tuple(np.flatnonzero(group_of_row == g).tolist()) for g in range(int(group_of_row.max()) + 1)}
 
 
-@settings(max_examples=100)
 @given(
     tables(),
     REQUIREMENTS,
@@ -128,7 +127,6 @@ def test_median_cuts_equal_the_group_by_group_algorithm(table, requirement, widt
     assert as_sets(got) == slow.mondrian(qi, holds, width, mode)
 
 
-@settings(max_examples=100)
 @given(tables(), REQUIREMENTS)
 def test_loss_cuts_satisfy_the_requirement_and_leave_no_gainful_cut(table, requirement):
     qi, sensitive = table
@@ -147,7 +145,6 @@ def test_loss_cuts_satisfy_the_requirement_and_leave_no_gainful_cut(table, requi
                     assert not all(holds(part) for part in parts)
 
 
-@settings(max_examples=60)
 @given(tables(), REQUIREMENTS, st.sampled_from(["median", "loss"]), st.randoms(use_true_random=False))
 def test_groups_do_not_depend_on_the_order_of_the_rows(table, requirement, cut, random):
     qi, sensitive = table
@@ -162,7 +159,6 @@ def test_groups_do_not_depend_on_the_order_of_the_rows(table, requirement, cut, 
     assert np.array_equal(again, first[order])
 
 
-@settings(max_examples=60)
 @given(tables(), st.sampled_from(["median", "loss"]))
 def test_every_value_lies_in_the_box_of_its_group(table, cut):
     qi, _ = table
@@ -183,7 +179,6 @@ def test_every_value_lies_in_the_box_of_its_group(table, cut):
                     assert box.node[group] in slow.ancestors(attribute, slow.leaf(attribute, row))
 
 
-@settings(max_examples=60)
 @given(tables())
 def test_box_loss_is_that_of_the_tight_box(table):
     qi, _ = table
@@ -196,7 +191,6 @@ def test_box_loss_is_that_of_the_tight_box(table):
             assert 0 <= loss.iloss[number] <= 1
 
 
-@settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), min_size=1, max_size=80), st.integers(1, 4))
 def test_assign_deals_different_values_wherever_shares_allow(rows, least):
     group_of_row = np.array([group for group, _ in rows])
@@ -217,7 +211,6 @@ def test_assign_deals_different_values_wherever_shares_allow(rows, least):
         assert len(set(group_of_row[list(group)].tolist())) == 1
 
 
-@settings(max_examples=60)
 @given(st.lists(st.sampled_from([path[0] for path in TREE]), min_size=2, max_size=30), st.data())
 def test_hierarchical_distance_equals_moving_mass_up_the_tree(values, data):
     tree = [("x" + path[0] if path[0] == path[1] else path[0], path[1], path[2]) for path in TREE]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -63,7 +63,6 @@ def test_inverting_the_expected_table_gives_the_table_back(counts: np.ndarray, g
     np.testing.assert_allclose(inverted(transform(counts * 1.0, channels), [c.p for c in channels]), counts, atol=1e-6)
 
 
-@settings(max_examples=40)
 @given(tables(), st.sampled_from([1.5, 2.0, 3.0]), st.sampled_from(["both", "qi", "sensitive"]))
 def test_optimal_channels_keep_the_bound_or_the_error_is_right(counts: np.ndarray, level: float, scope: str) -> None:
     problem = Problem(model_of(counts), 1 / level, scope)

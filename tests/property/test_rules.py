@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckdb_anon.kernels.partition import (
@@ -74,13 +74,11 @@ def requirements() -> st.SearchStrategy[PrivacyModel]:
     return st.one_of(flat, st.builds(lambda parts: All(tuple(parts)), st.lists(flat, min_size=2, max_size=3)))
 
 
-@settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, VALUES - 1)), min_size=1, max_size=60), requirements())
 def test_rules_agree_with_the_array_form(rows, requirement):
     check(rows, None, requirement)
 
 
-@settings(max_examples=100)
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, VALUES - 1), st.integers(0, 9)), min_size=1, max_size=60),
     st.one_of(requirements(), of_persons()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckdb_anon.kernels.guarantees import all_of, every_column
@@ -28,7 +28,6 @@ REQUIREMENTS: list[PrivacyModel] = [
 ]
 
 
-@settings(max_examples=100)
 @given(
     st.lists(
         st.tuples(st.integers(0, 4), st.integers(0, 3), st.sampled_from("xyz"), st.integers(0, 1)),

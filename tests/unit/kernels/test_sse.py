@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckdb_anon.kernels.partition import All, EntropyDiversity, FrequencyDiversity, KAnonymity, partition
@@ -29,7 +29,6 @@ def tables(draw: st.DrawFn):
     return attributes, draw(st.integers(1, 4)), rng.integers(0, 3, rows).astype(np.int32)
 
 
-@settings(max_examples=50)
 @given(case=tables(), diverse=st.booleans())
 def test_the_first_cut_is_the_best_and_the_last_groups_allow_none(case, diverse) -> None:
     attributes, least, secret = case

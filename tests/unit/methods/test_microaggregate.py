@@ -7,7 +7,7 @@ from decimal import Decimal
 import duckdb
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckdb_anon.kernels.partition.feature_encoding import features_of
@@ -58,7 +58,6 @@ def test_every_class_has_k_rows_and_shows_their_means_and_modes(
     assert loss is not None and 0 < loss[0] < 1
 
 
-@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), rows=st.integers(1, 40), k=st.integers(1, 6))
 def test_mdav_is_the_algorithm_of_the_paper(seed: int, rows: int, k: int) -> None:
     rng = np.random.default_rng(seed)
@@ -69,7 +68,6 @@ def test_mdav_is_the_algorithm_of_the_paper(seed: int, rows: int, k: int) -> Non
     assert mdav_groups("mdav", attributes, k).tolist() == expected
 
 
-@settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), rows=st.integers(1, 200), reach=st.integers(0, 60))
 def test_ranks_never_differ_by_more_than_the_reach(seed: int, rows: int, reach: int) -> None:
     rng = np.random.default_rng(seed)

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import duckdb_anon
@@ -22,7 +22,6 @@ from duckdb_anon.registry import METHODS
 Carried = dict[Any, set[int]]
 
 
-@settings(max_examples=100)
 @given(
     carriers=st.lists(st.sets(st.integers(0, 30), min_size=1, max_size=9), min_size=1, max_size=25),
     k=st.integers(1, 8),

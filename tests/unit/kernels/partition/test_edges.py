@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckdb_anon.engine.column_coding import code_column
@@ -41,7 +41,6 @@ def _ends(values: list[Any], least: int, whose: list[int] | None = None, kind: A
     return attribute, starts, ends
 
 
-@settings(max_examples=100)
 @given(st.lists(st.tuples(VALUE, st.integers(0, 6)), min_size=2, max_size=40), st.integers(1, 6), st.booleans())
 def test_ends_are_those_of_the_reference(rows: list[tuple[int, int]], least: int, of_persons: bool) -> None:
     rows = rows if of_persons else [(value, number) for number, (value, _) in enumerate(rows)]
@@ -55,7 +54,6 @@ def test_ends_are_those_of_the_reference(rows: list[tuple[int, int]], least: int
     assert starts == {value: wanted[value] for value in starts}
 
 
-@settings(max_examples=100)
 @given(st.lists(st.tuples(VALUE, st.integers(0, 9)), min_size=2, max_size=60), st.integers(2, 6))
 def test_every_end_covers_and_stands_for_so_many_persons(rows: list[tuple[int, int]], least: int) -> None:
     values = [value for value, _ in rows]

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckdb_anon.kernels.set_valued.apriori_km import count_subsets, publish_globally, subsets, supports
@@ -56,7 +56,6 @@ item_sets = st.lists(st.sets(st.sampled_from(ITEMS), min_size=1), min_size=4, ma
 
 
 @given(item_sets, st.integers(1, 4), st.integers(1, 3))
-@settings(max_examples=60)
 def test_every_small_set_of_published_nodes_is_frequent(records: list[set[str]], k: int, m: int):
     lists = published(persons_of(records), k, m)
     assert slow.km_anonymity(lists, m) >= k
@@ -67,7 +66,6 @@ def test_every_small_set_of_published_nodes_is_frequent(records: list[set[str]],
 
 
 @given(st.lists(st.sets(st.integers(0, 9)), min_size=1, max_size=20), st.integers(1, 4))
-@settings(max_examples=60)
 def test_supports_count_each_set_once_a_record(records: list[set[int]], size: int):
     node = np.array([v for record in records for v in sorted(record)], dtype=np.int32)
     owner = np.repeat(np.arange(len(records)), [len(record) for record in records])

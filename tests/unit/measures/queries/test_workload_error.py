@@ -51,7 +51,7 @@ def people() -> duckdb.DuckDBPyConnection:
 def test_batched_estimates_equal_the_rewritten_queries(
     people: duckdb.DuckDBPyConnection, release: str, options: str
 ) -> None:
-    options = f"n := 6, selectivity := 0.4, seed := 3, {'dims := 2, ' if 'dims' not in options else ''}{options}"
+    options = f"n := 3, selectivity := 0.4, seed := 3, {'dims := 2, ' if 'dims' not in options else ''}{options}"
     check(people, "people", f"by_{release}", options)
 
 

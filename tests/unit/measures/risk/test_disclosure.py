@@ -88,7 +88,7 @@ def test_a_sample_of_targets_is_close_to_all(con: duckdb.DuckDBPyConnection) -> 
 def test_boxes_of_more_columns_than_are_averaged_over_agree_with_the_definition(con: duckdb.DuckDBPyConnection) -> None:
     names = [f"c{k}" for k in range(13)]
     columns = ", ".join(f"hash(range, {k}) % 3 as {name}" for k, name in enumerate(names))
-    con.execute(f"create table original as select {columns}, hash(range, 99) % 4 as s from range(40)")
+    con.execute(f"create table original as select {columns}, hash(range, 99) % 4 as s from range(15)")
     boxes = ", ".join(f"{{'lower': {name} - {name} % 2, 'upper': {name} - {name} % 2 + 1}} as {name}" for name in names)
     con.execute(f"create table release as select {boxes}, s, rowid as row_id from original where rowid % 5 <> 0")
     rows = con.execute("from release").fetchall()
