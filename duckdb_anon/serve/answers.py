@@ -39,6 +39,21 @@ _MARK = (
 
 
 @dataclass(frozen=True)
+class Answer:
+    """What runs in place of a client's statement.
+
+    Attributes:
+        sql: the SQL that runs.
+        engine: what computes the answer.
+        refused: why the statement may not run.
+    """
+
+    sql: str
+    engine: str | None = None
+    refused: str = ""
+
+
+@dataclass(frozen=True)
 class _Release:
     """What the rewriter needs of a release and its original."""
 
@@ -73,8 +88,8 @@ class Answers:
         self.guard = Guard(releases, HARMLESS | {"low", "high"}, {"unnest": ANSWERING["unnest"]}, hidden)
         self._inner = Guard([*releases.values(), *self._trees()], FUNCTIONS, ANSWERING)
 
-    def sql(self, text: str, statement: Statement) -> str:
-        """The SQL that answers a statement.
+    def answer(self, text: str, statement: Statement) -> Answer:
+        """What answers a statement.
 
         Args:
             text: the statement, which the guard has checked.
@@ -85,15 +100,16 @@ class Answers:
             Refused: the answer would read something else than a release.
         """
         if not statement.reads:
-            return text
+            return Answer(text, "constants")
         if _asks_for_rows(statement):
             if any(self._read[original].release.drawn is None for original in statement.reads):
                 raise Refused(_NO_ROWS)
-            return text
+            return Answer(text, "plausible rows")
         with self._lock:
             answer, _ = self._answering.rewritten(text, (), self)
-        self._inner.check(answer)
-        return answer
+        found = self._inner.check(answer)
+        draws = any(fold(node.get("function_name", "")) == "impute" for node in found.nodes)
+        return Answer(answer, "plausible tables" if draws else "closed form")
 
     def rewritten(self, query: str, original: str, release: str, bounds: str) -> str:
         """The SQL of a query's estimate, from what was read at the start.

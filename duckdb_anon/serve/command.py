@@ -1,4 +1,4 @@
-"""`duckdb-anon serve`: start an endpoint and run until SIGINT or SIGTERM.
+"""`duckdb-anon serve`: start an endpoint and run until SIGINT or SIGTERM; `token`: write the file of its tokens.
 
 This process is the proxy: it opens no database and relays requests of authenticated clients, within limits. The
 database is opened by a worker process, which is terminated and restarted when a statement exceeds its time or memory;
@@ -8,9 +8,12 @@ address, token and sessions of the clients stay the same.
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import os
 import secrets
 import signal
+import socket
+import ssl
 import sys
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
@@ -19,23 +22,24 @@ from typing import TYPE_CHECKING
 
 from duckdb_anon.answering.original_names import Answering
 from duckdb_anon.model.errors import AnonError
+from duckdb_anon.serve import tokens
+from duckdb_anon.serve.audit import Audit
 from duckdb_anon.serve.limits import ServingLimits, bytes_of
 from duckdb_anon.serve.supervisor import Supervisor
+from duckdb_anon.serve.tokens import ClientLimits, OneToken, TokenFile
 
 if TYPE_CHECKING:
     from duckdb_anon.serve.proxy import Front
 
 _TOKEN_VARIABLE = "DUCKDB_ANON_TOKEN"  # noqa: S105 - the name of a variable, not a token
-_LEAST_TOKEN = 16
 _HERE = ("localhost", "127.0.0.1", "[::1]")
+_ANY_ADDRESS = ("0.0.0.0", "[::]")  # noqa: S104 - names of addresses, where nothing listens unless asked to
 _CURATORS_STATEMENT = 64 << 20  # bytes; the curator is not limited otherwise
 
 
 def main(given: Namespace) -> int:
     """Serve until SIGINT or SIGTERM."""
-    host, _, port = given.listen.rpartition(":")
-    if not host or not port.isdecimal():
-        raise AnonError(f"serve: --listen {given.listen} is not HOST:PORT. Write it as localhost:9494")
+    host, _ = _address(given)
     if host not in _HERE and not given.anywhere:
         raise AnonError(f"serve: {host} can be reached from other machines. Add --anywhere if this is intended")
     limits = ServingLimits(
@@ -49,35 +53,88 @@ def main(given: Namespace) -> int:
     answer = Answering.of(given.answer).releases if given.answer else {}
     if answer and given.role == "curator":
         raise AnonError("serve: --answer is for analysts; a curator's endpoint holds the original")
-    token = _token(given.token_file)
-    supervisor = Supervisor(given.role, given.database, limits, len(token.text.encode()), answer)
+    admitted, shown = _tokens(given)
+    supervisor = Supervisor(given.role, given.database, limits, answer)
     try:
-        asyncio.run(_serve(supervisor, (host, int(port)), token))
+        asyncio.run(_serve(supervisor, given, admitted, shown))
     except OSError as error:
         raise AnonError(f"serve: cannot listen at {given.listen}: {error.strerror}") from error
     return 0
 
 
-async def _serve(supervisor: Supervisor, address: tuple[str, int], token: _Token) -> None:
+async def _serve(supervisor: Supervisor, given: Namespace, admitted: OneToken | TokenFile, shown: str) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     # From here on the process ends in order: a curator's file must be left clean.
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
+    audit, tls = Audit(given.audit), _tls(given)
+    supervisor.report = audit.report
+    front: Front | None = None
     try:
         await supervisor.start()
-        host, port = address
+        host, port = _address(given)
         # What is wrong with the file is said before what is missing on the machine.
-        server = await _front()(supervisor, token.text, supervisor.limits).listen(host.strip("[]"), port)
-        uri = f"quack:{host}:{port}"
-        sys.stdout.write(f"{supervisor.role} endpoint at {uri}\n{token.shown}")
-        example = "SHOW TABLES" if supervisor.answer else "FROM anon_functions()"
-        sys.stdout.write(f"FROM quack_query('{uri}', $${example}$$, token := '...');\n")
+        front = _front()(supervisor, admitted, supervisor.limits, audit)
+        server = await front.listen(host.strip("[]"), port, tls)
+        sys.stdout.write(_greeting(supervisor, given, shown))
         sys.stdout.flush()
         await ended.wait()
         server.close()
     finally:
+        if front is not None:
+            await front.close()
         await supervisor.close()
+        audit.close()
+
+
+def _address(given: Namespace) -> tuple[str, int]:
+    host, _, port = given.listen.rpartition(":")
+    if not host or not port.isdecimal():
+        raise AnonError(f"serve: --listen {given.listen} is not HOST:PORT. Write it as localhost:9494")
+    return host, int(port)
+
+
+def _greeting(supervisor: Supervisor, given: Namespace, shown: str) -> str:
+    """What is printed once clients can connect, with a statement that connects from where they are."""
+    host, port = _address(given)
+    reached = socket.gethostname() if host in _ANY_ADDRESS else host
+    uri = f"quack:{reached}:{port}"
+    example = "SHOW TABLES" if supervisor.answer else "FROM anon_functions()"
+    # Quack's client takes HTTPS for granted for every host but this one
+    encrypted = given.tls_cert is not None
+    option = "" if encrypted != (host in _HERE) else f", disable_ssl := {'false' if encrypted else 'true'}"
+    if not encrypted and host not in _HERE:
+        sys.stderr.write(
+            "serve: tokens and answers cross the network unencrypted. Give --tls-cert and --tls-key, or listen on "
+            "localhost behind a proxy that does TLS\n"
+        )
+    return (
+        f"{supervisor.role} endpoint at {uri}\n{shown}"
+        f"FROM quack_query('{uri}', $${example}$$, token := '...'{option});\n"
+    )
+
+
+def _tls(given: Namespace) -> ssl.SSLContext | None:
+    """What TLS needs.
+
+    Raises:
+        AnonError: one of certificate and key is missing, cannot be read, or is readable by other users.
+    """
+    if given.tls_cert is None and given.tls_key is None:
+        return None
+    if given.tls_cert is None or given.tls_key is None:
+        raise AnonError("serve: TLS needs both --tls-cert and --tls-key")
+    tokens.require_private(Path(given.tls_key))
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(given.tls_cert, given.tls_key, lambda: "")
+    except (OSError, ValueError) as error:
+        raise AnonError(
+            f"serve: --tls-cert {given.tls_cert}, --tls-key {given.tls_key}: {error.args[-1]}. They must be PEM files "
+            "that belong together, the key without a password"
+        ) from error
+    return context
 
 
 def _front() -> type[Front]:
@@ -137,29 +194,69 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--connections", type=_threads, default=ServingLimits.connections, metavar="N",
         help=f"clients connected at once; idle ones are disconnected first (default: {ServingLimits.connections})",
     )  # fmt: skip
-    parser.add_argument(
+    who = parser.add_mutually_exclusive_group()
+    who.add_argument(
         "--token-file", metavar="FILE",
-        help=f"file with the token of the clients (default: ${_TOKEN_VARIABLE}, else a new one, printed once)",
+        help=f"file with one token for all clients (default: ${_TOKEN_VARIABLE}, else a new one, printed once)",
     )  # fmt: skip
+    who.add_argument(
+        "--tokens", metavar="FILE", help="one token per person or group, from a file that `duckdb-anon token` writes"
+    )
+    parser.add_argument(
+        "--audit", metavar="FILE", help="log connections, statements and failed tokens as JSON lines; rotated at 16 MB"
+    )
+    parser.add_argument("--tls-cert", metavar="FILE", help="certificate (PEM): clients connect with TLS")
+    parser.add_argument("--tls-key", metavar="FILE", help="key of the certificate (PEM), readable by its owner alone")
 
 
-class _Token:
-    """The token, and the line printed about it."""
+def add_token_arguments(parser: ArgumentParser) -> None:
+    """The arguments of `duckdb-anon token`."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    add = actions.add_parser("add", help="make a token and print it; the file keeps a hash of it")
+    revoke = actions.add_parser("revoke", help="remove a token; servers refuse it from the next request on")
+    listing = actions.add_parser("list", help="list names, expiry, tables and limits")
+    for action in (add, revoke, listing):
+        action.add_argument("file", help="the file of tokens that serve --tokens reads")
+    for action in (add, revoke):
+        action.add_argument("name", help="name of the person or group, as the audit log has it")
+    add.add_argument(
+        "--expires", type=dt.date.fromisoformat, metavar="YYYY-MM-DD", help="last day of the token, in UTC"
+    )
+    add.add_argument("--tables", metavar="NAME,NAME", help="tables that it may read (default: all)")
+    add.add_argument("--sessions", type=_threads, metavar="N", help="sessions open at once (default: no limit)")
+    add.add_argument("--statements", type=_threads, metavar="N", help="statements that run at once (default: no limit)")
 
-    def __init__(self, text: str, shown: str = "") -> None:
-        if len(text) < _LEAST_TOKEN:
-            raise AnonError(f"serve: the token has fewer than {_LEAST_TOKEN} characters")
-        self.text, self.shown = text, shown
+
+def token(given: Namespace) -> int:
+    """Add, list or revoke tokens."""
+    path = Path(given.file)
+    if given.action == "add":
+        tables = None if given.tables is None else [name.strip() for name in given.tables.split(",")]
+        limits = ClientLimits(given.sessions, given.statements)
+        sys.stdout.write(f"{tokens.add(path, given.name, given.expires, tables, limits)}\n")
+    elif given.action == "revoke":
+        tokens.revoke(path, given.name)
+    else:
+        for client, expires in tokens.listed(path):
+            until = f"until {expires}" if expires else "no expiry"
+            limits = client.limits
+            sys.stdout.write(
+                f"{client.name}: {until}; tables {'all' if client.tables is None else ', '.join(client.tables)}; "
+                f"sessions {limits.sessions or 'unlimited'}, statements {limits.statements or 'unlimited'}\n"
+            )
+    return 0
 
 
-def _token(file: str | None) -> _Token:
-    if file is not None:
-        try:
-            return _Token(Path(file).read_text(encoding="utf-8").strip())
-        except OSError as error:
-            raise AnonError(f"serve: {file}: {error.strerror}") from error
-    given = os.environ.get(_TOKEN_VARIABLE)
-    if given is not None:
-        return _Token(given)
+def _tokens(given: Namespace) -> tuple[OneToken | TokenFile, str]:
+    """Who is admitted, and the line printed about a new token."""
+    if given.tokens is not None:
+        return TokenFile(given.tokens), ""
+    if given.token_file is not None:
+        path = Path(given.token_file)
+        tokens.require_private(path)
+        return OneToken(path.read_text(encoding="utf-8").strip()), ""
+    text = os.environ.get(_TOKEN_VARIABLE)
+    if text is not None:
+        return OneToken(text), ""
     made = secrets.token_urlsafe(24)
-    return _Token(made, f"token: {made}\n")
+    return OneToken(made), f"token: {made}\n"

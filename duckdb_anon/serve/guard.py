@@ -113,6 +113,7 @@ class Guard:
         """
         self.published = {fold(name) for name in published}
         self._functions, self._table_functions = functions, table_functions
+        self._hidden = {fold(name) for name in hidden}
         self._parser = duckdb.connect(":memory:")
         self._lock = threading.Lock()
         self._taken = {
@@ -120,7 +121,12 @@ class Guard:
             for (name,) in self._parser.execute(
                 "select view_name from duckdb_views() union all select table_name from duckdb_tables()"
             ).fetchall()
-        } | {fold(name) for name in hidden}
+        } | self._hidden
+
+    def narrowed(self, tables: Collection[str]) -> Guard:
+        """A guard that allows only those of the published tables that are in `tables`, which are folded."""
+        hidden = self._hidden | (self.published - set(tables))
+        return Guard(self.published & set(tables), self._functions, self._table_functions, hidden)
 
     def check(self, text: str) -> Statement:
         """Check one text.

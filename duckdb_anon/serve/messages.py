@@ -1,50 +1,137 @@
-"""What the front knows of Quack's messages: where the session's number stands, and how a worker says no."""
+"""Quack's messages as the front reads and writes them: kind, session, and the text that a body begins with.
+
+A message is a header and a body. Both are fields in DuckDB's binary serialization: two bytes with the number of the
+field, its value; 0xFFFF ends the list. Header: 1 kind, 2 session (absent in a hello), 3 number of the query at the
+client. Field 1 of the bodies read here is a text: a hello's token, a statement's SQL, the words of an error.
+Source: quack_message.json of the Quack extension.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-import h11
-
-SESSION = re.compile(rb"[0-9A-F]{32}")
-# What a worker says to a wrong token: its frame carries the front's own messages to clients that know the token.
-WRONG = b"\x15Authentication failed"
-# What it says to a statement that it could not read: memory is short. It says both then, since it could not ask.
-NOT_READ = b"\x14Authorization failed"
-EXCEPTION = b"exception_what"  # header of its HTTP server's answer when a request ends in a C++ exception
-SHORT = 1024  # bytes of an answer that may be one of these
-LONGEST_LINE = 127  # what one byte of length can say
-
-
-def frame_of(answer: Iterable[h11.Event]) -> tuple[bytes, bytes] | None:
-    """What stands before and after the text of a worker's error; None where it is worded otherwise."""
-    before, found, after = body_of(answer).partition(WRONG)
-    return (before, after) if found else None
+HELLO, GREETING, STATEMENT, FETCH, GOODBYE, ERROR = 1, 2, 3, 7, 11, 100
+NOT_ADMITTED = b"Authentication failed"
+"""Error of a worker to a wrong token."""
+NOT_READ = b"Authorization failed"
+"""Error of a worker that had no memory to ask whether a statement is allowed."""
+END = b"\xff\xff"
+"""The end of a list of fields; a body without a field."""
+_NO_QUERY = b"\x03\x00" + b"\xff" * 9 + b"\x01"
+# Field 300 of a batch holds a chunk; field 100 of a chunk is the number of its rows, field 101 their types.
+_CHUNK = re.compile(rb"\x01\x2c\x01d\x00([\x80-\xff]{0,4}[\x00-\x7f])e\x00")
+_LONGEST_MATCH = 12
 
 
-def is_unread(answer: Iterable[h11.Event], frame: tuple[bytes, bytes] | None) -> bool:
-    """Whether a worker says in the frame of its errors, and in nothing that a query returned, that it read nothing."""
-    return frame is not None and body_of(answer) == frame[0] + NOT_READ + frame[1]
+class MalformedError(Exception):
+    """This is no message of Quack."""
 
 
-def is_memory_error(head: h11.Event) -> bool:
-    """Whether a worker's HTTP server reports a failed allocation, which it does outside of Quack's frame."""
-    return isinstance(head, h11.Response) and dict(head.headers).get(EXCEPTION) == b"std::bad_alloc"
+@dataclass(frozen=True)
+class Message:
+    """A message, of which what is not read stays as it came.
+
+    Attributes:
+        kind: what it is.
+        session: in whose session; empty for a hello.
+        query: the rest of the header.
+        body: everything after the header.
+    """
+
+    kind: int
+    session: bytes
+    query: bytes
+    body: bytes
+
+    @classmethod
+    def read(cls, data: bytes) -> Message:
+        """Read the header; the body may be incomplete.
+
+        Raises:
+            MalformedError: there is none.
+        """
+        if data[:2] != b"\x01\x00":
+            raise MalformedError
+        kind, place = _number(data, 2)
+        session = b""
+        if data[place : place + 2] == b"\x02\x00":
+            session, place = _text(data, place + 2)
+        rest = place
+        if data[place : place + 2] == b"\x03\x00":
+            _, place = _number(data, place + 2)
+        if data[place : place + 2] != END:
+            raise MalformedError
+        return cls(kind, session, data[rest : place + 2], data[place + 2 :])
+
+    def encode(self) -> bytes:
+        """The bytes of the message."""
+        session = b"\x02\x00" + _sized(self.session) if self.session else b""
+        return b"\x01\x00" + _varint(self.kind) + session + self.query + self.body
+
+    @property
+    def text(self) -> bytes:
+        """The text that the body begins with; empty where it is absent.
+
+        Raises:
+            MalformedError: it is incomplete.
+        """
+        return _text(self.body, 2)[0] if self.body[:2] == b"\x01\x00" else b""
+
+    def with_text(self, text: bytes) -> Message:
+        """The same message with another text."""
+        rest = self.body[_text(self.body, 2)[1] :] if self.body[:2] == b"\x01\x00" else self.body
+        return replace(self, body=b"\x01\x00" + _sized(text) + rest)
 
 
-def body_of(answer: Iterable[h11.Event]) -> bytes:
-    """The body of an answer."""
-    return b"".join(bytes(event.data) for event in answer if isinstance(event, h11.Data))
+def error(words: str) -> bytes:
+    """A message that a client reports as an error."""
+    return Message(ERROR, b"", _NO_QUERY + END, b"\x01\x00" + _sized(words.encode()) + END).encode()
 
 
-def length_of(head: h11.Event) -> float:
-    """Bytes of the body that a head announces; endless where it announces none."""
-    given = dict(head.headers) if isinstance(head, h11.Response) else {}
-    return float(given.get(b"content-length", b"inf"))
+class RowCount:
+    """Counts the rows of an answer as its pieces pass, from the heads of its chunks."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._last = b""
+
+    def add(self, piece: bytes) -> None:
+        """Count the chunks whose heads end in this piece."""
+        data = self._last + piece
+        for found in _CHUNK.finditer(data):
+            if found.end() > len(self._last):
+                self.rows += _number(found[1], 0)[0]
+        self._last = data[-_LONGEST_MATCH:]
 
 
-def session_given(answer: Iterable[h11.Event]) -> bytes | None:
-    """The number a worker gave to a client that said hello."""
-    found = SESSION.search(body_of(answer)[:128])
-    return found[0] if found else None
+def _number(data: bytes, place: int) -> tuple[int, int]:
+    """A number of seven bits a byte, the lowest first, and the place after it."""
+    value = 0
+    for shift in range(0, 70, 7):
+        if place >= len(data):
+            break
+        value |= (data[place] & 0x7F) << shift
+        place += 1
+        if not data[place - 1] & 0x80:
+            return value, place
+    raise MalformedError
+
+
+def _text(data: bytes, place: int) -> tuple[bytes, int]:
+    size, place = _number(data, place)
+    if place + size > len(data):
+        raise MalformedError
+    return data[place : place + size], place + size
+
+
+def _sized(text: bytes) -> bytes:
+    return _varint(len(text)) + text
+
+
+def _varint(value: int) -> bytes:
+    digits = bytearray()
+    while value > 0x7F:
+        digits.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*digits, value])

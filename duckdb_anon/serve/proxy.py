@@ -1,48 +1,58 @@
-"""What clients reach of an endpoint: a small bounded relay before the worker that holds the database.
+"""What clients reach of an endpoint: a bounded HTTP proxy in front of the worker that holds the database.
 
-A request says who sends it in its first bytes: the token when a client says hello, the number of its session
-afterwards. Until these are seen nothing else of it is read; whoever does not show them in time is let go, first
-come first when places are short. A known client's request is bounded in size and time. The relay holds no
-database, so nothing that happens to the worker is felt here: a client whose session a new worker does not know is
-introduced to it again, and a statement that had barely begun is asked again.
-
-Framing is h11's; of Quack's own messages only the places of the token and of the session's number are known.
+A request shows in its header who sends it: a session, or in a hello the token. Nothing else is read of a request until
+that is valid, and connections that have not shown it are closed in time, the oldest first when places are short.
+The proxy opens no database, so it keeps running when a worker ends; a session that the next worker does not know is
+introduced to it, and a statement that had barely begun is sent again. The worker gets its own token and the client's
+name in place of the client's token.
+HTTP and TLS are aiohttp's.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
+import ssl
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
-import h11
+import aiohttp
+from aiohttp import web
 
 from duckdb_anon.serve import messages
+from duckdb_anon.serve.audit import Audit, Request, fingerprint
 from duckdb_anon.serve.limits import ServingLimits
+from duckdb_anon.serve.messages import MalformedError, Message
 from duckdb_anon.serve.supervisor import Supervisor, Worker
+from duckdb_anon.serve.tokens import Client, FailedTries, OneToken, TokenFile
 
-_HEAD = 16 << 10  # bytes of a request's head
-_INTRODUCTION = 4 << 10  # bytes of a body in which the token or the session's number must show
+_T = TypeVar("_T")
+_INTRODUCTION = 4 << 10  # bytes of a body in which the token or the session must be complete
 _CHUNK = 64 << 10
 _SESSIONS = 10_000
+_SHORT = 1024  # bytes of an answer that may be an error of a worker short of memory
 _BARELY = 1.0  # a statement whose worker went within this many seconds did not make it go, as a rule
 _NOTICED = 0.3  # seconds within which the supervisor knows that a worker has ended
 _NO_MEMORY = "the endpoint is short of memory; ask again in a moment, or something shorter"
-_KEPT = (b"content-type", b"content-length", b"keep-alive", b"access-control-allow-origin", messages.EXCEPTION)
-# Seconds before a statement or hello is asked again that a worker short of memory could not judge.
+_AGAIN = "the session has ended; connect again"
+_TYPE = "application/vnd.duckdb"
+_VERIFYING = 2  # tokens that are hashed at once
+# Seconds before a statement or hello is sent again that a worker short of memory could not read.
 _PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 
 
 class _Refused(Exception):
-    """The request is answered with a status and a line of text: it is not passed on, or came to nothing."""
+    """The request is answered with a line of text: it is not passed on, or came to nothing.
 
-    def __init__(self, status: int, line: str) -> None:
+    Clients print such a line with status 200 alone; other statuses are for what is no request of theirs.
+    """
+
+    def __init__(self, line: str, status: int = 200) -> None:
         super().__init__(line)
-        self.status, self.line = status, line
+        self.line, self.status = line, status
 
 
 class _Gone(Exception):
@@ -55,281 +65,348 @@ class _Gone(Exception):
 
 @dataclass
 class _Session:
-    """A client that has shown the token.
+    """A client that has shown a token.
 
     Attributes:
-        hello: the request with which it did, target and body.
+        client: who it is.
+        hello: the message with which it did, without the token.
         generation: which worker knows it.
-        number: the number that worker gave it.
+        number: the session's number there.
     """
 
-    hello: _Request
+    client: Client
+    hello: Message
     generation: int
     number: bytes
 
 
-@dataclass(frozen=True)
-class _Request:
-    target: bytes
-    content_type: bytes
-    body: bytes
+@dataclass
+class _Answer:
+    """A worker's answer, of which the first piece has been read."""
+
+    worker: Worker
+    response: aiohttp.ClientResponse
+    first: bytes
+
+    async def piece(self) -> bytes:
+        """The next piece; empty at the end.
+
+        Raises:
+            _Gone: the worker went.
+        """
+        with _as_gone(self.worker):
+            return bytes(await self.response.content.readany())
+
+    async def whole(self) -> _Answer:
+        """The same answer with all pieces in one."""
+        pieces = [self.first]
+        while pieces[-1]:
+            pieces.append(await self.piece())
+        return replace(self, first=b"".join(pieces))
+
+    @property
+    def message(self) -> Message | None:
+        """What it says, if the first piece has the header of a message."""
+        try:
+            return Message.read(self.first)
+        except MalformedError:
+            return None
+
+    @property
+    def is_memory_error(self) -> bool:
+        """Whether the worker's HTTP server reports a failed allocation, which it does outside of Quack's messages."""
+        return bool(self.response.headers.get("EXCEPTION_WHAT") == "std::bad_alloc")
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether the worker had no memory to ask whether the statement is allowed."""
+        message = self.message
+        if message is None or message.kind != messages.ERROR or (self.response.content_length or 0) > _SHORT:
+            return False
+        return message.text == messages.NOT_READ
 
 
 class Front:
-    """The relay of one endpoint."""
+    """The proxy of one endpoint."""
 
-    def __init__(self, supervisor: Supervisor, token: str, limits: ServingLimits) -> None:
-        """Relay to the supervisor's worker what those who know `token` send, within `limits`.
+    def __init__(
+        self, supervisor: Supervisor, tokens: OneToken | TokenFile, limits: ServingLimits, audit: Audit | None = None
+    ) -> None:
+        """Relay to the supervisor's worker what admitted clients send, within `limits`.
 
         Args:
             supervisor: keeps the workers.
-            token: what clients must send.
-            limits: what they may use.
+            tokens: who is admitted.
+            limits: what clients may use.
+            audit: where requests are written down.
         """
-        self._supervisor, self._token, self._limits = supervisor, token.encode(), limits
+        self._supervisor, self._tokens, self._limits = supervisor, tokens, limits
+        self._audit = audit or Audit()
         self._sessions: OrderedDict[bytes, _Session] = OrderedDict()
-        self._strangers: OrderedDict[asyncio.StreamWriter, None] = OrderedDict()
-        self._connected = 0
+        self._strangers: OrderedDict[web.RequestHandler, None] = OrderedDict()
         self._running = asyncio.Semaphore(limits.at_once)
-        self._frame: tuple[bytes, bytes] | None = None
+        self._verifying = asyncio.Semaphore(_VERIFYING)
+        self._statements: dict[str, asyncio.Semaphore] = {}
+        self._failed = FailedTries()
 
-    async def listen(self, host: str, port: int) -> asyncio.Server:
+    async def listen(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> asyncio.Server:
         """Accept clients at an address from now on."""
-        return await asyncio.start_server(self._client, host, port, limit=_CHUNK, backlog=self._limits.connections)
+        connector = aiohttp.TCPConnector(limit=0, force_close=True)
+        timeout = aiohttp.ClientTimeout(total=None)
+        self._worker = aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False)
+        server = web.Server(
+            self._handle, access_log=None, auto_decompress=False, lingering_time=0, read_bufsize=_CHUNK,
+            keepalive_timeout=self._limits.patience,
+        )  # fmt: skip
+        handshake = self._limits.patience if tls else None
+        return await asyncio.get_running_loop().create_server(
+            lambda: self._accepted(server),
+            host,
+            port,
+            ssl=tls,
+            ssl_handshake_timeout=handshake,
+            backlog=self._limits.connections,
+        )
 
-    async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection: one request, one answer."""
-        self._connected += 1
-        self._strangers[writer] = None
-        if self._connected > self._limits.connections:
-            # somebody who has not said yet who she is makes room, the one who has been silent for longest
-            longest, _ = self._strangers.popitem(last=False)
-            longest.transport.abort()
-        try:
-            await self._converse(reader, writer)
-        except (OSError, h11.ProtocolError, TimeoutError):
-            pass  # a client that went, was too slow, or does not speak the protocol
-        finally:
-            self._connected -= 1
-            self._strangers.pop(writer, None)
-            writer.transport.abort() if writer.transport.get_write_buffer_size() else writer.close()
+    async def close(self) -> None:
+        """Close connections to the worker."""
+        await self._worker.close()
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        http = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD)
-        known = False
+    def _accepted(self, server: web.Server) -> web.RequestHandler:
+        """A new connection, which is closed unless a request on it shows in time who sends it."""
+        connection = server()
+        self._strangers[connection] = None
+        asyncio.get_running_loop().call_later(self._limits.patience, self._let_go, connection)
+        if len(server.connections) >= self._limits.connections:
+            self._let_go(next(iter(self._strangers)))
+        return connection
+
+    def _let_go(self, connection: web.RequestHandler) -> None:
+        if connection in self._strangers:
+            del self._strangers[connection]
+            if connection.transport is not None:
+                connection.transport.abort()
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """One request, one answer, after which the connection is closed."""
         try:
-            request = await self._read(http, reader, writer)
-            known = True
-            async with contextlib.aclosing(self._answered(request)) as answer:
-                async for event in answer:
-                    await self._send(http, writer, event)
+            message, client = await self._read(request)
+            if message.kind != messages.HELLO:
+                return await self._run(request, message, client)
+            answer = await self._patiently(lambda worker: self._greeted(worker, client, message))
+            self._audit.write("connected", token=client.name, address=request.remote)
+            response = web.Response(body=answer, content_type=_TYPE)
         except _Refused as refused:
-            if http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
-                raise ConnectionAbortedError from refused  # half an answer is out: the client must see it end early
-            status, kind, text = refused.status, b"text/plain", f"{refused.line}\n".encode()
-            if known and self._frame is not None:
-                line = refused.line.encode()[: messages.LONGEST_LINE]
-                status, kind = 200, b"application/vnd.duckdb"
-                text = self._frame[0] + bytes([len(line)]) + line + self._frame[1]
-            head = [(b"content-type", kind), (b"content-length", b"%d" % len(text)), (b"connection", b"close")]
-            for event in (h11.Response(status_code=status, headers=head), h11.Data(data=text), h11.EndOfMessage()):
-                await self._send(http, writer, event)
+            response = web.Response(status=refused.status, body=messages.error(refused.line), content_type=_TYPE)
+        except MalformedError:
+            response = web.Response(status=400, text="not a request of Quack\n")
+        except (TimeoutError, aiohttp.ClientError, web.RequestPayloadError) as error:
+            raise ConnectionAbortedError from error  # a client that went, or was too slow
+        response.force_close()
+        return response
 
-    async def _send(self, http: h11.Connection, writer: asyncio.StreamWriter, event: h11.Event) -> None:
-        data = http.send(event)
-        if data:
-            writer.write(data)
+    async def _run(self, request: web.BaseRequest, message: Message, client: Client) -> web.StreamResponse:
+        """Answer a request of a session, and write it down."""
+        session = self._sessions[message.session]
+        noted = self._noted(request, message, client)
+        try:
+            async with self._turn(client, message):
+                answer = await self._patiently(lambda worker: self._judged(worker, session, message, noted))
+            try:
+                return await self._pass_on(request, answer, noted)
+            finally:
+                answer.response.close()
+                if message.kind == messages.GOODBYE:
+                    self._sessions.pop(message.session, None)
+        except _Refused as refused:
+            noted.facts["reason"] = refused.line
+            raise
+        finally:
+            if noted.event:
+                await self._audit.end(noted)
+
+    def _turn(self, client: Client, message: Message) -> contextlib.AbstractAsyncContextManager[None]:
+        """Wait while a token has as many statements running as it may."""
+        most = client.limits.statements
+        if most is None or message.kind != messages.STATEMENT:
+            return contextlib.nullcontext()
+        return self._statements.setdefault(f"{client.name} {most}", asyncio.Semaphore(most))
+
+    def _noted(self, request: web.BaseRequest, message: Message, client: Client) -> Request:
+        """What is written down of a request: statements and fetches."""
+        facts = {
+            "token": client.name,
+            "address": request.remote,
+            "session": fingerprint("", message.session.decode())[:12],
+        }
+        if message.kind == messages.STATEMENT:
+            return Request("statement", {**facts, "statement": message.text.decode(errors="replace")})
+        return Request("fetch" if message.kind == messages.FETCH else "", facts)
+
+    async def _pass_on(self, request: web.BaseRequest, answer: _Answer, noted: Request) -> web.StreamResponse:
+        """Send an answer to the client, piece by piece; a client that does not take one in time is let go."""
+        response = web.StreamResponse(headers={"content-type": _TYPE})
+        response.content_length = answer.response.content_length
+        response.force_close()
+        count, piece = messages.RowCount(), answer.first
+        failed = answer.message is not None and answer.message.kind == messages.ERROR
+        try:
             async with asyncio.timeout(self._limits.patience):
-                await writer.drain()
+                await response.prepare(request)
+            while piece:
+                count.add(piece)
+                async with asyncio.timeout(self._limits.patience):
+                    await response.write(piece)
+                async with asyncio.timeout(self._limits.seconds or None):
+                    piece = await answer.piece()
+            if noted.outcome == "ended":
+                noted.outcome = "failed" if failed else "answered"
+        except (TimeoutError, _Gone) as error:
+            if request.transport is not None:
+                request.transport.abort()  # half an answer is out: the client must see it end early
+            raise ConnectionAbortedError from error
+        finally:
+            noted.rows = count.rows
+        return response
 
-    async def _read(self, http: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> _Request:
-        """A request of a client that has shown who it is."""
+    async def _read(self, request: web.BaseRequest) -> tuple[Message, Client]:
+        """A message of a client that has shown who it is."""
+        length = request.content_length
+        if request.method != "POST" or length is None:
+            raise _Refused("a POST with a Content-Length is what is answered here", 411)
+        if length > self._limits.statement:
+            raise _Refused(f"the request has {length} bytes, {self._limits.statement} are allowed", 413)
         async with asyncio.timeout(self._limits.patience):
-            head = await _next(http, reader)
-            if not isinstance(head, h11.Request):
-                raise _Refused(400, "not a request")
-            given = dict(head.headers)
-            length = given.get(b"content-length", b"")
-            if head.method != b"POST" or not length or b"transfer-encoding" in given:
-                raise _Refused(411, "a POST with a Content-Length is what is answered here")
-            if len(length) > 15 or int(length) > self._limits.statement:
-                raise _Refused(413, f"the request has {length.decode()} bytes, {self._limits.statement} are allowed")
             body = bytearray()
-            while len(body) < min(int(length), _INTRODUCTION):
-                body += await _data(http, reader)
-            self._know(bytes(body[:_INTRODUCTION]), int(length))
-            self._strangers.pop(writer, None)
-            while len(body) < int(length):
-                body += await _data(http, reader)
-        return _Request(head.target, given.get(b"content-type", b"application/octet-stream"), bytes(body))
+            while len(body) < min(length, _INTRODUCTION) and not request.content.at_eof():
+                body += await request.content.read(_INTRODUCTION - len(body))
+            client = await self._known(request, bytes(body), length)
+            self._strangers.pop(request.protocol, None)
+            body += await request.content.read()
+        return Message.read(bytes(body)), client
 
-    def _know(self, start: bytes, length: int) -> None:
-        """Refuse a request that shows neither the token nor a session's number in its first bytes."""
-        if self._session_in(start) is None and not (length <= _INTRODUCTION and self._token_in(start) is not None):
-            raise _Refused(401, "wrong token, or a session that has ended; connect again")
+    async def _known(self, request: web.BaseRequest, start: bytes, length: int) -> Client:
+        """Who sends a request that begins so; refuse it unless it shows a valid session or token."""
+        message = Message.read(start)
+        session = self._sessions.get(message.session)
+        if session is not None and message.kind != messages.HELLO:
+            if not self._tokens.current(session.client):
+                del self._sessions[message.session]
+                self._audit.write("failed token", token=session.client.name, address=request.remote)
+                raise _Refused("the token was revoked or has expired; ask for another")
+            return session.client
+        if message.kind != messages.HELLO or length > _INTRODUCTION:
+            raise _Refused(_AGAIN)
+        return await self._admitted(message.text, request.remote or "")
 
-    def _session_in(self, start: bytes) -> bytes | None:
-        found = messages.SESSION.search(start[:128])
-        return found[0] if found and found[0] in self._sessions else None
+    async def _admitted(self, token: bytes, address: str) -> Client:
+        """Who sends a token; the more wrong ones an address has sent, the longer it waits."""
+        client = self._tokens.cached(token)
+        if client is None:
+            await asyncio.sleep(self._failed.wait(address))
+            async with self._verifying:
+                client = await asyncio.to_thread(self._tokens.client, token)
+        if client is None:
+            self._failed.add(address)
+            self._audit.write("failed token", token=self._tokens.name(token), address=address)
+            raise _Refused("wrong token, or one that was revoked or has expired")
+        return client
 
-    def _token_in(self, start: bytes) -> int | None:
-        """Where the token stands; every place is compared, in the same time."""
-        size = len(self._token)
-        places = [k for k in range(len(start) - size + 1) if hmac.compare_digest(start[k : k + size], self._token)]
-        return places[0] if places else None
-
-    async def _answered(self, request: _Request) -> AsyncGenerator[h11.Event, None]:
-        """The worker's answer, event by event."""
+    async def _patiently(self, ask: Callable[[Worker], Awaitable[_T]]) -> _T:
+        """The worker's answer; asked once more when the worker went before the request can have had a part in it."""
         for again in (False, True):
             started = time.monotonic()
             try:
                 async with self._running:
-                    async for event in self._relayed(request):
-                        yield event
-                return
+                    return await ask(await self._ready())
             except _Gone as gone:
                 await asyncio.sleep(_NOTICED)
                 if again or time.monotonic() - started > _BARELY:
                     if not gone.worker.has_ended():
-                        raise _Refused(503, _NO_MEMORY) from gone
+                        raise _Refused(_NO_MEMORY) from gone
                     break
-        raise _Refused(503, "the endpoint was started again while this was asked; ask again")
+        raise _Refused("the endpoint was started again while this was asked; ask again")
 
-    async def _relayed(self, request: _Request) -> AsyncGenerator[h11.Event, None]:
+    async def _ready(self) -> Worker:
         try:
-            worker = await self._supervisor.worker(self._limits.patience)
+            return await self._supervisor.worker(self._limits.patience)
         except TimeoutError as error:
-            raise _Refused(503, "the endpoint is being started again; ask again in a moment") from error
-        number = self._session_in(request.body[:_INTRODUCTION])
-        if number is None:
-            if self._frame is None:
-                # once an endpoint: what the worker says to a token that is not its own shows how to say no
-                self._frame = messages.frame_of([event async for event in self._exchange(worker, request)])
-            answer = await self._greeted(worker, request)
-            self._remember(request, worker, answer)
-        else:
-            session = self._sessions[number]
-            self._sessions.move_to_end(number)
-            if session.generation != worker.generation:
-                await self._introduce(session, worker)
-            passed = _Request(request.target, request.content_type, request.body.replace(number, session.number, 1))
-            async for event in self._judged(worker, passed):
-                yield event
+            raise _Refused("the endpoint is being started again; ask again in a moment") from error
+
+    async def _greeted(self, worker: Worker, client: Client, hello: Message) -> bytes:
+        """The worker's answer to a hello; the session that it gives is remembered."""
+        kept = hello.with_text(b"")
+        greeting = await self._introduced(worker, client, kept)
+        self._sessions[greeting.session] = _Session(client, kept, worker.generation, greeting.session)
+        while len(self._sessions) > _SESSIONS:
+            self._sessions.popitem(last=False)
+        await self._close_oldest(worker, client)
+        return greeting.encode()
+
+    async def _close_oldest(self, worker: Worker, client: Client) -> None:
+        """Close the sessions of a token that has more than it may; the one that was used longest ago is the first."""
+        most = client.limits.sessions
+        if most is None:
             return
-        for event in answer:
-            yield event
+        for number in [number for number, session in self._sessions.items() if session.client == client][:-most]:
+            session = self._sessions.pop(number)
+            if session.generation == worker.generation:
+                goodbye = replace(session.hello, kind=messages.GOODBYE, session=session.number, body=messages.END)
+                (await self._ask(worker, goodbye.encode())).response.close()
 
-    def _introduced(self, hello: _Request, worker: Worker) -> _Request:
-        """A hello with the worker's own token in place of the clients'."""
-        place = self._token_in(hello.body)
-        if place is None:
-            raise _Refused(401, "the session has ended; connect again")
-        body = hello.body[:place] + worker.token + hello.body[place + len(worker.token) :]
-        return _Request(hello.target, hello.content_type, body)
-
-    def _remember(self, hello: _Request, worker: Worker, answer: list[h11.Event]) -> None:
-        found = messages.session_given(answer)
-        if found is not None:
-            self._sessions[found] = _Session(hello, worker.generation, found)
-            while len(self._sessions) > _SESSIONS:
-                self._sessions.popitem(last=False)
-
-    async def _introduce(self, session: _Session, worker: Worker) -> None:
-        """Say a client's hello again, to a worker that does not know it."""
-        found = messages.session_given(await self._greeted(worker, session.hello))
-        if found is None:
-            raise _Refused(401, "the session has ended; connect again")
-        session.number, session.generation = found, worker.generation
-
-    async def _greeted(self, worker: Worker, hello: _Request) -> list[h11.Event]:
-        """The worker's answer to a hello with its own token, which cannot be wrong."""
-        request = self._introduced(hello, worker)
+    async def _introduced(self, worker: Worker, client: Client, hello: Message) -> Message:
+        """The worker's answer to a hello with its own token and the client's name in place of the client's token."""
+        introduced = hello.with_text(worker.token + b" " + client.as_json().encode()).encode()
         for pause in _PAUSES:
-            answer = [event async for event in self._exchange(worker, request)]
-            if messages.WRONG not in messages.body_of(answer) and not messages.is_memory_error(answer[0]):
-                return answer
-            await asyncio.sleep(pause)
-        raise _Refused(503, _NO_MEMORY)
+            answer = await (await self._ask(worker, introduced)).whole()
+            greeting = answer.message
+            if greeting is not None and greeting.kind == messages.GREETING:
+                return greeting
+            if greeting is not None and greeting.text != messages.NOT_ADMITTED:
+                raise _Refused(greeting.text.decode(errors="replace"))  # another version of Quack
+            await asyncio.sleep(pause)  # its own token cannot be wrong: it had no memory to compare it
+        raise _Refused(_NO_MEMORY)
 
-    async def _judged(self, worker: Worker, request: _Request) -> AsyncGenerator[h11.Event, None]:
-        """The worker's answer to a statement; one that it had no memory to read is sent again."""
+    async def _judged(self, worker: Worker, session: _Session, message: Message, noted: Request) -> _Answer:
+        """The worker's answer to a request of a session; one that it had no memory to read is sent again."""
+        self._sessions.move_to_end(message.session)
+        if session.generation != worker.generation:
+            session.number = (await self._introduced(worker, session.client, session.hello)).session
+            session.generation = worker.generation
+        if noted.event == "statement":
+            noted.key = fingerprint(session.number.decode(), noted.facts["statement"])
+            self._audit.begin(noted)
         started = time.monotonic()
         for pause in _PAUSES:
             if time.monotonic() - started > self._limits.patience:
                 break
-            async with contextlib.aclosing(self._exchange(worker, request)) as events:
-                held = [await anext(events)]
-                if messages.length_of(held[0]) <= messages.SHORT:
-                    held += [event async for event in events]
-                if messages.is_memory_error(held[0]):
-                    break
-                if not messages.is_unread(held, self._frame):
-                    for event in held:
-                        yield event
-                    async for event in events:
-                        yield event
-                    return
+            answer = await self._ask(worker, replace(message, session=session.number).encode())
+            if answer.is_memory_error:
+                answer.response.close()
+                break
+            if not answer.is_unread:
+                return answer
+            answer.response.close()
             await asyncio.sleep(pause)
-        raise _Refused(503, _NO_MEMORY)
+        raise _Refused(_NO_MEMORY)
 
-    async def _exchange(self, worker: Worker, request: _Request) -> AsyncGenerator[h11.Event, None]:
-        """Send a request to the worker; its answer, event by event. A statement that takes too long ends the worker.
-
-        Raises:
-            _Gone: when the worker went before its answer began.
-        """
-        limit = self._limits.seconds or None
-        writer: asyncio.StreamWriter | None = None
+    async def _ask(self, worker: Worker, body: bytes) -> _Answer:
+        """The beginning of the worker's answer. A statement that takes too long ends the worker."""
         try:
-            reader, writer = await asyncio.open_connection("127.0.0.1", worker.port)
-            http = h11.Connection(h11.CLIENT)
-            headers = [
-                (b"host", b"localhost"), (b"content-type", request.content_type),
-                (b"content-length", b"%d" % len(request.body)), (b"connection", b"close"),
-            ]  # fmt: skip
-            asked: tuple[h11.Event, ...] = (
-                h11.Request(method=b"POST", target=request.target, headers=headers),
-                h11.Data(data=request.body),
-                h11.EndOfMessage(),
-            )
-            for event in asked:
-                writer.write(http.send(event) or b"")
-            async with asyncio.timeout(limit):
-                head = await _next(http, reader)
-                if not isinstance(head, h11.Response):
-                    raise _Gone(worker)
-            kept = [(name, value) for name, value in head.headers if name in _KEPT]
-            yield h11.Response(status_code=head.status_code, headers=[*kept, (b"connection", b"close")])
-            while True:
-                async with asyncio.timeout(limit):
-                    event = await _next(http, reader)
-                yield event
-                if isinstance(event, h11.EndOfMessage):
-                    return
+            async with asyncio.timeout(self._limits.seconds or None):
+                with _as_gone(worker):
+                    url = f"http://127.0.0.1:{worker.port}/quack"
+                    response = await self._worker.post(url, data=body, headers={"content-type": _TYPE})
+                    first = await response.content.readany()
         except TimeoutError as error:
             self._supervisor.replace(worker, f"a query ran for more than {self._limits.seconds:g} s")
-            raise _Refused(504, f"the query took more than {self._limits.seconds:g} s and was ended") from error
-        except (OSError, h11.ProtocolError) as error:
-            raise _Gone(worker) from error
-        finally:
-            if writer is not None:
-                writer.transport.abort()
+            raise _Refused(f"the query took more than {self._limits.seconds:g} s and was ended") from error
+        return _Answer(worker, response, first)
 
 
-async def _next(http: h11.Connection, reader: asyncio.StreamReader) -> h11.Event:
-    """The next event of a connection."""
-    while True:
-        event = http.next_event()
-        if event is h11.NEED_DATA:
-            http.receive_data(await reader.read(_CHUNK))
-        elif isinstance(event, h11.Event):
-            return event
-        else:
-            raise ConnectionResetError
-
-
-async def _data(http: h11.Connection, reader: asyncio.StreamReader) -> bytes:
-    event = await _next(http, reader)
-    if not isinstance(event, h11.Data):
-        raise ConnectionResetError
-    return bytes(event.data)
+@contextlib.contextmanager
+def _as_gone(worker: Worker) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, aiohttp.ClientError) as error:
+        raise _Gone(worker) from error

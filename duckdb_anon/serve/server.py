@@ -12,6 +12,9 @@ served and removed when serving ends.
 
 from __future__ import annotations
 
+import hmac
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,11 +27,13 @@ from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, listed
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import is_release
-from duckdb_anon.serve.answers import Answers
+from duckdb_anon.serve.answers import Answer, Answers
+from duckdb_anon.serve.audit import fingerprint
 from duckdb_anon.serve.catalog import Catalog, TableText
 from duckdb_anon.serve.guard import Guard, Refused
 from duckdb_anon.serve.limits import ServingLimits
 from duckdb_anon.serve.publish import is_shape, is_tree
+from duckdb_anon.serve.tokens import Client
 from duckdb_anon.sql_functions import load, macros
 
 ANALYST_FUNCTIONS = (
@@ -43,7 +48,9 @@ ANALYST_FUNCTIONS = (
 )
 _MARK = "anon: served"
 # DuckDB ends the process when a registered function is collected while the database lives.
-_KEEP: list[Callable[[str, str], str]] = []
+_KEEP: list[Callable[..., object]] = []
+_SESSIONS = 20_000
+_REASON = 500  # characters of why a statement is refused
 
 
 def load_quack(con: duckdb.DuckDBPyConnection) -> None:
@@ -148,28 +155,44 @@ class Analyst:
         self.con.execute(f"attach {literal(releases)} as published (read_only)")
         self.published = self._views()
         self._answers = Answers(self.con, answer, seed) if answer else None
-        self._guard = self._answers.guard if self._answers else Guard(self.published)
-        self._catalog = Catalog(self._tables(self._guard.published))
+        self._seen: dict[tuple[str, ...] | None, tuple[Guard, Catalog]] = {}
+        self._lock = threading.Lock()
+        self._visible(None)
         self._limit()
 
     def instead(self, statement: str) -> str:
-        """The SQL that runs in place of a client's statement; why it may not run is an error of that SQL.
+        """The SQL that runs in place of a statement of a client who may read every table."""
+        return self.answer(statement, Client("")).sql
+
+    def answer(self, statement: str, client: Client) -> Answer:
+        """What runs in place of a client's statement; why it may not run is an error of its SQL.
 
         Raises:
             MemoryError: when there is too little memory to read the statement, which tells nothing of it.
         """
         try:
-            found = self._guard.check(statement)
+            guard, catalog = self._visible(client.tables)
+            found = guard.check(statement)
             if found.reads_catalog:
-                return self._catalog.answer(statement)
-            return self._answers.sql(statement, found) if self._answers else statement
+                return Answer(catalog.answer(statement), "catalog")
+            return self._answers.answer(statement, found) if self._answers else Answer(statement, "release")
         except (Refused, AnonError, duckdb.Error) as error:
             why = str(error).partition("\n")[0]
         except MemoryError:
             raise
         except Exception:  # closed by default: a tree too deep to walk, a shape the parser never had before
             why = "this statement cannot be read here"
-        return f"select error({literal(why)})"
+        return Answer(f"select error({literal(why)})", refused=why)
+
+    def _visible(self, tables: tuple[str, ...] | None) -> tuple[Guard, Catalog]:
+        """What checks statements of clients who may read some tables, and what they learn of tables."""
+        with self._lock:
+            if tables not in self._seen:
+                guard = self._answers.guard if self._answers else Guard(self.published)
+                if tables is not None:
+                    guard = guard.narrowed(tables)
+                self._seen[tables] = (guard, Catalog(self._tables(guard.published)))
+            return self._seen[tables]
 
     def _limit(self) -> None:
         """Limit memory, beyond what the plausible tables take, and threads."""
@@ -244,24 +267,60 @@ class Analyst:
         }
 
 
-def listen(served: Curator | Analyst, address: str, token: str) -> None:
+class Sessions:
+    """Who has which session, as Quack's two hooks learn it."""
+
+    def __init__(self, served: Curator | Analyst, report: Callable[[dict[str, object]], None]) -> None:
+        """Check what clients of `served` send, and report on their statements."""
+        self._served, self._report = served, report
+        self._clients: OrderedDict[str, Client] = OrderedDict()
+
+    def authenticate(self, session: str, given: str, token: str) -> bool:
+        """Admit the front, which sends this worker's token and who the client is."""
+        sent, _, client = given.partition(" ")
+        if not hmac.compare_digest(sent.encode(), token.encode()):
+            return False
+        self._clients[session] = Client.from_json(client)
+        while len(self._clients) > _SESSIONS:
+            self._clients.popitem(last=False)
+        return True
+
+    def authorize(self, session: str, statement: str) -> str:
+        """The SQL that runs in place of a statement."""
+        client = self._clients.get(session)
+        if client is None:
+            return "select error('the session has ended; connect again')"
+        if isinstance(self._served, Curator):
+            answer = Answer(statement, "database")
+        else:
+            answer = self._served.answer(statement, client)
+        told: dict[str, object] = {
+            "key": fingerprint(session, statement),
+            "engine": answer.engine,
+            "refused": answer.refused[:_REASON],
+        }
+        self._report(told)
+        return answer.sql
+
+
+def listen(served: Curator | Analyst, address: str, token: str, report: Callable[[dict[str, object]], None]) -> None:
     """Start serving.
 
     Args:
         served: what to serve.
         address: host:port.
-        token: what clients must present.
+        token: what the front must present.
+        report: takes the engine of each statement, or why it was refused.
     """
     con = served.con
     load_quack(con)
-    if isinstance(served, Analyst):
-
-        def authorize(session: str, statement: str) -> str:
-            return served.instead(statement)
-
-        _KEEP.append(authorize)
-        con.create_function("_anon_authorize", authorize, ["VARCHAR", "VARCHAR"], "VARCHAR")
-        con.execute("set global quack_authorization_function = '_anon_authorize'")
+    sessions = Sessions(served, report)
+    authenticate, authorize = sessions.authenticate, sessions.authorize
+    _KEEP.extend((authenticate, authorize))
+    con.create_function("_anon_authenticate", authenticate, ["VARCHAR"] * 3, "BOOLEAN")
+    con.create_function("_anon_authorize", authorize, ["VARCHAR"] * 2, "VARCHAR")
+    con.execute("set global quack_authentication_function = '_anon_authenticate'")
+    con.execute("set global quack_authorization_function = '_anon_authorize'")
     con.execute(f"call quack_serve({literal('quack:' + address)}, token := {literal(token)})")
     if isinstance(served, Analyst):
         served.lock()

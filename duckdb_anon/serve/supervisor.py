@@ -15,8 +15,9 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.serve.limits import SLACK, ServingLimits, resident
@@ -62,7 +63,6 @@ class Supervisor:
         role: str,
         database: str,
         limits: ServingLimits,
-        token_length: int,
         answer: Mapping[str, str],
     ) -> None:
         """Say what is served.
@@ -71,12 +71,11 @@ class Supervisor:
             role: 'analyst' or 'curator'.
             database: path of the file.
             limits: what a worker may use; the curator's is unbounded.
-            token_length: bytes of the token clients present; the worker's own has as many.
             answer: original to the release that answers for it.
         """
         self.role, self.database, self.limits = role, database, limits
-        self._length = token_length
         self.answer = dict(answer)
+        self.report: Callable[[dict[str, Any]], None] = lambda told: None  # takes what workers report of statements
         self._seed = secrets.randbits(62)  # one for all workers: a client that pulls rows again gets the same
         self._generation = 0
         self._worker: Worker | None = None
@@ -84,6 +83,7 @@ class Supervisor:
         self._ready = asyncio.Event()
         self._ending = False
         self._task: asyncio.Task[None] | None = None
+        self._reading: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Start the first worker.
@@ -168,7 +168,7 @@ class Supervisor:
     async def _launch(self) -> Worker:
         self._generation += 1
         port, patience = _free_port(), _DRAW if self.answer else _START
-        token = secrets.token_urlsafe(self._length)[: self._length]
+        token = secrets.token_urlsafe(24)
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-m", "duckdb_anon.serve.worker",
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env={**os.environ, **_LEAN},
@@ -191,7 +191,16 @@ class Supervisor:
             raise AnonError(said.get("error", f"serve: the worker ended with exit code {process.returncode}"))
         if not said["bounded"] and self._generation == 1:
             _say("this system does not enforce --memory; only DuckDB's own accounting does")
+        task = asyncio.create_task(self._read_reports(process.stdout))
+        self._reading.add(task)
+        task.add_done_callback(self._reading.discard)
         return Worker(self._generation, port, token.encode(), process, said["resident"])
+
+    async def _read_reports(self, output: asyncio.StreamReader) -> None:
+        """Pass on what the worker reports, a line per statement, until it ends."""
+        while line := await output.readline():
+            with contextlib.suppress(json.JSONDecodeError):
+                self.report(json.loads(line))
 
 
 def _pause(before: float, lived: float, ended_here: bool) -> float:

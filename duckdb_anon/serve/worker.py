@@ -23,6 +23,7 @@ from duckdb_anon.model.errors import AnonError
 from duckdb_anon.serve.limits import ServingLimits, bound_this_process, resident
 from duckdb_anon.serve.server import Analyst, Curator, listen
 
+_SAYING = threading.Lock()
 _ANSWER = 30.0  # seconds a server may take to answer for the first time
 
 
@@ -54,7 +55,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a key pressed at the terminal is the supervisor's to answer
     try:
         served = _open(job)
-        listen(served, job.address, job.token)
+        listen(served, job.address, job.token, lambda told: _say(answers, told))
         _wait_for_answer(job.address)
         # before the process is bounded, and before the first statement can take what there is
         threading.Thread(target=_end_with_supervisor, args=(ended, job.role), daemon=True).start()
@@ -103,8 +104,9 @@ def _end_with_supervisor(ended: threading.Event, role: str) -> None:
 
 
 def _say(answers: TextIO, line: dict[str, object]) -> None:
-    answers.write(json.dumps(line) + "\n")
-    answers.flush()
+    with _SAYING:
+        answers.write(json.dumps(line) + "\n")
+        answers.flush()
 
 
 if __name__ == "__main__":

@@ -11,13 +11,16 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("h11", reason="the serve extra is not installed")
+pytest.importorskip("aiohttp", reason="the serve extra is not installed")
 
+from duckdb_anon.serve import messages, tokens
 from duckdb_anon.serve.limits import ServingLimits
+from duckdb_anon.serve.messages import Message
 from duckdb_anon.serve.proxy import Front
+from duckdb_anon.serve.tokens import OneToken
 
 TOKEN = "a-token-for-the-test-only"
-ERROR = b"\x01\x00d" + b"\xff" * 4 + b"\x01\x00"
+NO_QUERY = b"\x03\x00" + b"\xff" * 9 + b"\x01\xff\xff"
 LIMITS = ServingLimits(seconds=0.5, statement=10_000, connections=8, patience=1.0)
 
 
@@ -28,7 +31,7 @@ class FakeWorker:
     generation: int
     token: bytes
     port: int = 0
-    asked: list[bytes] = field(default_factory=list)
+    asked: list[Message] = field(default_factory=list)
     sessions: set[bytes] = field(default_factory=set)
     dies: int = 0
     ended: bool = False
@@ -51,36 +54,39 @@ class FakeWorker:
 
     async def _say(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
-        length = int(re.search(rb"content-length: (\d+)", head)[1])  # type: ignore[index]
-        body = await reader.readexactly(length)
-        self.asked.append(body)
-        if body.startswith(b"hello"):
-            if self.token in body and not self._cannot_judge(body):
-                number = b"%032X" % (1000 * self.generation + len(self.asked))
-                self.sessions.add(number)
-                said = b"\x00 " + number + b" welcome"
-            else:
-                said = ERROR + b"\x15Authentication failed" + b"\xff\xff"
-        elif body[:32] not in self.sessions:
-            said = b"unknown session"
-        elif b"forbidden" in body:
-            said = ERROR + b"\x0cnot allowed!" + b"\xff\xff"
-        elif self._cannot_judge(body):
-            said = ERROR + b"\x14Authorization failed" + b"\xff\xff"
-        elif b"large" in body and self.unjudged:
+        length = int(re.search(rb"(?i)content-length: (\d+)", head)[1])  # type: ignore[index]
+        message = Message.read(await reader.readexactly(length))
+        self.asked.append(message)
+        if message.kind == messages.HELLO:
+            said = self._greeting(message)
+        elif message.session not in self.sessions:
+            said = messages.error("unknown session")
+        elif b"forbidden" in message.text:
+            said = messages.error("not allowed!")
+        elif self._cannot_judge(message.text):
+            said = messages.error("Authorization failed")
+        elif b"large" in message.text and self.unjudged:
             self.unjudged -= 1
             writer.write(b"HTTP/1.1 500 Error\r\nContent-Length: 0\r\nEXCEPTION_WHAT: std::bad_alloc\r\n\r\n")
             return
-        elif b"hang" in body:
+        elif b"hang" in message.text:
             await asyncio.sleep(30)
             said = b""
-        elif b"die" in body and self.dies:
+        elif b"die" in message.text and self.dies:
             self.dies -= 1
             return
         else:
-            said = b"answer to " + body[32:]
+            said = b"answer to " + message.text
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(said) + said)
         await writer.drain()
+
+    def _greeting(self, hello: Message) -> bytes:
+        token, _, client = hello.text.partition(b" ")
+        if token != self.token or b'"name"' not in client or self._cannot_judge(hello.body):
+            return messages.error("Authentication failed")
+        number = b"%032X" % (1000 * self.generation + len(self.asked))
+        self.sessions.add(number)
+        return Message(messages.GREETING, number, NO_QUERY, b"\xff\xff").encode()
 
     def _cannot_judge(self, body: bytes) -> bool:
         if b"needs memory" not in body or not self.unjudged:
@@ -125,9 +131,21 @@ class House:
         head, _, body = answer.partition(b"\r\n\r\n")
         return int(head.split()[1]) if head else 0, body
 
-    async def hello(self) -> bytes:
-        _, body = await self.ask(b"hello " + TOKEN.encode())
-        return body[2:34]
+    async def hello(self, token: str = TOKEN, version: bytes = b"v1") -> bytes:
+        _, body = await self.ask(hello(token, version))
+        return Message.read(body).session
+
+    async def run(self, session: bytes, sql: bytes) -> tuple[int, bytes]:
+        return await self.ask(statement(session, sql))
+
+
+def hello(token: str, version: bytes = b"v1") -> bytes:
+    rest = b"\x02\x00" + bytes([len(version)]) + version + b"\xff\xff"
+    return Message(messages.HELLO, b"", NO_QUERY, rest).with_text(token.encode()).encode()
+
+
+def statement(session: bytes, sql: bytes) -> bytes:
+    return Message(messages.STATEMENT, session, NO_QUERY, b"\xff\xff").with_text(sql).encode()
 
 
 async def _all_of(reader: asyncio.StreamReader) -> bytes:
@@ -142,14 +160,16 @@ async def _all_of(reader: asyncio.StreamReader) -> bytes:
 
 
 @asynccontextmanager
-async def house(limits: ServingLimits = LIMITS) -> AsyncIterator[House]:
+async def house(limits: ServingLimits = LIMITS, admitted: Any = None) -> AsyncIterator[House]:
     supervisor = FakeSupervisor()
     supervisor.workers.append(await FakeWorker(1, b"x" * len(TOKEN)).serve())
-    listening = await Front(supervisor, TOKEN, limits).listen("127.0.0.1", 0)  # type: ignore[arg-type]
+    front = Front(supervisor, admitted or OneToken(TOKEN), limits)  # type: ignore[arg-type]
+    listening = await front.listen("127.0.0.1", 0)
     try:
         yield House(supervisor, listening.sockets[0].getsockname()[1])
     finally:
         listening.close()
+        await front.close()
         for worker in supervisor.workers:
             assert worker.server is not None
             worker.server.close()
@@ -158,31 +178,42 @@ async def house(limits: ServingLimits = LIMITS) -> AsyncIterator[House]:
         await asyncio.sleep(0.05)
 
 
-def run(story: Callable[[House], Awaitable[None]], limits: ServingLimits = LIMITS) -> None:
+def run(story: Callable[[House], Awaitable[None]], limits: ServingLimits = LIMITS, admitted: Any = None) -> None:
     async def told() -> None:
-        async with house(limits) as place:
+        async with house(limits, admitted) as place:
             await story(place)
 
     asyncio.run(told())
 
 
-def test_known_client_is_answered_and_the_worker_never_sees_the_token_it_could_listen_with() -> None:
+def test_known_client_is_answered_and_the_worker_never_sees_the_clients_token() -> None:
     async def story(place: House) -> None:
         number = await place.hello()
-        assert await place.ask(number + b"select 1") == (200, b"answer to select 1")
-        greeted = [body for body in place.supervisor.current.asked if body.startswith(b"hello")]
-        assert greeted[-1] == b"hello " + b"x" * len(TOKEN)
+        assert await place.run(number, b"select 1") == (200, b"answer to select 1")
+        token, _, client = place.supervisor.current.asked[0].text.partition(b" ")
+        assert token == b"x" * len(TOKEN) and b'"name": "token"' in client
+        assert not any(TOKEN.encode() in message.encode() for message in place.supervisor.current.asked)
 
     run(story)
 
 
 @pytest.mark.parametrize(
-    "body", [b"hello wrong-token", b"0" * 32 + b"select 1", b"select 1", b"x" * 5000 + TOKEN.encode()]
+    ("body", "status"),
+    [
+        (hello("wrong-token"), 200),
+        (hello(TOKEN + "x"), 200),
+        (statement(b"0" * 32, b"select 1"), 200),
+        (statement(b"", b"select 1"), 200),
+        (hello(TOKEN, b"v" * 100) + b"x" * 5000, 200),
+        (b"select 1", 400),
+        (b"x" * 5000 + TOKEN.encode(), 400),
+        (b"\x01\x00\x01\x02\x00\xff\xff\xff\xff\xff", 400),
+    ],
 )
-def test_stranger_is_refused_and_nothing_is_passed_on(body: bytes) -> None:
+def test_stranger_is_refused_and_nothing_is_passed_on(body: bytes, status: int) -> None:
     async def story(place: House) -> None:
-        status, _ = await place.ask(body)
-        assert status == 401
+        answered, said = await place.ask(body)
+        assert answered == status and (status == 400 or Message.read(said).kind == messages.ERROR)
         assert place.supervisor.current.asked == []
 
     run(story)
@@ -199,8 +230,9 @@ def test_body_that_is_too_large_is_refused_before_it_is_sent() -> None:
 def test_strangers_large_body_is_not_read_to_its_end() -> None:
     async def story(place: House) -> None:
         head = b"POST /quack HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n"
-        status, _ = await place.send(head + b"y" * 4096)  # the rest never comes, and is not waited for
-        assert status == 401
+        # the rest never comes, and is not waited for
+        _, said = await place.send(head + statement(b"0" * 32, b"y" * 9000)[:4096])
+        assert Message.read(said).text == b"the session has ended; connect again"
 
     run(story, replace(LIMITS, patience=30.0))
 
@@ -222,7 +254,7 @@ def test_other_kinds_of_requests_are_refused(request_: bytes) -> None:
 @pytest.mark.parametrize("noise", [b"\x16\x03\x01\x02\x00 no http \r\n\r\n", b"POST " + b"a" * 40_000])
 def test_noise_ends_the_connection(noise: bytes) -> None:
     async def story(place: House) -> None:
-        assert (await place.send(noise))[0] == 0
+        assert (await place.send(noise))[0] in (0, 400)
 
     run(story)
 
@@ -234,7 +266,7 @@ def test_silent_connections_make_room_for_those_who_speak() -> None:
         for _, writer in silent:
             writer.write(b"POST /quack HTTP/1.1\r\n")
         await asyncio.sleep(0.05)
-        assert await place.ask(number + b"select 1") == (200, b"answer to select 1")
+        assert await place.run(number, b"select 1") == (200, b"answer to select 1")
         for _, writer in silent:
             writer.transport.abort()
 
@@ -251,9 +283,8 @@ def test_silent_connection_is_let_go_in_time() -> None:
 def test_statement_that_takes_too_long_ends_the_worker_and_is_told_so_in_its_own_protocol() -> None:
     async def story(place: House) -> None:
         number = await place.hello()
-        status, said = await place.ask(number + b"hang")
-        line = b"the query took more than 0.5 s and was ended"
-        assert (status, said) == (200, ERROR + bytes([len(line)]) + line + b"\xff\xff")
+        status, said = await place.run(number, b"hang")
+        assert (status, said) == (200, messages.error("the query took more than 0.5 s and was ended"))
         assert place.supervisor.replaced == ["a query ran for more than 0.5 s"]
 
     run(story)
@@ -264,9 +295,9 @@ def test_session_is_introduced_to_the_next_worker() -> None:
         number = await place.hello()
         second = await FakeWorker(2, b"y" * len(TOKEN)).serve()
         place.supervisor.workers.append(second)
-        assert await place.ask(number + b"select 1") == (200, b"answer to select 1")
-        assert await place.ask(number + b"select 2") == (200, b"answer to select 2")
-        assert [body.startswith(b"hello") for body in second.asked] == [True, False, False]
+        assert await place.run(number, b"select 1") == (200, b"answer to select 1")
+        assert await place.run(number, b"select 2") == (200, b"answer to select 2")
+        assert [message.kind == messages.HELLO for message in second.asked] == [True, False, False]
         assert number not in second.sessions
 
     run(story)
@@ -280,7 +311,7 @@ def test_statement_that_had_barely_begun_is_asked_again_once(dies: int, ended: b
     async def story(place: House) -> None:
         number = await place.hello()
         place.supervisor.current.dies, place.supervisor.current.ended = dies, ended
-        _, said = await place.ask(number + b"die")
+        _, said = await place.run(number, b"die")
         assert answer in said
 
     run(story)
@@ -289,8 +320,8 @@ def test_statement_that_had_barely_begun_is_asked_again_once(dies: int, ended: b
 def test_limits_are_those_of_the_request_not_of_its_parts() -> None:
     async def story(place: House) -> None:
         number = await place.hello()
-        assert await place.ask(number + b"z" * 9000) == (200, b"answer to " + b"z" * 9000)
-        assert (await place.ask(number + b"z" * 9990))[0] == 413
+        assert await place.run(number, b"z" * 9000) == (200, b"answer to " + b"z" * 9000)
+        assert (await place.run(number, b"z" * 9990))[0] == 413
 
     run(story)
 
@@ -300,8 +331,9 @@ def test_sessions_survive_in_any_number_up_to_their_bound(monkeypatch: Any) -> N
 
     async def story(place: House) -> None:
         numbers = [await place.hello() for _ in range(4)]
-        assert (await place.ask(numbers[0] + b"select 1"))[0] == 401
-        assert (await place.ask(numbers[3] + b"select 1"))[0] == 200
+        _, said = await place.run(numbers[0], b"select 1")
+        assert Message.read(said).text == b"the session has ended; connect again"
+        assert await place.run(numbers[3], b"select 1") == (200, b"answer to select 1")
 
     run(story)
 
@@ -311,11 +343,10 @@ def test_statement_and_hello_that_a_worker_short_of_memory_cannot_judge_are_aske
         worker = place.supervisor.current
         await place.hello()
         worker.unjudged = 2
-        _, said = await place.ask(b"hello needs memory " + TOKEN.encode())
-        number = said[2:34]
+        number = await place.hello(version=b"needs memory")
         assert number in worker.sessions
         worker.unjudged = 3
-        assert await place.ask(number + b"needs memory") == (200, b"answer to needs memory")
+        assert await place.run(number, b"needs memory") == (200, b"answer to needs memory")
 
     run(story)
 
@@ -324,7 +355,7 @@ def test_statement_that_is_never_judged_is_not_called_refused() -> None:
     async def story(place: House) -> None:
         number = await place.hello()
         place.supervisor.current.unjudged = 1000
-        status, said = await place.ask(number + b"needs memory")
+        status, said = await place.run(number, b"needs memory")
         assert status == 200 and b"short of memory; ask again" in said
 
     run(story)
@@ -334,9 +365,9 @@ def test_failed_allocation_of_the_server_is_named_and_not_asked_again() -> None:
     async def story(place: House) -> None:
         number = await place.hello()
         place.supervisor.current.unjudged = 1
-        status, said = await place.ask(number + b"large")
+        status, said = await place.run(number, b"large")
         assert status == 200 and b"short of memory; ask again" in said
-        assert await place.ask(number + b"large") == (200, b"answer to large")
+        assert await place.run(number, b"large") == (200, b"answer to large")
 
     run(story)
 
@@ -345,8 +376,8 @@ def test_refused_statement_is_asked_once() -> None:
     async def story(place: House) -> None:
         number = await place.hello()
         before = len(place.supervisor.current.asked)
-        status, said = await place.ask(number + b"forbidden")
-        assert (status, said) == (200, ERROR + b"\x0cnot allowed!" + b"\xff\xff")
+        status, said = await place.run(number, b"forbidden")
+        assert (status, said) == (200, messages.error("not allowed!"))
         assert len(place.supervisor.current.asked) == before + 1
 
     run(story)
@@ -355,7 +386,78 @@ def test_refused_statement_is_asked_once() -> None:
 def test_answer_that_holds_the_words_of_a_refusal_is_an_answer() -> None:
     async def story(place: House) -> None:
         number = await place.hello()
-        statement = b"\x14Authorization failed"
-        assert await place.ask(number + statement) == (200, b"answer to " + statement)
+        text = messages.error("Authorization failed") * 2
+        assert await place.run(number, text) == (200, b"answer to " + text)
 
     run(story)
+
+
+def test_revoked_client_is_refused_at_the_next_request_and_failed_tries_wait(monkeypatch: Any, tmp_path: Any) -> None:
+    path = tmp_path / "tokens"
+    alice, bob = (tokens.add(path, name, None, None, tokens.ClientLimits()) for name in ("alice", "bob"))
+    waited: list[float] = []
+
+    async def story(place: House) -> None:
+        sessions = [await place.hello(alice), await place.hello(bob)]
+        assert [await place.run(one, b"select 1") for one in sessions] == [(200, b"answer to select 1")] * 2
+        tokens.revoke(path, "alice")
+        _, said = await place.run(sessions[0], b"select 1")
+        assert Message.read(said).text == b"the token was revoked or has expired; ask for another"
+        assert await place.run(sessions[1], b"select 1") == (200, b"answer to select 1")
+        wait = asyncio.sleep
+        monkeypatch.setattr("duckdb_anon.serve.proxy.asyncio.sleep", lambda seconds: waited.append(seconds) or wait(0))
+        for _ in range(4):
+            _, said = await place.ask(hello(alice))
+            assert Message.read(said).text.startswith(b"wrong token")
+        assert waited == [0.0, 0.25, 0.5, 1.0]
+        assert await place.hello(bob)  # whose token was right before
+        monkeypatch.undo()
+
+    run(story, admitted=tokens.TokenFile(str(path)))
+
+
+def test_token_with_more_sessions_than_it_may_have_loses_the_one_used_longest_ago(tmp_path: Any) -> None:
+    path = tmp_path / "tokens"
+    alice = tokens.add(path, "alice", None, None, tokens.ClientLimits(sessions=2))
+    bob = tokens.add(path, "bob", None, None, tokens.ClientLimits())
+
+    async def story(place: House) -> None:
+        other, first, second = await place.hello(bob), await place.hello(alice), await place.hello(alice)
+        await place.run(first, b"select 1")
+        third = await place.hello(alice)
+        goodbye = place.supervisor.current.asked[-1]
+        assert (goodbye.kind, goodbye.session) == (messages.GOODBYE, second)
+        _, said = await place.run(second, b"select 1")
+        assert Message.read(said).text == b"the session has ended; connect again"
+        for number in (other, first, third):
+            assert await place.run(number, b"select 1") == (200, b"answer to select 1")
+
+    run(story, admitted=tokens.TokenFile(str(path)))
+
+
+def test_token_runs_as_many_statements_at_once_as_it_may(tmp_path: Any) -> None:
+    path = tmp_path / "tokens"
+    alice = tokens.add(path, "alice", None, None, tokens.ClientLimits(statements=1))
+    bob = tokens.add(path, "bob", None, None, tokens.ClientLimits())
+
+    async def story(place: House) -> None:
+        mine, other = await place.hello(alice), await place.hello(bob)
+        hanging = asyncio.create_task(place.run(mine, b"hang"))
+        await asyncio.sleep(0.05)
+        waiting = asyncio.create_task(place.run(mine, b"select 2"))
+        assert await place.run(other, b"select 1") == (200, b"answer to select 1")
+        assert not waiting.done()
+        await hanging
+        assert await waiting == (200, b"answer to select 2")
+
+    run(story, admitted=tokens.TokenFile(str(path)))
+
+
+def test_rows_of_an_answer_are_counted_however_it_is_cut() -> None:
+    head = b"\x01\x2c\x01d\x00%be\x00\x01d\x00\x0e\xff\xff"
+    answer = b"\x00" * 7 + head % b"\x80\x10" + b"some data e\x00" + head % b"\x03" + b"tail"
+    for size in (1, 2, 5, 11, 100):
+        count = messages.RowCount()
+        for place in range(0, len(answer), size):
+            count.add(answer[place : place + size])
+        assert count.rows == 2051, size

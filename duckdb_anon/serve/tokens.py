@@ -1,0 +1,328 @@
+"""Who may connect: one token for all clients, or one per person or group from a file.
+
+A file of tokens has a line of JSON per token: name, scrypt hash, and optionally expiry, tables and limits. It is read
+again when it changes, so a token is revoked without a restart. A file that others can read, or that cannot be read,
+admits nobody. A token is NAME.SECRET with 192 random bits; the file holds no secret.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.identifier_case import fold
+
+LEAST = 22
+"""Characters of a token for all clients: 128 bits when they are random and of base64."""
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_BYTES = 24  # of a new secret
+_COST = {"n": 1 << 14, "r": 8, "p": 1}  # 16 MB and some 40 ms per try
+_FIRST_WAIT, _LONGEST_WAIT = 0.25, 4.0  # seconds
+_FORGET = 600.0  # seconds after which an address that failed may try at once again
+_MOST_ADDRESSES = 10_000
+
+
+@dataclass(frozen=True)
+class ClientLimits:
+    """What the clients with one token may use, all together; None for what the server allows.
+
+    Attributes:
+        sessions: how many sessions they may have open.
+        statements: how many of their statements run at once.
+    """
+
+    sessions: int | None = None
+    statements: int | None = None
+
+
+@dataclass(frozen=True)
+class Client:
+    """Who sends a request.
+
+    Attributes:
+        name: of the token.
+        tables: names that she may read, folded; None for every table that is served.
+        limits: what she may use.
+    """
+
+    name: str
+    tables: tuple[str, ...] | None = None
+    limits: ClientLimits = field(default_factory=ClientLimits)
+
+    def as_json(self) -> str:
+        """One line, which `from_json` reads."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, line: str) -> Client:
+        """The client of such a line."""
+        given = json.loads(line)
+        tables = None if given["tables"] is None else tuple(given["tables"])
+        return cls(given["name"], tables, ClientLimits(**given["limits"]))
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A line of the file."""
+
+    client: Client
+    salt: bytes
+    key: bytes
+    expires: dt.date | None
+
+    def admits(self) -> bool:
+        """Whether it has not expired; the day of expiry, in UTC, is the last."""
+        return self.expires is None or dt.datetime.now(dt.UTC).date() <= self.expires
+
+
+class OneToken:
+    """One token for all clients."""
+
+    def __init__(self, token: str) -> None:
+        """Admit who sends `token`.
+
+        Raises:
+            AnonError: it is too short.
+        """
+        if len(token) < LEAST:
+            raise AnonError(
+                f"serve: the token has {len(token)} characters. It must have at least {LEAST} (128 bits). Leave it out "
+                "and one is generated"
+            )
+        self._token, self._client = token.encode(), Client("token")
+
+    def client(self, given: bytes) -> Client | None:
+        """Who sends this token; None for nobody."""
+        return self._client if hmac.compare_digest(given, self._token) else None
+
+    def cached(self, given: bytes) -> Client | None:
+        """The same, since it takes no time."""
+        return self.client(given)
+
+    def current(self, client: Client) -> bool:
+        """Whether a client that was admitted still is."""
+        return client == self._client
+
+    def name(self, given: bytes) -> str | None:
+        """Whose token a wrong one pretends to be."""
+        return None
+
+
+class TokenFile:
+    """Tokens from a file, which is read again when it changes."""
+
+    def __init__(self, path: str) -> None:
+        """Read the file.
+
+        Raises:
+            AnonError: others can read it, or a line is no token.
+        """
+        self._path, self._seen = Path(path), (0, 0, 0)
+        self._entries: dict[str, _Entry] = {}
+        self._cache: dict[bytes, _Entry] = {}
+        self._refresh()
+
+    def client(self, given: bytes) -> Client | None:
+        """Who sends this token; None for nobody. Takes a try's time unless it was right before."""
+        found = self.cached(given)
+        if found is not None:
+            return found
+        name, _, secret = given.partition(b".")
+        entry = self._current().get(name.decode(errors="replace"))
+        # a name that nobody has takes as long as one that somebody has
+        key = _key(secret, entry.salt if entry else b"nobody")
+        if entry is None or not hmac.compare_digest(key, entry.key) or not entry.admits():
+            return None
+        self._cache[hashlib.sha256(given).digest()] = entry
+        return entry.client
+
+    def cached(self, given: bytes) -> Client | None:
+        """Who sends this token if it was right before and nothing has changed since."""
+        entries = self._current()
+        entry = self._cache.get(hashlib.sha256(given).digest())
+        if entry is None or not entry.admits() or entries.get(entry.client.name) != entry:
+            return None
+        return entry.client
+
+    def current(self, client: Client) -> bool:
+        """Whether a client that was admitted still is: its token is in the file, unchanged and not expired."""
+        entry = self._current().get(client.name)
+        return entry is not None and entry.client == client and entry.admits()
+
+    def name(self, given: bytes) -> str | None:
+        """Whose token a wrong one pretends to be, if there is such a name."""
+        name = given.partition(b".")[0].decode(errors="replace")
+        return name if name in self._entries else None
+
+    def _current(self) -> dict[str, _Entry]:
+        try:
+            self._refresh()
+        except AnonError:
+            self._entries, self._seen = {}, (0, 0, 0)  # nobody, until it can be read again
+        return self._entries
+
+    def _refresh(self) -> None:
+        require_private(self._path)
+        found = self._path.stat()
+        seen = (found.st_mtime_ns, found.st_size, found.st_ino)
+        if seen != self._seen:
+            self._entries = _read(self._path)
+            self._seen = seen
+
+
+class FailedTries:
+    """How long an address waits after tries with wrong tokens: twice as long after each, up to some seconds.
+
+    >>> tries = FailedTries()
+    >>> for _ in range(3): tries.add("192.0.2.1")
+    >>> tries.wait("192.0.2.1"), tries.wait("192.0.2.2")
+    (1.0, 0.0)
+    """
+
+    def __init__(self) -> None:
+        self._failed: dict[str, tuple[int, float]] = {}
+
+    def add(self, address: str) -> None:
+        """Count a failed try."""
+        count = self._failed.pop(address, (0, 0.0))[0] if self.wait(address) else 0
+        self._failed[address] = (count + 1, time.monotonic())
+        if len(self._failed) > _MOST_ADDRESSES:
+            del self._failed[next(iter(self._failed))]
+
+    def wait(self, address: str) -> float:
+        """Seconds until a token of this address is looked at."""
+        count, last = self._failed.get(address, (0, 0.0))
+        if not count or time.monotonic() - last > _FORGET:
+            return 0.0
+        return float(min(_FIRST_WAIT * 2 ** min(count - 1, 10), _LONGEST_WAIT))
+
+
+def require_private(path: Path) -> None:
+    """Refuse a file with secrets that others can read.
+
+    Raises:
+        AnonError: they can, or there is no such file.
+    """
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise AnonError(f"serve: {path}: {error.strerror}") from error
+    if hasattr(os, "getuid") and (found.st_uid not in (0, os.getuid()) or found.st_mode & 0o077):
+        raise AnonError(f"serve: {path} can be read by other users. Only its owner may: chmod 600 {path}")
+
+
+def add(path: Path, name: str, expires: dt.date | None, tables: list[str] | None, limits: ClientLimits) -> str:
+    """Add a token to a file, which is made if there is none.
+
+    Returns:
+        The token, which is written nowhere.
+
+    Raises:
+        AnonError: the name is taken, or is no name.
+    """
+    if not _NAME.fullmatch(name):
+        raise AnonError(f"token: {name} is not a name of letters, digits, - and _. Choose one, such as team-a")
+    entries = _read(path) if path.exists() else {}
+    if name in entries:
+        raise AnonError(f"token: {path} has a token {name}. Revoke it first, or choose another name")
+    secret, salt = secrets.token_urlsafe(_BYTES), secrets.token_bytes(16)
+    folded = None if tables is None else tuple(fold(table) for table in tables)
+    entries[name] = _Entry(Client(name, folded, limits), salt, _key(secret.encode(), salt), expires)
+    _write(path, entries)
+    return f"{name}.{secret}"
+
+
+def revoke(path: Path, name: str) -> None:
+    """Remove a token; servers notice at the next request.
+
+    Raises:
+        AnonError: there is none of this name.
+    """
+    entries = _read(path)
+    if name not in entries:
+        raise AnonError(f"token: {path} has no token {name}. It has {', '.join(sorted(entries)) or 'none'}")
+    del entries[name]
+    _write(path, entries)
+
+
+def listed(path: Path) -> list[tuple[Client, dt.date | None]]:
+    """Clients and when their tokens expire, by name."""
+    return [(entry.client, entry.expires) for _, entry in sorted(_read(path).items())]
+
+
+def _key(secret: bytes, salt: bytes) -> bytes:
+    return hashlib.scrypt(secret, salt=salt, dklen=32, **_COST)
+
+
+def _read(path: Path) -> dict[str, _Entry]:
+    require_private(path)
+    entries = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            entry = _entry(json.loads(line))
+        except (ValueError, TypeError, KeyError) as error:
+            raise AnonError(
+                f"serve: line {number} of {path} is not a token. Write it with duckdb-anon token"
+            ) from error
+        entries[entry.client.name] = entry
+    return entries
+
+
+def _entry(given: Mapping[str, Any]) -> _Entry:
+    """A line of the file.
+
+    Raises:
+        ValueError, TypeError, KeyError: it is no token.
+    """
+    scheme, salt, key = given["hash"].split(":")
+    unknown = set(given) - {"name", "hash", "expires", "tables", "limits"}
+    if scheme != "scrypt" or unknown or not _NAME.fullmatch(given["name"]):
+        raise ValueError
+    tables = given.get("tables")
+    expires = given.get("expires")
+    client = Client(
+        given["name"],
+        None if tables is None else tuple(fold(str(table)) for table in tables),
+        ClientLimits(**given.get("limits", {})),
+    )
+    return _Entry(
+        client,
+        base64.b64decode(salt, validate=True),
+        base64.b64decode(key, validate=True),
+        None if expires is None else dt.date.fromisoformat(expires),
+    )
+
+
+def _write(path: Path, entries: Mapping[str, _Entry]) -> None:
+    """Replace the file at once, so that a server never reads half of it."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        for entry in entries.values():
+            file.write(json.dumps(_line(entry)) + "\n")
+    draft.replace(path)
+
+
+def _line(entry: _Entry) -> dict[str, Any]:
+    client = entry.client
+    salt, key = (base64.b64encode(value).decode() for value in (entry.salt, entry.key))
+    line: dict[str, Any] = {"name": client.name, "hash": f"scrypt:{salt}:{key}"}
+    if entry.expires is not None:
+        line["expires"] = entry.expires.isoformat()
+    if client.tables is not None:
+        line["tables"] = list(client.tables)
+    limits = {name: value for name, value in asdict(client.limits).items() if value is not None}
+    return {**line, **({"limits": limits} if limits else {})}
