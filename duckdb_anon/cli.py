@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 
 import duckdb
@@ -35,6 +36,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not words or words[0] not in (*names, "-h", "--help", "--version"):
         words.insert(0, SHELL)
     given = parser.parse_args(words)
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
+        return _code(given, words[0])
+
+
+def _code(given: argparse.Namespace, command: str) -> int:
+    """Run a command; its exit code, after errors were written to stderr."""
     try:
         code: int = given.run(given)
         sys.stdout.flush()
@@ -42,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except StopScript:
         return 1
     except (AnonError, duckdb.Error) as error:
-        said = str(error) if words[0] == SHELL else of_function(words[0], error)
+        said = str(error) if command == SHELL else of_function(command, error)
         print(f"duckdb-anon: {said}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

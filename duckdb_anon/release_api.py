@@ -25,7 +25,6 @@ from duckdb_anon.engine.release_seal import sealed
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.engine.transaction import transaction
 from duckdb_anon.gate.files import write_release
-from duckdb_anon.gate.key_columns import refuse_keys
 from duckdb_anon.gate.source_tables import described_table
 from duckdb_anon.model import progress
 from duckdb_anon.model.errors import AnonError, ParameterError, listed, nearest
@@ -36,6 +35,7 @@ from duckdb_anon.parts.run_directory import Place, place_of
 from duckdb_anon.parts.run_duckdb import Bounds, Run, said_of, within
 from duckdb_anon.parts.run_part import message_of
 from duckdb_anon.registry import ENTRIES
+from duckdb_anon.report.profile.key_columns import refuse_keys
 from duckdb_anon.sequence.next_release import Next
 from duckdb_anon.sequence.registration import Registration, Where
 from duckdb_anon.sql_functions import load

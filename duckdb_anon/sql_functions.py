@@ -32,6 +32,7 @@ from duckdb_anon.engine import (
 )
 from duckdb_anon.engine import sensitive_coarsening as edges
 from duckdb_anon.engine.arrow import Answers, owning
+from duckdb_anon.engine.call_text import will_run
 from duckdb_anon.engine.catalog import Catalog, place
 from duckdb_anon.engine.planner import parameters_of, plan, task_function
 from duckdb_anon.engine.planning_context import Context
@@ -39,9 +40,11 @@ from duckdb_anon.engine.private_files import private_root, spill_folder
 from duckdb_anon.engine.sql_macros import macro_statements
 from duckdb_anon.engine.sql_quoting import ident, literal, planned
 from duckdb_anon.model.errors import AnonError, of_function, unexpected
-from duckdb_anon.model.function_specs import Entry, Method, Query, Report, Task
+from duckdb_anon.model.function_specs import Entry, Method, PureSql, Query, Report, Task
 from duckdb_anon.model.progress import stop_flag
+from duckdb_anon.model.release_comment import is_release
 from duckdb_anon.registry import ENTRIES
+from duckdb_anon.report.profile.key_columns import warn_of_keys
 
 # DuckDB ends the process when a registered function is collected while the database lives, and nothing tells how long
 # it does: the one function that each has of its own stays, the others are one set for all.
@@ -297,7 +300,10 @@ def _planned_on(cursor: duckdb.DuckDBPyConnection | None, call: dict[str, Any]) 
         if cursor is not None:
             place(cursor, call["database"], call["schema"])
         catalog = Catalog(cursor, call["database"], call["schema"], takes)
-        text = plan(entry, Context(entry.name, catalog, call["arguments"], _BY_NAME, connect))
+        context = Context(entry.name, catalog, call["arguments"], _BY_NAME, connect)
+        text = plan(entry, context)
+        if cursor is not None and isinstance(entry, (Method, PureSql)) and will_run():
+            _warn(cursor, context)
         if isinstance(entry, Query):
             error_context.keep(text)
         return text
@@ -305,6 +311,14 @@ def _planned_on(cursor: duckdb.DuckDBPyConnection | None, call: dict[str, Any]) 
         return f"!{of_function(entry.name, error)}"
     except Exception as error:  # a traceback would show paths, the message might show data
         return f"!{unexpected(entry.name, error)}"
+
+
+def _warn(cursor: duckdb.DuckDBPyConnection, context: Context) -> None:
+    """Warn of what a planned call takes for individuals."""
+    relation = context.relation("tbl")
+    named = context.arguments.get("person") or context.arguments.get("original") or context.arguments.get("force")
+    if relation.visible and not named and not is_release(relation.comment):
+        warn_of_keys(cursor, context.function, relation)
 
 
 def _cursor(number: int, caller: int) -> tuple[duckdb.DuckDBPyConnection | None, bool]:

@@ -20,9 +20,9 @@ from duckdb_anon.database.record import Cell, Work, make_classes, read_rows
 from duckdb_anon.engine.catalog import write_comments
 from duckdb_anon.engine.sql_quoting import ident, idents, literal
 from duckdb_anon.gate.checks import refuse_table
-from duckdb_anon.gate.key_columns import refuse_keys
 from duckdb_anon.gate.source_tables import described_table
 from duckdb_anon.model.errors import AnonError
+from duckdb_anon.report.profile.key_columns import refuse_keys
 from duckdb_anon.treatments import Column, Key, parsed, treated
 
 _WORKING = "_anon_i, _anon_s, _anon_ps"
@@ -236,6 +236,8 @@ def _comments(work: Work, table: Table) -> tuple[str, dict[str, str]]:
     ):
         labels |= {info.name: f"anon: {role}" for info in infos if info.name not in table.treatments}
     promise = f"k := {plan.k}" + (f", l := {plan.l:g}" if plan.l is not None else "")
+    labels |= dict.fromkeys(table.keys, "anon: pseudonym")
+    labels |= {name: "anon: pseudonym" for name, text in table.treatments.items() if text.startswith("pseudonym")}
     together = ", ".join(one.name for one in plan.tables)
     day = datetime.date.today().isoformat()
     return (

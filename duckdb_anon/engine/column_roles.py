@@ -21,7 +21,7 @@ from duckdb_anon.model.release_comment import Label, read_description
 from duckdb_anon.model.release_formats.duckdb_types import is_nested, kind_of_type
 
 ROLES = ("identifier", "quasi", "sensitive", "insensitive", "person")
-_NO_ROLES = {"release", "attributes", "kinds"}
+_NO_ROLES = {"release", "attributes", "kinds", "pseudonym"}
 """What else comments of the package say of a column."""
 NAMING = ("identifier", "person")
 """Roles of columns that name individuals."""

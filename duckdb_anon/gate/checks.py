@@ -8,7 +8,7 @@ the caller names it, and claims no method. Neither may carry an identifier, a se
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -22,6 +22,7 @@ from duckdb_anon.model.errors import AnonError, listed
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import QUERY, Description, is_release, read_description
 from duckdb_anon.model.release_formats import carriers
+from duckdb_anon.report.profile.key_columns import key_like
 from duckdb_anon.report.verify_release import verify
 
 _SEED = re.compile(r"\bseed\b(\s*(:=|=>|=|:|is|was|of|number)?)*\s*\d", re.IGNORECASE)
@@ -49,6 +50,7 @@ def refuse(
     allowed: bool = False,
     *,
     made_now: bool = False,
+    keys: Collection[str] | None = None,
 ) -> None:
     """Refuse a release that must not leave.
 
@@ -60,6 +62,7 @@ def refuse(
         others: the other tables with columns that name individuals, from which identifiers may have been copied.
         allowed: whether the caller vouches for a table that `release()` did not write.
         made_now: whether the rows come from the method this moment, which has checked them itself.
+        keys: columns written like keys that the caller vouches for; None where such columns are not looked for.
 
     Raises:
         AnonError: naming the release and what is wrong with it.
@@ -73,9 +76,27 @@ def refuse(
         found = trace_of(con, release, original, others, fresh)
         if found is not None:
             raise AnonError(f"{function}: {found}. Such values identify individuals. Make the release without them")
+        if keys is not None and not description.digest:
+            _no_key(con, function, release, keys)
     _no_copy(con, function, release, original, description)
     if not made_now:
         _written_by_release(con, function, release, description, allowed)
+
+
+def _no_key(con: duckdb.DuckDBPyConnection, function: str, release: SourceTable, keys: Collection[str]) -> None:
+    """Refuse columns that join rows of individuals, but the pseudonyms of `release_database`."""
+    plain = {
+        name: kind
+        for name, (kind, _) in release.columns.items()
+        if release.role(name) in ("", "insensitive") and fold(name) not in keys
+    }
+    for name, (distinct, rows) in key_like(con, release.sql, plain).items():
+        raise AnonError(
+            f"{function}: column '{name}' of {release.name} has {distinct} values in {rows} rows and is written like a "
+            "key. It joins the rows of individuals, here and with other tables. Make the release without it, or "
+            f"publish it at your own responsibility with --allow {release.name}.{name}",
+            code="key-column",
+        )
 
 
 def _no_copy(

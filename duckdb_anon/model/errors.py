@@ -30,6 +30,10 @@ class AnonError(Exception):
             self.code = code
 
 
+class AnonWarning(UserWarning):
+    """A call is answered, and its answer says less than it seems."""
+
+
 class ParameterError(AnonError):
     """A parameter is missing, of the wrong type or out of range."""
 

@@ -88,10 +88,10 @@ def written(function: str, path: str, html: str, facts: str) -> Iterator[None]:
         raise AnonError(
             f"{function}: {path}: the page is HTML and its facts go to a .json next to it; give a name like report.html"
         )
-    try:
-        with ExitStack() as drafts:
+    with ExitStack() as drafts:
+        try:
             for goal, content in goals.items():
                 drafts.enter_context(draft_of(goal)).write_bytes(content)
-            yield
-    except OSError as error:
-        raise AnonError(f"{function}: {path}: {error.strerror}") from error
+        except OSError as error:
+            raise AnonError(f"{function}: {path}: {error.strerror}") from error
+        yield

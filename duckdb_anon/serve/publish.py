@@ -100,7 +100,8 @@ def publish(
         target: file to write; it appears only once it is complete.
         originals: originals of releases whose comments do not name theirs.
         replace: whether an existing file may be replaced.
-        allow: tables declared a release that `release()` did not write, for which the caller is responsible.
+        allow: tables declared a release that `release()` did not write, for which the caller is responsible, and
+            their columns that are written like keys (TABLE.COLUMN).
         public: hierarchies that everybody knows, such as a published classification: no label of them is hidden.
         independent: publish several releases of one original that are no sequence; who compares them learns more than
             each one reveals.
@@ -122,15 +123,17 @@ def publish(
         releases = _releases(con)
         known = _Originals(con, releases, originals)
         allowed = {fold(name) for name in allow}
-        if unknown := allowed - {fold(table.name) for table in releases}:
-            raise AnonError(f"publish: --allow {listed(unknown)}: there is no such table declared a release")
+        there = {fold(name) for table in releases for name in (table.name, *_columns_of(table))}
+        if unknown := allowed - there:
+            raise AnonError(f"publish: --allow {listed(unknown)}: there is no such table or column declared a release")
         risks = _joint_risks(con, releases, independent)
         named = naming_tables(con, [_SOURCE])
         trees = _CopiedTrees(con, {fold(table.name) for table in releases}, named, public)
         for table in releases:
             original = known.of(table)
             others = [other for other in named if original is None or other.sql != original.sql]
-            refuse(con, "publish", table, original, others, fold(table.name) in allowed)
+            keys = [fold(column) for column in table.columns if fold(f"{table.name}.{column}") in allowed]
+            refuse(con, "publish", table, original, others, fold(table.name) in allowed, keys=keys)
             trees.published.add(table, original)
         rows = {table.name: _copy(con, table, trees) for table in releases}
         shapes = known.shapes()
@@ -141,6 +144,11 @@ def publish(
         con.execute(f"checkpoint {_TARGET}")
         con.execute(f"detach {_TARGET}")
     return Published(rows, tuple(original.name for original, _ in shapes), trees.rare, budgets, risks)
+
+
+def _columns_of(table: SourceTable) -> list[str]:
+    """Columns as --allow names them."""
+    return [f"{table.name}.{column}" for column in table.columns]
 
 
 def _open(con: duckdb.DuckDBPyConnection, draft: Path, storage_version: str) -> None:
@@ -365,7 +373,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--allow", action="append", default=[], metavar="TABLE",
-        help="publish a table commented 'anon: release' that release() did not write; its rows are not checked",
+        help="publish a table commented 'anon: release' that release() did not write, whose rows are not checked; a "
+        "column of it that is written like a key needs --allow TABLE.COLUMN, too",
     )  # fmt: skip
     parser.add_argument(
         "--independent", action="store_true",

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import html5lib
 import pytest
 
@@ -307,3 +308,24 @@ def test_the_page_on_a_database_agrees_with_what_was_written(
     Path("page.html").unlink()
     assert main(["run", "plan.toml"]) == 0
     assert "page.html: missing, as the release was kept" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_release_of_a_database_and_its_page_appear_together(tmp_path: Path, linked: bool) -> None:
+    con = duckdb_anon.connect()
+    con.execute("create table people as select i as id, 20 + i % 30 as age from range(120) t(i)")
+    con.execute("create table visits as select i % 120 as pid, i % 4 as ward from range(200) t(i)")
+    for column in ("people.age", "visits.ward"):
+        con.execute(f"comment on column {column} is 'anon: quasi'")
+    given = (
+        "['people', 'visits'], individuals := 'people', key := 'id', k := 4, keys := {'visits.pid': 'people.id'}, "
+        f"linked := {linked}, evidence := '{tmp_path}"
+    )
+    with pytest.raises(duckdb.Error, match=r"nowhere/page.html: No such file"):
+        con.execute(f"from anon_release_database({given}/nowhere/page.html')")
+    assert con.execute("select count(*) from duckdb_schemas() where schema_name = 'release'").fetchone() == (0,)
+    con.execute(f"from anon_release_database({given}/page.html')")
+    found = json.loads((tmp_path / "page.json").read_text(encoding="utf-8"))
+    assert found["linked"] is linked and bool(found["risks"]) is linked
+    assert ("There is no attack on the join" in (tmp_path / "page.html").read_text(encoding="utf-8")) is not linked
+    con.close()

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+from pathlib import Path
+
 import duckdb
 import pytest
 
-from duckdb_anon import ColumnError, release, release_database
+import duckdb_anon
+from duckdb_anon import AnonError, AnonWarning, ColumnError, release, release_database
+from duckdb_anon.cli import main
+from duckdb_anon.serve.publish import publish
 
 
 @pytest.fixture
@@ -40,6 +46,58 @@ def test_an_identifier_that_repeats_asks_for_the_person(visits: duckdb.DuckDBPyC
     assert caught.value.code == "repeated-identifier"
     visits.execute("comment on column visits.patient_id is 'anon: person'")
     release(visits, "r", "mondrian('visits', 5)")
+
+
+def test_a_plain_call_warns_of_an_identifier_that_repeats(
+    visits: duckdb.DuckDBPyConnection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    visits.execute("from mondrian('visits', 5)")
+    visits.execute("comment on column visits.patient_id is 'anon: identifier'")
+    for call in ("mondrian('visits', 5)", "k_anonymity('visits')"):
+        name = call.partition("(")[0]
+        with pytest.warns(
+            AnonWarning, match=rf"{name}: the identifier 'patient_id' of visits has 120 values in 300 rows"
+        ):
+            assert visits.execute(f"from {call}").fetchall()
+    visits.execute("from mondrian('visits', 5, force := true)")
+    visits.execute("comment on column visits.patient_id is 'anon: person'")
+    visits.execute("from mondrian('visits', 5)")
+    visits.execute("comment on column visits.patient_id is 'anon: identifier'")
+    visits.execute(f"attach '{tmp_path}/v.duckdb' as file")
+    visits.execute("create table file.visits as from visits")
+    for column in ("patient_id is 'anon: identifier'", "age is 'anon: quasi'"):
+        visits.execute(f"comment on column file.visits.{column}")
+    visits.execute("detach file")
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert main([str(tmp_path / "v.duckdb"), "-c", "from k_anonymity('visits')"]) == 0
+    assert capsys.readouterr().err.startswith("warning: k_anonymity: the identifier 'patient_id'")
+
+
+def test_publish_refuses_a_key_that_nobody_vouches_for(tmp_path: Path) -> None:
+    con = duckdb_anon.connect(str(tmp_path / "v.duckdb"))
+    con.execute(
+        "create table r as select md5('salt' || i % 120) as hashed, i % 7 as age, 'w' || i % 3 as ward from range(300) t(i)"
+    )
+    con.execute("comment on table r is 'anon: release'")
+    con.close()
+    given = (str(tmp_path / "v.duckdb"), str(tmp_path / "out.duckdb"))
+    with pytest.raises(AnonError, match=r"'hashed' of r has 120 values in 300 rows.*--allow r.hashed"):
+        publish(*given, allow=["r"])
+    with pytest.raises(AnonError, match=r"--allow r.hashd: there is no such table or column"):
+        publish(*given, allow=["r", "r.hashd"])
+    assert publish(*given, allow=["r", "R.hashed"]).releases == {"r": 300}
+
+
+def test_pseudonyms_of_a_database_are_no_keys_for_publish(tmp_path: Path) -> None:
+    con = duckdb_anon.connect(str(tmp_path / "v.duckdb"))
+    con.execute("create table patients as select i as id, i % 30 as age from range(200) t(i)")
+    con.execute("comment on column patients.age is 'anon: quasi'")
+    release_database(con, ["patients"], individuals="patients", key="id", k=5)
+    con.execute("drop table patients")
+    con.close()
+    made = publish(str(tmp_path / "v.duckdb"), str(tmp_path / "out.duckdb"), allow=["patients"])
+    assert made.releases == {"patients": 200}
 
 
 def test_a_database_keeps_no_key_unchanged(visits: duckdb.DuckDBPyConnection) -> None:

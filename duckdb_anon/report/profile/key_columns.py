@@ -2,18 +2,21 @@
 
 A column with a label that allows its release unchanged is refused if it has few rows for each of its values and is no
 quantity: texts that are written like keys (digits, no blanks), UUIDs, and whole numbers that are called like keys.
+A release refuses such columns; a plain call of a method or measure warns of identifiers that repeat.
 Cost: an aggregation of each such column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
 
 import duckdb
 
 from duckdb_anon.engine.catalog import Relation
+from duckdb_anon.engine.column_roles import role_of
 from duckdb_anon.engine.sql_quoting import ident
-from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.errors import AnonWarning, ColumnError
 from duckdb_anon.model.function_specs import Roles
 from duckdb_anon.model.release_formats.duckdb_types import is_integer
 from duckdb_anon.report.profile.names import hinted, names_a_group, names_an_event
@@ -81,16 +84,52 @@ def refuse_keys(
         )
     if roles.person is not None or remedy:
         return
-    for name in roles.identifier:
+    for name, distinct, rows in _repeated(con, relation, roles.identifier):
+        raise ColumnError(
+            f"{function}: {_of_repeated(name, relation, distinct, rows)}. Each row would be protected as one "
+            f"individual, not the individual with all its rows. COMMENT ON COLUMN ... '{name}' IS 'anon: person', or "
+            "say force := true",
+            code="repeated-identifier",
+        )
+
+
+def warn_of_keys(con: duckdb.DuckDBPyConnection, function: str, relation: Relation) -> None:
+    """Warn that rows are counted where an identifier repeats and no column is labelled person.
+
+    Args:
+        con: a connection that sees the table.
+        function: what counts them.
+        relation: a table that is no release.
+    """
+    roles = {name: role_of(comment) for name, comment in relation.comments.items()}
+    if "person" in roles.values():
+        return
+    named = [name for name, role in roles.items() if role == "identifier" and name in relation.columns]
+    for name, distinct, rows in _repeated(con, relation, named):
+        warnings.warn(
+            f"{function}: {_of_repeated(name, relation, distinct, rows)}. Each row counts as one individual, so that k "
+            f"and risks look better than they are. COMMENT ON COLUMN ... '{name}' IS 'anon: person'",
+            AnonWarning,
+            stacklevel=2,
+        )
+
+
+def _repeated(
+    con: duckdb.DuckDBPyConnection, relation: Relation, names: Iterable[str]
+) -> Iterator[tuple[str, int, int]]:
+    """Identifiers that are called like keys of individuals and repeat, with their values and rows."""
+    for name in names:
         if hinted(name) not in _KEYS or names_an_event(name):
             continue
         distinct, rows = con.execute(
             f"select count(distinct {ident(name)}), count({ident(name)}) from {relation.sql}"
         ).fetchall()[0]
         if distinct >= rows / _ROWS and rows >= _REPEATED * distinct > 0:
-            raise ColumnError(
-                f"{function}: the identifier '{name}' of {relation.given} has {distinct} values in {rows} rows, and no "
-                "column is labelled person. Each row would be protected as one individual, not the individual with all "
-                f"its rows. COMMENT ON COLUMN ... '{name}' IS 'anon: person', or say force := true",
-                code="repeated-identifier",
-            )
+            yield name, distinct, rows
+
+
+def _of_repeated(name: str, relation: Relation, distinct: int, rows: int) -> str:
+    return (
+        f"the identifier '{name}' of {relation.given} has {distinct} values in {rows} rows, and no column is labelled "
+        "person"
+    )
