@@ -344,7 +344,7 @@ def _ran(call: pa.StructArray) -> pa.Array:
     instance, caller, query = (call.field(name)[0].as_py() for name in ("instance", "caller", "statement"))
     buffered = input_scan.take_buffer(call.field("buffer")[0].as_py()) if "buffer" in names else None
 
-    def tables() -> list[runner.Rows]:
+    def tables() -> list[input_scan.InputTable]:
         return [buffered] if buffered is not None else [_table(call.field(n)) for n in names if n.startswith("t")]
 
     trees = {name: _rows(call.field(f"h{k}")) for k, name in enumerate(extra["trees"])}
@@ -354,8 +354,7 @@ def _ran(call: pa.StructArray) -> pa.Array:
 
 def _table(buffered: pa.StructArray) -> input_scan.InputTable:
     """Rows of a table that was buffered."""
-    rows = input_scan.take_buffer(buffered.field("buffer")[0].as_py())
-    return input_scan.InputTable(rows, buffered.type.field("row").type.value_type)
+    return input_scan.take_buffer(buffered.field("buffer")[0].as_py(), buffered.type.field("row").type.value_type)
 
 
 def _rows(array: pa.Array) -> pa.StructArray:

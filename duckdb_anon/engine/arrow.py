@@ -11,7 +11,6 @@ import ctypes
 import functools
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 
 import duckdb
@@ -29,18 +28,6 @@ _UNITS = {"s": "TIMESTAMP_S", "ms": "TIMESTAMP_MS", "us": "TIMESTAMP", "ns": "TI
 
 Answers = Callable[..., pa.Array]
 """A function DuckDB calls with columns."""
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """A column with each of its values once and the place of each row's; all values occur."""
-
-    encoded: pa.DictionaryArray
-
-
-def decoded(column: pa.Array | Encoded) -> pa.Array:
-    """The values of a column, row by row."""
-    return column.encoded.dictionary_decode() if isinstance(column, Encoded) else column
 
 
 def owned(array: pa.Array) -> pa.Array:
@@ -94,21 +81,16 @@ def type_text(kind: pa.DataType) -> str:
     return str(kind).upper()
 
 
-def step_type(kind: pa.DataType) -> pa.DataType:
-    """The type of `steps`: whole numbers for dates and times, the type itself for all others."""
-    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
-        return pa.int32()
-    return pa.int64() if pa.types.is_temporal(kind) else kind
-
-
 def steps(values: pa.Array) -> pa.Array:
     """Dates and times as the whole numbers they are kept as, other values as they are.
 
     >>> steps(pa.array([1, None], pa.date32())).to_pylist(), steps(pa.array(["a"])).to_pylist()
     ([1, None], ['a'])
     """
-    kind = step_type(values.type)
-    return values if kind == values.type else values.cast(kind)
+    kind = values.type
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        return values.cast(pa.int32())
+    return values.cast(pa.int64()) if pa.types.is_temporal(kind) else values
 
 
 def by_duckdb(values: pa.Array, sql: str) -> pa.Array:

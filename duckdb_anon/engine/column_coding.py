@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckdb_anon.engine.arrow import Encoded, as_numbers, by_duckdb, decoded, plain, steps, type_text
+from duckdb_anon.engine.arrow import as_numbers, by_duckdb, plain, steps, type_text
 from duckdb_anon.engine.hierarchy_io import labelled, tree_leaves
 from duckdb_anon.engine.number_formatting import scale_of
 from duckdb_anon.engine.sql_quoting import literal
@@ -33,7 +33,7 @@ _KEY_BITS, _GAPS = 62, 1
 def code_column(
     function: str,
     name: str,
-    array: pa.Array | Encoded,
+    array: pa.Array,
     kind: Literal["ordered", "nominal", "hierarchy", ""],
     tree: Hierarchy | None = None,
     literals: bool = False,
@@ -52,16 +52,12 @@ def code_column(
         ColumnError: when an ordered column has no order, or values are missing from the hierarchy.
     """
     tick()
-    if isinstance(array, Encoded) and kind == "hierarchy" and not pa.types.is_string(array.encoded.dictionary.type):
-        array = decoded(array)  # labels of leaves stand for the numbers
-    if isinstance(array, Encoded):
-        encoded, declared = array.encoded, []
-        array = encoded.dictionary.slice(0, 0)
-    else:
-        encoded, declared = None, _declared(array)
-        array = plain(array)
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
     if tree is not None and kind == "hierarchy":
-        array = labelled(function, name, array, tree)
+        array = labelled(function, name, plain(array), tree)
+    elif not pa.types.is_dictionary(array.type):
+        array = plain(array)
     if pa.types.is_nested(array.type) or pa.types.is_interval(array.type):
         raise ColumnError(
             f"{function}: column '{name}' is {array.type}. Quasi-identifiers and sensitive columns are numbers, dates, "
@@ -75,7 +71,7 @@ def code_column(
         raise ColumnError(
             f"{function}: column '{name}' is {text} and has no order. Name it in categorical := ['{name}']"
         )
-    encoded = array.dictionary_encode() if encoded is None else encoded
+    encoded, declared = _encoded(array)
     tick()
     values = encoded.dictionary
     order, special, below = _sorted_values(values, orderable)
@@ -96,10 +92,8 @@ def code_column(
         special_from = len(order)
     first_row = first_rows(codes, domain)
     values = values.take(pa.array(order))
-    labels = values.cast(pa.string()).to_pylist() if declared or kind == "hierarchy" else []
-    unseen = tuple(sorted(set(declared) - set(labels)))
     attribute = Attribute(
-        name, kind, codes, positions, special_from, null_code, first_row, declared=unseen, scale=scale,
+        name, kind, codes, positions, special_from, null_code, first_row, declared=tuple(sorted(declared)), scale=scale,
         minus_infinity=lowest, discrete=spread_of(text) != "continuous", values=values,
     )  # fmt: skip
     if literals:
@@ -110,6 +104,7 @@ def code_column(
         raise ColumnError(
             f"{function}: column '{name}' has no hierarchy table. Name it in hierarchies := {{'{name}': 'its_table'}}"
         )
+    labels = values.cast(pa.string()).to_pylist()
     hierarchy, leaf_of_code = tree_leaves(function, name, tree, labels, null_code >= 0)
     unseen = tuple(sorted(set(tree.leaf_labels) - set(labels)))
     return replace(attribute, hierarchy=hierarchy, leaf_of_code=leaf_of_code, declared=unseen)
@@ -144,12 +139,15 @@ def sql_literals(attribute: Attribute) -> tuple[str, ...]:
     return tuple("NULL" if t is None else t if bare and finite((t,)) else literal(t) for t in texts)
 
 
-def _declared(array: pa.Array) -> list[str]:
-    """Values an enum column declares; [] for other types."""
+def _encoded(array: pa.Array) -> tuple[pa.DictionaryArray, list[str]]:
+    """Each value that occurs once with the place of each row's, and the values that an enum declares and no row has."""
     if not pa.types.is_dictionary(array.type):
-        return []
-    chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
-    return [value for chunk in chunks[:1] for value in chunk.dictionary.cast(pa.string()).to_pylist()]
+        return array.dictionary_encode(), []
+    occur = pc.unique(array.indices.drop_null()).to_numpy()
+    if len(occur) == len(array.dictionary):
+        return array, []
+    unused = np.setdiff1d(np.arange(len(array.dictionary)), occur)
+    return array.dictionary_decode().dictionary_encode(), array.dictionary.take(pa.array(unused)).to_pylist()
 
 
 def _sorted_values(values: pa.Array, orderable: bool) -> tuple[IntArray, int, bool]:

@@ -89,9 +89,7 @@ class _Ordered:
     def field(self, name: str) -> pa.Array:
         """One column; the table has it no more."""
         column = self.table.field(name)
-        if self.order is None:
-            return column
-        return (column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column).take(self.order)
+        return column if self.order is None else column.take(self.order)
 
 
 def _raw_columns(

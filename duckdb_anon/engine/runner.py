@@ -12,16 +12,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from duckdb_anon.engine import statement_store
-from duckdb_anon.engine.arrow import decoded, give_back
+from duckdb_anon.engine.arrow import give_back
 from duckdb_anon.engine.column_coding import canonical_order, code_column, reordered, value_texts
 from duckdb_anon.engine.hierarchy_io import read_tree
-from duckdb_anon.engine.input_scan import InputBuffer, InputTable
+from duckdb_anon.engine.input_scan import InputTable
 from duckdb_anon.engine.person_checks import check_coded, check_persons
 from duckdb_anon.engine.release_reader import read_tables, types_of
 from duckdb_anon.engine.result_encoding import (
@@ -43,9 +43,6 @@ from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Method, Par
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.release_formats import EDGES, GROUP, Contents, in_doubt, read, refuse
 from duckdb_anon.model.released_columns import Whole as Numbers
-
-Rows: TypeAlias = InputBuffer | InputTable
-
 
 ASKED_BY = "asked_by"
 """Argument of a method's call by which a measure names itself and the table where it runs the method."""
@@ -103,7 +100,7 @@ def _decode(value: dict[str, Any]) -> Any:
 def run_call(
     entry: Method | Report,
     call: str,
-    rows_of_tables: Callable[[], Sequence[Rows]],
+    rows_of_tables: Callable[[], Sequence[InputTable]],
     trees: Mapping[str, pa.Array],
     counted: pa.StructArray | None = None,
     statement: statement_store.Statement = (0, 0, 0),
@@ -143,7 +140,7 @@ def _release(
     roles: Roles,
     params: Params,
     extra: Mapping[str, Any],
-    rows: Rows,
+    rows: InputTable,
     trees: Mapping[str, Hierarchy],
     counted: pa.StructArray | None,
 ) -> tuple[Result, int]:
@@ -202,7 +199,7 @@ def _report(
     entry: Report,
     roles: Roles,
     params: Params,
-    tables: Sequence[Rows],
+    tables: Sequence[InputTable],
     trees: Mapping[str, Hierarchy],
     extra: Mapping[str, Any],
 ) -> tuple[Result, int]:
@@ -219,9 +216,8 @@ def _report(
         persons = (roles.person,) if roles.person else ()
         infos = {info.name: info for info in roles.qi + roles.sensitive + roles.keep + persons}
         of_column = {name: trees[info.hierarchy] for name, info in infos.items() if info.hierarchy}
-        buffered = [table for table in tables if isinstance(table, InputTable)]
-        contents = _contents(entry, roles, params, buffered, extra)
-        found = read_tables(entry.name, buffered, infos, of_column, entry.literals, contents)
+        contents = _contents(entry, roles, params, tables, extra)
+        found = read_tables(entry.name, tables, infos, of_column, entry.literals, contents)
         give_back()
         if roles.person is not None:
             persons_table = found[entry.tables.index(entry.labelled or entry.tables[0])].columns[roles.person.name]
@@ -286,7 +282,7 @@ def _contents(
 def coded_table(
     function: str,
     roles: Roles,
-    rows: Rows,
+    rows: InputTable,
     trees: Mapping[str, Hierarchy],
     conditions: Sequence[str] = (),
     *,
@@ -315,7 +311,7 @@ def coded_table(
     infos = roles.qi + roles.sensitive + ((roles.person,) if roles.person else ())
 
     def numbers() -> IntArray:
-        array: IntArray = decoded(rows.field("rn")).to_numpy(zero_copy_only=False)
+        array: IntArray = rows.field("rn").to_numpy(zero_copy_only=False)
         return array
 
     def coded(k: int) -> Attribute:
