@@ -1,7 +1,7 @@
 """What clients of an endpoint did: a line of JSON per connection, statement, fetch and failed token, in rotated files.
 
-A line never holds a value of the data: no answer, and of errors only those of the guard and the planner. The text of a
-statement is the client's and is written as she sent it, with the constants that she typed.
+A line holds no value of the data: no answer, and of errors only those of the guard and the planner. The text of a
+statement is the client's and is written as sent, with the constants in it; of a long one its beginning.
 """
 
 from __future__ import annotations
@@ -12,18 +12,40 @@ import hashlib
 import json
 import logging
 import os
+import sys
 import time
 from argparse import Namespace
-from collections import Counter
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
+from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.model.errors import AnonError
 
 _SIZE, _FILES = 16 << 20, 10  # bytes of a file, older files that are kept
+_LONGEST = 10_000  # characters of a statement
+_COLUMNS = {
+    "time": "timestamptz", "event": "varchar", "token": "varchar", "address": "varchar", "engine": "varchar",
+    "outcome": "varchar", "reason": "varchar", "rows": "bigint", "milliseconds": "double",
+}  # fmt: skip
+_SUMMARIES = (
+    'select min(time) as "from", max(time) as "to", count(*) as lines from log',
+    """select token, count(*) filter (event = 'statement') as statements,
+           count(*) filter (event = 'statement' and outcome = 'answered') as answered,
+           count(*) filter (outcome = 'refused') as refused,
+           count(*) filter (event = 'statement' and outcome = 'failed') as failed,
+           count(*) filter (event = 'statement' and outcome = 'ended') as ended,
+           coalesce(sum(rows), 0)::bigint as rows,
+           median(milliseconds) filter (event = 'statement') as "median ms"
+       from log where event <> 'failed token' group by token order by token""",
+    "select engine, count(*) as statements from log where engine is not null group by engine order by 2 desc, 1",
+    "select reason, count(*) as statements from log where reason is not null group by reason order by 2 desc limit 20",
+    """select address, coalesce(token, 'unknown') as "as", count(*) as "failed tokens" from log
+       where event = 'failed token' group by all order by 3 desc, 1 limit 20""",
+)
 _REPORT = 1.0  # seconds to wait for what the worker reports of a statement
 
 
@@ -39,6 +61,7 @@ class Request:
     Attributes:
         event: 'statement' or 'fetch'.
         facts: what is written of it.
+        statement: the text of a statement.
         key: the statement's fingerprint; empty for a fetch.
         outcome: 'answered', 'refused' by the guard, 'failed' in DuckDB, or 'ended' by the server.
         rows: rows of the answer that have been sent.
@@ -48,6 +71,7 @@ class Request:
 
     event: str
     facts: dict[str, Any]
+    statement: str = ""
     key: str = ""
     outcome: str = "ended"
     rows: int = 0
@@ -91,14 +115,14 @@ class Audit:
         if request.key:
             self._open[request.key] = request
 
-    def report(self, told: dict[str, Any]) -> None:
+    def report(self, facts: dict[str, Any]) -> None:
         """Take what the worker reports of a statement: 'key', 'engine', 'refused'."""
-        request = self._open.get(told["key"])
+        request = self._open.get(facts["key"])
         if request is not None:
-            request.facts["engine"] = told["engine"]
-            if told["refused"]:
+            request.facts["engine"] = facts["engine"]
+            if facts["refused"]:
                 request.outcome = "refused"
-                request.facts["reason"] = told["refused"]
+                request.facts["reason"] = facts["refused"]
             request.reported.set()
 
     async def end(self, request: Request) -> None:
@@ -112,73 +136,37 @@ class Audit:
         if self._open.get(request.key) is request:
             del self._open[request.key]
         outcome = {"outcome": request.outcome, "rows": request.rows, "milliseconds": milliseconds}
-        self.write(request.event, **request.facts, **outcome)
+        text = {"statement": request.statement[:_LONGEST]} if request.event == "statement" else {}
+        self.write(request.event, **request.facts, **text, **outcome)
 
 
 def main(given: Namespace) -> int:
-    """Print what a log says, one table after the other, the oldest file first."""
-    lines = list(_lines(Path(given.file)))
-    if not lines:
-        raise AnonError(f"audit: {given.file} has no line")
-    print(f"{lines[0]['time']} to {lines[-1]['time']}: {len(lines)} lines")  # noqa: T201 - the command's result
-    statements = [line for line in lines if line["event"] == "statement"]
-    rows: Counter[str] = Counter()
-    for line in lines:
-        rows[line.get("token") or ""] += line.get("rows", 0)
-    times: dict[str, list[float]] = {}
-    for line in statements:
-        times.setdefault(line["token"], []).append(line["milliseconds"])
-    counts = Counter((line["token"], line["outcome"]) for line in statements)
-    outcomes = ("answered", "refused", "failed", "ended")
-    _table(
-        ("token", "statements", *outcomes, "rows", "median ms", "slowest ms"),
-        (
-            (name, len(taken), *(counts[name, one] for one in outcomes), rows[name], sorted(taken)[len(taken) // 2],
-             max(taken))
-            for name, taken in sorted(times.items())
-        ),
-    )  # fmt: skip
-    _table(("engine", "statements"), Counter(line.get("engine") or "none" for line in statements).most_common())
-    _table(("refused because", "statements"), Counter(_reasons(statements)).most_common(20))
-    failed = Counter(
-        (line["address"], line.get("token") or "unknown") for line in lines if line["event"] == "failed token"
-    )
-    _table(("failed tokens from", "as", "tries"), ((*who, count) for who, count in failed.most_common(20)))
-    return 0
-
-
-def _reasons(statements: Iterable[dict[str, Any]]) -> Iterator[str]:
-    return (line["reason"] for line in statements if line["outcome"] in ("refused", "ended") and "reason" in line)
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of the rotated files and of the current one.
+    """Print what a log says, with the older files next to it.
 
     Raises:
-        AnonError: there is no such file, or it is no audit log.
+        AnonError: there is no such file, or it is no log.
     """
-    files = [path.with_name(f"{path.name}.{number}") for number in range(_FILES, 0, -1)]
-    for file in (*(one for one in files if one.exists()), path):
+    path = Path(given.file)
+    older = (path.with_name(f"{path.name}.{number}") for number in range(_FILES, 0, -1))
+    files = [str(file) for file in (*older, path) if file.exists()]
+    if not path.exists():
+        raise AnonError(f"audit: there is no file {path}")
+    with duckdb.connect() as con:
+        listed = ", ".join(map(literal, files))
+        columns = ", ".join(f"{name}: '{kind}'" for name, kind in _COLUMNS.items())
+        log = f"read_json([{listed}], format = 'newline_delimited', columns = {{{columns}}})"
         try:
-            for text in file.read_text(encoding="utf-8").splitlines():
-                line = json.loads(text)
-                if "time" not in line or "event" not in line:
-                    raise ValueError
-                yield line
-        except OSError as error:
-            raise AnonError(f"audit: {file}: {error.strerror}") from error
-        except (ValueError, TypeError) as error:
-            raise AnonError(f"audit: {file} is not a log that duckdb-anon serve --audit wrote") from error
-
-
-def _table(head: tuple[str, ...], rows: Iterable[Iterable[object]]) -> None:
-    """Print rows below their heads, if there are any."""
-    cells = [head, *(tuple(map(str, row)) for row in rows)]
-    if len(cells) > 1:
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        print()  # noqa: T201
-        for row in cells:
-            print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())  # noqa: T201
+            con.execute(f"create table log as from {log}")
+            foreign = bool(con.sql("from log where time is null or event is null limit 1"))
+        except duckdb.Error:
+            foreign = True
+        if foreign:
+            raise AnonError(f"audit: {path} is not a log that duckdb-anon serve --audit wrote")
+        for summary in _SUMMARIES:
+            found = con.sql(summary)
+            if found:
+                sys.stdout.write(f"{found}\n")
+    return 0
 
 
 def _rotate(source: str, target: str) -> None:

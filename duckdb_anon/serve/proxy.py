@@ -178,7 +178,10 @@ class Front:
         self._strangers[connection] = None
         asyncio.get_running_loop().call_later(self._limits.patience, self._let_go, connection)
         if len(server.connections) >= self._limits.connections:
-            self._let_go(next(iter(self._strangers)))
+            # one whose TLS handshake is under way has no transport; the handshake has a limit of its own
+            oldest = next((stranger for stranger in self._strangers if stranger.transport is not None), None)
+            if oldest is not None:
+                self._let_go(oldest)
         return connection
 
     def _let_go(self, connection: web.RequestHandler) -> None:
@@ -207,7 +210,9 @@ class Front:
 
     async def _run(self, request: web.BaseRequest, message: Message, client: Client) -> web.StreamResponse:
         """Answer a request of a session, and write it down."""
-        session = self._sessions[message.session]
+        session = self._sessions.get(message.session)
+        if session is None:  # closed while the request was read
+            raise _Refused(_AGAIN)
         noted = self._noted(request, message, client)
         try:
             async with self._turn(client, message):
@@ -240,7 +245,7 @@ class Front:
             "session": fingerprint("", message.session.decode())[:12],
         }
         if message.kind == messages.STATEMENT:
-            return Request("statement", {**facts, "statement": message.text.decode(errors="replace")})
+            return Request("statement", facts, message.text.decode(errors="replace"))
         return Request("fetch" if message.kind == messages.FETCH else "", facts)
 
     async def _pass_on(self, request: web.BaseRequest, answer: _Answer, noted: Request) -> web.StreamResponse:
@@ -369,12 +374,13 @@ class Front:
 
     async def _judged(self, worker: Worker, session: _Session, message: Message, noted: Request) -> _Answer:
         """The worker's answer to a request of a session; one that it had no memory to read is sent again."""
-        self._sessions.move_to_end(message.session)
+        if message.session in self._sessions:
+            self._sessions.move_to_end(message.session)
         if session.generation != worker.generation:
             session.number = (await self._introduced(worker, session.client, session.hello)).session
             session.generation = worker.generation
         if noted.event == "statement":
-            noted.key = fingerprint(session.number.decode(), noted.facts["statement"])
+            noted.key = fingerprint(session.number.decode(), noted.statement)
             self._audit.begin(noted)
         started = time.monotonic()
         for pause in _PAUSES:

@@ -294,12 +294,12 @@ class Sessions:
             answer = Answer(statement, "database")
         else:
             answer = self._served.answer(statement, client)
-        told: dict[str, object] = {
+        facts: dict[str, object] = {
             "key": fingerprint(session, statement),
             "engine": answer.engine,
             "refused": answer.refused[:_REASON],
         }
-        self._report(told)
+        self._report(facts)
         return answer.sql
 
 

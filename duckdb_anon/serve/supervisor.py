@@ -75,7 +75,7 @@ class Supervisor:
         """
         self.role, self.database, self.limits = role, database, limits
         self.answer = dict(answer)
-        self.report: Callable[[dict[str, Any]], None] = lambda told: None  # takes what workers report of statements
+        self.report: Callable[[dict[str, Any]], None] = lambda facts: None  # takes what workers report of statements
         self._seed = secrets.randbits(62)  # one for all workers: a client that pulls rows again gets the same
         self._generation = 0
         self._worker: Worker | None = None

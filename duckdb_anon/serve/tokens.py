@@ -2,12 +2,11 @@
 
 A file of tokens has a line of JSON per token: name, scrypt hash, and optionally expiry, tables and limits. It is read
 again when it changes, so a token is revoked without a restart. A file that others can read, or that cannot be read,
-admits nobody. A token is NAME.SECRET with 192 random bits; the file holds no secret.
+admits no client. A token is NAME.SECRET with 192 random bits; the file holds a hash of the latter.
 """
 
 from __future__ import annotations
 
-import base64
 import datetime as dt
 import hashlib
 import hmac
@@ -53,8 +52,8 @@ class Client:
 
     Attributes:
         name: of the token.
-        tables: names that she may read, folded; None for every table that is served.
-        limits: what she may use.
+        tables: names that it may read, folded; None for every table that is served.
+        limits: what it may use.
     """
 
     name: str
@@ -234,13 +233,22 @@ def add(path: Path, name: str, expires: dt.date | None, tables: list[str] | None
     """
     if not _NAME.fullmatch(name):
         raise AnonError(f"token: {name} is not a name of letters, digits, - and _. Choose one, such as team-a")
-    entries = _read(path) if path.exists() else {}
-    if name in entries:
+    lines = _lines(path) if path.exists() else {}
+    if name in lines:
         raise AnonError(f"token: {path} has a token {name}. Revoke it first, or choose another name")
     secret, salt = secrets.token_urlsafe(_BYTES), secrets.token_bytes(16)
-    folded = None if tables is None else tuple(fold(table) for table in tables)
-    entries[name] = _Entry(Client(name, folded, limits), salt, _key(secret.encode(), salt), expires)
-    _write(path, entries)
+    facts = {
+        "expires": expires and expires.isoformat(),
+        "tables": tables,
+        "limits": {limit: value for limit, value in asdict(limits).items() if value is not None},
+    }
+    hashed = f"scrypt:{salt.hex()}:{_key(secret.encode(), salt).hex()}"
+    lines[name] = {
+        "name": name,
+        "hash": hashed,
+        **{fact: value for fact, value in facts.items() if value not in (None, {})},
+    }
+    _write(path, lines)
     return f"{name}.{secret}"
 
 
@@ -250,11 +258,11 @@ def revoke(path: Path, name: str) -> None:
     Raises:
         AnonError: there is none of this name.
     """
-    entries = _read(path)
-    if name not in entries:
-        raise AnonError(f"token: {path} has no token {name}. It has {', '.join(sorted(entries)) or 'none'}")
-    del entries[name]
-    _write(path, entries)
+    lines = _lines(path)
+    if name not in lines:
+        raise AnonError(f"token: {path} has no token {name}. It has {', '.join(sorted(lines)) or 'none'}")
+    del lines[name]
+    _write(path, lines)
 
 
 def listed(path: Path) -> list[tuple[Client, dt.date | None]]:
@@ -267,62 +275,40 @@ def _key(secret: bytes, salt: bytes) -> bytes:
 
 
 def _read(path: Path) -> dict[str, _Entry]:
-    require_private(path)
-    entries = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            entry = _entry(json.loads(line))
-        except (ValueError, TypeError, KeyError) as error:
-            raise AnonError(
-                f"serve: line {number} of {path} is not a token. Write it with duckdb-anon token"
-            ) from error
-        entries[entry.client.name] = entry
-    return entries
+    try:
+        return {name: _entry(line) for name, line in _lines(path).items()}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise AnonError(f"serve: {path} has a line that is no token. Write it with duckdb-anon token") from error
 
 
-def _entry(given: Mapping[str, Any]) -> _Entry:
-    """A line of the file.
+def _lines(path: Path) -> dict[str, dict[str, Any]]:
+    """The lines of the file by name.
 
     Raises:
-        ValueError, TypeError, KeyError: it is no token.
+        AnonError: others can read it, or a line is no JSON with a name.
     """
-    scheme, salt, key = given["hash"].split(":")
-    unknown = set(given) - {"name", "hash", "expires", "tables", "limits"}
-    if scheme != "scrypt" or unknown or not _NAME.fullmatch(given["name"]):
+    require_private(path)
+    try:
+        lines = [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines() if text.strip()]
+        return {line["name"]: line for line in lines}
+    except (ValueError, TypeError, KeyError) as error:
+        raise AnonError(f"serve: {path} has a line that is no token. Write it with duckdb-anon token") from error
+
+
+def _entry(line: Mapping[str, Any]) -> _Entry:
+    """What a line of the file says; any error means that it is no token."""
+    scheme, salt, key = line["hash"].split(":")
+    if scheme != "scrypt" or set(line) - {"name", "hash", "expires", "tables", "limits"}:
         raise ValueError
-    tables = given.get("tables")
-    expires = given.get("expires")
-    client = Client(
-        given["name"],
-        None if tables is None else tuple(fold(str(table)) for table in tables),
-        ClientLimits(**given.get("limits", {})),
-    )
-    return _Entry(
-        client,
-        base64.b64decode(salt, validate=True),
-        base64.b64decode(key, validate=True),
-        None if expires is None else dt.date.fromisoformat(expires),
-    )
+    tables = tuple(fold(table) for table in line["tables"]) if "tables" in line else None
+    client = Client(line["name"], tables, ClientLimits(**line.get("limits", {})))
+    expires = dt.date.fromisoformat(line["expires"]) if "expires" in line else None
+    return _Entry(client, bytes.fromhex(salt), bytes.fromhex(key), expires)
 
 
-def _write(path: Path, entries: Mapping[str, _Entry]) -> None:
+def _write(path: Path, lines: Mapping[str, Mapping[str, Any]]) -> None:
     """Replace the file at once, so that a server never reads half of it."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        for entry in entries.values():
-            file.write(json.dumps(_line(entry)) + "\n")
+        file.writelines(json.dumps(line) + "\n" for line in lines.values())
     draft.replace(path)
-
-
-def _line(entry: _Entry) -> dict[str, Any]:
-    client = entry.client
-    salt, key = (base64.b64encode(value).decode() for value in (entry.salt, entry.key))
-    line: dict[str, Any] = {"name": client.name, "hash": f"scrypt:{salt}:{key}"}
-    if entry.expires is not None:
-        line["expires"] = entry.expires.isoformat()
-    if client.tables is not None:
-        line["tables"] = list(client.tables)
-    limits = {name: value for name, value in asdict(client.limits).items() if value is not None}
-    return {**line, **({"limits": limits} if limits else {})}

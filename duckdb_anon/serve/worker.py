@@ -55,7 +55,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a key pressed at the terminal is the supervisor's to answer
     try:
         served = _open(job)
-        listen(served, job.address, job.token, lambda told: _say(answers, told))
+        listen(served, job.address, job.token, lambda facts: _say(answers, facts))
         _wait_for_answer(job.address)
         # before the process is bounded, and before the first statement can take what there is
         threading.Thread(target=_end_with_supervisor, args=(ended, job.role), daemon=True).start()

@@ -413,7 +413,7 @@ def test_revoked_client_is_refused_at_the_next_request_and_failed_tries_wait(mon
         assert await place.hello(bob)  # whose token was right before
         monkeypatch.undo()
 
-    run(story, admitted=tokens.TokenFile(str(path)))
+    run(story, replace(LIMITS, patience=20.0), tokens.TokenFile(str(path)))
 
 
 def test_token_with_more_sessions_than_it_may_have_loses_the_one_used_longest_ago(tmp_path: Any) -> None:
@@ -432,7 +432,7 @@ def test_token_with_more_sessions_than_it_may_have_loses_the_one_used_longest_ag
         for number in (other, first, third):
             assert await place.run(number, b"select 1") == (200, b"answer to select 1")
 
-    run(story, admitted=tokens.TokenFile(str(path)))
+    run(story, replace(LIMITS, patience=20.0), tokens.TokenFile(str(path)))
 
 
 def test_token_runs_as_many_statements_at_once_as_it_may(tmp_path: Any) -> None:
@@ -450,7 +450,7 @@ def test_token_runs_as_many_statements_at_once_as_it_may(tmp_path: Any) -> None:
         await hanging
         assert await waiting == (200, b"answer to select 2")
 
-    run(story, admitted=tokens.TokenFile(str(path)))
+    run(story, replace(LIMITS, patience=20.0), tokens.TokenFile(str(path)))
 
 
 def test_rows_of_an_answer_are_counted_however_it_is_cut() -> None:

@@ -111,7 +111,7 @@ def test_log_is_rotated_private_and_summarized(tmp_path: Path, capsys: Any) -> N
     async def statements() -> None:
         audit = Audit(str(path), size=4000)
         for number in range(40):
-            request = Request("statement", {"token": "alice", "statement": f"select {number}"}, key=str(number))
+            request = Request("statement", {"token": "alice"}, f"select {number}", key=str(number))
             audit.begin(request)
             refused = "not allowed" if number == 7 else ""
             audit.report({"key": str(number), "engine": None if refused else "closed form", "refused": refused})
@@ -126,11 +126,10 @@ def test_log_is_rotated_private_and_summarized(tmp_path: Path, capsys: Any) -> N
     lines = [json.loads(line) for one in files for line in one.read_text().splitlines()]
     assert sorted(line.get("statement", "") for line in lines) == sorted(["", *(f"select {n}" for n in range(40))])
     assert cli.main(["audit", str(path)]) == 0
-    said = [line.split() for line in capsys.readouterr().out.splitlines()]
+    said = [line.replace("│", " ").split() for line in capsys.readouterr().out.splitlines()]
     assert ["alice", "40", "39", "1", "0", "0", "80"] in [line[:7] for line in said]
-    assert (
-        ["closed", "form", "39"] in said and ["192.0.2.1", "unknown", "1"] in said and ["not", "allowed", "1"] in said
-    )
+    for line in (["closed", "form", "39"], ["192.0.2.1", "unknown", "1"], ["not", "allowed", "1"]):
+        assert line in said
 
 
 def test_what_is_no_log_is_not_summarized(tmp_path: Path, capsys: Any) -> None:
