@@ -18,7 +18,7 @@ from pathlib import Path
 import duckdb
 
 from duckdb_anon.engine.call_text import Recorded, function_called, planned_only, recording
-from duckdb_anon.engine.catalog import is_taken, names_of, write_comments
+from duckdb_anon.engine.catalog import located, names_of, write_comments
 from duckdb_anon.engine.register import Register, released_meanwhile
 from duckdb_anon.engine.release_digest import release_digest, row_checksum
 from duckdb_anon.engine.release_seal import sealed
@@ -183,7 +183,7 @@ def _refuse_taken(con: duckdb.DuckDBPyConnection, name: str, is_file: bool, repl
             raise AnonError(f"release: {name} exists; give another file, or pass --replace (in Python replace=True)")
         if not Path(name).absolute().parent.is_dir():
             raise AnonError(f"release: there is no folder {Path(name).absolute().parent} to write to")
-    elif not replace and is_taken(con, _target(name)):
+    elif not replace and located(con, _target(name)) is not None:
         raise AnonError(
             f"release: there is a table {name} already; give another name, or pass --replace (in Python replace=True)"
         )

@@ -197,10 +197,6 @@ def seed_of_part(seed: int | None, part: int) -> int | None:
 def function_called(con: duckdb.DuckDBPyConnection, call: str) -> str | None:
     """Name of the one table function that `FROM call` calls, None where it does anything else.
 
-    Args:
-        con: an open connection; nothing is run on it but the parser.
-        call: text after FROM, "muco('people', 0.2)".
-
     >>> con = duckdb.connect()
     >>> function_called(con, "Muco('people', 0.2)"), function_called(con, "muco('people', 0.2) LIMIT 3")
     ('muco', None)

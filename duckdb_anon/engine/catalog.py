@@ -77,13 +77,7 @@ class Relation:
 
 
 def place(cursor: duckdb.DuckDBPyConnection, database: str, schema: str) -> None:
-    """Bring a cursor to the caller's default database and schema, with no DataFrame of ours in scope.
-
-    Args:
-        cursor: a connection of its own to the caller's database.
-        database: the caller's default database.
-        schema: the caller's default schema.
-    """
+    """Bring a cursor to the caller's default database and schema, with no DataFrame of ours in scope."""
     with suppress(duckdb.Error):  # a server has locked its configuration, this setting included
         cursor.execute("set python_enable_replacements = false")
     if database not in ("temp", "system"):
@@ -100,14 +94,7 @@ class Catalog:
         schema: str,
         takes: Collection[str] = ("qi", "sensitive", "keep", "categorical"),
     ) -> None:
-        """Use `cursor` with the caller's default database and schema; None sees nothing.
-
-        Args:
-            cursor: a connection to the caller's database, see `place`.
-            database: the caller's default database.
-            schema: the caller's default schema.
-            takes: parameters of the function that is planned; what errors may advise.
-        """
+        """Use `cursor` with the caller's default database and schema; None sees nothing. Errors advise `takes`."""
         self.takes = takes
         self.database, self.schema = database, schema
         self.cursor = cursor
@@ -163,13 +150,7 @@ class Catalog:
         return said, comment
 
     def every_nth_row(self, relation: Relation, columns: str, most: int = 200_000) -> pa.StructArray:
-        """Read the SELECT list `columns` (which may use `_anon_rn`, the row number) of at most `most` rows.
-
-        Args:
-            relation: the table.
-            columns: SELECT list; may use `_anon_rn`, the row's number.
-            most: largest number of rows.
-        """
+        """Read the SELECT list `columns` (which may use `_anon_rn`, the row number) of at most `most` rows."""
         if self.cursor is None:
             return pa.array([], pa.struct([]))
         counted = self.cursor.execute(f"select count(*) from {relation.sql}").fetchone()
@@ -319,10 +300,6 @@ where lower(name) = lower($1)"""
 def located(con: duckdb.DuckDBPyConnection, target: str) -> tuple[str, str, str, str] | None:
     """Where a name points: database, schema, name and kind ('table' or 'view'); None where nothing is there.
 
-    Args:
-        con: the connection that reads the name.
-        target: the name, as SQL writes it, perhaps with a database and a schema.
-
     >>> con = duckdb.connect()
     >>> _ = con.execute("attach ':memory:' as other; create table other.t as select 1 as x")
     >>> located(con, "t"), located(con, "other.T")
@@ -346,32 +323,10 @@ def located(con: duckdb.DuckDBPyConnection, target: str) -> tuple[str, str, str,
     return None
 
 
-def is_taken(con: duckdb.DuckDBPyConnection, target: str) -> bool:
-    """Whether there is a table or view where a name points.
-
-    Args:
-        con: the connection that would make it.
-        target: the name, as SQL writes it, perhaps with a database and a schema.
-
-    >>> con = duckdb.connect()
-    >>> _ = con.execute("attach ':memory:' as other; create table other.t as select 1 as x")
-    >>> is_taken(con, "t"), is_taken(con, "other.T"), is_taken(con, "other.main.u")
-    (False, True, False)
-    """
-    return located(con, target) is not None
-
-
 def write_comments(
     con: duckdb.DuckDBPyConnection, target: str, comment: str | None, columns: Mapping[str, str]
 ) -> None:
-    """Write the comments of a table and of columns.
-
-    Args:
-        con: an open connection.
-        target: the table, as SQL writes it.
-        comment: its comment; None to leave it.
-        columns: comments by column.
-    """
+    """Write the comments of a table and of columns."""
     if comment is not None:
         con.execute(f"comment on table {target} is {literal(comment)}")
     for column, text in columns.items():

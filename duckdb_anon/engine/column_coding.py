@@ -40,14 +40,6 @@ def code_column(
 ) -> Attribute:
     """Code one column; kind '' is decided by the arrow type; `literals` adds the SQL text of each value.
 
-    Args:
-        function: SQL function, for messages.
-        name: name of the column.
-        array: its values.
-        kind: kind of attribute, '' to decide by the type.
-        tree: its hierarchy, for kind 'hierarchy'.
-        literals: whether the SQL text of each value is kept.
-
     Raises:
         ColumnError: when an ordered column has no order, or values are missing from the hierarchy.
     """

@@ -126,13 +126,6 @@ def tree_leaves(
 ) -> tuple[Hierarchy, CodeArray]:
     """The tree, with a leaf for NULL when `has_null`, and the leaf of each value (NULL has the last code).
 
-    Args:
-        function: SQL function, for messages.
-        column: name of the column.
-        tree: its hierarchy.
-        labels: label of each value, by code.
-        has_null: whether the last code is NULL.
-
     Raises:
         ColumnError: when values are not leaves of the tree.
     """

@@ -53,29 +53,24 @@ def texts(scale: Scale, numbers: NDArray[Any]) -> pa.StringArray:
     fitted = scale.fitted(numbers)
     if scale.line == "real":
         return pa.array(fitted, pa.float64()).cast(pa.string())
-    return by_duckdb(pa.array(fitted, pa.int64()), _text(scale))
-
-
-def _text(scale: Scale) -> str:
-    """SQL of the text of a number of steps `v`."""
-    if scale.line in ("integer", "decimal"):
-        steps = f"(v::hugeint + {scale.origin})"
-        if not scale.digits:
-            return f"{steps}::varchar"
-        one = f"{10**scale.digits}::hugeint"
-        fraction = f"lpad((abs({steps}) % {one})::varchar, {scale.digits}, '0')"
-        return f"case when {steps} < 0 then '-' else '' end || (abs({steps}) // {one}) || '.' || {fraction}"
     if scale.line == "date":
-        return "(date '1970-01-01' + v::integer)::varchar"
-    per = _PER_SECOND[scale.unit]
-    if scale.line == "time":  # midnight at the end of the day is a time of its own
-        clock = " || ':' || ".join(
-            f"lpad(({part})::varchar, 2, '0')"
-            for part in (f"v // {3600 * per}", f"v // {60 * per} % 60", f"v // {per} % 60")
-        )
-        return f"{clock} || '.' || lpad((v % {per})::varchar, {len(str(per)) - 1}, '0')" if per > 1 else clock
-    moment = "make_timestamp_ns(v)" if scale.unit == "ns" else f"make_timestamp(v * {10**6 // per})"
-    return f"{moment}::varchar" + (" || '+00'" if scale.zoned else "")
+        return by_duckdb(pa.array(fitted, pa.int32()).cast(pa.date32()), "v::varchar")
+    steps = pa.array(fitted, pa.int64())
+    if scale.line == "time":
+        return by_duckdb(steps.cast(pa.time64(scale.unit)), "v::varchar")
+    if scale.line == "timestamp":
+        return by_duckdb(steps.cast(pa.timestamp(scale.unit, "UTC" if scale.zoned else None)), "v::varchar")
+    return by_duckdb(steps, _decimal(scale))
+
+
+def _decimal(scale: Scale) -> str:
+    """SQL of the text of a number of steps `v`."""
+    steps = f"(v::hugeint + {scale.origin})"
+    if not scale.digits:
+        return f"{steps}::varchar"
+    one = f"{10**scale.digits}::hugeint"
+    fraction = f"lpad((abs({steps}) % {one})::varchar, {scale.digits}, '0')"
+    return f"case when {steps} < 0 then '-' else '' end || (abs({steps}) // {one}) || '.' || {fraction}"
 
 
 def _timestamp_ends(unit: str) -> tuple[int, int]:

@@ -26,12 +26,6 @@ FREQUENCIES = ("freq", "frequency", "n", "count")
 def check_persons(entry: Entry, name: str, codes: CodeArray, null_code: int) -> None:
     """Make sure that an entry may read a table whose rows belong to persons.
 
-    Args:
-        entry: the function called.
-        name: the column that identifies the individual.
-        codes: person of each row.
-        null_code: the code of NULL, or -1.
-
     Raises:
         RequirementError: an individual has several rows and the entry counts rows, or a row has no individual.
     """
@@ -63,14 +57,7 @@ def check_coded(entry: Entry, person: Attribute | None) -> None:
 
 
 def refusing(entry: Entry, select: str, table: str, name: str) -> str:
-    """`select`, which answers a planned query, refused when it runs where an individual has several rows of `table`.
-
-    Args:
-        entry: the function called.
-        select: its SQL text.
-        table: the table whose rows belong to persons, as SQL reads it.
-        name: the column that identifies the individual.
-    """
+    """`select`, which answers a planned query, refused when it runs where an individual has several rows of `table`."""
     text = f"{entry.name}: individuals of '{name}' have several rows. {_takes_rows(entry)}. {_instead(entry)}"
     text = with_code(text, "several-rows")
     counted = f"(select count(distinct {ident(name)}) < count(*) from {table})"

@@ -99,13 +99,7 @@ _FIELDS = tuple(Registered.__dataclass_fields__)
 
 
 def registered(con: duckdb.DuckDBPyConnection, database: str, original: str | None = None) -> list[Registered]:
-    """Releases in the register of a database, in the order they were made; none where it keeps no register.
-
-    Args:
-        con: a connection to which the database is attached.
-        database: its name there.
-        original: only those of this original, as `original_of` names it.
-    """
+    """Releases in the register of a database, in the order they were made; none where it keeps no register."""
     if not has_register(con, database):
         return []
     columns = ", ".join(map(ident, _FIELDS))
@@ -132,11 +126,6 @@ def original_of(con: duckdb.DuckDBPyConnection, relation: Relation, database: st
     """Name of an original in the register of `database`.
 
     A view or SELECT that reads one table stands for that table.
-
-    Args:
-        con: a connection that sees it.
-        relation: the table argument of a method.
-        database: whose register names it.
     """
     text, seen = relation.text or relation.sql, set[str]()
     while text not in seen:
@@ -155,12 +144,7 @@ def original_of(con: duckdb.DuckDBPyConnection, relation: Relation, database: st
 
 
 def registered_releases(con: duckdb.DuckDBPyConnection, relation: Relation) -> list[tuple[str, Registered]]:
-    """Releases of an original in all attached registers, each with the database that keeps its register.
-
-    Args:
-        con: a connection that sees the original.
-        relation: the original.
-    """
+    """Releases of an original in all attached registers, each with the database that keeps its register."""
     return [
         (keeper, release)
         for keeper in registers(con)
@@ -169,12 +153,7 @@ def registered_releases(con: duckdb.DuckDBPyConnection, relation: Relation) -> l
 
 
 def released_rows(database: str, release: Registered) -> str:
-    """What follows FROM for the rows of a registered release.
-
-    Args:
-        database: whose register lists it.
-        release: the release.
-    """
+    """What follows FROM for the rows of a registered release."""
     if release.name.lower().endswith(".parquet"):
         return literal(release.name)
     return release.name if "." in release.name else f"{ident(database)}.main.{release.name}"
@@ -185,12 +164,6 @@ def numbered_rows(con: duckdb.DuckDBPyConnection, database: str, release: Regist
 
     Records of the original have the numbers of its rows, from 0, all records of an individual that of the first; those
     it holds no more have numbers beyond. Rows that are alike belong to any of their records.
-
-    Args:
-        con: a connection to which the database is attached.
-        database: whose register lists the release.
-        release: the release; it has a key.
-        original: what follows FROM for the original.
     """
     register, rows = Register.read(con, database), released_rows(database, release)
     sequence = [r.number for r in registered(con, database) if r.sequence == release.sequence]
@@ -211,25 +184,13 @@ def numbered_rows(con: duckdb.DuckDBPyConnection, database: str, release: Regist
 
 
 def leaving(database: str, release: Registered) -> str:
-    """The statement that takes a release from the register.
-
-    Args:
-        database: whose register lists it.
-        release: the release.
-    """
+    """The statement that takes a release from the register."""
     together = f"sequence = {release.sequence}" if release.method == DATABASE else f"number = {release.number}"
     return f"DELETE FROM {_plain(database)}.{SCHEMA}.releases WHERE {together}"
 
 
 def release_name(con: duckdb.DuckDBPyConnection, target: str, database: str, *, is_file: bool) -> str:
-    """Name of a release in the register of `database`.
-
-    Args:
-        con: a connection that sees it.
-        target: the table, as SQL writes it, or the file.
-        database: whose register names it.
-        is_file: whether it is a file.
-    """
+    """Name of a release in the register of `database`."""
     found = None if is_file else located(con, target)
     return _name(found, database) if found is not None else os.path.abspath(target) if is_file else target
 
@@ -238,11 +199,6 @@ def database_of(con: duckdb.DuckDBPyConnection, relation: Relation, target: str 
     """The database that keeps the register of an original's releases; None where none of them can be written.
 
     The original's own, else the current one, else the one the release is written to.
-
-    Args:
-        con: a connection that sees the original.
-        relation: the table argument of a method.
-        target: database of the table that is written; None for a file.
     """
     found = con.execute("select database_name, readonly, current_database() from duckdb_databases() where not internal")
     states = found.fetchall()
@@ -311,10 +267,6 @@ class Register:
 
     def enter(self, release: Registered, earlier: Collection[int]) -> None:
         """Enter a release.
-
-        Args:
-            release: the release.
-            earlier: numbers of the releases of its original when it was begun.
 
         Raises:
             AnonError: another connection has released the original meanwhile.

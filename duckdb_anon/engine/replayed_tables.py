@@ -113,14 +113,7 @@ def replayed(
     cursor: duckdb.DuckDBPyConnection,
     opened: Callable[[], duckdb.DuckDBPyConnection],
 ) -> ReplayedTables:
-    """The tables of a replay, made at the first call.
-
-    Args:
-        key: what the replay depends on: the digest of the release, its call, the rows of hierarchies.
-        call: what is replayed.
-        cursor: connection to the database of the release.
-        opened: opens a database with the functions of the package.
-    """
+    """The tables of a replay, made at the first call."""
     with _making:
         found = _kept.get(key)
         if found is None:

@@ -161,14 +161,7 @@ def in_buckets(order: IntArray, cells: Mapping[str, c.Cells]) -> IntArray:
 def encode_release(
     plans: Sequence[ColumnPlan], cells: dict[str, c.Cells], encoder: ReleaseEncoder, function: str
 ) -> Result:
-    """The columns of a release, encoded side by side.
-
-    Args:
-        plans: the released columns.
-        cells: what the method released, by column; they are taken out one by one.
-        encoder: the attributes and the order of the rows.
-        function: SQL function, for messages.
-    """
+    """The columns of a release, encoded side by side; `cells` are taken out one by one."""
 
     def encode(plan: ColumnPlan) -> Result:
         given = cells.pop(plan.name, cells.get(c.ROWS) if plan.cells is c.Source else None)

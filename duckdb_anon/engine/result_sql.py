@@ -60,14 +60,7 @@ def release_select(
     layout: Sequence[ColumnPlan],
     by_code: Collection[str],
 ) -> str:
-    """CTEs and SELECT of a release, after `_anon_src` and `_anon_run`.
-
-    Args:
-        relation: the table that is released.
-        roles: its columns by role.
-        layout: the released columns.
-        by_code: source columns whose codes are released.
-    """
+    """CTEs and SELECT of a release, after `_anon_src` and `_anon_run`."""
     persons = (roles.person,) if roles.person else ()
     infos = (*roles.qi, *roles.sensitive, *roles.keep, *persons)
     taken = [*relation.columns, *(plan.name for plan in layout), *(info.name for info in infos)]

@@ -164,15 +164,7 @@ def run_method(
     layout: Sequence[ColumnPlan],
     by_code: Collection[str],
 ) -> tuple[Result, int]:
-    """What a method releases of a coded table, encoded, and the number of its rows.
-
-    Args:
-        entry: the method.
-        params: checked parameters of the call.
-        read: gives the table and the source row number of each of its rows; the table goes once the method has run.
-        layout: the released columns.
-        by_code: source columns whose codes are released.
-    """
+    """What a method releases of a coded table, encoded, and the number of its rows."""
     table, source_row = read()
     check_coded(entry, table.person)
     rng = generator(params["seed"])
@@ -294,14 +286,6 @@ def coded_table(
 
     With `canonical` the rows are put in the order of their codes, so that what a seed draws does not depend
     on the order in which DuckDB hands rows over.
-
-    Args:
-        function: SQL function, for messages.
-        roles: columns by role.
-        rows: its rows, columns c0, c1, ... in the order of the roles.
-        trees: hierarchies by name of their table.
-        conditions: names of the conditions whose truth the rows hold.
-        canonical: whether rows are put in the order of their codes.
 
     Raises:
         RequirementError: when the table has no rows.

@@ -24,6 +24,7 @@ from duckdb_anon.engine.call_text import Recorded, call_on, seed_of_part
 from duckdb_anon.engine.memory_estimate import needed, rows_within, size_of, written
 from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.engine.transaction import transaction
 from duckdb_anon.model import progress
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.function_specs import Params
@@ -141,7 +142,7 @@ class Run:
         numbered = [names[k] for k in numbered_columns(self.recorded)]
         before = self.original.ask(f"select coalesce(max(numbers), 0) as n from {DATABASE}.done").to_pylist()[0]["n"]
         greatest = f"max({ident(numbered[0])}) + {before}" if numbered else "0"
-        with self.original.registered("_anon_keys", keys) as view, self._transaction():
+        with self.original.registered("_anon_keys", keys) as view, transaction(self.con, "release"):
             self.gathered.begin(out, numbered)  # all or nothing: what is left decides how cells are read
             self.gathered.add(out, view, before, numbered)
             self.con.execute(f"insert into {DATABASE}.done select {part}, coalesce({greatest}, {before}) from {out}")
@@ -169,17 +170,6 @@ class Run:
             f"join {DATABASE}.renumbered as _anon_n on _anon_n.old = _anon_r.{ident(column)})"
         )
         return Finished(self.gathered.shuffled(dealt, ident(column)))
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self.con.execute("begin")
-        try:
-            yield
-        except BaseException:
-            with suppress(duckdb.Error):
-                self.con.execute("rollback")
-            raise
-        self.con.execute("commit")
 
 
 @contextmanager

@@ -53,13 +53,7 @@ class FullTable:
 
     @staticmethod
     def of(recorded: Recorded, attributes: Sequence[Attribute], truths: Mapping[str, pa.Array]) -> FullTable:
-        """What is known of the values.
-
-        Args:
-            recorded: the call.
-            attributes: as `column_coding.code_counted` codes them.
-            truths: truth of each condition, for the values of each attribute by code, one attribute after the other.
-        """
+        """What is known of the values."""
         name, first, numbered = recorded.entry.name, 0, []
         for attribute in attributes:
             rows = np.arange(first, first + attribute.domain, dtype=np.int64)

@@ -30,12 +30,7 @@ class Gathered:
     """The rows released so far; see the module."""
 
     def __init__(self, con: duckdb.DuckDBPyConnection, ask: Callable[[str], pa.Table]) -> None:
-        """Find what an earlier run has gathered.
-
-        Args:
-            con: a connection to which the run's database is attached.
-            ask: answers a query.
-        """
+        """Find what an earlier run has gathered."""
         self.con, self.ask = con, ask
 
     @property
@@ -68,14 +63,7 @@ class Gathered:
         )
 
     def add(self, out: str, keys: str, first: int, numbered: Sequence[str]) -> None:
-        """Add what a part released, in the caller's transaction.
-
-        Args:
-            out: its rows.
-            keys: relation of a key for each of them, in the column `KEY`.
-            first: what is added to numbers.
-            numbered: columns that number something.
-        """
+        """Add what a part released, in the caller's transaction."""
         listed, columns, joins = self._listed(), [], ""
         for k, name in enumerate(self.names):
             column = ident(name)
@@ -111,12 +99,7 @@ class Gathered:
         return f"select {cells} from {rows}"
 
     def shuffled(self, rows: str = RELEASED, first: str = "") -> str:
-        """SELECT of the release in random order, of which the small rows are stored.
-
-        Args:
-            rows: relation of rows as they are gathered, with their keys.
-            first: column by which they are ordered before, as SQL writes it.
-        """
+        """SELECT of the release in random order, of which the small rows are stored."""
         order = f"{first}, {KEY}" if first else KEY
         self.con.execute(
             f"create or replace table {DATABASE}.shuffled as select {idents(self.names)} from {rows} order by {order}"

@@ -45,13 +45,7 @@ class Original:
     """The columns of one call's table; see the module."""
 
     def __init__(self, con: duckdb.DuckDBPyConnection, recorded: Recorded, folder: Path) -> None:
-        """Prepare to read.
-
-        Args:
-            con: a loaded connection that sees the table.
-            recorded: the call.
-            folder: the run's own.
-        """
+        """Prepare to read."""
         self.con, self.recorded, self.folder = con, recorded, folder
         self.name, roles = recorded.entry.name, recorded.roles
         self.coded = roles.qi + roles.sensitive

@@ -49,13 +49,7 @@ class Cells:
 
 
 def summed(place: IntArray, rows: IntArray, size: int) -> IntArray:
-    """Rows of each place; whole numbers throughout, for floating sums of many rows are not exact.
-
-    Args:
-        place: 0-based place of each entry.
-        rows: rows of each entry.
-        size: number of places.
-    """
+    """Rows of each place; whole numbers throughout, for floating sums of many rows are not exact."""
     total = np.zeros(size, dtype=np.int64)
     np.add.at(total, place, rows)
     return total

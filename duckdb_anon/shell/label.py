@@ -23,12 +23,6 @@ _HELP = f"Enter: accept; a role ({', '.join(ROLES)}); s: skip this column; q: qu
 def label(con: duckdb.DuckDBPyConnection, table: str, out: TextIO, ask: Callable[[str], str] | None) -> list[str]:
     """Label a table; return the statements that were run.
 
-    Args:
-        con: a connection with the package loaded.
-        table: a table as SQL names it.
-        out: where questions and suggestions go.
-        ask: answers a question; None in a script.
-
     Raises:
         duckdb.Error: the table takes no comments, or there is none of that name.
     """

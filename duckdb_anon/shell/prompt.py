@@ -92,12 +92,7 @@ def is_finished(text: str) -> bool:
 
 
 def prompt_reader(session: Session, history: Path) -> Callable[[str], str]:
-    """A function that reads one statement or command. It raises EOFError and KeyboardInterrupt as `input` does.
-
-    Args:
-        session: whose connection the completions come from.
-        history: file of earlier statements; readable by its owner alone, since statements may contain values.
-    """
+    """A function that reads one statement or command. It raises EOFError and KeyboardInterrupt as `input` does."""
     completer = WordCompleter(session.con)
     reader: PromptSession[str] = PromptSession(
         history=_opened(history),

@@ -26,13 +26,6 @@ def render(result: duckdb.DuckDBPyRelation, mode: str, max_rows: int, out: TextI
 
     What is to be copied, SQL in the columns `call`, `statement` and `query`, stands below the box once more, each text
     on a line of its own: a box breaks or cuts it.
-
-    Args:
-        result: what a query gave.
-        mode: how it is shown.
-        max_rows: most rows that are.
-        out: where to.
-        header: whether csv, list and tabs begin with the columns' names.
     """
     if mode == "box":
         _box(result, max_rows, out)

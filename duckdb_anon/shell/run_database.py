@@ -57,10 +57,6 @@ def main_plan(given: Namespace) -> int:
 def check_fields(path: Path, given: Mapping[str, Any]) -> None:
     """Check what a plan says of its database before any table is read.
 
-    Args:
-        path: the plan.
-        given: its table [database].
-
     Raises:
         AnonError: a field is unknown or missing.
     """
@@ -94,13 +90,6 @@ def release_plan(
     con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], folder: Path, mark: str, earlier: str | None
 ) -> list[str]:
     """Release the database of a plan; lines of checks that do not hold, and then nothing is written.
-
-    Args:
-        con: a connection with the labelled tables.
-        plan: the checked plan.
-        folder: the folder of the plan.
-        mark: keyed hash of what the release is made from.
-        earlier: that of the release that was written before; None for none.
 
     Raises:
         AnonError: the plan does not fit the tables, or they have changed since an earlier release.
