@@ -320,5 +320,6 @@ def _concatenated(function: str, name: str, arrays: list[pa.Array]) -> pa.Array:
         return pa.concat_arrays(arrays)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise ColumnError(
-            f"{function}: column '{name}' has types that cannot be compared: {sorted(str(t) for t in types)}"
+            f"{function}: column '{name}' has types that cannot be compared: {sorted(str(t) for t in types)}. Cells "
+            "that another tool generalized are read by FROM read_generalized(original, release)"
         ) from error

@@ -25,6 +25,7 @@ from duckdb_anon.measures.released_rows import released_rows
 from duckdb_anon.measures.risk.attackers import ATTACKERS
 from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, attack, wilson
 from duckdb_anon.measures.risk.baseline_inference import guesses
+from duckdb_anon.measures.risk.bootstrap_channel import bootstrapped
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, published
 from duckdb_anon.measures.risk.mechanism_simulation import replay_select
 from duckdb_anon.measures.risk.population_register import register_of
@@ -32,10 +33,12 @@ from duckdb_anon.measures.risk.targets import Targets, draw_targets, known_colum
 from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ParameterError, RequirementError, listed, nearest
 from duckdb_anon.model.function_specs import Parameter, Params, Report, fields
+from duckdb_anon.model.release_formats import SOURCE
 from duckdb_anon.model.release_table import ReadTable
 
 NAME = "linkage_risk"
 STRONGEST = "strongest"
+UNLINKED = f"identity is not measured without {SOURCE.word}, the number of the original row of each record"
 _FIGURES = (
     "identity", "identity_low", "identity_high", "attribute", "attribute_low", "attribute_high", "baseline",
     "advantage",
@@ -49,7 +52,10 @@ def linkage_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Gen
     release, targets, outside = prepared(NAME, read, params, sensitive, rng, linked=True)
     chosen = chosen_attackers(NAME, params["attackers"])
     rows = rows_of(NAME, release, targets, outside, chosen, params["attackers"] == ["all"])
-    rows.append(strongest_of(rows, chosen))
+    strongest = strongest_of(rows, chosen)
+    if release.persons and not release.linked:
+        strongest["note"] += f"; {UNLINKED}"
+    rows.append(strongest)
     return {name: [row.get(name, len(targets)) for row in rows] for name in MEASURE.returns}
 
 
@@ -65,7 +71,7 @@ def prepared(
     """The release, persons who are in the original, and persons of the hold-out, if there is one.
 
     `sensitive`: sensitive columns to ask for.
-    `linked`: whether the release must say by `row_id` whose rows it has.
+    `linked`: whether a release whose call is known must say by `row_id` whose rows it has.
     """
     original, qi = read["original"], [info.name for info in params["roles"].qi]
     told = params.get("known_values", 0)
@@ -76,9 +82,14 @@ def prepared(
         if which in read and not read[which].rows:
             raise RequirementError(f"{function}: the {which} is empty, so there is no record to attack")
     row = np.full(original.rows, -1, dtype=np.int64)
-    if release.persons and (linked or read["release"].sources() is not None):
+    known_call = bool(params["call"]) or "replay" in read
+    scored = read["release"].sources() is not None
+    if release.persons and (scored or (linked and (known_call or not sensitive))):
         row = released_rows(function, original, read["release"])
+    release = replace(release, linked=scored)
     targets = draw_targets(function, original, person, release, row, params, rng)
+    if release.plain and release.persons and not release.randomized and not known_call:
+        release = replace(release, replay=bootstrapped(release, rng))
     if params["p_match"] == 1 and not told and person is None:
         known = known_columns(function, qi, params)
         release = replace(release, register=register_of(function, original, read.get("register"), qi, known))
@@ -120,8 +131,9 @@ def rows_of(
             if outside is None or scoring.register
             else [_mean(v) for v in attack(release, scoring, outside).attribute.T]
         )
-        identity = found.identity if release.persons and scoring.finds else None
-        rows.append(_row(attacker.name, attacker.doc, identity, found.attribute, base, sensitive))
+        identity = found.identity if release.persons and release.linked and scoring.finds else None
+        note = "; ".join(filter(None, (attacker.doc, scoring.note)))
+        rows.append(_row(attacker.name, note, identity, found.attribute, base, sensitive))
     return rows
 
 
@@ -183,7 +195,9 @@ def strongest_of(rows: Sequence[Mapping[str, Any]], chosen: Sequence[Attacker]) 
     by_identity = max(able, key=lambda row: np.nan_to_num(row["identity"], nan=-np.inf))
     by_attribute = max(able, key=lambda row: np.nan_to_num(row["advantage"], nan=-np.inf))
     silent = [row["attacker"] for row in able if np.isnan(row["identity"]) and np.isnan(row["attribute"])]
-    note = f"identity: {by_identity['attacker']}; attribute: {by_attribute['attacker']}"
+    note = f"attribute: {by_attribute['attacker']}"
+    if not np.isnan(by_identity["identity"]):
+        note = f"identity: {by_identity['attacker']}; {note}"
     if silent:
         note += f"; not tried: {listed(silent)}"
     return {**by_attribute, **{f: by_identity[f] for f in _FIGURES[:3]}, "attacker": STRONGEST, "note": note}

@@ -38,16 +38,18 @@ class PublishedPart:
 
 @dataclass(frozen=True)
 class Replay:
-    """What the release's own call does to the release's own rows.
+    """What the release's own call does to the release's own rows, or where it is unknown, how near records differ.
 
     Attributes:
         before, after: codes of each quasi-identifier of each row, shape (columns, rows).
         group: group of each released row inside which the call moves its values; None where it forms none.
+        of_call: whether the call is known, and was run.
     """
 
     before: CodeArray
     after: CodeArray
     group: IntArray | None
+    of_call: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +68,7 @@ class PublishedRecords:
         persons: whether rows are persons, so that somebody can be found; noisy cells are not.
         replay: what the call that made it does; None where it was not told, or is not needed.
         register: everybody's facts, for the attacker who has them; None where individuals have several rows.
+        linked: whether it is known which record is whose, so that a find can be scored.
     """
 
     qi: list[str]
@@ -79,6 +82,12 @@ class PublishedRecords:
     persons: bool
     replay: Replay | None
     register: Register | None = None
+    linked: bool = True
+
+    @property
+    def randomized(self) -> bool:
+        """Whether a column has a published channel."""
+        return any(cells.column.channel is not None for cells in self.columns)
 
     @property
     def plain(self) -> bool:

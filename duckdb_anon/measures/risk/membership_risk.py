@@ -5,7 +5,9 @@ of the nearest row, and the best likelihood ratio where the call is given); memb
 of `holdout`, who are drawn from the same population and are not in the table. `auc` is the chance that a member fits
 better than one of them (ties count half; 0.5: nothing is revealed), with the 95% interval of Hanley and McNeil (1982);
 `tpr_at_1_fpr` the share of members who are recognized where 1% of the others are taken for members (Carlini et al.
-2022), with Wilson's interval. Cost: that of an attacker of linkage_risk on members and others.
+2022), with Wilson's interval. `closest` and `closest_others` are the mean distances of members and of others to the
+closest released record (Gower's, over the number of columns, in [0, 1]).
+Cost: that of an attacker of linkage_risk on members and others.
 """
 
 from __future__ import annotations
@@ -17,17 +19,15 @@ import numpy as np
 
 from duckdb_anon.measures.risk.attacks import CannotAsk, best_scores, wilson
 from duckdb_anon.measures.risk.linkage_risk import PARAMETERS, chosen_attackers, prepared
-from duckdb_anon.measures.risk.linkage_view import PublishedRecords
 from duckdb_anon.measures.risk.mechanism_simulation import replay_select
-from duckdb_anon.measures.risk.scores import Scoring
-from duckdb_anon.measures.risk.targets import Targets
 from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Report
 from duckdb_anon.model.release_table import ReadTable
 
 NAME = "membership_risk"
-ATTACKERS = ["nearest", "likelihood"]
+CLOSEST = "nearest"
+ATTACKERS = [CLOSEST, "likelihood"]
 
 
 def membership_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
@@ -41,19 +41,24 @@ def membership_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.
     rows: list[dict[str, Any]] = []
     for attacker in chosen_attackers(NAME, ATTACKERS):
         row: dict[str, Any] = {"attacker": attacker.name, "members": len(members), "others": len(others)}
+        row |= dict.fromkeys(_DISTANCES, np.nan)
         try:
             scoring = attacker.scoring(release)
         except CannotAsk as reason:
             rows.append(row | dict.fromkeys(_FIGURES, np.nan) | {"note": str(reason)})
             continue
-        rows.append(row | figures(*_both(release, scoring, members, others)) | {"note": attacker.doc})
+        inside, outside = best_scores(release, scoring, members), best_scores(release, scoring, others)
+        note = "; ".join(filter(None, (attacker.doc, scoring.note)))
+        near = _closest(len(release.columns), inside, outside) if attacker.name == CLOSEST else {}
+        rows.append(row | figures(inside, outside) | near | {"note": note})
     return {name: [row[name] for row in rows] for name in MEASURE.returns}
 
 
-def _both(
-    release: PublishedRecords, scoring: Scoring, members: Targets, others: Targets
-) -> tuple[FloatArray, FloatArray]:
-    return best_scores(release, scoring, members), best_scores(release, scoring, others)
+def _closest(columns: int, inside: FloatArray, outside: FloatArray) -> dict[str, float]:
+    """Mean distance to the closest record, from scores that are minus the sum of distances."""
+    return {
+        name: float(-scores.mean()) / columns + 0.0 for name, scores in zip(_DISTANCES, (inside, outside), strict=True)
+    }
 
 
 def figures(inside: FloatArray, outside: FloatArray) -> dict[str, float]:
@@ -80,6 +85,7 @@ def figures(inside: FloatArray, outside: FloatArray) -> dict[str, float]:
     }  # fmt: skip
 
 
+_DISTANCES = ("closest", "closest_others")
 _FIGURES = ("auc", "auc_low", "auc_high", "tpr_at_1_fpr", "tpr_low", "tpr_high")
 MEASURE = Report(
     name=NAME,
@@ -96,8 +102,8 @@ MEASURE = Report(
         Parameter("call", "call that produced the release, 'muco(0.2)' (default: from its description)", "text"),
     ),
     returns={
-        "attacker": "VARCHAR", **dict.fromkeys(_FIGURES, "DOUBLE OR NULL"), "members": "BIGINT", "others": "BIGINT",
-        "note": "VARCHAR",
+        "attacker": "VARCHAR", **dict.fromkeys((*_FIGURES, *_DISTANCES), "DOUBLE OR NULL"), "members": "BIGINT",
+        "others": "BIGINT", "note": "VARCHAR",
     },
     compute=membership_risk,
     tables=("original", "release"),

@@ -90,6 +90,7 @@ class Scoring:
         added: what is added to the scores of the units, shape (records, units); None for nothing.
         finds: whether she looks for the record, and not for the sensitive value alone.
         register: whether only individuals of the register can be looked for.
+        note: what is to be said of it; '' for nothing.
     """
 
     columns: list[ColumnScore]
@@ -104,6 +105,7 @@ class Scoring:
     added: Callable[[Targets], FloatArray] | None = None
     finds: bool = True
     register: bool = False
+    note: str = ""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from duckdb_anon.measures.risk.scores import Scoring, Tilt
 from duckdb_anon.measures.risk.sensitive_attributes import Secret
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.progress import stop_flag
+from duckdb_anon.model.release_formats import SOURCE
 
 ROUNDS, PASSES = 20, 50
 STRENGTH = 1.0
@@ -52,12 +53,14 @@ def class_membership(release: PublishedRecords) -> Scoring:
     """As definetti, or likelihood where no values are mixed, inside the target's own group.
 
     Raises:
-        CannotAsk: the release shows no groups, or nobody has a row in it.
+        CannotAsk: the release shows no groups, or it is unknown who has which record.
     """
     if not release.persons:
         raise CannotAsk("This attack needs record-level data. The release holds noisy counts")
     if release.group_of_unit is None:
         raise CannotAsk("The release has no equivalence classes or buckets")
+    if not release.linked:
+        raise CannotAsk(f"The release has no {SOURCE.word}, so the class of the target's record is unknown")
     try:
         scored = scoring(release)
     except CannotAsk:

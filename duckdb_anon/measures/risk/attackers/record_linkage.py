@@ -6,8 +6,9 @@
   Domingo-Ferrer and Torra 2001; distances as Gower 1971).
 * likelihood: log P(published | value) / P(published), summed over what is known (Fellegi and Sunter 1969). The channel
   is the published one of randomized response; for values that a method moves it is counted where the same call is run
-  on the release; a box, set or node is 1 inside over the values that it covers; of a list of nodes, those above a known
-  value, each over the values below it. Nothing is learned from the original.
+  on the release, and where the call is unknown, between near records of a bootstrap (`bootstrap_channel`); a box, set
+  or node is 1 inside over the values that it covers; of a list of nodes, those above a known value, each over the
+  values below it. Nothing is learned from the original.
 * likelihood_excluding: the same, without rows that equal the person in more columns than the method's promise (muco's
   min_changed) allows: no more than one row in a thousand keeps as many where the call is run on the release.
 """
@@ -25,6 +26,7 @@ from duckdb_anon.measures.risk.linkage_view import PublishedRecords, Replay
 from duckdb_anon.measures.risk.scores import ColumnScore, Scoring
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 
+BOOTSTRAPPED = "learnt by a bootstrap of the release, because its method is unknown (call := ...)"
 OUTSIDE = -40.0
 """Log-likelihood of what cannot be; far below every sum of log ratios, yet finite, so that the fewest count."""
 REACH = 20.0
@@ -53,10 +55,10 @@ def likelihood(release: PublishedRecords) -> Scoring:
     Raises:
         CannotAsk: rows are plain values and nobody said what call made them.
     """
-    randomized = any(cells.column.channel is not None for cells in release.columns)
-    if release.plain and release.persons and not randomized and release.replay is None:
+    if release.plain and release.persons and not release.randomized and release.replay is None:
         raise CannotAsk("The method that produced this release is unknown. Pass it as call := 'muco(0.2)'")
-    return Scoring([_ratio(release, a) for a in range(len(release.columns))], share=True, reach=REACH)
+    note = "" if release.replay is None or release.replay.of_call else BOOTSTRAPPED
+    return Scoring([_ratio(release, a) for a in range(len(release.columns))], share=True, reach=REACH, note=note)
 
 
 def likelihood_excluding(release: PublishedRecords) -> Scoring:
@@ -65,7 +67,7 @@ def likelihood_excluding(release: PublishedRecords) -> Scoring:
     Raises:
         CannotAsk: rows are not plain values, or nobody said what call made them.
     """
-    if release.replay is None:
+    if release.replay is None or not release.replay.of_call:
         raise CannotAsk("This attacker needs a release of plain values and its call. Pass it as call := 'muco(0.2)'")
     return replace(likelihood(release), most_equal=most_equal(release.replay))
 
