@@ -6,8 +6,8 @@ All tables of so few records and values are released, once each. The originals o
 who knows the method and its parameters cannot tell apart (downcoding: Cohen, 2022; refinement of local recoding). Her
 guess of a record's value is its share over these originals, each weighed by the orders of its records. Cells of one
 value are left out. `even` is the guess that spreads a cell evenly, `guess` hers, both the mean probability of the
-likeliest value; `left out`: cells of which she knows that one of their values has no record; `certain`: cells whose
-value she knows.
+likeliest value; `left out`: cells of which she knows that one of their values has no record, `narrower`: of
+which it is an end; `certain`: cells whose value she knows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CALLS = (
      "one_to_m_generalize('t', 1, 2, qi := ['a', 'b'], person := 'p', sensitive := 's',"
      " hierarchies := {'s': 'tree'}, row_id := true)"),
 )  # fmt: skip
-HEAD = ("call", "releases", "cells", "even", "guess", "left out", "certain")
+HEAD = ("call", "releases", "cells", "even", "guess", "left out", "narrower", "certain")
 
 Record = tuple[int, ...]
 Cell = tuple[str, str]
@@ -79,7 +79,7 @@ def attacked(con: duckdb.DuckDBPyConnection, call: str, records: int, sizes: tup
             for q, value in enumerate(record):
                 behind[release][cells, q][value] += weight
                 values[cells[q], q].add(value)
-    total, even, guess, left_out, certain = 0, 0.0, 0.0, 0, 0
+    total, even, guess, left_out, narrower, certain = 0, 0.0, 0.0, 0, 0, 0
     for release, cells_of in behind.items():
         sizes_of = Counter(release)
         for (cells, q), counts in cells_of.items():
@@ -91,8 +91,9 @@ def attacked(con: duckdb.DuckDBPyConnection, call: str, records: int, sizes: tup
             even += weight / len(covered)
             guess += weight * max(counts.values()) / counts.total()
             left_out += weight * (len(counts) < len(covered))
+            narrower += weight * (not {min(covered), max(covered)} <= set(counts))
             certain += weight * (len(counts) == 1)
-    shares = [f"{x / total:.3f}" if total else "-" for x in (even, guess, left_out, certain)]
+    shares = [f"{x / total:.3f}" if total else "-" for x in (even, guess, left_out, narrower, certain)]
     return [len(behind), total, *shares]
 
 

@@ -224,7 +224,7 @@ def _certain_loss(one: Counter[Any], other: Counter[Any], runs: int) -> float:
 def test_neighbouring_tables_are_not_told_apart_beyond_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diffgen_search, "GRID", 10)
     rows = [(age, "p" if age < 5 else "q") for age in AGES]
-    runs, epsilon = 3000, 1.0
+    runs, epsilon = 1500, 1.0
     one, other = (_events(t, epsilon, runs, seed) for seed, t in enumerate((rows, [*rows, (9, "q")])))
     assert _certain_loss(one, other, runs) <= epsilon
 
