@@ -29,104 +29,86 @@ from duckdb_anon.model.learnt import MOST_LISTED
 
 _NUMBERS = pa.list_(pa.float64())
 _WHOLES = pa.list_(pa.int64())
-_LISTS = pa.list_(_NUMBERS)
 _MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 """By unit of a timestamp; as doubles, since neither the range of seconds nor each nanosecond is one of them."""
 
 
-def _box_shares(cells: pa.Array, rows: pa.Array, within: pa.Array, of_null: pa.Array) -> pa.Array:
-    found = []
-    for k in range(len(cells)):
-        boxes = _boxes(_of(cells, k), _of(rows, k))
-        null = bool(of_null[k].as_py())
-        found.append(boxes.means(_pieces(_of(within, k), boxes), 0.0, 1.0, null).tolist())
-    return pa.array(found, _NUMBERS)
+def _box_shares(cells: Any, rows: Any, within: Any, of_null: Any) -> pa.Array:
+    boxes = _boxes(cells, rows)
+    return pa.array(boxes.means(_pieces(within, boxes), 0.0, 1.0, bool(of_null)))
 
 
-def _box_means(cells: pa.Array, rows: pa.Array, within: pa.Array, slope: pa.Array, shift: pa.Array) -> pa.Array:
-    found = []
-    for k in range(len(cells)):
-        boxes = _boxes(_of(cells, k), _of(rows, k))
-        line = (float(slope[k].as_py()), float(shift[k].as_py()))
-        found.append(boxes.means(_pieces(_of(within, k), boxes), *line, False).tolist())
-    return pa.array(found, _NUMBERS)
+def _box_means(cells: Any, rows: Any, within: Any, slope: Any, shift: Any) -> pa.Array:
+    boxes = _boxes(cells, rows)
+    return pa.array(boxes.means(_pieces(within, boxes), float(slope), float(shift), False))
 
 
-def _box_values(cells: pa.Array) -> pa.Array:
-    found = []
-    for k in range(len(cells)):
-        if not len(_of(cells, k) or ()):
-            found.append(pa.array([], _WHOLES))
-            continue
-        values, offsets, null, wide = _boxes(_of(cells, k), None).values(MOST_LISTED)
-        listed = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, mask=null))
-        found.append(pc.if_else(pa.array(wide), None, listed))
-    offsets = np.concatenate([[0], np.cumsum([len(one) for one in found])])
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.concat_arrays(found))
+def _box_values(cells: Any) -> pa.Array:
+    if cells is None or not len(cells):
+        return pa.array([], _WHOLES)
+    values, offsets, null, wide = _boxes(cells, None).values(MOST_LISTED)
+    listed = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, mask=null))
+    return pc.if_else(pa.array(wide), None, listed)
 
 
-def _box_weights(cells: pa.Array, rows: pa.Array) -> pa.Array:
-    found = []
-    for k in range(len(cells)):
-        weights, offsets = _boxes(_of(cells, k), _of(rows, k)).weights(MOST_LISTED)
-        found.append(pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(weights)))
-    return _listed(found, _LISTS)
+def _box_weights(cells: Any, rows: Any) -> pa.Array:
+    weights, offsets = _boxes(cells, rows).weights(MOST_LISTED)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(weights))
 
 
-def _member_weights(members: pa.Array, rows: pa.Array, prior: pa.Array) -> pa.Array:
-    found = []
-    for k in range(len(members)):
-        sets = _of(members, k)
-        if sets is None or not len(sets):
-            found.append(pa.array([], _NUMBERS))
-            continue
-        offsets = np.asarray(sets.offsets, dtype=np.int64)
-        flat = sets.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
-        offsets = offsets - offsets[0]
-        codes = pc.dictionary_encode(flat, null_encoding="encode").indices
-        before = _of(prior, k)
-        weights = None if before is None else before.flatten().cast(pa.float64()).to_numpy(zero_copy_only=False)
-        learnt = member_weights(
-            codes.to_numpy(zero_copy_only=False).astype(np.int64), weights, offsets, _counts(_of(rows, k))
-        )
-        found.append(pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(learnt)))
-    return _listed(found, _LISTS)
+def _member_weights(sets: Any, rows: Any, prior: Any) -> pa.Array:
+    if sets is None or not len(sets):
+        return pa.array([], _NUMBERS)
+    offsets = np.asarray(sets.offsets, dtype=np.int64)
+    flat = sets.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+    offsets = offsets - offsets[0]
+    codes = pc.dictionary_encode(flat, null_encoding="encode").indices
+    weights = None if prior is None else prior.flatten().cast(pa.float64()).to_numpy(zero_copy_only=False)
+    learnt = member_weights(codes.to_numpy(zero_copy_only=False).astype(np.int64), weights, offsets, _counts(rows))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(learnt))
 
 
-def _joint_counts(codes: pa.Array, rows: pa.Array, sizes: pa.Array, chances: pa.Array) -> pa.Array:
-    found: list[list[float] | None] = []
-    for k in range(len(codes)):
-        cells, size = _of(codes, k), _of(sizes, k)
-        if cells is None or size is None or not len(cells):
-            found.append(None)
-            continue
-        domains = np.asarray(size, dtype=np.int64)
-        pairs = zip(domains.tolist(), _counts(_of(chances, k)).tolist(), strict=True)
-        flat = cells.flatten()
-        # a value that is in no domain has no place among the cells
-        if flat.null_count or not len(domains) or min(domains) < 1:
-            found.append(None)
-            continue
-        places = np.asarray(flat, dtype=np.int64).reshape(-1, len(domains))
-        counts = joint_counts(places, _counts(_of(rows, k)), [RetentionChannel(*pair) for pair in pairs])
-        found.append(None if counts is None else counts.ravel().tolist())
-    return pa.array(found, _NUMBERS)
+def _joint_counts(cells: Any, rows: Any, sizes: Any, chances: Any) -> pa.Array | None:
+    if cells is None or sizes is None or not len(cells):
+        return None
+    domains = np.asarray(sizes, dtype=np.int64)
+    flat = cells.flatten()
+    # a value that is in no domain has no place among the cells
+    if flat.null_count or not len(domains) or min(domains) < 1:
+        return None
+    places = np.asarray(flat, dtype=np.int64).reshape(-1, len(domains))
+    pairs = zip(domains.tolist(), _counts(chances).tolist(), strict=True)
+    counts = joint_counts(places, _counts(rows), [RetentionChannel(*pair) for pair in pairs])
+    return None if counts is None else pa.array(counts.ravel())
+
+
+def _row_by_row(work: Callable[..., pa.Array | None], kind: pa.DataType) -> Callable[..., pa.Array]:
+    """A function of columns from one of a row's lists and numbers, None for NULL."""
+
+    def answer(*columns: pa.Array) -> pa.Array:
+        found = [work(*(_of(column, k) for column in columns)) for k in range(len(columns[0]))]
+        offsets = np.cumsum([0, *(0 if one is None else len(one) for one in found)])
+        values = pa.concat_arrays([pa.array([], kind), *(one.cast(kind) for one in found if one is not None)])
+        missing = pa.array([one is None for one in found])
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=missing)
+
+    return answer
 
 
 FUNCTIONS: dict[str, tuple[Callable[..., pa.Array], str]] = {
-    "box_shares": (_box_shares, "DOUBLE[]"),
-    "box_means": (_box_means, "DOUBLE[]"),
-    "box_values": (_box_values, "BIGINT[][]"),
-    "box_weights": (_box_weights, "DOUBLE[][]"),
-    "member_weights": (_member_weights, "DOUBLE[][]"),
-    "joint_counts": (_joint_counts, "DOUBLE[]"),
+    "box_shares": (_row_by_row(_box_shares, pa.float64()), "DOUBLE[]"),
+    "box_means": (_row_by_row(_box_means, pa.float64()), "DOUBLE[]"),
+    "box_values": (_row_by_row(_box_values, _WHOLES), "BIGINT[][]"),
+    "box_weights": (_row_by_row(_box_weights, _NUMBERS), "DOUBLE[][]"),
+    "member_weights": (_row_by_row(_member_weights, _NUMBERS), "DOUBLE[][]"),
+    "joint_counts": (_row_by_row(_joint_counts, pa.float64()), "DOUBLE[]"),
 }
 """Each with the type that it returns."""
 
 
-def _of(lists: pa.Array, k: int) -> pa.Array | None:
-    """One of several lists; None for NULL."""
-    return lists[k].values if pa.types.is_list(lists.type) else None
+def _of(column: pa.Array, k: int) -> Any:
+    """A row's list as an array, or its number; None for NULL."""
+    return column[k].values if pa.types.is_list(column.type) else column[k].as_py()
 
 
 def _boxes(cells: pa.Array | None, rows: pa.Array | None) -> Boxes:
@@ -183,9 +165,3 @@ def _closed(low: Any, high: Any, low_in: Any = 1, high_in: Any = 1) -> tuple[flo
         ends[0] if low_in else math.nextafter(ends[0], math.inf),
         ends[1] if high_in else math.nextafter(ends[1], -math.inf),
     )
-
-
-def _listed(found: list[pa.Array], kind: pa.DataType) -> pa.Array:
-    offsets = np.concatenate([[0], np.cumsum([len(one) for one in found])])
-    values = pa.concat_arrays([one.cast(_NUMBERS) if one.type != _NUMBERS else one for one in found])
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values).cast(kind)
