@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
+from duckdb_anon.database.plan import OPTIONS
 from duckdb_anon.model.errors import AnonError, ParameterError
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Task
 
-_PLAN = ("individuals", "key", "k", "l", "keys", "linked", "events", "key_file")
-_CALL = """tables := ['people'], individuals := 'people', key := 'person_id', k := 2"""
+_CALL = "tables := ['{original}'], individuals := '{original}', key := '{number}', k := 2"
 
 
 def _plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
@@ -31,19 +31,9 @@ def _plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, st
 
 
 def _parameters(*more: Parameter) -> tuple[Parameter, ...]:
-    return (
-        Parameter("tables", "names of the tables that are released together", "names", REQUIRED),
-        Parameter("individuals", "table with one row per individual", "text", REQUIRED),
-        Parameter("key", "column of that table that identifies the individual", "text", REQUIRED),
-        Parameter("k", "minimum number of individuals with the same known record", "integer", REQUIRED, low=2),
-        Parameter("keys", "foreign keys, {'visits.patient_id': 'patients.patient_id'}", "mapping", {}),
-        Parameter("treatments", "treatments of columns, {'visits.note': 'redact'}", "mapping", {}),
-        Parameter("l", "no list of sensitive values has a share above 1/l in a class", "number", low=1),
-        Parameter("linked", "whether the released tables join", "boolean", True),
-        Parameter("events", "most known events per individual and table that are released", "integer", 12, low=1),
-        Parameter("key_file", "file with the key of pseudonyms and shifts (default: drawn and thrown away)", "text"),
-        *more,
-    )
+    tables = Parameter("tables", "names of the tables that are released together", "names", REQUIRED)
+    treatments = Parameter("treatments", "treatments of columns, {'visits.note': 'redact'}", "mapping", {})
+    return (tables, *OPTIONS, treatments, *more)
 
 
 @contextmanager

@@ -22,10 +22,6 @@ from duckdb_anon.report.findings import Rows
 from duckdb_anon.report.write import require_extra, written
 from duckdb_anon.treatments import parsed
 
-_PROMISES = {
-    "pseudonym": "The value cannot be found without the key. Rows of one individual still belong together.",
-    "unchanged": "None: an attacker is assumed not to know it.",
-}
 _KNOWLEDGE = {known: known.replace("and ", "demographics and ", 1) for known in KNOWN} | {
     STRONGEST: "everything (strongest attacker)"
 }
@@ -131,7 +127,9 @@ def _promise(table: Table, name: str, done: str, label: str | None) -> str:
         return f"Dropped: {'labelled identifier' if label == 'identifier' else 'no label'}, and no treatment."
     if done == "generalized":
         return "At least k individuals share the known record."
-    return _PROMISES.get(done) or parsed(NAME, f"{table.name}.{name}", done)[0].promise
+    if done == "unchanged":
+        return "None: an attacker is assumed not to know it."
+    return parsed(NAME, f"{table.name}.{name}", done)[0].promise
 
 
 def _guarantees(work: Work, made: DatabaseRelease) -> Rows:

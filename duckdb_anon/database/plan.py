@@ -139,7 +139,7 @@ class Plan:
         cursor = con.cursor()
         try:
             database, schema = con.execute("select current_database(), current_schema()").fetchall()[0]
-            catalog = Catalog(cursor, database, schema)
+            catalog = Catalog(cursor, database, schema, tuple(known))
             relations = {name: catalog.relation(NAME, "table", name) for name in tables}
         finally:
             cursor.close()
