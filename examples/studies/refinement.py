@@ -3,11 +3,11 @@
     PYTHONPATH=. python examples/studies/refinement.py [--records 6] [--values 4,2]
 
 All tables of so few records and values are released, once each. The originals of equal releases are what an attacker
-who knows the method and its parameters cannot tell apart (downcoding: Cohen, 2022; refinement of local recoding). Her
+who knows the method and its parameters cannot tell apart (downcoding: Cohen, 2022; refinement of local recoding). The
 guess of a record's value is its share over these originals, each weighed by the orders of its records. Cells of one
-value are left out. `even` is the guess that spreads a cell evenly, `guess` hers, both the mean probability of the
-likeliest value; `left out`: cells of which she knows that one of their values has no record, `narrower`: of
-which it is an end; `certain`: cells whose value she knows.
+value are left out. `even` is the guess that spreads a cell evenly, `guess` this one, both the mean probability of the
+likeliest value; `left out`: cells of which is known that one of their values has no record, `narrower`: of
+which it is an end; `certain`: cells whose value is known.
 """
 
 from __future__ import annotations
