@@ -36,6 +36,7 @@ _SESSIONS = 10_000
 _SHORT = 1024  # bytes of an answer that may be an error of a worker short of memory
 _BARELY = 1.0  # a statement whose worker went within this many seconds did not make it go, as a rule
 _NOTICED = 0.3  # seconds within which the supervisor knows that a worker has ended
+_RESTART = 20.0  # seconds to wait for the next worker; the client's own patience is 30
 _NO_MEMORY = "the endpoint is short of memory; ask again in a moment, or something shorter"
 _AGAIN = "the session has ended; connect again"
 _TYPE = "application/vnd.duckdb"
@@ -334,7 +335,7 @@ class Front:
 
     async def _ready(self) -> Worker:
         try:
-            return await self._supervisor.worker(self._limits.patience)
+            return await self._supervisor.worker(_RESTART)
         except TimeoutError as error:
             raise _Refused("the endpoint is being started again; ask again in a moment") from error
 

@@ -198,7 +198,7 @@ def test_body_of_no_stated_length_is_not_read(analyst: Any, framing: bytes) -> N
     before = peak(analyst.process.pid)
     head = b"POST /quack HTTP/1.1\r\nHost: x\r\n" + framing + b"Transfer-Encoding: chunked\r\n\r\n"
     with connections(analyst, 1, head) as (one,):
-        assert one.recv(4096).startswith(b"HTTP/1.1 411")
+        assert re.match(rb"HTTP/1\.[01] (411|400) ", one.recv(4096))
     with connections(analyst, 40, head) as opened:
         sent = 0
         for one in opened:
