@@ -1,8 +1,8 @@
 """The execution half: arrow in, kernel, arrow out. Knows no DuckDB.
 
-One function runs every method and report. It gets the planned call as JSON, the needed columns of each table
-as a list of structs, and the hierarchies; it returns the struct of lists described in `decode`. Errors
-meant for users travel as data, so that DuckDB shows their text alone.
+One function runs every method and report. It gets the planned call as JSON, the needed columns of each table, and the
+hierarchies; it returns the struct of `result_encoding`. Errors meant for users travel as data, so that DuckDB shows
+their text alone.
 """
 
 from __future__ import annotations
