@@ -43,8 +43,9 @@ def main(given: Namespace) -> int:
     if host not in _HERE and not given.anywhere:
         raise AnonError(f"serve: {host} can be reached from other machines. Add --anywhere if this is intended")
     limits = ServingLimits(
-        given.memory, given.threads, given.timeout, bytes_of("--statement", given.statement), given.connections
-    )
+        given.memory, given.threads, given.timeout, bytes_of("--statement", given.statement), given.connections,
+        idle=given.idle,
+    )  # fmt: skip
     limits.memory_bytes  # noqa: B018 - an amount that makes no sense is named before anything starts
     if given.role == "curator":
         limits = replace(limits, seconds=0.0, statement=_CURATORS_STATEMENT)
@@ -175,8 +176,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     analyst = parser.add_argument_group("limits for analysts")
     analyst.add_argument(
         "--timeout", type=_seconds, default=ServingLimits.seconds, metavar="SECONDS",
-        help="a query that takes longer, planning included, is terminated together with all queries of the endpoint, "
-        f"which restarts within seconds; 0: no limit (default: {ServingLimits.seconds:g})",
+        help="a query that takes longer, planning included, is ended; 0: no limit "
+        f"(default: {ServingLimits.seconds:g})",
     )  # fmt: skip
     analyst.add_argument(
         "--memory", default=ServingLimits.memory, metavar="SIZE",
@@ -189,6 +190,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="SIZE",
         help="largest request, including the text of the query (default: 256KB)",
     )
+    analyst.add_argument(
+        "--idle", type=_seconds, default=ServingLimits.idle, metavar="SECONDS",
+        help=f"rows that a client does not fetch for so long are dropped (default: {ServingLimits.idle:g})",
+    )  # fmt: skip
     analyst.add_argument("--threads", type=_threads, metavar="N", help="threads of all queries (default: every core)")
     parser.add_argument(
         "--connections", type=_threads, default=ServingLimits.connections, metavar="N",

@@ -64,6 +64,9 @@ _POSTGRES = frozenset(
     "pg_attrdef pg_attribute pg_class pg_constraint pg_database pg_description pg_enum pg_index pg_indexes "
     "pg_namespace pg_tables pg_type pg_views".split()
 )
+# Of such expressions a scan consists that takes little memory and no long step, whatever its table holds.
+_LIGHT = {"COLUMN_REF", "COMPARISON", "CONJUNCTION", "CONSTANT", "POSITIONAL_REFERENCE", "STAR"}
+_FEW = 200  # nodes of a statement that is planned in no time
 _NO_MEMORY = "std::bad_alloc"  # DuckDB's parser reports a failed allocation as an error of syntax with this text
 _ESTIMATE, _REWRITE = "estimate", "rewrite_query"
 
@@ -90,6 +93,19 @@ class Statement:
     def nodes(self) -> Iterator[Node]:
         """Every node of the query."""
         return _nodes(self.node)
+
+    @property
+    def is_scan(self) -> bool:
+        """Whether it shows rows of one table as they are, so that Quack reads them page by page."""
+        node = self.node
+        if node["type"] != "SELECT_NODE" or node["from_table"]["type"] != "BASE_TABLE" or node.get("sample"):
+            return False
+        if node.get("group_expressions") or node.get("having") or node.get("qualify") or node["cte_map"]["map"]:
+            return False
+        nodes = list(self.nodes)
+        heavy = {inner["class"] for inner in nodes if "class" in inner} - _LIGHT
+        modifiers = {modifier["type"] for modifier in node["modifiers"]}
+        return not heavy and modifiers <= {"LIMIT_MODIFIER"} and len(nodes) <= _FEW
 
 
 class Guard:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from dataclasses import dataclass
@@ -29,6 +28,10 @@ class ServingLimits:
         connections: how many clients may be connected at once.
         at_once: how many statements run at once; others wait their turn.
         patience: seconds a client has to say who it is and what it wants, and to take each piece of its answer.
+        idle: seconds after which rows that a client does not fetch are dropped.
+        sessions: how many one token may have open.
+        answer: seconds a client has to take a page of an answer.
+        grace: seconds after `seconds` in which a statement must have been ended; then the worker is.
     """
 
     memory: str = "2GB"
@@ -38,6 +41,10 @@ class ServingLimits:
     connections: int = 256
     at_once: int = 16
     patience: float = 10.0
+    idle: float = 60.0
+    sessions: int = 100
+    answer: float = 30.0
+    grace: float = 10.0
 
     @property
     def memory_bytes(self) -> int:
@@ -82,14 +89,6 @@ def bound_this_process(memory: int) -> bool:
     most = held + memory + SLACK
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     return True
-
-
-def resident(process: int) -> int | None:
-    """Bytes of memory a process has in use; None where the system does not tell."""
-    try:
-        return int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return None
 
 
 def _status(name: str) -> int | None:

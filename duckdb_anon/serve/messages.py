@@ -86,7 +86,17 @@ class Message:
 
 def error(words: str) -> bytes:
     """A message that a client reports as an error."""
-    return Message(ERROR, b"", _NO_QUERY + END, b"\x01\x00" + _sized(words.encode()) + END).encode()
+    return without_query(ERROR, b"", text_body(words))
+
+
+def without_query(kind: int, session: bytes, body: bytes) -> bytes:
+    """A message that belongs to no query of a client."""
+    return Message(kind, session, _NO_QUERY + END, body).encode()
+
+
+def text_body(text: str) -> bytes:
+    """A body of one text."""
+    return b"\x01\x00" + _sized(text.encode()) + END
 
 
 class RowCount:

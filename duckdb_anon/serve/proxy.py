@@ -26,13 +26,13 @@ from duckdb_anon.serve import messages
 from duckdb_anon.serve.audit import Audit, Request, fingerprint
 from duckdb_anon.serve.limits import ServingLimits
 from duckdb_anon.serve.messages import MalformedError, Message
+from duckdb_anon.serve.sessions import Busy, Places, Session, Sessions
 from duckdb_anon.serve.supervisor import Supervisor, Worker
 from duckdb_anon.serve.tokens import Client, FailedTries, OneToken, TokenFile
 
 _T = TypeVar("_T")
 _INTRODUCTION = 4 << 10  # bytes of a body in which the token or the session must be complete
 _CHUNK = 64 << 10
-_SESSIONS = 10_000
 _SHORT = 1024  # bytes of an answer that may be an error of a worker short of memory
 _BARELY = 1.0  # a statement whose worker went within this many seconds did not make it go, as a rule
 _NOTICED = 0.3  # seconds within which the supervisor knows that a worker has ended
@@ -62,23 +62,6 @@ class _Gone(Exception):
     def __init__(self, worker: Worker) -> None:
         super().__init__()
         self.worker = worker
-
-
-@dataclass
-class _Session:
-    """A client that has shown a token.
-
-    Attributes:
-        client: who it is.
-        hello: the message with which it did, without the token.
-        generation: which worker knows it.
-        number: the session's number there.
-    """
-
-    client: Client
-    hello: Message
-    generation: int
-    number: bytes
 
 
 @dataclass
@@ -143,11 +126,10 @@ class Front:
         """
         self._supervisor, self._tokens, self._limits = supervisor, tokens, limits
         self._audit = audit or Audit()
-        self._sessions: OrderedDict[bytes, _Session] = OrderedDict()
+        self._sessions = Sessions(limits.sessions, limits.idle)
         self._strangers: OrderedDict[web.RequestHandler, None] = OrderedDict()
-        self._running = asyncio.Semaphore(limits.at_once)
+        self._places, self._closing = Places(limits.at_once), asyncio.Event()
         self._verifying = asyncio.Semaphore(_VERIFYING)
-        self._statements: dict[str, asyncio.Semaphore] = {}
         self._failed = FailedTries()
 
     async def listen(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> asyncio.Server:
@@ -155,9 +137,10 @@ class Front:
         connector = aiohttp.TCPConnector(limit=0, force_close=True)
         timeout = aiohttp.ClientTimeout(total=None)
         self._worker = aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False)
+        self._dropping = asyncio.create_task(self._drop_idle())  # kept, or it would be collected
         server = web.Server(
             self._handle, access_log=None, auto_decompress=False, lingering_time=0, read_bufsize=_CHUNK,
-            keepalive_timeout=self._limits.patience,
+            handler_cancellation=True, keepalive_timeout=self._limits.patience,
         )  # fmt: skip
         handshake = self._limits.patience if tls else None
         return await asyncio.get_running_loop().create_server(
@@ -171,7 +154,20 @@ class Front:
 
     async def close(self) -> None:
         """Close connections to the worker."""
+        self._closing.set()
         await self._worker.close()
+
+    async def _drop_idle(self) -> None:
+        """Have the worker drop rows that nobody fetches."""
+        while not self._closing.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), min(1.0, self._limits.idle / 4))
+            idle = self._sessions.idle()
+            with contextlib.suppress(TimeoutError):
+                worker = await self._supervisor.worker(self._limits.patience)
+                for one in idle:
+                    if one.generation == worker.generation:
+                        self._supervisor.tell(worker, "drop", one.number)
 
     def _accepted(self, server: web.Server) -> web.RequestHandler:
         """A new connection, which is closed unless a request on it shows in time who sends it."""
@@ -197,7 +193,7 @@ class Front:
             message, client = await self._read(request)
             if message.kind != messages.HELLO:
                 return await self._run(request, message, client)
-            answer = await self._patiently(lambda worker: self._greeted(worker, client, message))
+            answer = await self._patiently(client, lambda worker: self._greeted(worker, client, message))
             self._audit.write("connected", token=client.name, address=request.remote)
             response = web.Response(body=answer, content_type=_TYPE)
         except _Refused as refused:
@@ -216,27 +212,20 @@ class Front:
             raise _Refused(_AGAIN)
         noted = self._noted(request, message, client)
         try:
-            async with self._turn(client, message):
-                answer = await self._patiently(lambda worker: self._judged(worker, session, message, noted))
-            try:
-                return await self._pass_on(request, answer, noted)
-            finally:
-                answer.response.close()
-                if message.kind == messages.GOODBYE:
-                    self._sessions.pop(message.session, None)
+            with session.in_use():
+                answer = await self._patiently(client, lambda worker: self._judged(worker, session, message, noted))
+                try:
+                    return await self._pass_on(request, answer, noted)
+                finally:
+                    answer.response.close()
+                    if message.kind == messages.GOODBYE:
+                        self._sessions.pop(message.session, None)
         except _Refused as refused:
             noted.facts["reason"] = refused.line
             raise
         finally:
             if noted.event:
                 await self._audit.end(noted)
-
-    def _turn(self, client: Client, message: Message) -> contextlib.AbstractAsyncContextManager[None]:
-        """Wait while a token has as many statements running as it may."""
-        most = client.limits.statements
-        if most is None or message.kind != messages.STATEMENT:
-            return contextlib.nullcontext()
-        return self._statements.setdefault(f"{client.name} {most}", asyncio.Semaphore(most))
 
     def _noted(self, request: web.BaseRequest, message: Message, client: Client) -> Request:
         """What is written down of a request: statements and fetches."""
@@ -259,11 +248,10 @@ class Front:
         try:
             async with asyncio.timeout(self._limits.patience):
                 await response.prepare(request)
-            while piece:
-                count.add(piece)
-                async with asyncio.timeout(self._limits.patience):
+            async with asyncio.timeout(self._limits.answer):
+                while piece:
+                    count.add(piece)
                     await response.write(piece)
-                async with asyncio.timeout(self._limits.seconds or None):
                     piece = await answer.piece()
             if noted.outcome == "ended":
                 noted.outcome = "failed" if failed else "answered"
@@ -318,13 +306,15 @@ class Front:
             raise _Refused("wrong token, or one that was revoked or has expired")
         return client
 
-    async def _patiently(self, ask: Callable[[Worker], Awaitable[_T]]) -> _T:
+    async def _patiently(self, client: Client, ask: Callable[[Worker], Awaitable[_T]]) -> _T:
         """The worker's answer; asked once more when the worker went before the request can have had a part in it."""
         for again in (False, True):
             started = time.monotonic()
             try:
-                async with self._running:
+                async with self._places.place(client, self._limits.seconds or self._limits.patience):
                     return await ask(await self._ready())
+            except Busy as busy:
+                raise _Refused(str(busy)) from busy
             except _Gone as gone:
                 await asyncio.sleep(_NOTICED)
                 if again or time.monotonic() - started > _BARELY:
@@ -342,23 +332,12 @@ class Front:
     async def _greeted(self, worker: Worker, client: Client, hello: Message) -> bytes:
         """The worker's answer to a hello; the session that it gives is remembered."""
         kept = hello.with_text(b"")
+        closed = self._sessions.make_room(client)
+        if closed is not None and closed.generation == worker.generation:
+            self._supervisor.tell(worker, "close", closed.number)
         greeting = await self._introduced(worker, client, kept)
-        self._sessions[greeting.session] = _Session(client, kept, worker.generation, greeting.session)
-        while len(self._sessions) > _SESSIONS:
-            self._sessions.popitem(last=False)
-        await self._close_oldest(worker, client)
+        self._sessions[greeting.session] = Session(client, kept, worker.generation, greeting.session)
         return greeting.encode()
-
-    async def _close_oldest(self, worker: Worker, client: Client) -> None:
-        """Close the sessions of a token that has more than it may; the one that was used longest ago is the first."""
-        most = client.limits.sessions
-        if most is None:
-            return
-        for number in [number for number, session in self._sessions.items() if session.client == client][:-most]:
-            session = self._sessions.pop(number)
-            if session.generation == worker.generation:
-                goodbye = replace(session.hello, kind=messages.GOODBYE, session=session.number, body=messages.END)
-                (await self._ask(worker, goodbye.encode())).response.close()
 
     async def _introduced(self, worker: Worker, client: Client, hello: Message) -> Message:
         """The worker's answer to a hello with its own token and the client's name in place of the client's token."""
@@ -373,10 +352,8 @@ class Front:
             await asyncio.sleep(pause)  # its own token cannot be wrong: it had no memory to compare it
         raise _Refused(_NO_MEMORY)
 
-    async def _judged(self, worker: Worker, session: _Session, message: Message, noted: Request) -> _Answer:
+    async def _judged(self, worker: Worker, session: Session, message: Message, noted: Request) -> _Answer:
         """The worker's answer to a request of a session; one that it had no memory to read is sent again."""
-        if message.session in self._sessions:
-            self._sessions.move_to_end(message.session)
         if session.generation != worker.generation:
             session.number = (await self._introduced(worker, session.client, session.hello)).session
             session.generation = worker.generation
@@ -387,7 +364,11 @@ class Front:
         for pause in _PAUSES:
             if time.monotonic() - started > self._limits.patience:
                 break
-            answer = await self._ask(worker, replace(message, session=session.number).encode())
+            try:
+                answer = await self._ask(worker, replace(message, session=session.number).encode())
+            except asyncio.CancelledError:  # the client is gone
+                self._supervisor.tell(worker, "cancel", session.number)
+                raise
             if answer.is_memory_error:
                 answer.response.close()
                 break
@@ -398,9 +379,10 @@ class Front:
         raise _Refused(_NO_MEMORY)
 
     async def _ask(self, worker: Worker, body: bytes) -> _Answer:
-        """The beginning of the worker's answer. A statement that takes too long ends the worker."""
+        """The beginning of the worker's answer. A statement that the worker does not end in time ends the worker."""
+        limit = self._limits.seconds + self._limits.grace if self._limits.seconds else None
         try:
-            async with asyncio.timeout(self._limits.seconds or None):
+            async with asyncio.timeout(limit):
                 with _as_gone(worker):
                     url = f"http://127.0.0.1:{worker.port}/quack"
                     response = await self._worker.post(url, data=body, headers={"content-type": _TYPE})

@@ -13,9 +13,11 @@ served and removed when serving ends.
 from __future__ import annotations
 
 import hmac
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -33,6 +35,7 @@ from duckdb_anon.serve.catalog import Catalog, TableText
 from duckdb_anon.serve.guard import Guard, Refused
 from duckdb_anon.serve.limits import ServingLimits
 from duckdb_anon.serve.publish import is_shape, is_tree
+from duckdb_anon.serve.statements import FLUSH, Statements
 from duckdb_anon.serve.tokens import Client
 from duckdb_anon.sql_functions import load, macros
 
@@ -47,6 +50,8 @@ ANALYST_FUNCTIONS = (
     "anatomy_st",
 )
 _MARK = "anon: served"
+_PAGE = 4  # chunks of 2,048 rows that a client gets at once: a slow one takes the memory of few
+_PATH = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?(?:[/\\][^\s/\\'\"():]+){2,}")
 # DuckDB ends the process when a registered function is collected while the database lives.
 _KEEP: list[Callable[..., object]] = []
 _SESSIONS = 20_000
@@ -158,14 +163,20 @@ class Analyst:
         self._seen: dict[tuple[str, ...] | None, tuple[Guard, Catalog]] = {}
         self._lock = threading.Lock()
         self._visible(None)
+        self.statements = Statements(self.con, self.limits.seconds)
         self._limit()
 
     def instead(self, statement: str) -> str:
         """The SQL that runs in place of a statement of a client who may read every table."""
         return self.answer(statement, Client("")).sql
 
-    def answer(self, statement: str, client: Client) -> Answer:
-        """What runs in place of a client's statement; why it may not run is an error of its SQL.
+    def answer(self, statement: str, client: Client, session: str = "") -> Answer:
+        """What Quack runs in place of a client's statement; what is wrong with it is an error of that SQL.
+
+        Args:
+            statement: what a client sent.
+            client: who it is.
+            session: number of its session; the statement is run for it, and the SQL reads its rows.
 
         Raises:
             MemoryError: when there is too little memory to read the statement, which tells nothing of it.
@@ -175,14 +186,22 @@ class Analyst:
             found = guard.check(statement)
             if found.reads_catalog:
                 return Answer(catalog.answer(statement), "catalog")
-            return self._answers.answer(statement, found) if self._answers else Answer(statement, "release")
+            answer = self._answers.answer(statement, found) if self._answers else Answer(statement, "release")
+            return self._run(answer, session, client) if session and not found.is_scan else answer
         except (Refused, AnonError, duckdb.Error) as error:
-            why = str(error).partition("\n")[0]
+            why = public_text(error)
         except MemoryError:
             raise
         except Exception:  # closed by default: a tree too deep to walk, a shape the parser never had before
             why = "this statement cannot be read here"
         return Answer(f"select error({literal(why)})", refused=why)
+
+    def _run(self, answer: Answer, session: str, client: Client) -> Answer:
+        """Run an answer; what goes wrong is for the client alone, since it may hold values."""
+        try:
+            return replace(answer, sql=self.statements.run(session, client.name, answer.sql))
+        except (Refused, duckdb.Error) as error:
+            return replace(answer, sql=f"select error({literal(public_text(error))})")
 
     def _visible(self, tables: tuple[str, ...] | None) -> tuple[Guard, Catalog]:
         """What checks statements of clients who may read some tables, and what they learn of tables."""
@@ -288,12 +307,14 @@ class Sessions:
     def authorize(self, session: str, statement: str) -> str:
         """The SQL that runs in place of a statement."""
         client = self._clients.get(session)
+        if statement == FLUSH:
+            return statement
         if client is None:
             return "select error('the session has ended; connect again')"
         if isinstance(self._served, Curator):
             answer = Answer(statement, "database")
         else:
-            answer = self._served.answer(statement, client)
+            answer = self._served.answer(statement, client, session)
         facts: dict[str, object] = {
             "key": fingerprint(session, statement),
             "engine": answer.engine,
@@ -323,4 +344,16 @@ def listen(served: Curator | Analyst, address: str, token: str, report: Callable
     con.execute("set global quack_authorization_function = '_anon_authorize'")
     con.execute(f"call quack_serve({literal('quack:' + address)}, token := {literal(token)})")
     if isinstance(served, Analyst):
+        con.execute(f"set global quack_fetch_batch_chunks = {_PAGE}")
         served.lock()
+        served.statements.watch(address)
+
+
+def public_text(error: Exception) -> str:
+    r"""What an analyst reads of an error: its first paragraph, and no path of this machine.
+
+    >>> public_text(duckdb.IOException('IO Error: Cannot open "/srv/r.duckdb": gone\n\nAt:\n  /x/y.py(1)'))
+    'IO Error: Cannot open "(a path)": gone'
+    """
+    paragraph = " ".join(str(error).partition("\n\n")[0].split())
+    return _PATH.sub("(a path)", paragraph)

@@ -1,7 +1,7 @@
 """Keeps a worker running: starts it, ends it when it must, starts it again, later each time it fails soon.
 
-Nothing here needs memory of the worker's or an answer from it: how long a statement takes is timed in the front,
-how much memory the worker has in use is read from the system, and ending it is a signal it cannot refuse.
+Nothing here needs memory of the worker's or an answer from it: how long a statement takes is timed in the front, and
+ending the worker is a signal it cannot refuse.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.serve.limits import SLACK, ServingLimits, resident
+from duckdb_anon.serve.isolation import without_network
+from duckdb_anon.serve.limits import ServingLimits
 
-_BEAT = 0.1  # seconds between looks at the worker's memory
 _START = 60.0  # seconds a worker may take to start
 _DRAW = 1200.0  # seconds it may take to start where it draws plausible tables first
 _CLOSE = 15.0  # seconds a worker may take to close
@@ -48,7 +48,6 @@ class Worker:
     port: int
     token: bytes
     process: asyncio.subprocess.Process
-    at_start: int
 
     def has_ended(self) -> bool:
         """Whether its process has ended."""
@@ -77,6 +76,7 @@ class Supervisor:
         self.answer = dict(answer)
         self.report: Callable[[dict[str, Any]], None] = lambda facts: None  # takes what workers report of statements
         self._seed = secrets.randbits(62)  # one for all workers: a client that pulls rows again gets the same
+        self._alone = without_network() if role == "analyst" else []
         self._generation = 0
         self._worker: Worker | None = None
         self._ended: Worker | None = None
@@ -115,6 +115,12 @@ class Supervisor:
             self._ended = worker
             _kill(worker)
 
+    def tell(self, worker: Worker, do: str, session: bytes) -> None:
+        """Have the worker do something with a session: drop, cancel or close, see `Statements`."""
+        if worker.process.stdin is not None and not worker.has_ended():
+            line = json.dumps({"do": do, "session": session.decode()})
+            worker.process.stdin.write(f"{line}\n".encode())
+
     async def close(self) -> None:
         """End the worker and start no other; a curator's is given time to leave its file clean."""
         self._ending = True
@@ -136,7 +142,9 @@ class Supervisor:
         while not self._ending:
             worker, since = self._worker, time.monotonic()
             if worker is not None:
-                await self._watch(worker)
+                await worker.process.wait()
+                if self._ready.is_set() and not self._ending:
+                    _say(f"the {self.role}'s process ended (exit code {worker.process.returncode}); starting again")
             self._ready.clear()
             if self._ending:
                 return
@@ -150,35 +158,27 @@ class Supervisor:
                 self._worker = None
                 _say(str(error))
 
-    async def _watch(self, worker: Worker) -> None:
-        """Return when the worker has ended; end it when it has more memory in use than its limit."""
-        most = worker.at_start + self.limits.memory_bytes + SLACK
-        over = 0
-        while worker.process.returncode is None:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(worker.process.wait()), _BEAT)
-            used = resident(worker.process.pid) if self.role == "analyst" else None
-            over = over + 1 if used is not None and used > most else 0
-            # memory is returned when a statement fails, a moment after it was refused more
-            if over > 5:
-                self.replace(worker, f"queries took more than {self.limits.memory}")
-        if self._ready.is_set() and not self._ending:
-            _say(f"the {self.role}'s process ended (exit code {worker.process.returncode}); starting again")
-
     async def _launch(self) -> Worker:
         self._generation += 1
-        port, patience = _free_port(), _DRAW if self.answer else _START
+        patience = _DRAW if self.answer else _START
+        listening = socket.create_server(("127.0.0.1", 0), backlog=self.limits.connections)
+        port, passed = int(listening.getsockname()[1]), listening.fileno() if self._alone else None
+        if not self._alone:
+            listening.close()  # the worker listens there itself
         token = secrets.token_urlsafe(24)
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-m", "duckdb_anon.serve.worker",
+            *self._alone, sys.executable, "-P", "-m", "duckdb_anon.serve.worker",
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env={**os.environ, **_LEAN},
+            pass_fds=(passed,) if passed is not None else (),
         )  # fmt: skip
+        listening.close()
         if process.stdin is None or process.stdout is None:
             raise AnonError("serve: the worker has no standard input or output")
         job = {
             "role": self.role, "database": self.database, "address": f"127.0.0.1:{port}", "token": token,
-            "memory": self.limits.memory, "threads": self.limits.threads,
-            "answer": self.answer, "seed": self._seed,
+            "memory": self.limits.memory, "threads": self.limits.threads, "seconds": self.limits.seconds,
+            "answer": self.answer, "seed": self._seed, "socket": passed,
+            "by_root": hasattr(os, "geteuid") and os.geteuid() == 0,
         }  # fmt: skip
         try:
             process.stdin.write(json.dumps(job).encode() + b"\n")
@@ -189,12 +189,14 @@ class Supervisor:
         if "ready" not in said:
             await process.wait()
             raise AnonError(said.get("error", f"serve: the worker ended with exit code {process.returncode}"))
+        if said["isolation"] and self._generation == 1:
+            _say(said["isolation"])
         if not said["bounded"] and self._generation == 1:
             _say("this system does not enforce --memory; only DuckDB's own accounting does")
         task = asyncio.create_task(self._read_reports(process.stdout))
         self._reading.add(task)
         task.add_done_callback(self._reading.discard)
-        return Worker(self._generation, port, token.encode(), process, said["resident"])
+        return Worker(self._generation, port, token.encode(), process)
 
     async def _read_reports(self, output: asyncio.StreamReader) -> None:
         """Pass on what the worker reports, a line per statement, until it ends."""
@@ -222,12 +224,6 @@ def _pause(before: float, lived: float, ended_here: bool) -> float:
 def _kill(worker: Worker) -> None:
     with contextlib.suppress(ProcessLookupError):
         worker.process.kill()
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def _say(line: str) -> None:

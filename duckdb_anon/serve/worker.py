@@ -20,7 +20,8 @@ from typing import TextIO
 import duckdb
 
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.serve.limits import ServingLimits, bound_this_process, resident
+from duckdb_anon.serve.isolation import give_up_rights, pass_on
+from duckdb_anon.serve.limits import ServingLimits, bound_this_process
 from duckdb_anon.serve.server import Analyst, Curator, listen
 
 _SAYING = threading.Lock()
@@ -37,8 +38,11 @@ class Job:
     token: str
     memory: str
     threads: int | None
+    seconds: float
     answer: dict[str, str]
     seed: int
+    socket: int | None
+    by_root: bool
 
 
 def main() -> int:
@@ -56,14 +60,17 @@ def main() -> int:
     try:
         served = _open(job)
         listen(served, job.address, job.token, lambda facts: _say(answers, facts))
+        if job.socket is not None:
+            pass_on(socket.socket(fileno=job.socket), int(job.address.rpartition(":")[2]))
         _wait_for_answer(job.address)
         # before the process is bounded, and before the first statement can take what there is
-        threading.Thread(target=_end_with_supervisor, args=(ended, job.role), daemon=True).start()
+        threading.Thread(target=_follow_supervisor, args=(ended, served), daemon=True).start()
         bounded = job.role == "curator" or bound_this_process(ServingLimits(job.memory).memory_bytes)
+        isolation = "" if job.role == "curator" else give_up_rights(job.socket is None, job.by_root)
     except (AnonError, duckdb.Error) as error:
         _say(answers, {"error": str(error)})
         return 1
-    _say(answers, {"ready": True, "bounded": bounded, "resident": resident(os.getpid()) or 0})
+    _say(answers, {"ready": True, "bounded": bounded, "isolation": isolation})
     ended.wait()
     served.close()
     return 0
@@ -72,7 +79,7 @@ def main() -> int:
 def _open(job: Job) -> Analyst | Curator:
     if job.role == "curator":
         return Curator(job.database)
-    return Analyst(job.database, ServingLimits(job.memory, job.threads), job.answer, job.seed)
+    return Analyst(job.database, ServingLimits(job.memory, job.threads, job.seconds), job.answer, job.seed)
 
 
 def _wait_for_answer(address: str) -> None:
@@ -95,9 +102,14 @@ def _wait_for_answer(address: str) -> None:
         raise AnonError(f"serve: Quack does not answer at {address}; is it the version for this DuckDB?")
 
 
-def _end_with_supervisor(ended: threading.Event, role: str) -> None:
-    sys.stdin.read()
-    if role == "curator":
+def _follow_supervisor(ended: threading.Event, served: Analyst | Curator) -> None:
+    """Do what the supervisor's lines say of sessions; end when it does."""
+    for line in sys.stdin:
+        if isinstance(served, Analyst):
+            event = json.loads(line)
+            act = getattr(served.statements, event["do"])
+            threading.Thread(target=act, args=[event["session"]], daemon=True).start()
+    if isinstance(served, Curator):
         ended.set()  # its file is left clean
     else:
         os._exit(0)

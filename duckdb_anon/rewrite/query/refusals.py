@@ -113,6 +113,8 @@ def refuse(query: exp.Expr) -> None:
                 f"#{node.this} cannot be answered: the columns of a release have an order of their own; write the "
                 "column's name"
             )
+        if isinstance(node, exp.SetOperation) and node.args.get("by_name"):
+            raise RewriteError("UNION BY NAME cannot be answered; write the columns in the same order and UNION ALL")
         if isinstance(node, exp.TableSample):
             raise RewriteError(
                 "TABLESAMPLE and USING SAMPLE cannot be answered: a sample of released rows is none of the original; "

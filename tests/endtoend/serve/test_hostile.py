@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import subprocess
@@ -258,3 +259,24 @@ def test_worker_shows_its_token_to_nobody_on_the_machine(analyst: Any) -> None:
     assert "duckdb_anon.serve.worker" in listed and "token" not in "".join(
         line for line in listed.splitlines() if "serve.worker" in line
     )
+
+
+def test_worker_is_isolated_as_the_endpoint_says(folder: Path, serve: Any) -> None:
+    with serve(folder / "releases.duckdb", "analyst") as endpoint:
+        said = endpoint.process.stderr.readline()
+        assert said.startswith("isolation of the worker: ")
+        holds, _, missing = said.partition("; not: ")
+        network = [os.readlink(f"/proc/{process}/ns/net") for process in ("self", worker_of(endpoint))]
+        assert ("no network" in holds) == (network[0] != network[1]) != ("no network" in missing)
+        owner = Path(f"/proc/{worker_of(endpoint)}/status").read_text().split("Uid:")[1].split()[0]
+        assert ("runs as nobody" in holds) == (os.geteuid() == 0 and owner != "0")
+        assert endpoint.rows("select count(*) from covered") == ANSWER
+
+
+def test_rows_that_nobody_fetches_are_dropped_and_the_session_goes_on(folder: Path, serve: Any) -> None:
+    with serve(folder / "releases.duckdb", "analyst", "--idle", "1") as endpoint:
+        rows = "from r.query('select a.cost as n from covered a, covered b limit 200000')"
+        script = f"create table few as {rows} limit 1;\n.shell sleep 3\nselect count(*) as n from r.covered;\n"
+        done = endpoint.attached(script, from_file=True)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.split() == ["n", "2000"]

@@ -105,6 +105,7 @@ def test_the_answer_is_the_originals(con: duckdb.DuckDBPyConnection, query: str)
 
 NESTED = "p stands in a JOIN that is part of another item of FROM"
 REFUSED = (
+    ("select 'a' as w, count(*) as n from people union all by name select count(*) as n, 'b' as w from people", "UNION BY NAME"),
     ("select count(*) from regions r join (people p join regions q on p.region = q.name) on r.name = q.name", NESTED),
     ("select count(*) from regions r join people p join regions q on p.region = q.name on r.name = q.name", NESTED),
     ("select count(*) from people positional join regions", "POSITIONAL JOIN cannot be answered"),

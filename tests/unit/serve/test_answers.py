@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import duckdb_anon
 from duckdb_anon.serve.limits import ServingLimits
 from duckdb_anon.serve.publish import publish
 from duckdb_anon.serve.server import Analyst
+from duckdb_anon.serve.tokens import Client
 from tests.reference.corpus import queries
 from tests.reference.rewrite_tables import PEOPLE
 
@@ -168,3 +170,33 @@ def test_release_that_cannot_answer_is_named(folder: Path) -> None:
     for answer in ({"people": "nowhere"}, {"persons": "boxes"}):
         with pytest.raises(duckdb_anon.AnonError, match="--answer"):
             Analyst(str(folder / "releases.duckdb"), answer=answer)
+
+
+# Functions that analysts may call, each with arguments that it does not expect: of a wrong type, of a wrong shape, empty.
+ODD = ["1", "'x'", "[1]", "[[1]]", "[{'a': 1}]", "[{'a': 'x', 'b': null}]", "null"]
+
+
+def test_no_error_of_a_function_carries_a_path_of_the_machine(folder: Path) -> None:
+    served = Analyst(str(folder / "releases.duckdb"), ServingLimits(threads=1))
+    places = [
+        str(folder),
+        str(Path(duckdb_anon.__file__).parents[1]),
+        str(Path(duckdb.__file__).parents[1]),
+        sys.prefix,
+    ]
+    calls = [
+        f"select {name}({', '.join(given)})"
+        for name in ("box_shares", "box_means", "box_values", "box_weights", "member_weights", "joint_counts")
+        for count in range(6)
+        for given in {tuple(odd for _ in range(count)) for odd in ODD} | {tuple(ODD[:count]), tuple(ODD[-count:])}
+    ]
+    calls += [f"from {name}('boxes')" for name in ("describe_release", "anatomy_qit", "anatomy_st")]
+    calls += [f"from estimate('{query}', 'boxes')" for query in ("select nowhere from people", "select 1", "")]
+    calls += ["select rewrite_query('select nowhere from people', 'people', 'boxes')", "select nowhere from boxes"]
+    answers = []
+    for call in calls:
+        sql = served.answer(call, Client("someone"), "A").sql
+        if sql.startswith("select error("):
+            answers.append(sql)
+    assert len(answers) > 100
+    assert not [answer for answer in answers for place in places if place in answer or "At:" in answer]

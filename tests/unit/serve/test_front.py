@@ -21,7 +21,7 @@ from duckdb_anon.serve.tokens import OneToken
 
 TOKEN = "a-token-for-the-test-only"
 NO_QUERY = b"\x03\x00" + b"\xff" * 9 + b"\x01\xff\xff"
-LIMITS = ServingLimits(seconds=0.5, statement=10_000, connections=8, patience=1.0)
+LIMITS = ServingLimits(seconds=0.5, statement=10_000, connections=8, patience=1.0, grace=0.0)
 
 
 @dataclass
@@ -101,6 +101,7 @@ class FakeSupervisor:
     def __init__(self) -> None:
         self.workers: list[FakeWorker] = []
         self.replaced: list[str] = []
+        self.told: list[tuple[str, bytes]] = []
 
     @property
     def current(self) -> FakeWorker:
@@ -108,6 +109,9 @@ class FakeSupervisor:
 
     async def worker(self, patience: float) -> FakeWorker:
         return self.current
+
+    def tell(self, worker: FakeWorker, do: str, session: bytes) -> None:
+        self.told.append((do, session))
 
     def replace(self, worker: FakeWorker, reason: str) -> None:
         self.replaced.append(reason)
@@ -326,16 +330,65 @@ def test_limits_are_those_of_the_request_not_of_its_parts() -> None:
     run(story)
 
 
-def test_sessions_survive_in_any_number_up_to_their_bound(monkeypatch: Any) -> None:
-    monkeypatch.setattr("duckdb_anon.serve.proxy._SESSIONS", 3)
-
+def test_token_with_as_many_sessions_as_allowed_loses_the_idlest_one_or_is_told_so() -> None:
     async def story(place: House) -> None:
-        numbers = [await place.hello() for _ in range(4)]
-        _, said = await place.run(numbers[0], b"select 1")
-        assert Message.read(said).text == b"the session has ended; connect again"
-        assert await place.run(numbers[3], b"select 1") == (200, b"answer to select 1")
+        numbers = [await place.hello() for _ in range(4)][1:]  # the first is closed, nothing was ever sent to it
+        for number in numbers:
+            await place.run(number, b"select 1")
+        _, said = await place.ask(hello(TOKEN))
+        assert b"3 sessions are open" in said
+        await asyncio.sleep(0.2)
+        await place.run(numbers[0], b"select 1")
+        await place.hello()
+        assert ("close", numbers[1]) in place.supervisor.told
+        answers = [(await place.run(number, b"select 1"))[1] for number in numbers]
+        assert [b"the session has ended" in answer for answer in answers] == [False, True, False]
 
-    run(story)
+    run(story, replace(LIMITS, sessions=3, idle=0.2))
+
+
+def test_rows_that_are_not_fetched_are_dropped_once() -> None:
+    async def story(place: House) -> None:
+        number = await place.hello()
+        await place.run(number, b"select 1")
+        await asyncio.sleep(0.5)
+        assert place.supervisor.told.count(("drop", number)) == 1
+        assert await place.run(number, b"select 2") == (200, b"answer to select 2")
+
+    run(story, replace(LIMITS, idle=0.1))
+
+
+async def _hang(place: House, number: bytes) -> asyncio.StreamWriter:
+    """A connection whose statement is not answered yet."""
+    _, writer = await asyncio.open_connection("127.0.0.1", place.port)
+    body = statement(number, b"hang")
+    writer.write(b"POST /quack HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    await asyncio.sleep(0.2)
+    return writer
+
+
+def test_statement_of_a_client_that_goes_is_cancelled() -> None:
+    async def story(place: House) -> None:
+        number = await place.hello()
+        writer = await _hang(place, number)
+        writer.transport.abort()
+        await asyncio.sleep(0.2)
+        assert ("cancel", number) in place.supervisor.told
+
+    run(story, replace(LIMITS, seconds=30.0))
+
+
+def test_clients_that_wait_for_a_place_are_told_so() -> None:
+    async def story(place: House) -> None:
+        numbers = [await place.hello() for _ in range(2)]
+        writer = await _hang(place, numbers[0])
+        _, said = await place.run(numbers[1], b"select 1")
+        assert b"1 statements run here" in said
+        writer.transport.abort()
+        await asyncio.sleep(0.2)
+        assert await place.run(numbers[1], b"select 1") == (200, b"answer to select 1")
+
+    run(story, replace(LIMITS, at_once=1, seconds=0.0, patience=0.3))
 
 
 def test_statement_and_hello_that_a_worker_short_of_memory_cannot_judge_are_asked_again() -> None:
@@ -416,7 +469,7 @@ def test_revoked_client_is_refused_at_the_next_request_and_failed_tries_wait(mon
     run(story, replace(LIMITS, patience=20.0), tokens.TokenFile(str(path)))
 
 
-def test_token_with_more_sessions_than_it_may_have_loses_the_one_used_longest_ago(tmp_path: Any) -> None:
+def test_token_with_as_many_sessions_as_its_limit_loses_the_one_that_was_never_used(tmp_path: Any) -> None:
     path = tmp_path / "tokens"
     alice = tokens.add(path, "alice", None, None, tokens.ClientLimits(sessions=2))
     bob = tokens.add(path, "bob", None, None, tokens.ClientLimits())
@@ -425,8 +478,7 @@ def test_token_with_more_sessions_than_it_may_have_loses_the_one_used_longest_ag
         other, first, second = await place.hello(bob), await place.hello(alice), await place.hello(alice)
         await place.run(first, b"select 1")
         third = await place.hello(alice)
-        goodbye = place.supervisor.current.asked[-1]
-        assert (goodbye.kind, goodbye.session) == (messages.GOODBYE, second)
+        assert place.supervisor.told == [("close", second)]
         _, said = await place.run(second, b"select 1")
         assert Message.read(said).text == b"the session has ended; connect again"
         for number in (other, first, third):
