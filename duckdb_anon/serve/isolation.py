@@ -78,7 +78,7 @@ def give_up_rights(has_network: bool, by_root: bool) -> str:
     (missing if has_network else holds).append("no network")
     (holds if _write_nothing() else missing).append("no files written")
     if by_root:
-        (holds if _become_nobody() else missing).append("runs as nobody")
+        (holds if _become_nobody() else missing).append("runs as an unprivileged user")
     return f"isolation of the worker: {', '.join(holds) or 'none'}" + (
         f"; not: {', '.join(missing)}" if missing else ""
     )

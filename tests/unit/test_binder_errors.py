@@ -57,12 +57,12 @@ def test_what_the_binder_refuses_is_explained(con: duckdb.DuckDBPyConnection, ca
 def test_every_function_answers_a_wrong_name_with_the_nearest(con: duckdb.DuckDBPyConnection) -> None:
     for entry in ENTRIES:
         for parameter in entry.parameters:
-            call = f"{entry.name}({parameter.name}s := 1)"
+            call = f"{entry.name}({parameter.name}q := 1)"
             call = f"select {call}" if getattr(entry, "scalar", False) else f"from {call}"
             with pytest.raises(duckdb.BinderException) as caught:
                 con.execute(call)
             text = explained(str(caught.value), call)
-            assert text.startswith(f"{entry.name}: there is no parameter '{parameter.name}s' (did you mean '")
+            assert text.startswith(f"{entry.name}: there is no parameter '{parameter.name}q' (did you mean '")
 
 
 @pytest.mark.parametrize(

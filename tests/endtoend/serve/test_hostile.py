@@ -269,7 +269,7 @@ def test_worker_is_isolated_as_the_endpoint_says(folder: Path, serve: Any) -> No
         network = [os.readlink(f"/proc/{process}/ns/net") for process in ("self", worker_of(endpoint))]
         assert ("no network" in holds) == (network[0] != network[1]) != ("no network" in missing)
         owner = Path(f"/proc/{worker_of(endpoint)}/status").read_text().split("Uid:")[1].split()[0]
-        assert ("runs as nobody" in holds) == (os.geteuid() == 0 and owner != "0")
+        assert ("runs as an unprivileged user" in holds) == (os.geteuid() == 0 and owner != "0")
         assert endpoint.rows("select count(*) from covered") == ANSWER
 
 

@@ -14,7 +14,7 @@ from duckdb_anon.serve.statements import Statements
 
 LONG = "select count(*) from range(1000000) a, range(1000000) b where a.range * b.range % 7 = 3"
 CLIENTS = {"A": "hoarder", "B": "hoarder", "C": "hoarder", "D": "other"}
-LARGE = "select random() as x from range(3000000)"
+LARGE = "select random() as x from range(4000000)"
 
 
 @pytest.fixture
@@ -69,10 +69,9 @@ def test_statement_of_a_client_that_is_gone_is_ended(con: duckdb.DuckDBPyConnect
 def test_client_with_the_most_rows_makes_room_for_others(con: duckdb.DuckDBPyConnection) -> None:
     statements = Statements(con, 0.0)
     statements.run("A", CLIENTS["A"], LARGE)
-    statements.run("B", CLIENTS["B"], LARGE.replace("3000000", "1000"))
-    assert con.execute(statements.run("D", CLIENTS["D"], f"select count(*) from ({LARGE} order by x)")).fetchall() == [
-        (3000000,)
-    ]
+    statements.run("B", CLIENTS["B"], LARGE.replace("4000000", "1000"))
+    sorted_rows = f"select count(*) from ({LARGE.replace('4000000', '1000000')} order by x)"
+    assert con.execute(statements.run("D", CLIENTS["D"], sorted_rows)).fetchall() == [(1000000,)]
     assert tables(con) == ["r1", "r3"]  # of the hoarder's two the older one went
 
 
