@@ -13,6 +13,7 @@ import random
 import re
 import sys
 import time
+import warnings
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -243,9 +244,11 @@ def campaign(calls: int, seed: int, start: int = 0, verbose: bool = False) -> Ta
     con.execute("set threads = 1")
     con.execute("set memory_limit = '2GB'")
     number = start
-    while tally.calls < calls:
-        run(con, seed, number, tally, verbose)
-        number += 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", duckdb_anon.AnonWarning)
+        while tally.calls < calls:
+            run(con, seed, number, tally, verbose)
+            number += 1
     con.close()
     return tally
 

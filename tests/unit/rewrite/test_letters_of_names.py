@@ -21,7 +21,7 @@ QUERIES = (
 MEASURES = (
     "information_loss('{table}', '{table}_r')",
     "disclosure('{table}', '{table}_r')",
-    "linkage_risk('{table}', '{table}_r')",
+    "linkage_risk('{table}', '{table}_r', seed := 1)",
     "workload_error('{table}', '{table}_r', seed := 1)",
     "k_anonymity('{table}', qi := ['{one}', '{other}'])",
     "reidentification_risk('{table}', qi := ['{one}', '{other}'])",
