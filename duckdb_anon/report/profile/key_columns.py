@@ -87,8 +87,8 @@ def refuse_keys(
     for name, distinct, rows in _repeated(con, relation, roles.identifier):
         raise ColumnError(
             f"{function}: {_of_repeated(name, relation, distinct, rows)}. Each row would be protected as one "
-            f"individual, not the individual with all its rows. COMMENT ON COLUMN ... '{name}' IS 'anon: person', or "
-            "say force := true",
+            "individual, not the individual with all its rows. "
+            f"COMMENT ON COLUMN {relation.given}.{ident(name)} IS 'anon: person', or say force := true",
             code="repeated-identifier",
         )
 
@@ -108,7 +108,7 @@ def warn_of_keys(con: duckdb.DuckDBPyConnection, function: str, relation: Relati
     for name, distinct, rows in _repeated(con, relation, named):
         warnings.warn(
             f"{function}: {_of_repeated(name, relation, distinct, rows)}. Each row counts as one individual, so that k "
-            f"and risks look better than they are. COMMENT ON COLUMN ... '{name}' IS 'anon: person'",
+            f"and risks look better than they are. COMMENT ON COLUMN {relation.given}.{ident(name)} IS 'anon: person'",
             AnonWarning,
             stacklevel=2,
         )
