@@ -15,7 +15,7 @@ from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.column_roles import role_of
 from duckdb_anon.engine.register import registered_releases
 from duckdb_anon.engine.sql_quoting import ident, idents, literal
-from duckdb_anon.measures.risk.attackers.record_linkage import LIKELIHOOD
+from duckdb_anon.measures.risk.attackers.record_linkage import BOOTSTRAPPED, LIKELIHOOD
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.release_comment import read_description
 from duckdb_anon.model.release_formats.duckdb_types import without_enums
@@ -284,7 +284,8 @@ def _matching(original: str, condition: str, pair: str) -> str:
 def _risk(ask: Asking, attackers: Rows, threshold: float) -> Rows:
     """The strongest attacker who knows everything, against the holder's threshold."""
     rows = [row for row in attackers if row["p_match"] == P_MATCH[-1]]
-    untried = [row for row in rows if row["attacker"] == LIKELIHOOD.name and row["identity"] is None]
+    likelihood = [row for row in rows if row["attacker"] == LIKELIHOOD.name]
+    untried = [row for row in likelihood if row["identity"] is None or BOOTSTRAPPED in row["note"]]
     for row in untried:
         ask.missing["within the limit"] = f"the strongest attacker was not tried: {row['note']}"
     strongest = [row for row in rows if row["attacker"] == "strongest" and row["identity"] is not None]

@@ -26,7 +26,9 @@ from duckdb_anon.measures.risk.linkage_view import PublishedRecords, Replay
 from duckdb_anon.measures.risk.scores import ColumnScore, Scoring
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 
-BOOTSTRAPPED = "learnt by a bootstrap of the release, because its method is unknown (call := ...)"
+BOOTSTRAPPED = (
+    "weaker, since the method is unknown: learnt by a bootstrap of the release. Pass it as call := 'muco(0.2)'"
+)
 OUTSIDE = -40.0
 """Log-likelihood of what cannot be; far below every sum of log ratios, yet finite, so that the fewest count."""
 REACH = 20.0
