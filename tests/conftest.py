@@ -15,22 +15,22 @@ import duckdb_anon
 from tests.reference.emptied import give_back, take
 
 CAMPAIGNS = (
-    "contract/test_examples", "contract/test_one_file", "endtoend/test_evidence", "endtoend/test_interrupt",
-    "endtoend/test_odd_data", "endtoend/test_release_in_parts", "endtoend/test_report", "unit/database",
-    "unit/measures/queries/test_published_errors", "unit/measures/queries/test_replay",
-    "unit/measures/queries/test_workload_error", "unit/measures/risk/test_composition_risk",
-    "unit/measures/risk/test_disclosure", "unit/measures/risk/test_population", "unit/parts/test_same_release",
-    "unit/releases/test_doors", "unit/releases/test_publish", "unit/releases/test_verify_release",
-    "unit/report/test_profile", "unit/report/test_recommend", "unit/rewrite/test_corpus", "unit/rewrite/test_intervals",
-    "unit/rewrite/test_learnt_counts", "unit/rewrite/test_names_of_steps", "unit/rewrite/test_persons",
-    "unit/rewrite/test_trees", "unit/rewrite/test_unbounded_cells", "unit/sequence/test_sequence_risk",
+    "contract/test_examples", "endtoend/test_evidence", "endtoend/test_odd_data", "endtoend/test_release_in_parts",
+    "endtoend/test_report", "unit/database", "unit/measures/queries/test_replay",
+    "unit/measures/queries/test_workload_error", "unit/measures/risk/test_disclosure", "unit/releases/test_doors",
+    "unit/releases/test_publish", "unit/releases/test_verify_release", "unit/report/test_profile",
+    "unit/report/test_recommend", "unit/rewrite/test_corpus", "unit/rewrite/test_intervals",
+    "unit/rewrite/test_persons", "unit/rewrite/test_trees", "unit/sequence/test_sequence_risk",
 )  # fmt: skip
 """Minutes of many cases, marked as campaigns as a whole: a plain run ends in a few minutes without them, and CI runs them."""
 
 WEEKLY = (
-    "contract/test_advice", "contract/test_nested_columns", "contract/test_ordinary_names", "property/test_new_values",
-    "property/test_outer_joins", "unit/engine/test_equality", "unit/engine/test_memory_estimate",
-    "unit/kernels/test_code_cache", "unit/kernels/test_jit",
+    "contract/test_advice", "contract/test_nested_columns", "contract/test_one_file", "contract/test_ordinary_names",
+    "endtoend/test_interrupt", "property/test_new_values", "property/test_outer_joins", "unit/engine/test_equality",
+    "unit/engine/test_memory_estimate", "unit/kernels/test_code_cache", "unit/kernels/test_jit",
+    "unit/measures/queries/test_published_errors", "unit/measures/risk/test_composition_risk",
+    "unit/measures/risk/test_population", "unit/parts/test_same_release", "unit/rewrite/test_learnt_counts",
+    "unit/rewrite/test_names_of_steps", "unit/rewrite/test_unbounded_cells",
 )  # fmt: skip
 """Campaigns of parts that seldom change, which run once a week (.ci/weekly)."""
 
