@@ -5,5 +5,5 @@ select attacker, identity, identity_high, note
 from linkage_risk('{{ original }}', '{{ model }}', targets := {{ targets }}, seed := 1
     {%- if call %}, call := '{{ call | replace("'", "''") }}'{% endif %})
 where (attacker = 'strongest' and (identity_high is null or identity_high > {{ max_risk }}))
-    or (attacker = 'likelihood' and identity is null)
+    or (attacker = 'likelihood' and (identity is null or note like '%method is unknown%'))
 {% endtest %}
