@@ -228,8 +228,15 @@ def add_token_arguments(parser: ArgumentParser) -> None:
         "--expires", type=dt.date.fromisoformat, metavar="YYYY-MM-DD", help="last day of the token, in UTC"
     )
     add.add_argument("--tables", metavar="NAME,NAME", help="tables that it may read (default: all)")
-    add.add_argument("--sessions", type=_threads, metavar="N", help="sessions open at once (default: no limit)")
-    add.add_argument("--statements", type=_threads, metavar="N", help="statements that run at once (default: no limit)")
+    add.add_argument(
+        "--sessions", type=_threads, metavar="N", help=f"sessions open at once (default: {ServingLimits.sessions})"
+    )
+    add.add_argument(
+        "--statements",
+        type=_threads,
+        metavar="N",
+        help=f"statements that run at once (default: {ServingLimits.at_once})",
+    )
 
 
 def token(given: Namespace) -> int:
@@ -247,7 +254,8 @@ def token(given: Namespace) -> int:
             limits = client.limits
             sys.stdout.write(
                 f"{client.name}: {until}; tables {'all' if client.tables is None else ', '.join(client.tables)}; "
-                f"sessions {limits.sessions or 'unlimited'}, statements {limits.statements or 'unlimited'}\n"
+                f"sessions {limits.sessions or ServingLimits.sessions}, "
+                f"statements {limits.statements or ServingLimits.at_once}\n"
             )
     return 0
 

@@ -100,7 +100,7 @@ def test_command_line_adds_lists_and_revokes(file: Path, capsys: Any) -> None:
     token = capsys.readouterr().out.strip()
     assert TokenFile(str(file)).client(token.encode()) is not None
     assert cli.main(["token", "list", str(file)]) == 0
-    assert capsys.readouterr().out == f"alice: until {day}; tables people; sessions unlimited, statements 2\n"
+    assert capsys.readouterr().out == f"alice: until {day}; tables people; sessions 100, statements 2\n"
     assert cli.main(["token", "revoke", str(file), "alice"]) == 0
     assert file.read_text() == ""
 
