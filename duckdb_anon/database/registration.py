@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import duckdb
@@ -23,6 +24,7 @@ from duckdb_anon.engine.register import (
 )
 from duckdb_anon.engine.release_digest import row_checksum
 from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.engine.transaction import in_next_transaction, next_transaction
 from duckdb_anon.model.release_comment import value_text
 from duckdb_anon.sequence.registration import released_before, unregistered
 
@@ -87,7 +89,7 @@ class DatabaseRegistration:
         for table in self.plan.tables:
             register.expect(original_of(self.con, table.relation, self.database))
         if self.apart:
-            self._next_transaction()
+            next_transaction(self.con)
         return register
 
     def enter(self, register: Register, schema: str) -> None:
@@ -100,17 +102,9 @@ class DatabaseRegistration:
         Raises:
             AnonError: another connection has released a table meanwhile; what was written is gone.
         """
-        if not self.apart:
+        undo = f"drop schema {ident(schema)} cascade"
+        with in_next_transaction(self.con, undo) if self.apart else nullcontext():
             self._enter(register, schema)
-            return
-        self._next_transaction()
-        try:
-            self._enter(register, schema)
-        except BaseException:
-            self.con.execute("rollback")
-            self.con.execute(f"drop schema {ident(schema)} cascade")
-            self.con.execute("begin")
-            raise
 
     def _enter(self, register: Register, schema: str) -> None:
         numbers = [register.next_number() for _ in self.plan.tables]
@@ -138,10 +132,6 @@ class DatabaseRegistration:
         }  # fmt: skip
         given = "".join(f", {name} := {value_text(value)}" for name, value in options.items() if value is not None)
         return f"{NAME}({value_text([table.name for table in plan.tables])}{given})"
-
-    def _next_transaction(self) -> None:
-        self.con.execute("commit")
-        self.con.execute("begin")
 
 
 def _version() -> str:

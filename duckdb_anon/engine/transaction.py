@@ -1,4 +1,4 @@
-"""A transaction of its own for what is written together."""
+"""Transactions for what is written together: of its own, and the next one for what is in another database."""
 
 from __future__ import annotations
 
@@ -41,3 +41,28 @@ def transaction(
         if conflict is None:
             raise
         raise conflict() from error
+
+
+def next_transaction(con: duckdb.DuckDBPyConnection) -> None:
+    """Commit, and begin anew: DuckDB writes to one database in a transaction."""
+    con.execute("commit")
+    con.execute("begin")
+
+
+@contextmanager
+def in_next_transaction(con: duckdb.DuckDBPyConnection, undo: str) -> Iterator[None]:
+    """The next transaction, for the block.
+
+    Args:
+        con: a connection in a transaction.
+        undo: statement that takes back what was committed before, where the block fails; '' for none.
+    """
+    next_transaction(con)
+    try:
+        yield
+    except BaseException:
+        if undo:
+            con.execute("rollback")
+            con.execute(undo)
+            con.execute("begin")
+        raise

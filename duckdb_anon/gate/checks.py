@@ -22,7 +22,7 @@ from duckdb_anon.model.errors import AnonError, listed
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import QUERY, Description, is_release, read_description
 from duckdb_anon.model.release_formats import carriers
-from duckdb_anon.report.profile.key_columns import key_like
+from duckdb_anon.report.profile.key_columns import key_like, of_key_like
 from duckdb_anon.report.verify_release import verify
 
 _SEED = re.compile(r"\bseed\b(\s*(:=|=>|=|:|is|was|of|number)?)*\s*\d", re.IGNORECASE)
@@ -92,8 +92,8 @@ def _no_key(con: duckdb.DuckDBPyConnection, function: str, release: SourceTable,
     }
     for name, (distinct, rows) in key_like(con, release.sql, plain).items():
         raise AnonError(
-            f"{function}: column '{name}' of {release.name} has {distinct} values in {rows} rows and is written like a "
-            "key. It joins the rows of individuals, here and with other tables. Make the release without it, or "
+            f"{function}: {of_key_like(name, release.name, distinct, rows)}. It joins the rows of individuals, here "
+            "and with other tables. Make the release without it, or "
             f"publish it at your own responsibility with --allow {release.name}.{name}",
             code="key-column",
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from dataclasses import replace as with_fields
 
@@ -28,6 +29,7 @@ from duckdb_anon.engine.register import (
 )
 from duckdb_anon.engine.release_digest import column_types, row_checksum, row_text
 from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.engine.transaction import in_next_transaction, next_transaction
 from duckdb_anon.model.errors import AnonError, ColumnError, listed, nearest
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import HIDDEN, Description
@@ -144,12 +146,8 @@ class Registration:
         if register is not None:
             register.expect(self.original)
         if self.apart:
-            self._next_transaction()
+            next_transaction(self.con)
         return register
-
-    def _next_transaction(self) -> None:
-        self.con.execute("commit")
-        self.con.execute("begin")
 
     def call(self, register: Register | None, *, row_id: bool, table: str | None = None) -> str:
         """Text of the call with the register's draws.
@@ -182,16 +180,9 @@ class Registration:
             is_file: whether it is a file.
             write: writes what the register says of it, given its name there.
         """
-        if self.apart:
-            self._next_transaction()
-        try:
+        undo = "" if is_file else f"drop table {table}"
+        with in_next_transaction(self.con, undo) if self.apart else nullcontext():
             write(release_name(self.con, table, self.database or "", is_file=is_file))
-        except BaseException:
-            if self.apart and not is_file:
-                self.con.execute("rollback")
-                self.con.execute(f"drop table {table}")
-                self.con.execute("begin")
-            raise
 
     def enter_first(self, register: Register, name: str, said: Description, draft: str = "") -> None:
         """Enter a release that continues no other, with its records where it has a key.

@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from duckdb_anon.engine.private_files import write_private
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.identifier_case import fold
 
@@ -308,7 +309,4 @@ def _entry(line: Mapping[str, Any]) -> _Entry:
 
 def _write(path: Path, lines: Mapping[str, Mapping[str, Any]]) -> None:
     """Replace the file at once, so that a server never reads half of it."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.writelines(json.dumps(line) + "\n" for line in lines.values())
-    draft.replace(path)
+    write_private(path, "".join(json.dumps(line) + "\n" for line in lines.values()))

@@ -93,9 +93,9 @@ def _intervals(name: str, kind: str, original: str, distinct: str) -> str:
         r".+\+": (value("rtrim(t, '+')"), "high"),
     }
     ends = []
-    for end, otherwise in enumerate((value("t"), value("t"))):
+    for end in range(2):
         cases = " ".join(f"when regexp_full_match(t, {literal(p)}) then {e[end]}" for p, e in forms.items())
-        ends.append(f"(case {cases} else {otherwise} end)")
+        ends.append(f"(case {cases} else {value('t')} end)")
     read = f"select t, {_suppressed()} as gone, {ends[0]}::{kind} as lower, {ends[1]}::{kind} as upper"
     limits = f"(select min({ident(name)}) as low, max({ident(name)}) as high from {original})"
     known = "lower is not null and upper is not null and lower <= upper"

@@ -77,9 +77,9 @@ def refuse_keys(
     kept = {info.name: info.type for info in roles.keep if info.type}
     for name, (distinct, rows) in key_like(con, relation.sql, kept).items():
         raise ColumnError(
-            f"{function}: column '{name}' of {relation.given} has {distinct} values in {rows} rows and is written like "
-            "a key. Released unchanged it joins the rows of individuals, here and with other tables. Label it 'anon: "
-            f"identifier' or 'anon: person', or {remedy or 'say force := true if it identifies no individual'}",
+            f"{function}: {of_key_like(name, relation.given, distinct, rows)}. Released unchanged it joins the "
+            "rows of individuals, here and with other tables. Label it "
+            f"'anon: identifier' or 'anon: person', or {remedy or 'say force := true if it identifies no individual'}",
             code="key-column",
         )
     if roles.person is not None or remedy:
@@ -126,6 +126,11 @@ def _repeated(
         ).fetchall()[0]
         if distinct >= rows / _ROWS and rows >= _REPEATED * distinct > 0:
             yield name, distinct, rows
+
+
+def of_key_like(name: str, table: str, distinct: int, rows: int) -> str:
+    """What is found of a column that is written like a key, for messages."""
+    return f"column '{name}' of {table} has {distinct} values in {rows} rows and is written like a key"
 
 
 def _of_repeated(name: str, relation: Relation, distinct: int, rows: int) -> str:
