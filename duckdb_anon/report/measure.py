@@ -15,7 +15,8 @@ from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.column_roles import role_of
 from duckdb_anon.engine.register import registered_releases
 from duckdb_anon.engine.sql_quoting import ident, idents, literal
-from duckdb_anon.measures.risk.attackers.record_linkage import BOOTSTRAPPED, LIKELIHOOD
+from duckdb_anon.measures.risk.attackers.record_linkage import LIKELIHOOD
+from duckdb_anon.measures.risk.linkage_view import BOOTSTRAP
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.release_comment import read_description
 from duckdb_anon.model.release_formats.duckdb_types import without_enums
@@ -224,7 +225,7 @@ def _charts(ask: Asking, found: Findings, made: Measured, qi: Sequence[str]) -> 
     pair, linked, seed = f"{original}, {released}", f"{original}, {literal(made.check.table)}", f"seed := {plan.seed}"
     together = literal([*found.qi, *sensitive[:1]])
     targets = min(plan.targets, made.rows)
-    figures = "attacker, identity, identity_low, identity_high, attribute, baseline, advantage, note"
+    figures = "attacker, identity, identity_low, identity_high, attribute, baseline, advantage, channel, note"
     attackers = " union all ".join(
         f"select {p}::double as p_match, {figures} "
         f"from linkage_risk({linked}, p_match := {p}, targets := {targets}, {seed})"
@@ -285,7 +286,7 @@ def _risk(ask: Asking, attackers: Rows, threshold: float) -> Rows:
     """The strongest attacker who knows everything, against the holder's threshold."""
     rows = [row for row in attackers if row["p_match"] == P_MATCH[-1]]
     likelihood = [row for row in rows if row["attacker"] == LIKELIHOOD.name]
-    untried = [row for row in likelihood if row["identity"] is None or BOOTSTRAPPED in row["note"]]
+    untried = [row for row in likelihood if row["identity"] is None or row["channel"] == BOOTSTRAP]
     for row in untried:
         ask.missing["within the limit"] = f"the strongest attacker was not tried: {row['note']}"
     strongest = [row for row in rows if row["attacker"] == "strongest" and row["identity"] is not None]

@@ -9,8 +9,11 @@ identity and the largest advantage of those who know the release, its call, and 
 
 With a person column targets are individuals: the attacker knows all their records, pairs of a record and a row score,
 votes add up, and any row or value of theirs is a success. `known_values` values of a list may be known besides (the
-fragments of Gong et al. 2017). `note` names what an attacker needs and does not have. Source: Domingo-Ferrer and
-Torra (2001). Cost: targets times distinct rows times quasi-identifiers an attacker, and two runs of the method.
+fragments of Gong et al. 2017). `channel` is how an attacker knows what the method makes of a value: 'published' (the
+cells state it), 'simulated' (the call is run on the release), 'bootstrap' (the method is unknown, and near records
+stand in for it: a release may then be riskier than the figures), NULL where it is not used. `note` names what an
+attacker needs and does not have. Source: Domingo-Ferrer and Torra (2001). Cost: targets times distinct rows times
+quasi-identifiers an attacker, and two runs of the method.
 """
 
 from __future__ import annotations
@@ -26,9 +29,10 @@ from duckdb_anon.measures.risk.attackers import ATTACKERS
 from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, attack, wilson
 from duckdb_anon.measures.risk.baseline_inference import guesses
 from duckdb_anon.measures.risk.bootstrap_channel import bootstrapped
-from duckdb_anon.measures.risk.linkage_view import PublishedRecords, published
+from duckdb_anon.measures.risk.linkage_view import BOOTSTRAP, PublishedRecords, published
 from duckdb_anon.measures.risk.mechanism_simulation import replay_select
 from duckdb_anon.measures.risk.population_register import register_of
+from duckdb_anon.measures.risk.scores import Scoring
 from duckdb_anon.measures.risk.targets import Targets, draw_targets, known_columns
 from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ParameterError, RequirementError, listed, nearest
@@ -39,6 +43,7 @@ from duckdb_anon.model.release_table import ReadTable
 NAME = "linkage_risk"
 STRONGEST = "strongest"
 UNLINKED = f"identity is not measured without {SOURCE.word}, the number of the original row of each record"
+_WEAKER = "weaker, since the method is unknown: learnt by a bootstrap of the release. Pass it as call := 'muco(0.2)'"
 _FIGURES = (
     "identity", "identity_low", "identity_high", "attribute", "attribute_low", "attribute_high", "baseline",
     "advantage",
@@ -132,8 +137,8 @@ def rows_of(
             else [_mean(v) for v in attack(release, scoring, outside).attribute.T]
         )
         identity = found.identity if release.persons and release.linked and scoring.finds else None
-        note = "; ".join(filter(None, (attacker.doc, scoring.note)))
-        rows.append(_row(attacker.name, note, identity, found.attribute, base, sensitive))
+        row = _row(attacker.name, note_of(attacker, scoring), identity, found.attribute, base, sensitive)
+        rows.append(row | {"channel": scoring.channel})
     return rows
 
 
@@ -152,6 +157,11 @@ def chosen_attackers(function: str, names: list[str]) -> list[Attacker]:
     return [by_name[name] for name in dict.fromkeys(names)]
 
 
+def note_of(attacker: Attacker, scoring: Scoring) -> str:
+    """What an attacker does, and that it finds less where the method is unknown."""
+    return f"{attacker.doc}; {_WEAKER}" if scoring.channel == BOOTSTRAP else attacker.doc
+
+
 def _row(
     name: str,
     note: str,
@@ -160,7 +170,8 @@ def _row(
     base: Sequence[float] = (),
     sensitive: Sequence[str] = (),
 ) -> dict[str, Any]:
-    row: dict[str, Any] = {"attacker": name, "note": note, "sensitive": None, **dict.fromkeys(_FIGURES, np.nan)}
+    row: dict[str, Any] = {"attacker": name, "note": note, **dict.fromkeys(("sensitive", "channel"))}
+    row |= dict.fromkeys(_FIGURES, np.nan)
     if identity is not None:
         low, high = wilson(float(identity.sum()), len(identity))
         row |= {"identity": float(identity.mean()), "identity_low": low, "identity_high": high}
@@ -198,9 +209,11 @@ def strongest_of(rows: Sequence[Mapping[str, Any]], chosen: Sequence[Attacker]) 
     note = f"attribute: {by_attribute['attacker']}"
     if not np.isnan(by_identity["identity"]):
         note = f"identity: {by_identity['attacker']}; {note}"
+    channel = next((row["channel"] for row in able if row["channel"]), None)
     if silent:
         note += f"; not tried: {listed(silent)}"
-    return {**by_attribute, **{f: by_identity[f] for f in _FIGURES[:3]}, "attacker": STRONGEST, "note": note}
+    found = {f: by_identity[f] for f in _FIGURES[:3]}
+    return {**by_attribute, **found, "attacker": STRONGEST, "channel": channel, "note": note}
 
 
 PARAMETERS = (
@@ -236,7 +249,8 @@ MEASURE = Report(
     returns=fields(
         "attacker VARCHAR, identity DOUBLE OR NULL, identity_low DOUBLE OR NULL, identity_high DOUBLE OR NULL, "
         "attribute DOUBLE OR NULL, attribute_low DOUBLE OR NULL, attribute_high DOUBLE OR NULL, "
-        "baseline DOUBLE OR NULL, advantage DOUBLE OR NULL, sensitive VARCHAR, targets BIGINT, note VARCHAR"
+        "baseline DOUBLE OR NULL, advantage DOUBLE OR NULL, sensitive VARCHAR, targets BIGINT, channel VARCHAR, "
+        "note VARCHAR"
     ),
     compute=linkage_risk,
     tables=("original", "release"),

@@ -22,6 +22,10 @@ from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed
 from duckdb_anon.model.release_table import ReadTable
 
+PUBLISHED, SIMULATED, BOOTSTRAP = "published", "simulated", "bootstrap"
+"""How an attacker knows P(published | value): cells or probabilities state it, the call is known and run again on the
+release, or, where the method is unknown, near records of the release stand in for it, which finds less."""
+
 
 @dataclass(frozen=True)
 class PublishedPart:
@@ -83,6 +87,13 @@ class PublishedRecords:
     replay: Replay | None
     register: Register | None = None
     linked: bool = True
+
+    @property
+    def channel(self) -> str:
+        """How P(published | value) is known, `PUBLISHED`, `SIMULATED` or `BOOTSTRAP`."""
+        if self.replay is None:
+            return PUBLISHED
+        return SIMULATED if self.replay.of_call else BOOTSTRAP
 
     @property
     def randomized(self) -> bool:

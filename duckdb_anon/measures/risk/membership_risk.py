@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.measures.risk.attacks import CannotAsk, best_scores, wilson
-from duckdb_anon.measures.risk.linkage_risk import PARAMETERS, chosen_attackers, prepared
+from duckdb_anon.measures.risk.linkage_risk import PARAMETERS, chosen_attackers, note_of, prepared
 from duckdb_anon.measures.risk.mechanism_simulation import replay_select
 from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ParameterError
@@ -48,9 +48,8 @@ def membership_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.
             rows.append(row | dict.fromkeys(_FIGURES, np.nan) | {"note": str(reason)})
             continue
         inside, outside = best_scores(release, scoring, members), best_scores(release, scoring, others)
-        note = "; ".join(filter(None, (attacker.doc, scoring.note)))
         near = _closest(len(release.columns), inside, outside) if attacker.name == CLOSEST else {}
-        rows.append(row | figures(inside, outside) | near | {"note": note})
+        rows.append(row | figures(inside, outside) | near | {"note": note_of(attacker, scoring)})
     return {name: [row[name] for row in rows] for name in MEASURE.returns}
 
 

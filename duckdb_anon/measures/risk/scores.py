@@ -90,7 +90,7 @@ class Scoring:
         added: what is added to the scores of the units, shape (records, units); None for nothing.
         finds: whether she looks for the record, and not for the sensitive value alone.
         register: whether only individuals of the register can be looked for.
-        note: what is to be said of it; '' for nothing.
+        channel: how the attacker knows P(published | value), see `PublishedRecords.channel`; None where it is not used.
     """
 
     columns: list[ColumnScore]
@@ -105,7 +105,7 @@ class Scoring:
     added: Callable[[Targets], FloatArray] | None = None
     finds: bool = True
     register: bool = False
-    note: str = ""
+    channel: str | None = None
 
 
 @dataclass(frozen=True)

@@ -195,7 +195,7 @@ def _release(drawn: _Charts, facts: Facts, found: Findings, release: Measured) -
         "columns": Table(("column", "type"), list(release.columns.items())),
         "diversity": table_of(release.charts["diversity"]),
         "attackers": Table(
-            ("attacker", *figures, "method, or why not measured"),
+            ("attacker", *figures, "channel", "method, or why not measured"),
             [list(row.values())[1:] for row in release.charts["attackers"] if row["p_match"] == charts.RISK_AT],
         ),
         "charts": drawn.add(

@@ -26,9 +26,6 @@ from duckdb_anon.measures.risk.linkage_view import PublishedRecords, Replay
 from duckdb_anon.measures.risk.scores import ColumnScore, Scoring
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 
-BOOTSTRAPPED = (
-    "weaker, since the method is unknown: learnt by a bootstrap of the release. Pass it as call := 'muco(0.2)'"
-)
 OUTSIDE = -40.0
 """Log-likelihood of what cannot be; far below every sum of log ratios, yet finite, so that the fewest count."""
 REACH = 20.0
@@ -59,8 +56,8 @@ def likelihood(release: PublishedRecords) -> Scoring:
     """
     if release.plain and release.persons and not release.randomized and release.replay is None:
         raise CannotAsk("The method that produced this release is unknown. Pass it as call := 'muco(0.2)'")
-    note = "" if release.replay is None or release.replay.of_call else BOOTSTRAPPED
-    return Scoring([_ratio(release, a) for a in range(len(release.columns))], share=True, reach=REACH, note=note)
+    columns = [_ratio(release, a) for a in range(len(release.columns))]
+    return Scoring(columns, share=True, reach=REACH, channel=release.channel)
 
 
 def likelihood_excluding(release: PublishedRecords) -> Scoring:

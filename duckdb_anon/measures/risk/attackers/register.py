@@ -63,7 +63,10 @@ def scoring(release: PublishedRecords) -> Scoring:
     view = refined(release, [np.arange(rows)])
     unit = view.unit_of_row[row]
     shares = sparse.csr_matrix((chance, (person, unit)), (people, rows))
-    return Scoring(unscored(release), reach=REACH, view=view, added=partial(_assigned, shares), register=True)
+    return Scoring(
+        unscored(release), reach=REACH, view=view, added=partial(_assigned, shares), register=True,
+        channel=release.channel,
+    )  # fmt: skip
 
 
 def balanced(person: IntArray, row: IntArray, score: FloatArray, people: int, rows: int) -> FloatArray:

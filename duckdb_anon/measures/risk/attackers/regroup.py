@@ -9,6 +9,7 @@ Cost: one run of the grouping, and targets times groups times columns.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -39,7 +40,7 @@ def scoring(release: PublishedRecords) -> Scoring:
     view = refined(release, [group])
     of_unit = group[np.unique(view.unit_of_row, return_index=True)[1]]
     columns: list[ColumnScore] = [partial(_tempered, column) for column in base.columns]
-    return Scoring(columns, share=True, reach=base.reach, view=view, added=partial(_by_group, values, of_unit))
+    return replace(base, columns=columns, view=view, added=partial(_by_group, values, of_unit))
 
 
 def _tempered(score: ColumnScore, values: CodeArray) -> FloatArray:

@@ -222,12 +222,14 @@ def test_a_temporary_release_is_attacked_like_a_committed_one(con: duckdb.DuckDB
     con.execute("create temp table hidden as from release")
     figures = [
         con.execute(
-            f"select attacker, identity, attribute from linkage_risk('original', '{name}', {LABELS}, call := $${call}$$, "
+            f"select attacker, identity, attribute, channel from linkage_risk('original', '{name}', {LABELS}, call := $${call}$$, "
             "seed := 1) order by all"
         ).fetchall()
         for name in ("release", "hidden")
     ]
     assert figures[0] == figures[1] and len(figures[0]) == len(ATTACKERS) + 1
+    channel = {row[0]: row[3] for row in figures[0]}["strongest"]
+    assert channel == ("simulated" if call.startswith("muco") else "published")
 
 
 def test_a_call_that_names_no_method_is_refused_with_the_nearest(con: duckdb.DuckDBPyConnection) -> None:
