@@ -34,12 +34,7 @@ from duckdb_anon.report.profile.role_classifier import Facts, Suggestion, one_pe
 from duckdb_anon.report.profile.value_detectors import country_of, looks_like, require_libraries
 
 _MOST_VALUES = 400
-_ARGUMENTS = {
-    "date": ", kind := 'date'",
-    "code": ", kind := 'code'",
-    "number": "",
-    "text": ", kind := 'text'",
-}
+_ARGUMENTS = {"date": ", kind := 'date'", "code": ", kind := 'code'", "number": "", "text": ", kind := 'text'"}
 OPTIONS = (
     Parameter(
         "rows", "number of records in the random sample that is analysed", "integer", 20_000, low=1, high=1_000_000

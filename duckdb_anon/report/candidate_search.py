@@ -229,12 +229,7 @@ def _suited(candidates: Sequence[Candidate], sample: Sample) -> list[Candidate]:
 
 
 def _swept(
-    con: duckdb.DuckDBPyConnection,
-    asked: Asked,
-    candidate: Candidate,
-    sweep: Sweep,
-    sample: Sample,
-    left: float | None,
+    con: duckdb.DuckDBPyConnection, asked: Asked, candidate: Candidate, sweep: Sweep, sample: Sample, left: float | None
 ) -> list[Step]:
     """Steps of one sweep up to the first that meets the risk or cannot be taken, or up to the limit of time.
 
@@ -376,10 +371,7 @@ def _questions(asked: Asked, candidate: Candidate) -> list[tuple[tuple[str, ...]
     table = literal("asked" if candidate.needs_person else "sample")
     sensitive = literal(asked.on_sensitive and not candidate.needs_person)
     return [
-        (
-            ("information_loss",),
-            "select iloss from information_loss('sample', 'release') where attribute = '(all)'",
-        ),
+        (("information_loss",), "select iloss from information_loss('sample', 'release') where attribute = '(all)'"),
         (
             ("query_error", "query_error_median"),
             f"select avg(abs(relative_error)), median(abs(relative_error)) from workload_error({table}, 'release', "

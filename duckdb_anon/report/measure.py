@@ -143,8 +143,7 @@ def _class_sizes(ask: Asking, table: str, qi: Sequence[str]) -> Rows:
     """Records by the size of their equivalence class."""
     classes = f"equivalence_classes({literal(table)}, qi := {literal(qi)})"
     return ask.rows(
-        "class sizes",
-        f'select class_size as size, sum(class_size) as "rows" from {classes} group by all order by all',
+        "class sizes", f'select class_size as size, sum(class_size) as "rows" from {classes} group by all order by all'
     )
 
 

@@ -147,14 +147,7 @@ MEASURE = Task(
     section="Choosing",
     smallest="methods := ['mondrian'], rows := 20",
     parameters=(
-        Parameter(
-            "max_risk",
-            "maximum risk by the strongest attacker, in [0, 1]",
-            "number",
-            0.05,
-            low=0,
-            high=1,
-        ),
+        Parameter("max_risk", "maximum risk by the strongest attacker, in [0, 1]", "number", 0.05, low=0, high=1),
         Parameter("workload", "options of workload_error, {'dims': 2, 'aggregate': 'sum(salary)'}", "mapping"),
         Parameter(
             "methods",

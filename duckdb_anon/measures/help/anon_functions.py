@@ -1,4 +1,4 @@
-"""anon_functions: one row per function: what it does, how it is called, an example, and the paper it comes from.
+"""anon_functions, anon_parameters: one row per function, with its example and its paper; one row per parameter.
 
 The column `about` is what the module of a function says of it: what is promised, where it departs from the paper,
 what it costs.
@@ -13,9 +13,11 @@ from typing import Any
 
 from duckdb_anon.engine.planner import parameters_of
 from duckdb_anon.engine.sql_quoting import literal
+from duckdb_anon.model.errors import ParameterError, nearest
 from duckdb_anon.model.function_specs import REQUIRED, Entry, Method, Parameter, Params, PureSql, Query, Report
 
 _COLUMNS = ("function", "summary", "section", "signature", "example", "paper", "about")
+_PARAMETER_COLUMNS = ("function", "parameter", "default", "meaning")
 _NEXT_ROW, _NEXT_CELL, _NULL = "\x1e", "\x1f", "\x1d"
 
 
@@ -75,7 +77,20 @@ def about(entry: Entry) -> str | None:
     return inspect.getdoc(sys.modules[work.__module__])
 
 
-MEASURE = Query(
+def plan_parameters(context: Any, params: Params) -> str:
+    """One row per parameter, in the order in which they are given."""
+    name = params["name"]
+    if name is not None and name.lower() not in context.entries:
+        raise ParameterError(
+            f"anon_parameters: there is no function '{name}'{nearest(name, context.entries)}. "
+            "FROM anon_functions() lists them"
+        )
+    entries = [entry for entry in context.entries.values() if name is None or entry.name == name.lower()]
+    rows = [(e.name, p.name, default_of(e, p), p.doc) for e in entries for p in parameters_of(e)]
+    return rows_as_table(_PARAMETER_COLUMNS, rows)
+
+
+FUNCTIONS = Query(
     name="anon_functions",
     summary="this list: one row per function",
     paper="",
@@ -83,5 +98,15 @@ MEASURE = Query(
     section="Help",
     parameters=(),
     plan=plan,
+    tables=(),
+)
+PARAMETERS = Query(
+    name="anon_parameters",
+    summary="parameters of one function, or of all: default and meaning",
+    paper="",
+    example="FROM anon_parameters('muco')",
+    section="Help",
+    parameters=(Parameter("name", "name of a function (default: all)", "text"),),
+    plan=plan_parameters,
     tables=(),
 )

@@ -34,10 +34,6 @@ KM_ANONYMITY = PureSql(
     example="FROM km_anonymity('persons', ['age'], 'disease', m := 2)",
     section="Equivalence classes",
     smallest="m := 1",
-    parameters=(
-        _SENSITIVE,
-        Parameter("m", "largest size of a set, 1 to 4", "integer", 2, low=1, high=4),
-        _PERSON,
-    ),
+    parameters=(_SENSITIVE, Parameter("m", "largest size of a set, 1 to 4", "integer", 2, low=1, high=4), _PERSON),
     answers=("rows", "persons", "boxes", "sampled", "suppressed"),
 )

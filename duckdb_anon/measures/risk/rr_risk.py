@@ -1,45 +1,41 @@
-"""Disclosure risk of a table under randomized response, one row per sensitive column.
+"""rr_risk, rr_parameters: risk of a table under randomized response, and the parameters rr_distort would use.
 
-Measures the chance that an attacker who knows a person's QI values names the sensitive value: the paper's
-risk (in (0, 1], at most 1/l when parameters were chosen for l), and next to it what it leaves out. An attacker
-who picks one of the records that posterior sampling assigns to the person's QI cell, and names the value
-sampled for it, is right with the value's share inside the true cell, whatever p is: `sampling_risk`.
-
-Paper: Guo, Ying and Wu (2011), Result 1 and Property 1. Cost: one pass over the product of the QI domains.
+rr_risk: the probability that an attacker who knows an individual's quasi-identifiers names the sensitive value, one row
+per sensitive column: the paper's risk (in (0, 1], at most 1/l when parameters were chosen for l), and next to it what
+it leaves out. An attacker who picks one of the records that posterior sampling assigns to the individual's cell, and
+names the value sampled for it, is right with the value's share inside the true cell, whatever p is: `sampling_risk`.
+rr_parameters shows, before anything is released, the probabilities p of least expected error whose risk is at most 1/l,
+that risk, and the error to expect, one row per randomized column. Paper: Guo, Ying and Wu (2011), Results 1 and 2,
+Property 1, Problem 1. Cost: one pass over the product of the domains, for rr_parameters many (`optimize_p`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from duckdb_anon.kernels.randomized_response import setup
-from duckdb_anon.kernels.randomized_response.channel import RetentionChannel
+from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, expected_squared_error
 from duckdb_anon.kernels.randomized_response.setup import GIVEN, LEVEL, PAPER, RISK_PARAMETERS, choose
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.function_specs import Params, Report, fields
-
-NAME = "rr_risk"
+from duckdb_anon.model.function_specs import REQUIRED, Params, Report, fields
 
 
-def refine(params: dict[str, Any]) -> dict[str, Any]:
-    """Check l, p and bins before the table is read."""
-    return setup.refine(NAME, params)
-
-
-def compute(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> dict[str, Any]:
-    """Return the risks of each sensitive column over the records the bound covers.
+def rr_risk(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> dict[str, Any]:
+    """Give the risks of each sensitive column over the records the bound covers.
 
     `least_risk` is what p = 1/size in every randomized column would leave (Property 1), `meets_l` the
     largest l the largest risk satisfies. Without covered records all risks are 0 and `meets_l` is infinite.
     """
-    chosen = choose(tables[0], params, NAME)
+    chosen = choose(tables[0], params, RISK.name)
     problem = chosen.problem
     if problem is None:
-        raise ColumnError(f"{NAME}: there is no sensitive column; say sensitive := '...'")
+        raise ColumnError(f"{RISK.name}: there is no sensitive column; say sensitive := '...'")
     count = len(chosen.qi)
     flat = [RetentionChannel(c.size, 1.0 / c.size if c.randomized else 1.0) for c in chosen.columns]
     found = problem.model.risks(chosen.channels[:count], chosen.channels[count:])
@@ -63,11 +59,39 @@ def compute(tables: Sequence[CodedTable], params: Params, rng: np.random.Generat
                 problem.excluded_share(),
             )
         )
-    return MEASURE.columns(rows)
+    return RISK.columns(rows)
 
 
-MEASURE = Report(
-    name=NAME,
+def rr_parameters(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> dict[str, Any]:
+    """Return attribute, domain size and p of each randomized column, and what holds for the whole release.
+
+    `risk_bound` is the risk of the table at these p (largest, or mean with `target := 'mean'`), at most 1/l;
+    `excluded` the share of records outside the bound; `expected_error` the root of the expected squared
+    error of all estimated cell shares together, the table held fixed.
+    """
+    chosen = choose(tables[0], params, CHOSEN.name)
+    randomized = [k for k, column in enumerate(chosen.columns) if column.randomized]
+    risk, excluded = float("nan"), 0.0
+    if chosen.problem is not None:
+        risk, excluded = chosen.problem.bounded_risk(chosen.channels), chosen.problem.excluded_share()
+    error = float(np.sqrt(expected_squared_error(chosen.channels, tables[0].rows)))
+    return {
+        "attribute": [chosen.columns[k].attribute.name for k in randomized],
+        "domain_size": np.array([chosen.columns[k].size for k in randomized]),
+        "p": np.array([chosen.channels[k].p for k in randomized]),
+        "risk_bound": np.full(len(randomized), risk),
+        "excluded": np.full(len(randomized), excluded),
+        "expected_error": np.full(len(randomized), error),
+    }
+
+
+def _without_p(params: dict[str, Any]) -> dict[str, Any]:
+    """Check l and bins; p is what is chosen."""
+    return setup.refine(CHOSEN.name, {**params, "p": None})
+
+
+RISK = Report(
+    name="rr_risk",
     summary="disclosure risk under randomized response, for given p or the p found for l",
     paper=f"{PAPER}, section IV.A, Result 1",
     example="FROM rr_risk('people', p := 0.8)",
@@ -79,7 +103,23 @@ MEASURE = Report(
         "attribute VARCHAR, max_risk DOUBLE, mean_risk DOUBLE, least_risk DOUBLE, sampling_risk DOUBLE, "
         "mean_sampling_risk DOUBLE, meets_l DOUBLE, excluded DOUBLE"
     ),
-    compute=compute,
+    compute=rr_risk,
     needs=("sensitive",),
-    refine=refine,
+    refine=partial(setup.refine, "rr_risk"),
+)
+CHOSEN = Report(
+    name="rr_parameters",
+    summary="the probabilities rr_distort would use at this l, their risk and the error to expect",
+    paper=f"{PAPER}, section IV.B, Result 2",
+    example="FROM rr_parameters('people', 2, qi := ['gender', 'education'])",
+    section="Preparing a call",
+    smallest="l := 2",
+    instead=("muco",),
+    parameters=(replace(LEVEL, default=REQUIRED), *RISK_PARAMETERS),
+    returns=fields(
+        "attribute VARCHAR, domain_size BIGINT, p DOUBLE, risk_bound DOUBLE, excluded DOUBLE, expected_error DOUBLE"
+    ),
+    compute=rr_parameters,
+    needs=("sensitive",),
+    refine=_without_p,
 )

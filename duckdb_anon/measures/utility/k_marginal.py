@@ -98,12 +98,7 @@ MEASURE = Comparison(
     parameters=(
         COLUMNS,
         Parameter(
-            "bins",
-            "number of bins of numeric columns, at the original's quantiles",
-            "integer",
-            20,
-            low=2,
-            high=1000,
+            "bins", "number of bins of numeric columns, at the original's quantiles", "integer", 20, low=2, high=1000
         ),
         Parameter("marginals", "maximum number of column sets of each size", "integer", 500, low=1, high=100_000),
         BY,

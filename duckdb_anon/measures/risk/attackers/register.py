@@ -17,9 +17,9 @@ from scipy import sparse
 from duckdb_anon.kernels.partition.sort_count import ranges
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.risk.attackers.record_linkage import REACH
+from duckdb_anon.measures.risk.attackers.regroup import GroupValues
 from duckdb_anon.measures.risk.attackers.sensitive_model import models_of
 from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk
-from duckdb_anon.measures.risk.group_location import GroupValues
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, refined
 from duckdb_anon.measures.risk.population_register import Register
 from duckdb_anon.measures.risk.scores import Scoring, unscored

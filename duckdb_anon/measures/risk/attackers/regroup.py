@@ -1,29 +1,91 @@
 """The attacker who finds the groups inside which a method moved values.
 
 Cells move inside groups of similar records only, so running the method's grouping on the release finds most groups
-again. She locates the individual in a group by its values (`group_location`); the rows of that group, and their shares
-of sensitive values, are what delta leaves open. Rows of the group are told apart by their likelihood, to a quarter,
-because group and row are two readings of the same cells.
+again. The attacker locates the individual in a group by its values: P(x | group) is the product over columns of the
+share of the group's records that have the value, smoothed by a part of a record drawn from the column. The rows of that
+group, and their shares of sensitive values, are what delta leaves open. Rows of the group are ranked by their
+likelihood, to a quarter, because group and row are two readings of the same cells.
 Cost: one run of the grouping, and targets times groups times columns.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 
 from duckdb_anon.measures.risk.attackers.record_linkage import likelihood
 from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk
-from duckdb_anon.measures.risk.group_location import GroupValues
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, refined
 from duckdb_anon.measures.risk.scores import ColumnScore, Scoring
 from duckdb_anon.measures.risk.targets import Targets
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.release_table import BoolArray
 
 CHANNEL = 0.25
 """Weight of a row's own likelihood beside that of its group."""
+STRENGTH = 0.2
+_MOST_ENTRIES = 50_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class GroupValues:
+    """How often each group has each value.
+
+    Attributes:
+        size: records of each group.
+        counts: for each column the records of each group with each value, shape (values, groups).
+        tables: for each column log P(value | group), shape (values, groups); None where that is too large.
+    """
+
+    size: FloatArray
+    counts: list[sparse.csr_matrix]
+    tables: list[NDArray[np.float32] | None]
+
+    @classmethod
+    def of(cls, group: IntArray, codes: CodeArray, domains: list[int]) -> GroupValues:
+        """Count the groups of some records.
+
+        `group`: of each record; `codes`: shape (columns, records); `domains`: number of values of each column.
+        """
+        size = np.bincount(group).astype(np.float64)
+        shape = [(domain, len(size)) for domain in domains]
+        counts = [
+            sparse.csr_matrix((np.ones(len(group)), (column, group)), each)
+            for column, each in zip(codes, shape, strict=True)
+        ]
+        found = cls(size, counts, [None] * len(domains))
+        fits = [domain * len(size) <= _MOST_ENTRIES for domain in domains]
+        tables = [found._table(a, np.arange(domain)) if fits[a] else None for a, domain in enumerate(domains)]
+        return cls(size, counts, tables)
+
+    def log_likelihood(self, values: CodeArray, known: BoolArray) -> NDArray[np.float32]:
+        """Log P(known values | group), shape (records, groups).
+
+        `values`, `known`: shape (records, columns).
+        """
+        total = np.zeros((len(values), len(self.size)), dtype=np.float32)
+        for a, table in enumerate(self.tables):
+            if not known[:, a].any():
+                continue
+            column = values[:, a].astype(np.int64)
+            if table is None:
+                different, column = np.unique(column, return_inverse=True)
+                table = self._table(a, different)
+            if known[:, a].all():
+                total += table[column]
+            else:
+                total += np.where(known[:, a, None], table[column], np.float32(0))
+        return total
+
+    def _table(self, a: int, values: IntArray) -> NDArray[np.float32]:
+        share = np.asarray(self.counts[a].sum(axis=1)).ravel() / self.size.sum()
+        extra = STRENGTH * np.maximum(share, 1e-9)[values]
+        shares = (self.counts[a][values].toarray() + extra[:, None]) / (self.size + STRENGTH)
+        return np.asarray(np.log(shares), dtype=np.float32)
 
 
 def scoring(release: PublishedRecords) -> Scoring:

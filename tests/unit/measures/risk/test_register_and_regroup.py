@@ -8,8 +8,8 @@ import pytest
 from scipy import sparse
 
 from duckdb_anon.measures.risk.attackers.register import balanced
+from duckdb_anon.measures.risk.attackers.regroup import STRENGTH, GroupValues
 from duckdb_anon.measures.risk.attackers.sensitive_model import RIDGE, _logit
-from duckdb_anon.measures.risk.group_location import STRENGTH, GroupValues
 
 QI = ["RELATE", "SEX", "AGE", "MARST", "RACE", "EDUC", "UHRSWORK"]
 ROLES = f"qi := {QI}, sensitive := 'INCWAGE'"

@@ -1,13 +1,15 @@
-"""k_map: the fewest persons of a population who may be behind a released row.
+"""k_map, delta_presence: a release matched with the individuals of a population, such as a register.
 
-A release is k-mapped when each row's printed quasi-identifiers hold for k persons or more of a population that the
-attacker could link it with (Sweeney 2001; El Emam and Dankar 2008: journalist risk 1/k). The population is a table with
-one row a person that has the quasi-identifiers, such as a register; it should hold everybody who is in the release:
-`unmatched` counts released rows that fit no person in it, for which k is 0. Values are taken as printed: of a method
-that moves them (muco, rank_swap, microaggregate, rr_distort) this is not meaningful; use `linkage_risk`. A class is a
-distinct combination of printed values; a person belongs to one where each value of the person equals or lies in what is
-printed. NULL equals NULL and what covers everything.
-Cost: distinct persons times distinct classes, in blocks; one sort where all columns are plain.
+k_map: a release is k-mapped when each record's published quasi-identifiers hold for k individuals or more of a
+population that the attacker could link it with (Sweeney 2001; El Emam and Dankar 2008: journalist risk 1/k).
+`unmatched` counts released rows that fit no individual in it, for which k is 0. delta_presence: the probability that an
+individual's record is in the release: rows of the class over individuals of the population who fit it (Nergiz, Atzori
+and Clifton 2007, definition 3), within [`delta_min`, `delta_max`]; it is refused where an individual fits several
+classes, or released rows fit fewer individuals than there are rows. The population has one row an individual and should
+hold everybody in the release. Values are taken as published: of a method that moves them (muco, rank_swap,
+microaggregate, rr_distort) use `linkage_risk` and `membership_risk`. A class is a distinct combination of published
+values; NULL equals NULL and what covers everything. Cost: distinct individuals times distinct classes, in blocks; one
+sort where all columns are plain.
 """
 
 from __future__ import annotations
@@ -49,12 +51,7 @@ class Matched:
 
 
 def matched(function: str, release: ReadTable, population: ReadTable, names: Sequence[str]) -> Matched:
-    """Match a population, a row a person, to the classes of a release of rows or boxes.
-
-    Raises:
-        ColumnError: the release lacks a column.
-        RequirementError: one of the tables is empty.
-    """
+    """Match a population, a row an individual, to the classes of a release of rows or boxes."""
     for table in (release, population):
         require_columns(function, table, names)
     if not release.rows or not population.rows:
@@ -102,7 +99,39 @@ def k_map(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator)
     }
 
 
-MEASURE = Report(
+def delta_presence(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+    """One row."""
+    release, population = tables
+    names = [info.name for info in params["roles"].qi]
+    found = matched("delta_presence", release, population, names)
+    several = int((found.classes_of_person > 1).sum())
+    if several:
+        raise RequirementError(
+            f"delta_presence: {several} of {population.rows} persons fit several classes of the release, so their "
+            "chance to be in it does not follow from counts; it reads releases whose classes do not overlap "
+            "(membership_risk measures any)"
+        )
+    short = int((found.rows > found.persons).sum())
+    if short:
+        raise RequirementError(
+            f"delta_presence: {short} classes of the release have more rows than persons of the population fit them; "
+            "the population must hold everybody in the release, and the release its true values (membership_risk "
+            "measures one whose values were moved)"
+        )
+    share = found.rows / np.maximum(found.persons, 1)
+    chance = np.where(found.class_of_person >= 0, share[found.class_of_person], 0.0)
+    return {
+        "delta_min": [float(chance.min())],
+        "delta_max": [float(chance.max())],
+        "columns": [", ".join(names)],
+        "rows": [release.rows],
+        "population": [population.rows],
+        "certainly_in": [int((chance == 1).sum())],
+        "certainly_out": [int((chance == 0).sum())],
+    }
+
+
+K_MAP = Report(
     name="k_map",
     summary="smallest number of individuals in a population who match a released record, and the risk 1/k",
     paper="Sweeney (2001), section 5; El Emam and Dankar (2008), journalist risk",
@@ -118,4 +147,22 @@ MEASURE = Report(
     labelled="population",
     reads="tables",
     answers=CLASSES,
+)
+DELTA_PRESENCE = Report(
+    name="delta_presence",
+    summary="bounds on the probability that an individual of a population is in the release",
+    paper="Nergiz, Atzori and Clifton (2007), definition 3",
+    example="FROM delta_presence('(FROM people LIMIT 300)', 'people')",
+    section="Risk",
+    instead=("linkage_risk",),
+    parameters=(),
+    returns=fields(
+        "delta_min DOUBLE, delta_max DOUBLE, columns VARCHAR, rows BIGINT, population BIGINT, certainly_in BIGINT, "
+        "certainly_out BIGINT"
+    ),
+    compute=delta_presence,
+    tables=("release", "population"),
+    labelled="population",
+    reads="tables",
+    answers=("rows", "boxes", "sampled"),
 )

@@ -1,0 +1,82 @@
+"""delta_probability, structural_values: what `muco` would do to a table, before it does it.
+
+delta_probability gives, for each quasi-identifier, the delta that the random output tables of muco attain: max over
+groups and used columns of max_i p_ij / sum_i p_ij (Li et al. 2020, section 3, definition 3), measured again on the
+finished tables from the records' multiplicities, not what the solver reports. structural_values lists sensitive values
+that a part of the table has alone, which `muco` may except from l: l forbids every cut that separates such a value, so
+that its records stay in large groups with others. One row a value: how many records have it, and how many of them one
+cut would separate alone, at least as many as a group of muco has. Cost: that of the tables; linear in the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from duckdb_anon.kernels.partition.structural_values import rows_alone
+from duckdb_anon.methods.muco import GROUPING, L_EXCEPT, conditions, covers, groups_of, least_size, refine
+from duckdb_anon.model.coded_table import CodedTable
+from duckdb_anon.model.function_specs import Params, Report, fields
+
+
+def attained(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+    """One row an attribute: largest share of one record in a column's mass, and expected change."""
+    table = tables[0]
+    groups = groups_of(table, params, "delta_probability")
+    every = covers(table, params, groups)
+    largest = np.array([c.max_ratio for c in every])
+    delta = float(params["delta"])
+    return {
+        "attribute": [a.name for a in table.qi],
+        "groups": np.full(len(every), int(groups.max()) + 1),
+        "delta": np.full(len(every), delta),
+        "attained": largest,
+        "holds": largest <= delta + 1e-7,
+        "expected_change": np.array([float(c.cost.sum()) / table.rows for c in every]),
+    }
+
+
+def structural_values(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+    """One row a value that some cut would separate alone, in as many records as a group has or more."""
+    table, least = tables[0], least_size(params)
+    rows = []
+    for attribute in table.sensitive:
+        alone = rows_alone(table.qi, attribute)
+        for code in np.flatnonzero(alone >= least).tolist():
+            rows.append((attribute.name, code, int(attribute.counts[code]), int(alone[code])))
+    return STRUCTURAL_VALUES.columns(rows)
+
+
+DELTA_PROBABILITY = Report(
+    name="delta_probability",
+    summary="largest share of one record in a published value, per attribute, in the tables muco would draw from",
+    paper="Li et al. (2020), arXiv 2008.10771, section 3, definition 3",
+    example="FROM delta_probability('people', 0.2)",
+    section="From papers, for comparison",
+    smallest="delta := 0.5",
+    instead=("linkage_risk",),
+    parameters=(*GROUPING, L_EXCEPT),
+    returns=fields(
+        "attribute VARCHAR, groups BIGINT, delta DOUBLE, attained DOUBLE, holds BOOLEAN, expected_change DOUBLE"
+    ),
+    compute=attained,
+    conditions=conditions,
+    refine=partial(refine, function="delta_probability"),
+)
+STRUCTURAL_VALUES = Report(
+    name="structural_values",
+    summary="sensitive values that a part of the table has alone, which l keeps in large groups; for l_except of muco",
+    paper="Machanavajjhala et al. (2007), section 4.2 (don't-care sensitive values)",
+    example="FROM structural_values('(SELECT age, gender, if(age < 25, 0, salary) AS pay FROM people)', 0.1, "
+    "qi := ['age', 'gender'], sensitive := 'pay')",
+    section="Preparing a call",
+    smallest="delta := 0.5",
+    instead=("muco",),
+    parameters=(GROUPING[0],),
+    returns={"attribute": "VARCHAR", "value": "CODE", "records": "BIGINT", "alone": "BIGINT"},
+    compute=structural_values,
+    needs=("qi", "sensitive"),
+)
