@@ -9,7 +9,7 @@ from duckdb_anon.engine import sensitive_coarsening as edges
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.collation import check_types, guard
 from duckdb_anon.engine.planning_context import Context
-from duckdb_anon.engine.runner import ASKED_BY, layout_to_json, to_json
+from duckdb_anon.engine.runner import ASKED_BY, to_json
 from duckdb_anon.engine.sql_quoting import CALLER, STATEMENT, ident, literal
 from duckdb_anon.model.function_specs import (
     ColumnInfo,
@@ -59,7 +59,6 @@ def run_ctes(
     params: Params,
     kept_enums: Collection[str] = (),
     layout: Sequence[ColumnPlan] = (),
-    by_code: Sequence[str] = (),
 ) -> str:
     """CTEs `_anon_src` (needed columns, numbered) and `_anon_run` (the kernel's answer) for one coded table."""
     coded = coded_infos(roles)
@@ -73,7 +72,7 @@ def run_ctes(
         needed += f"{truth_of(condition)} as _anon_x{k}, "
         row += f", x{k}: _anon_x{k}"
     trees, tree_sql = trees_of(context, coded)
-    info = {"trees": trees, "conditions": list(conditions), "layout": layout_to_json(layout), "by_code": by_code}
+    info = {"trees": trees, "conditions": list(conditions), "layout": layout}
     own: dict[str, object] = {}
     if context.arguments.get(ASKED_BY) is not None:
         own[ASKED_BY] = context.arguments[ASKED_BY]

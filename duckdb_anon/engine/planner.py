@@ -22,11 +22,11 @@ from duckdb_anon.engine.column_roles import (
     with_labels_of,
 )
 from duckdb_anon.engine.identifier_lineage import identifiers_read
-from duckdb_anon.engine.input_sql import buffered_rows, coded_infos, declaring, open_buffer, run_ctes, trees_of
+from duckdb_anon.engine.input_sql import buffered_rows, declaring, open_buffer, run_ctes, trees_of
 from duckdb_anon.engine.memory_estimate import require_fit
 from duckdb_anon.engine.person_checks import check_described, refusing, require_no_frequency, with_persons
 from duckdb_anon.engine.planning_context import Context
-from duckdb_anon.engine.result_sql import columns_by_code, layout_of, release_select, report_select
+from duckdb_anon.engine.result_sql import layout_of, release_select, report_select
 from duckdb_anon.engine.runner import ASKED_BY, coded_table, to_json
 from duckdb_anon.engine.sql_quoting import CALLER, STATEMENT, ident, literal
 from duckdb_anon.model.coded_table import CodedTable
@@ -157,9 +157,8 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
     before, fewest = "", params.get(edges.PARAMETER.name)
     if fewest is not None:
         before, relation = edges.edged(entry, relation, roles, fewest)
-    by_code = columns_by_code(layout, coded_infos(roles))
-    ran = run_ctes(entry, context, relation, roles, params, declaring(layout), layout, by_code)
-    return f"with {before}{ran},\n{release_select(relation, roles, layout, by_code)}"
+    ran = run_ctes(entry, context, relation, roles, params, declaring(layout), layout)
+    return f"with {before}{ran},\n{release_select(relation, roles, layout)}"
 
 
 def _given(entry: Method, context: Context) -> dict[str, Any]:

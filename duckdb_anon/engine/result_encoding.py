@@ -8,7 +8,7 @@ sees them. Cost: a sort of the groups and a pass over the rows of each column.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +31,7 @@ from duckdb_anon.model.coded_table import Attribute, IntArray
 from duckdb_anon.model.errors import ColumnError, RequirementError
 from duckdb_anon.model.function_specs import ColumnPlan
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_formats import BUCKET
+from duckdb_anon.model.release_formats import BUCKET, SOURCE
 
 Array = NDArray[Any]
 _TYPES = {"codes": pa.int32(), "numbers": pa.int64(), "reals": pa.float64(), "texts": pa.string()}
@@ -185,13 +185,11 @@ class ReleaseEncoder:
         attributes: what the codes of cells belong to, by name.
         source_row: the source row number of each kernel row.
         order: which of the kernel's rows is released first, second, ...
-        by_code: source columns whose codes are released, see `result_sql.columns_by_code`.
     """
 
     attributes: Mapping[str, Attribute]
     source_row: IntArray
     order: Array
-    by_code: Collection[str] = ()
 
     def column(self, result: Result, plan: ColumnPlan, cells: Any, key: str) -> None:
         """Add a released column to `result` under the name `key`."""
@@ -206,22 +204,14 @@ class ReleaseEncoder:
             for part in plan.fields:
                 self.column(result, part, cells.fields[part.name], f"{key}.{ident(part.name)}")
         elif isinstance(cells, c.Source):
-            self._source(result, plan, cells, key)
+            rows = np.where(cells.rows < 0, -1, self.source_row[cells.rows])
+            result.rows.numbers[source_key(plan, key)] = gathered(rows, self.order)
         elif isinstance(cells, c.Whole):
             result.rows.numbers[key] = gathered(cells.values, self.order)
         elif isinstance(cells, c.Real):
             result.rows.reals[key] = gathered(cells.values, self.order)
         else:
             self._looked_up(result, plan.column or plan.name, cells, key)
-
-    def _source(self, result: Result, plan: ColumnPlan, cells: c.Source, key: str) -> None:
-        name = plan.column or plan.name
-        missing = cells.rows < 0
-        if name in self.by_code:
-            codes = np.where(missing, -1, self.attributes[name].codes[cells.rows])
-            self._looked_up(result, name, c.Coded(name, codes), key)
-        else:
-            result.rows.numbers[plan.frame] = gathered(np.where(missing, -1, self.source_row[cells.rows]), self.order)
 
     def _looked_up(self, result: Result, name: str, cells: Any, key: str) -> None:
         """A column whose values are listed once."""
@@ -290,6 +280,11 @@ class ReleaseEncoder:
         places = gathered(codes.astype(np.int32, copy=False), self.order)
         places += np.int32(1)
         return places
+
+
+def source_key(plan: ColumnPlan, key: str) -> str:
+    """Name of the row numbers by which a column is read from the source; `row_id` is these numbers itself."""
+    return key if plan.name == SOURCE.key else "rows"
 
 
 def is_channel(plan: ColumnPlan) -> bool:

@@ -7,18 +7,17 @@ that are the source's join with it, and are then ordered again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from duckdb_anon.engine.catalog import Relation
-from duckdb_anon.engine.result_encoding import is_channel
+from duckdb_anon.engine.result_encoding import is_channel, source_key
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model import released_columns as c
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Method, Params, Roles
+from duckdb_anon.model.function_specs import ColumnPlan, Method, Params, Roles
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats import EDGES, SOURCE, released_name
-from duckdb_anon.model.release_formats.duckdb_types import is_boolean, is_integer, is_moment, is_text
 
 _REPORT_COLUMNS = {"VARCHAR": "texts", "CODE": "texts", "DOUBLE": "reals", "DOUBLE OR NULL": "reals"}
 
@@ -33,7 +32,7 @@ def layout_of(entry: Method, roles: Roles, params: Params) -> tuple[ColumnPlan, 
     if params.get(EDGES.word) is not None:
         layout += (ColumnPlan(EDGES.key, c.Whole),)
     if params["row_id"]:
-        layout += (ColumnPlan(SOURCE.key, c.Source, "_anon_rn", frame=SOURCE.key),)
+        layout += (ColumnPlan(SOURCE.key, c.Source),)
     names = [fold(plan.name) for plan in layout]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -41,30 +40,12 @@ def layout_of(entry: Method, roles: Roles, params: Params) -> tuple[ColumnPlan, 
     return layout
 
 
-def columns_by_code(layout: Sequence[ColumnPlan], infos: Iterable[ColumnInfo]) -> tuple[str, ...]:
-    """Coded columns that are released unchanged and whose codes identify a value, so that no join brings it back."""
-    plans = [part for plan in layout for part in (plan, *plan.fields) if part.cells is not c.Struct]
-    changed = {plan.column or plan.name for plan in plans if plan.cells is not c.Source}
-    return tuple(
-        info.name
-        for info in infos
-        if info.name not in changed and not info.hierarchy
-        # 0.0 and -0.0 have one code; of other types a code may stand for several texts
-        if is_integer(info.type) or is_moment(info.type) or is_text(info.type) or is_boolean(info.type)
-    )
-
-
-def release_select(
-    relation: Relation,
-    roles: Roles,
-    layout: Sequence[ColumnPlan],
-    by_code: Collection[str],
-) -> str:
+def release_select(relation: Relation, roles: Roles, layout: Sequence[ColumnPlan]) -> str:
     """CTEs and SELECT of a release, after `_anon_src` and `_anon_run`."""
     persons = (roles.person,) if roles.person else ()
     infos = (*roles.qi, *roles.sensitive, *roles.keep, *persons)
     taken = [*relation.columns, *(plan.name for plan in layout), *(info.name for info in infos)]
-    select = _Select(by_code)
+    select = _Select()
     return select.sql({released_name(plan.name, taken): select.column(plan, ident(plan.name)) for plan in layout})
 
 
@@ -89,22 +70,20 @@ class _Select:
     """Collects what the columns of one result need, by alias; each CTE below is one row but the last two.
 
     Attributes:
-        by_code: source columns whose codes are released.
         typed: `_anon_types`: columns of the source to whose type texts are cast.
         listed: `_anon_cells`: lists of what rows look up.
         rows: `_anon_rows`: lists with one entry a row.
         decoded: `_anon_decoded`: the values of a row.
-        sources: alias of the joined source, by the name of the column of row numbers.
+        source: SQL of the number of the source row of a row, where columns are read from the source.
         wide: long values that few rows have, and the column of whether a row has it. They are joined: taken
             from a list, each would be copied for each block of rows.
     """
 
-    by_code: Collection[str] = ()
     typed: dict[str, str] = field(default_factory=dict)
     listed: list[str] = field(default_factory=list)
     rows: list[str] = field(default_factory=list)
     decoded: list[str] = field(default_factory=list)
-    sources: dict[str, str] = field(default_factory=dict)
+    source: str = ""
     wide: list[tuple[str, str]] = field(default_factory=list)
 
     def column(self, plan: ColumnPlan, key: str) -> str:
@@ -115,8 +94,11 @@ class _Select:
         if plan.cells is c.Struct:
             fields = (f"{literal(f.name)}: {self.column(f, _field(key, f))}" for f in plan.fields)
             return "{" + ", ".join(fields) + "}"
-        if plan.cells is c.Source and name not in self.by_code:
-            return f"{self.source(plan.frame)}.{ident(name)}"
+        if plan.cells is c.Source and plan.name == SOURCE.key:
+            return self.value(f"case when {(row := self.row('numbers', source_key(plan, key)))} >= 0 then {row} end")
+        if plan.cells is c.Source:
+            self.source = self.source or self.value(self.row("numbers", source_key(plan, key)))
+            return f"_anon_source.{ident(name)}"
         if plan.cells in (c.Whole, c.Real):
             return self.value(self.row("numbers" if plan.cells is c.Whole else "reals", key))
         return self.looked_up(key, self.different(plan, name, key))
@@ -179,12 +161,6 @@ class _Select:
         self.wide.append((sql, self.value(self.row("codes", key))))
         return f"_anon_w{len(self.wide) - 1}.channel"
 
-    def source(self, rows: str) -> str:
-        """Join with the rows of the source; return their alias."""
-        if rows not in self.sources:
-            self.sources[rows] = self.value(self.row("numbers", rows))
-        return f"_anon_s{list(self.sources).index(rows)}"
-
     def sql(self, columns: Mapping[str, str]) -> str:
         """CTEs and SELECT around the expressions of columns."""
         ctes = [
@@ -205,7 +181,7 @@ class _Select:
             listed = ", ".join(f"{sql} as {name}" for sql, name in zip(self.listed, names, strict=True))
             ctes.append(f"_anon_cells as materialized (select {listed} from {', '.join(constants)})")
             source += ", _anon_cells"
-        is_joined = bool(self.sources or self.wide)
+        is_joined = bool(self.source or self.wide)
         order = ["unnest(range(n)) as _ord"] if is_joined else []
         rows = [f"unnest({sql}) as _r{k}" for k, sql in enumerate(self.rows)]
         taken = ", ".join(["_anon_r.n as n", "_anon_take({rows: _anon_r.rows}) as rows", *names])
@@ -213,10 +189,7 @@ class _Select:
         ctes.append(f"_anon_rows as (select {', '.join([*order, *rows, *names])} from _anon_taken)")
         values = [f"{sql} as _x{k}" for k, sql in enumerate(self.decoded)]
         ctes.append(f"_anon_decoded as (select {', '.join(['_ord'] * bool(order) + values)} from _anon_rows)")
-        joins = "".join(
-            f" left join _anon_src as _anon_s{k} on _anon_s{k}._anon_rn = {row}"
-            for k, row in enumerate(self.sources.values())
-        )
+        joins = f" left join _anon_src as _anon_source on _anon_source._anon_rn = {self.source}" if self.source else ""
         joins += "".join(
             f" left join _anon_wide{k} as _anon_w{k} on _anon_w{k}.place = {row}"
             for k, (_, row) in enumerate(self.wide)

@@ -8,8 +8,8 @@ their text alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -48,53 +48,45 @@ ASKED_BY = "asked_by"
 """Argument of a method's call by which a measure names itself and the table where it runs the method."""
 
 
-def to_json(function: str, roles: Roles, params: Params, extra: Mapping[str, Any] | None = None) -> str:
+_WRITTEN: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in (Roles, ColumnInfo, ColumnPlan)}
+"""Classes of objects that travel inside the planned SQL."""
+
+
+def to_json(function: str, roles: Roles, params: Params, extra: Mapping[str, Any]) -> str:
     """Write a planned call as text that travels inside the planned SQL."""
-    call = {"function": function, "roles": asdict(roles), "params": dict(params), **(extra or {})}
-    return json.dumps(call, default=_encode)
+    return json.dumps({"function": function, "roles": roles, "params": dict(params), **extra}, default=_encode)
 
 
 def from_json(text: str) -> tuple[str, Roles, dict[str, Any], dict[str, Any]]:
-    """Read a planned call back: function name, roles, parameters, the rest."""
-    call = json.loads(text, object_hook=_decode)
-    raw = call.pop("roles")
-    roles = Roles(
-        qi=tuple(ColumnInfo(**c) for c in raw["qi"]),
-        sensitive=tuple(ColumnInfo(**c) for c in raw["sensitive"]),
-        keep=tuple(ColumnInfo(**c) for c in raw["keep"]),
-        person=ColumnInfo(**raw["person"]) if raw["person"] else None,
-        identifier=tuple(raw["identifier"]),
-    )
-    return call.pop("function"), roles, call.pop("params"), call
-
-
-def layout_to_json(layout: Sequence[ColumnPlan]) -> list[dict[str, Any]]:
-    """A layout as the planned call carries it, so that it is planned once."""
-    return [{**vars(plan), "cells": plan.cells.__name__, "fields": layout_to_json(plan.fields)} for plan in layout]
-
-
-def layout_from_json(written: Sequence[Mapping[str, Any]]) -> tuple[ColumnPlan, ...]:
-    """The layout that `layout_to_json` has written.
+    """Read a planned call back: function name, roles, parameters, the rest.
 
     >>> plan = ColumnPlan("a", released_columns.Struct, fields=(ColumnPlan("b", released_columns.Coded),))
-    >>> layout_from_json(layout_to_json([plan])) == (plan,)
+    >>> from_json(to_json("f", Roles(qi=(ColumnInfo("a"),)), {"delta": Fraction(1, 3)}, {"layout": [plan]})) == (
+    ...     "f", Roles(qi=(ColumnInfo("a"),)), {"delta": Fraction(1, 3)}, {"layout": [plan]}
+    ... )
     True
     """
-    plans = []
-    for plan in written:
-        fields = layout_from_json(plan["fields"])
-        plans.append(ColumnPlan(**{**plan, "cells": getattr(released_columns, plan["cells"]), "fields": fields}))
-    return tuple(plans)
+    call = json.loads(text, object_hook=_decode)
+    return call.pop("function"), call.pop("roles"), call.pop("params"), call
 
 
 def _encode(value: object) -> object:
+    if type(value).__name__ in _WRITTEN:
+        return {"_anon_class": type(value).__name__, **vars(value)}
     if isinstance(value, Fraction):
-        return {"fraction": str(value)}
-    return str(value)
+        return {"_anon_fraction": str(value)}
+    return {"_anon_cells": value.__name__} if isinstance(value, type) else str(value)
 
 
 def _decode(value: dict[str, Any]) -> Any:
-    return Fraction(value["fraction"]) if set(value) == {"fraction"} else value
+    if "_anon_fraction" in value:
+        return Fraction(value["_anon_fraction"])
+    if "_anon_cells" in value:
+        return getattr(released_columns, value["_anon_cells"])
+    if "_anon_class" in value:
+        make = _WRITTEN[value.pop("_anon_class")]
+        return make(**{name: tuple(item) if isinstance(item, list) else item for name, item in value.items()})
+    return value
 
 
 def run_call(
@@ -154,7 +146,7 @@ def _release(
             table = replace(table, combinations=_combinations(counted, source_row))
         return table, source_row
 
-    return run_method(entry, params, read, layout_from_json(extra["layout"]), extra["by_code"])
+    return run_method(entry, params, read, extra["layout"])
 
 
 def run_method(
@@ -162,7 +154,6 @@ def run_method(
     params: Params,
     read: Callable[[], tuple[CodedTable, IntArray]],
     layout: Sequence[ColumnPlan],
-    by_code: Collection[str],
 ) -> tuple[Result, int]:
     """What a method releases of a coded table, encoded, and the number of its rows."""
     table, source_row = read()
@@ -174,7 +165,7 @@ def run_method(
     progress.say("writing")
     persons = () if table.person is None else (table.person,)
     attributes = {
-        attribute.name: attribute if attribute.name in by_code else replace(attribute, codes=attribute.codes[:0].copy())
+        attribute.name: replace(attribute, codes=attribute.codes[:0].copy())
         for attribute in (*table.qi, *table.sensitive, *persons)
     }
     del table
@@ -183,7 +174,7 @@ def run_method(
         cells[EDGES.key] = Numbers(np.full(count, params[EDGES.word], dtype=np.int64))
     if groups is not None:
         cells[GROUP.key] = Numbers(groups)
-    encoder = ReleaseEncoder(attributes, source_row, in_buckets(random_order(rng, count), cells), by_code)
+    encoder = ReleaseEncoder(attributes, source_row, in_buckets(random_order(rng, count), cells))
     return encode_release(layout, cells, encoder, entry.name), count
 
 

@@ -28,7 +28,7 @@ from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_formats import BUCKET
-from duckdb_anon.model.released_columns import ROWS, Cells, Counts, Source, Whole
+from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Counts, Source, Whole
 
 NAME = "anatomy"
 
@@ -44,7 +44,9 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     else:
         bucket = near(table, params, rng)
     counts = counts_of(sensitive, bucket)
-    return {BUCKET.key: Whole(bucket + 1), sensitive.name: counts, ROWS: Source(np.arange(table.rows, dtype=np.int64))}
+    exact = {attribute.name: Coded(attribute.name, attribute.codes) for attribute in table.qi}
+    rows = np.arange(table.rows, dtype=np.int64)
+    return {BUCKET.key: Whole(bucket + 1), **exact, sensitive.name: counts, ROWS: Source(rows)}
 
 
 def near(table: CodedTable, params: Params, rng: np.random.Generator) -> IntArray:
@@ -87,8 +89,8 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     name = roles.one_sensitive(NAME).name
     return (
         ColumnPlan(BUCKET.key, Whole),
-        *(ColumnPlan(info.name, Source) for info in roles.qi),
-        ColumnPlan(name, Counts, frame=BUCKET.key),
+        *(ColumnPlan(info.name, Coded) for info in roles.qi),
+        ColumnPlan(name, Counts),
         *(ColumnPlan(info.name, Source) for info in roles.keep),
     )
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from duckdb_anon.kernels.differential_privacy.diffgen_search import Budget, Predictor, Search
 from duckdb_anon.kernels.differential_privacy.mechanisms import MAX_CELLS, Ledger, Mechanisms, check_written
-from duckdb_anon.kernels.slicing.generalized_layout import box_plans, cell_layout
+from duckdb_anon.kernels.slicing.generalized_layout import cell_layout
 from duckdb_anon.model.coded_table import FARTHEST, Attribute, CodedTable, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
 from duckdb_anon.model.function_specs import REQUIRED, ColumnInfo, ColumnPlan, Method, Parameter, Params, Roles
@@ -156,10 +156,9 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
         if info.kind == "ordered"
         for kind in (Whole if is_integer(info.type) and info.type not in _WIDE else Real,)
     }
-    in_tree = {i.name: ColumnPlan(i.name, Node, frame="class") for i in roles.sensitive if i.kind == "hierarchy"}
+    in_tree = {i.name: ColumnPlan(i.name, Node) for i in roles.sensitive if i.kind == "hierarchy"}
     planned = cell_layout("diffgen", roles)
-    framed = {p.name: ColumnPlan(p.name, p.cells, frame=p.name) for p in box_plans("diffgen", roles.qi)}
-    return tuple({**framed, **numeric, **in_tree}.get(plan.name, plan) for plan in planned)
+    return tuple({**numeric, **in_tree}.get(plan.name, plan) for plan in planned)
 
 
 def _check_bounds(roles: Roles, params: Params) -> None:

@@ -115,11 +115,10 @@ def combinations(roles: Roles, params: Params) -> tuple[ColumnInfo, ...]:
 
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
-    """One frame an attribute: the places of its level."""
-    boxes = box_plans(NAME, roles.qi)
+    """Boxes of a level an attribute, sensitive columns, the number of suppressed rows, insensitive columns."""
     suppressed = (ColumnPlan(SUPPRESSED.key, Whole),) if params["max_suppression"] > 0 else ()
     return (
-        *(ColumnPlan(plan.name, plan.cells, frame=f"attribute {plan.name}") for plan in boxes),
+        *box_plans(NAME, roles.qi),
         *(ColumnPlan(info.name, Coded) for info in roles.sensitive),
         *suppressed,
         *(ColumnPlan(info.name, Source) for info in roles.keep),

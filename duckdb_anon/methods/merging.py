@@ -175,10 +175,14 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     check_columns(NAME, orders, bucket)
     in_slots = sensitive.codes[records.sensitive_row[orders[-1]]]
     check_diversity(NAME, slot_bucket, np.zeros_like(slot_bucket), in_slots, float(params["l"]))
-    rows = {name: records.qi_row[order] for order, c in zip(orders, grouping.qi, strict=False) for name in c}
-    rows[sensitive.name] = records.sensitive_row[orders[-1]]
+    codes = {
+        table.qi[q].name: table.qi[q].codes[records.qi_row[order]]
+        for order, column in zip(orders, columns, strict=False)
+        for q in column
+    }
+    codes[sensitive.name] = in_slots
     kept = shuffled_slots(bucket, rng)
-    cells = sliced_cells(grouping, slot_bucket, rows, insensitive_rows(records, bucket, rng)[kept], rng)
+    cells = sliced_cells(grouping, slot_bucket, codes, insensitive_rows(records, bucket, rng)[kept], rng)
     cells[SOURCE.key] = Source(np.where(kept < records.real, records.qi_row[kept], -1))
     return cells
 

@@ -78,8 +78,9 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     check_columns(NAME, orders, bucket)
     last = orders[-1]
     check_diversity(NAME, bucket[last], part[last], sensitive.codes[last], float(params["l"]))
-    rows = {name: order for order, column in zip(orders, grouping.columns, strict=True) for name in column}
-    return sliced_cells(grouping, np.sort(bucket), rows, shuffled_slots(bucket, rng), rng)
+    order_of = {name: order for order, column in zip(orders, grouping.columns, strict=True) for name in column}
+    codes = {attribute.name: attribute.codes[order_of[attribute.name]] for attribute in (*table.qi, sensitive)}
+    return sliced_cells(grouping, np.sort(bucket), codes, shuffled_slots(bucket, rng), rng)
 
 
 def resolve_params(roles: Roles, params: Params, rows: Callable[[], CodedTable]) -> dict[str, Any]:

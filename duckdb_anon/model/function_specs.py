@@ -67,7 +67,6 @@ class ColumnPlan:
         name: released column name.
         cells: class of the cells the kernel will return for it.
         column: source column that gives it values (Source) or the attribute (Coded, Interval, ...).
-        frame: Source cells of the same frame share one `rows` array.
         fields: for Struct, the plans of its fields.
         declared_type: DuckDB type of the column; set where cells may hold values that no row has.
     """
@@ -75,7 +74,6 @@ class ColumnPlan:
     name: str
     cells: type[Cells]
     column: str | None = None
-    frame: str = "group"
     fields: tuple[ColumnPlan, ...] = ()
     declared_type: str = ""
 

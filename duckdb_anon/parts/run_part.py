@@ -112,7 +112,6 @@ def work_part(
         AnonError: the method cannot work on the part; the message is its own.
     """
     entry, roles, layout = table.recorded.entry, table.recorded.roles, table.recorded.layout
-    names = [attribute.name for attribute in table.attributes]
     *statement, threads = con.execute(
         "select _anon_instance(), current_connection_id(), current_query_id(), current_setting('threads')"
     ).fetchall()[0]
@@ -120,7 +119,7 @@ def work_part(
     def encoded() -> pa.Array:
         with thread_pool.allowed(int(threads)):
             read = partial(table.part, rows, params["seed"] is not None)
-            result, count = run_method(entry, params, read, layout, names)
+            result, count = run_method(entry, params, read, layout)
             return result.to_arrow(entry.name, count, (statement[0], statement[1], statement[2]))
 
     try:
@@ -133,7 +132,7 @@ def work_part(
         raise AnonError(unexpected(entry.name, error)) from error
     con.register(_ENCODED, pa.table({"r": answer}))
     try:
-        select = release_select(table.recorded.relation, roles, layout, names)
+        select = release_select(table.recorded.relation, roles, layout)
         con.execute(
             f"create or replace temp table {out} as with _anon_src as ({source}), "
             f"_anon_run as (select r from {_ENCODED}),\n{select}"

@@ -48,7 +48,7 @@ def layout_of_persons(function: str, roles: Roles, params: Params) -> tuple[Colu
         )
     boxes = box_plans(function, roles.qi)
     cells: type[Cells] = Node if params["explode"] else NodeSet
-    lists = tuple(ColumnPlan(info.name, cells, frame="fingerprint") for info in roles.sensitive)
+    lists = tuple(ColumnPlan(info.name, cells) for info in roles.sensitive)
     if params["explode"] and roles.person is not None:
         return (ColumnPlan(roles.person.name, Whole), *boxes, *lists)
     return (*boxes, *lists)

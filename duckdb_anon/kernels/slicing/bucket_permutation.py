@@ -22,7 +22,7 @@ from duckdb_anon.model.coded_table import CodeArray, IntArray
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_formats import BUCKET
-from duckdb_anon.model.released_columns import ROWS, Cells, Source, Struct, Whole
+from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Source, Struct, Whole
 
 _TOLERANCE = 1e-9
 
@@ -121,16 +121,20 @@ def check_diversity(function: str, bucket: IntArray, part: IntArray, sensitive: 
 
 
 def sliced_cells(
-    grouping: Grouping, bucket: IntArray, rows: Mapping[str, IntArray], insensitive: IntArray, rng: np.random.Generator
+    grouping: Grouping,
+    bucket: IntArray,
+    codes: Mapping[str, CodeArray],
+    insensitive: IntArray,
+    rng: np.random.Generator,
 ) -> dict[str, Cells]:
     """Return the columns of a sliced release; buckets are numbered at random, for their order follows the values.
 
-    `rows`: source row of each slot by attribute; `insensitive`: source row of each slot for insensitive columns and
+    `codes`: code of each slot by attribute; `insensitive`: source row of each slot for insensitive columns and
     `row_id`, permuted like a separate column.
     """
     number = rng.permutation(int(bucket.max(initial=-1)) + 1)
     cells: dict[str, Cells] = {BUCKET.key: Whole(number[bucket])}
     for name, column in grouping.named().items():
-        cells[name] = Struct({a: Source(rows[a]) for a in column})
+        cells[name] = Struct({a: Coded(a, codes[a]) for a in column})
     cells[ROWS] = Source(insensitive)
     return cells

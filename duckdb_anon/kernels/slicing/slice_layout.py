@@ -14,7 +14,7 @@ from duckdb_anon.model.errors import ColumnError, ParameterError, listed, neares
 from duckdb_anon.model.function_specs import ColumnPlan, Parameter, Roles
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats import BUCKET
-from duckdb_anon.model.released_columns import Source, Struct, Whole
+from duckdb_anon.model.released_columns import Coded, Source, Struct, Whole
 
 COLUMNS = (
     Parameter(
@@ -96,6 +96,6 @@ def sliced_layout(roles: Roles, grouping: Grouping) -> tuple[ColumnPlan, ...]:
     """Plan the columns of a sliced release: `bucket`, one STRUCT a column, insensitive columns."""
     plans = [ColumnPlan(BUCKET.key, Whole)]
     for name, column in grouping.named().items():
-        fields = tuple(ColumnPlan(attribute, Source, frame=f"column {name}") for attribute in column)
+        fields = tuple(ColumnPlan(attribute, Coded) for attribute in column)
         plans.append(ColumnPlan(name, Struct, fields=fields))
-    return (*plans, *(ColumnPlan(info.name, Source, frame="keep") for info in roles.keep))
+    return (*plans, *(ColumnPlan(info.name, Source) for info in roles.keep))

@@ -115,14 +115,14 @@ def test_released_rows_go_once_they_are_taken(con: duckdb.DuckDBPyConnection) ->
     assert set(statement_store._stored) <= before
 
 
-def test_columns_released_as_they_are_keep_what_codes_do_not_tell(con: duckdb.DuckDBPyConnection) -> None:
+def test_columns_released_unchanged_keep_their_types_and_values(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(
         "create table t (i integer, d date, m timestamptz, t time, b boolean, f double, e enum('x', 'y', 'z'), "
         "n varchar collate nocase, h hugeint, c decimal(9, 2), w varchar, s integer)"
     )
     con.execute(
         "insert into t select i, '2024-01-01'::date + i::integer, to_timestamp(i), '10:00'::time, i % 2 = 0, "
-        "case when i % 2 = 0 then 0.0 else -0.0 end, if(i % 2 = 0, 'x', 'y'), if(i % 2 = 0, 'Flu', 'FLU'), "
+        "i / 7.0, if(i % 2 = 0, 'x', 'y'), if(i % 2 = 0, 'Flu', 'FLU'), "
         "170141183460469231731687303715884105727 - i, i / 100, if(i % 3 = 0, null, 'w' || i % 5), i % 10 from range(200) r(i)"
     )
     kept = "i, d, m, t, b, f, e::varchar as e, n, h, c, w"
