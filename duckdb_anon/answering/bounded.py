@@ -20,7 +20,7 @@ from sqlglot import exp
 from duckdb_anon.engine.duckdb_metadata import duckdb_name
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.rewrite.query.scoping import step_of
+from duckdb_anon.rewrite.query.trees import step_of
 
 _ENDS = ("low", "high")
 _Bound = tuple[str, str]

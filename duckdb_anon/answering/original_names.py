@@ -21,7 +21,7 @@ from sqlglot.errors import SqlglotError
 from duckdb_anon.answering.bounded import mentions_bounds, with_bounds
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.rewrite.query.scoping import step_of
+from duckdb_anon.rewrite.query.trees import step_of
 
 SHAPE = "anon: columns of an original, without its rows"
 """Comment of the view that a published file has in the place of an original."""

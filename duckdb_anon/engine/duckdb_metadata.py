@@ -1,17 +1,18 @@
-"""What DuckDB knows: functions beyond its own, and the name of a column that a query gives none.
+"""What DuckDB knows: functions beyond its own, names of the columns of a query and of expressions without one.
 
-Cost: 20 ms once for the functions, and some 0.1 ms an expression, once; nothing is bound or run for a name.
+Cost: 20 ms once for the functions; a query is bound for its names, and nothing is run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import duckdb
 
 from duckdb_anon.engine.catalog import Catalog
-from duckdb_anon.rewrite.query.called import Called
+from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.rewrite.query.refusals import Called
 
 
 def functions_there(catalog: Catalog, names: Sequence[str]) -> dict[str, list[Called]]:
@@ -38,6 +39,22 @@ def _own() -> frozenset[str]:
     with duckdb.connect() as con:
         rows = con.execute("select distinct lower(function_name) from duckdb_functions() where internal").fetchall()
     return frozenset(row[0] for row in rows)
+
+
+def describing(catalog: Catalog) -> Callable[[str], list[str]]:
+    """Give what names the columns of a query's result, by binding it where the catalog looks."""
+
+    def describe(query: str) -> list[str]:
+        if catalog.cursor is None:
+            raise RewriteError("the tables of the query cannot be seen here")
+        try:
+            rows = catalog.cursor.execute(f"describe {query}").fetchall()
+        except duckdb.Error as error:
+            message = str(error).split("\n\nLINE", 1)[0]
+            raise RewriteError(" ".join(message.split())) from error
+        return [str(name) for name, *_ in rows]
+
+    return describe
 
 
 @lru_cache(maxsize=4096)

@@ -8,8 +8,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from duckdb_anon.rewrite.factors import NotLinearError
-from duckdb_anon.rewrite.query.parse import plain
-from duckdb_anon.rewrite.query.template import tree
+from duckdb_anon.rewrite.query.trees import plain, tree
 
 LINEAR = (exp.Count, exp.CountIf, exp.Sum, exp.Avg)
 MOMENTS = (

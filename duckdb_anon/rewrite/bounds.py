@@ -20,22 +20,11 @@ from sqlglot import exp
 
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.compile_query import Block, cell_name, constants_beside
-from duckdb_anon.rewrite.factors import (
-    BucketFactor,
-    ColumnUse,
-    Factor,
-    NotLinearError,
-    RandomizedFactor,
-    quoted,
-    where_all,
-)
+from duckdb_anon.rewrite.factors import BucketFactor, ColumnUse, Factor, NotLinearError, RandomizedFactor, where_all
 from duckdb_anon.rewrite.interval_factor import IntervalFactor
 from duckdb_anon.rewrite.quantiles import read_quantile
-from duckdb_anon.rewrite.query.aggregate_nodes import outermost_aggregates, without_filter
-from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.tables import Bounds
-from duckdb_anon.rewrite.query.template import tree
-from duckdb_anon.rewrite.query.walking import all_of
+from duckdb_anon.rewrite.query.trees import all_of, groups_of, outermost_aggregates, quoted, tree, without_filter
 
 REACH = 1.959963984540054
 """Half-width of a 95% interval in standard errors."""
@@ -293,7 +282,7 @@ class BoundedBlock(Block):
             step = quoted(self.steps.add(f"{one.name}_possible", text))
             joins.append(f"join {step} as {alias} on g.{cell_name(one)} is not distinct from {alias}._cell")
             for c in needed:
-                shown.append(f"{alias}.{quoted(c)}")
+                shown.append(self.typed(c, f"{alias}.{quoted(c)}"))
                 if isinstance(one, IntervalFactor):
                     low, high = (quoted(f"_{end}_{c}") for end in ("low", "high"))
                     shown += [f"{alias}.{low}", f"{alias}.{high}"]

@@ -17,11 +17,8 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.schema import MappingSchema
 
 from duckdb_anon.model.release_formats.duckdb_types import is_number
-from duckdb_anon.rewrite.factors import quoted
-from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
-from duckdb_anon.rewrite.query.grouping_sets import groups_of
 from duckdb_anon.rewrite.query.tables import TableInfo, same_table
-from duckdb_anon.rewrite.query.walking import all_of, leftmost
+from duckdb_anon.rewrite.query.trees import aggregate_nodes, all_of, groups_of, leftmost, quoted
 
 COMBINED = "combined"
 """Name of the step with a row for each row of the answers, whether it is `kept`, and whether too few draws

@@ -15,17 +15,22 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError, when_run
-from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite.engines import LEFT_OUT, Engine, Question, answer
 from duckdb_anon.rewrite.learnt_counts import learnable_counts, with_learnt_counts
-from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes
-from duckdb_anon.rewrite.query.grouping_sets import groups_of
-from duckdb_anon.rewrite.query.outputs import Output, outputs
-from duckdb_anon.rewrite.query.parse import bound, grounded, literal, parse, plain, quoted, require_table, to_sql
-from duckdb_anon.rewrite.query.result_names import Namer, ResultNames
+from duckdb_anon.rewrite.query.outputs import Describe, Output, outputs, read_query, unique_names
+from duckdb_anon.rewrite.query.parse import grounded
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
-from duckdb_anon.rewrite.query.walking import all_of, leftmost
+from duckdb_anon.rewrite.query.trees import (
+    aggregate_nodes,
+    all_of,
+    groups_of,
+    laid_out,
+    leftmost,
+    literal,
+    plain,
+    quoted,
+)
 
 _ANSWER = ("measure", "estimate", "low", "high", "confidence", "method", "note")
 """Columns of an answer beside its keys."""
@@ -55,7 +60,7 @@ def comparison(
     extra: str = "",
     bounds: Bounds = "sure",
     spread: Spread = "learnt",
-    namer: Namer | None = None,
+    describe: Describe | None = None,
     engine: Engine = "auto",
 ) -> str:
     """Write the query that compares both answers.
@@ -68,7 +73,7 @@ def comparison(
         bounds: which low and high to give.
         extra: further output columns, as SQL ending in a comma (cube_error names its dimensions here).
         spread: how the rows of a generalized cell are spread over its values.
-        namer: tells what DuckDB calls an expression without alias, which subqueries are read by.
+        describe: gives DuckDB's names of the columns of a query.
         engine: which engine is to answer.
 
     Returns:
@@ -79,7 +84,7 @@ def comparison(
     Raises:
         RewriteError: when the query cannot be estimated from the release.
     """
-    sides = _sides(query, original, release, tables, bounds, spread, namer, engine)
+    sides = _sides(query, original, release, tables, bounds, spread, describe, engine)
     keys = [number for number, c in enumerate(sides.columns) if not c.measure]
     measures = [number for number, c in enumerate(sides.columns) if c.measure]
     if not measures:
@@ -108,7 +113,7 @@ def answers(
     tables: Sequence[TableInfo] = (),
     bounds: Bounds = "sure",
     spread: Spread = "learnt",
-    namer: Namer | None = None,
+    describe: Describe | None = None,
     engine: Engine = "auto",
 ) -> str:
     """Write the query that estimates the answer from the release alone; the original is never read.
@@ -120,7 +125,7 @@ def answers(
         tables: other tables the query reads.
         bounds: which low and high to give.
         spread: how the rows of a generalized cell are spread over its values.
-        namer: tells what DuckDB calls an expression without alias, which subqueries are read by.
+        describe: gives DuckDB's names of the columns of a query.
         engine: which engine is to answer.
 
     Returns:
@@ -130,15 +135,15 @@ def answers(
     Raises:
         RewriteError: when the query cannot be estimated from the release.
     """
-    sides = _sides(query, original, release, tables, bounds, spread, namer, engine, alone=True)
+    sides = _sides(query, original, release, tables, bounds, spread, describe, engine, alone=True)
     keys = [number for number, c in enumerate(sides.columns) if not c.measure]
     measures = [number for number, c in enumerate(sides.columns) if c.measure]
     if not measures:
         raise RewriteError("the query has no aggregate to estimate; give it a COUNT, SUM, AVG, MIN or MAX")
     wanted = ",\n    ".join(_measure(sides, number) for number in measures)
-    names = _once([*_ANSWER, *(sides.columns[number].name for number in keys)])[len(_ANSWER) :]
+    names = unique_names([*_ANSWER, *(sides.columns[number].name for number in keys)])[len(_ANSWER) :]
     shown = [f"e._c{number} as {quoted(name)}" for number, name in zip(keys, names, strict=True)]
-    shown += [f"e._level as {quoted(_once([*_ANSWER, *names, 'grouping'])[-1])}"] * bool(sides.levels)
+    shown += [f"e._level as {quoted(unique_names([*_ANSWER, *names, 'grouping'])[-1])}"] * bool(sides.levels)
     return "\n".join(
         [
             f"with _estimate as (\n{sides.estimate}\n),",
@@ -165,15 +170,13 @@ def _sides(
     tables: Sequence[TableInfo],
     bounds: Bounds,
     spread: Spread,
-    namer: Namer | None,
+    describe: Describe | None,
     engine: Engine,
     alone: bool = False,
 ) -> _Sides:
-    written = parse(query)
-    require_table(written, original)
     everything = (original, *tables)
-    tree = bound(ResultNames(query, written, everything, namer).titled(), everything)
-    columns = outputs(ResultNames(query, written, everything), tree)
+    tree, names = read_query(query, everything, describe)
+    columns = outputs(names, tree)
     if isinstance(tree, exp.SetOperation) and all(column.measure for column in columns):
         raise RewriteError(
             "nothing distinguishes the rows of the UNION; give each SELECT a constant of its own: SELECT 'young' AS who"
@@ -197,7 +200,7 @@ def _sides(
     question = Question(open_ended, release, everything, columns, last, inside, spread, engine)
     estimate = answer(question)
     counts = {place: there for place, there in counts.items() if estimate.bounded.get(place, 1) < 1}
-    exact = to_sql(grounded(tree, everything)) if levels or unseen else query.strip().rstrip(";")
+    exact = laid_out(grounded(tree, everything)) if levels or unseen else query.strip().rstrip(";")
     made_of = tuple(e.unalias() for e in leftmost(tree).expressions)
     estimated = estimate.sql
     if counts and not estimate.draws:
@@ -263,7 +266,7 @@ def _keys(sides: _Sides, keys: Sequence[int]) -> str:
     """The keys as a MAP; a subtotal has the keys it is grouped by only."""
     if not keys:
         return "map([], [])::map(varchar, varchar)"
-    names = [literal(name) for name in _once([sides.columns[number].name for number in keys])]
+    names = [literal(name) for name in unique_names([sides.columns[number].name for number in keys])]
     values = [
         f"o._c{number}::varchar" if sides.limited else f"coalesce(o._c{number}, e._c{number})::varchar"
         for number in keys
@@ -281,17 +284,6 @@ def _keys(sides: _Sides, keys: Sequence[int]) -> str:
         entries.append(f"{{k: {name}, v: {value}, used: {used}}}")
     kept = f"list_filter([{', '.join(entries)}], lambda x: x.used)"
     return f"map_from_entries(list_transform({kept}, lambda x: {{k: x.k, v: x.v}}))"
-
-
-def _once(names: Sequence[str]) -> list[str]:
-    """Names that are all different, as the columns of a table and the keys of a MAP are."""
-    found: list[str] = []
-    for first in names:
-        name, number = first, 0
-        while fold(name) in map(fold, found):
-            name = f"{first}_{(number := number + 1)}"
-        found.append(name)
-    return found
 
 
 def _measure(sides: _Sides, number: int) -> str:

@@ -9,26 +9,25 @@ import sqlglot
 from sqlglot import exp
 
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_formats.duckdb_types import is_number
+from duckdb_anon.model.release_formats.duckdb_types import is_enum, is_number
 from duckdb_anon.rewrite.aggregates import LINEAR, MOMENTS, weighted
-from duckdb_anon.rewrite.factors import (
-    ColumnUse,
-    Factor,
-    GeneralizedFactor,
-    NotLinearError,
-    SliceFactor,
-    quoted,
-    where_all,
-)
+from duckdb_anon.rewrite.factors import ColumnUse, Factor, GeneralizedFactor, NotLinearError, SliceFactor, where_all
 from duckdb_anon.rewrite.interval_factor import IntervalFactor
 from duckdb_anon.rewrite.quantiles import Quantile, read_quantile, weighted_quantile
-from duckdb_anon.rewrite.query.aggregate_nodes import aggregate_nodes, without_filter
-from duckdb_anon.rewrite.query.grouping_sets import groups_of
-from duckdb_anon.rewrite.query.parse import from_items, grounded, is_original, reads_original
-from duckdb_anon.rewrite.query.refusals import misspelt
-from duckdb_anon.rewrite.query.single_rows import single_row_reason
+from duckdb_anon.rewrite.query.parse import grounded
+from duckdb_anon.rewrite.query.refusals import misspelt, single_row_reason
 from duckdb_anon.rewrite.query.tables import TableInfo
-from duckdb_anon.rewrite.query.walking import all_of, columns_of
+from duckdb_anon.rewrite.query.trees import (
+    aggregate_nodes,
+    all_of,
+    columns_of,
+    from_items,
+    groups_of,
+    is_original,
+    quoted,
+    reads_original,
+    without_filter,
+)
 from duckdb_anon.rewrite.release_model import ReleaseModel
 
 _MANY = 100
@@ -320,10 +319,13 @@ class Block:
 
     def plain(self, node: exp.Expr) -> str:
         """SQL of an expression over a factor's columns."""
-        made = node.copy()
-        for column in list(all_of(made, exp.Column)):
+        holder = exp.Paren(this=node.copy())
+        for column in all_of(holder, exp.Column):
             column.set("table", None)
-        return made.sql("duckdb")
+            kind = self.original.types.get(fold(column.name), "")
+            if is_enum(kind):
+                column.replace(exp.cast(column.copy(), kind, dialect="duckdb"))
+        return holder.this.sql("duckdb")
 
     def _weigh(self, aggregates: Sequence[exp.Expr], moments: dict[str, str]) -> None:
         """Replace each aggregate by its estimate; sums over exact columns alone are added up before rows are spread."""
@@ -462,9 +464,14 @@ class Block:
             text = factor.values(asked, [self.plain(c) for c in conditions[one.name]], needed)
             values, alias = self.steps.add(f"{one.name}_values", text), quoted(f"v_{one.name}")
             joins.append(f"join {quoted(values)} as {alias} on g.{cell_name(one)} is not distinct from {alias}._cell")
-            columns += [f"{alias}.{quoted(c)}" for c in needed]
+            columns += [self.typed(c, f"{alias}.{quoted(c)}") for c in needed]
             shares.append(f"{alias}._share")
         return joins, columns, " * ".join(shares) or "1.0"
+
+    def typed(self, column: str, sql: str) -> str:
+        """A value of a factor's column: an ENUM has the order of its type, which a text does not have."""
+        kind = self.original.types.get(column, "")
+        return f"{sql}::{kind} as {quoted(column)}" if is_enum(kind) else sql
 
     def of_step(self, factor: Factor, step: str, filtered: bool) -> Factor:
         """A factor whose cells are read from a step, where that has all of the release's, so that it is read once."""

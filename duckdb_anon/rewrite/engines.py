@@ -20,10 +20,9 @@ from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite.combine import COMBINED
 from duckdb_anon.rewrite.factors import NotLinearError
 from duckdb_anon.rewrite.plausible import over_draws, prefers_draws
-from duckdb_anon.rewrite.query.indentation import laid_out
 from duckdb_anon.rewrite.query.outputs import Output
 from duckdb_anon.rewrite.query.tables import Bounds, PlausibleTables, TableInfo
-from duckdb_anon.rewrite.query.walking import all_of, leftmost
+from duckdb_anon.rewrite.query.trees import all_of, laid_out, leftmost
 from duckdb_anon.rewrite.replay import Measures, half_widths, with_intervals
 from duckdb_anon.rewrite.rewriter import estimator
 

@@ -20,6 +20,7 @@ from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.hierarchy import HIDDEN_LABEL
 from duckdb_anon.model.release_formats.duckdb_types import is_text
 from duckdb_anon.rewrite.query.tables import TableInfo
+from duckdb_anon.rewrite.query.trees import quoted
 
 NULL_LABEL = "(null)"
 NO_CHANNEL = "no row here shows how rows were randomized; take the release as a whole, not a part of it"
@@ -29,15 +30,6 @@ RESERVED = ("_cell", "_share", "_weight", "_records", "_id", "_hits", "_total")
 
 class NotLinearError(RewriteError):
     """A query whose answer is not linear in the rows of the original."""
-
-
-def quoted(name: str) -> str:
-    """A column or table name as SQL.
-
-    >>> quoted('a"b')
-    '"a""b"'
-    """
-    return '"' + name.replace('"', '""') + '"'
 
 
 @dataclass(frozen=True)

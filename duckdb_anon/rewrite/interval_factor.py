@@ -22,8 +22,8 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import when_run
 from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment, is_number, is_timestamp
-from duckdb_anon.rewrite.factors import ColumnUse, GeneralizedFactor, NotLinearError, Uses, quoted, where_all
-from duckdb_anon.rewrite.query.parse import literal
+from duckdb_anon.rewrite.factors import ColumnUse, GeneralizedFactor, NotLinearError, Uses, where_all
+from duckdb_anon.rewrite.query.trees import literal, quoted
 
 MOST_LISTED = 1_000_000
 _INFINITE = 2**31 - 1  # days of an infinite date

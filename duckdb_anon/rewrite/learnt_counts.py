@@ -18,15 +18,20 @@ from sqlglot import exp
 
 from duckdb_anon.model.learnt import MOST_COLUMNS, NOISE
 from duckdb_anon.rewrite.bounds import REACH
-from duckdb_anon.rewrite.factors import RandomizedFactor, quoted
-from duckdb_anon.rewrite.query.aggregate_nodes import without_filter
-from duckdb_anon.rewrite.query.grouping_sets import groups_of
-from duckdb_anon.rewrite.query.indentation import laid_out
-from duckdb_anon.rewrite.query.parse import from_items, is_original
-from duckdb_anon.rewrite.query.spelling import spell
+from duckdb_anon.rewrite.factors import RandomizedFactor
 from duckdb_anon.rewrite.query.tables import TableInfo
-from duckdb_anon.rewrite.query.template import copied, every, tree
-from duckdb_anon.rewrite.query.walking import columns_of
+from duckdb_anon.rewrite.query.trees import (
+    columns_of,
+    every,
+    from_items,
+    groups_of,
+    is_original,
+    laid_out,
+    quoted,
+    tree,
+    unquote,
+    without_filter,
+)
 from duckdb_anon.rewrite.release_model import ReleaseModel, release_model
 
 
@@ -100,7 +105,7 @@ def _counted(node: exp.Expr) -> exp.Expr | None:
     conditions = [] if among is None else [among]
     if isinstance(argument, exp.Expr) and not isinstance(argument, (exp.Star, exp.Literal)):
         conditions.append(tree("{x} is not null", x=argument))
-    return every([copied(one) for one in conditions])
+    return every([one.copy() for one in conditions])
 
 
 def _randomized(query: exp.Select, model: ReleaseModel) -> dict[str, RandomizedFactor | None] | None:
@@ -122,9 +127,9 @@ def _learnt(
     model = release_model(release, original)
     factors = _randomized(query, model)
     assert factors is not None  # noqa: S101 -- asked before
-    found = copied(query)
+    found = query.copy()
     projections = [one.unalias() for one in query.expressions]
-    outputs = [exp.alias_(copied(projections[key]), f"_c{key}") for key in keys]
+    outputs = [exp.alias_(projections[key].copy(), f"_c{key}") for key in keys]
     for place, there in counts.items():
         outputs.append(exp.alias_(tree("sum(original_rows) filter (where {there})", there=there), f"_c{place}"))
     found.set("expressions", outputs)
@@ -132,7 +137,7 @@ def _learnt(
     alias = exp.TableAlias(this=exp.to_identifier(table.alias_or_name, quoted=True))
     joint = sqlglot.parse_one(_joint(factors, model), dialect="duckdb")
     table.replace(exp.Subquery(this=joint, alias=alias))
-    spell(found, [one for table in (release, original) for one, _ in table.columns])
+    unquote(found)
     return laid_out(found)
 
 

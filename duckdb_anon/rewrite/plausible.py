@@ -11,11 +11,10 @@ from sqlglot.optimizer.scope import build_scope
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.combine import DrawQuery, combined
-from duckdb_anon.rewrite.factors import quoted
 from duckdb_anon.rewrite.query.outputs import measure_flags
-from duckdb_anon.rewrite.query.parse import grounded, is_original
+from duckdb_anon.rewrite.query.parse import grounded
 from duckdb_anon.rewrite.query.tables import PlausibleTables, TableInfo, contents_of
-from duckdb_anon.rewrite.query.walking import all_of, leftmost
+from duckdb_anon.rewrite.query.trees import all_of, is_original, leftmost, quoted
 
 
 def over_draws(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from duckdb_anon.rewrite.factors import NotLinearError
-from duckdb_anon.rewrite.query.aggregate_nodes import without_filter
+from duckdb_anon.rewrite.query.trees import without_filter
 
 HALF: exp.Expr | None = exp.Literal.number(0.5)
 

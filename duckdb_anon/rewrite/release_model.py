@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from duckdb_anon.model.errors import RewriteError, listed, nearest
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats import Content, Contents
-from duckdb_anon.model.release_formats.duckdb_types import box_type, comparable, is_text, list_type, without_enums
+from duckdb_anon.model.release_formats.duckdb_types import (
+    box_type,
+    comparable,
+    is_enum,
+    is_text,
+    list_type,
+    without_enums,
+)
 from duckdb_anon.rewrite.factors import (
     BucketFactor,
     Factor,
@@ -18,10 +25,10 @@ from duckdb_anon.rewrite.factors import (
     RetainedFactor,
     SetFactor,
     SliceFactor,
-    quoted,
 )
 from duckdb_anon.rewrite.interval_factor import IntervalFactor
 from duckdb_anon.rewrite.query.tables import TableInfo, contents_of
+from duckdb_anon.rewrite.query.trees import quoted
 
 
 @dataclass(frozen=True)
@@ -129,7 +136,8 @@ def release_model(release: TableInfo, original: TableInfo, learnt: bool = False)
             continue
         factor = _factor(content, release, original, contents, learnt)
         if factor is None:
-            exact[content.column] = _cell(content)
+            declared = is_enum(content.original_type) and is_text(content.type)
+            exact[content.column] = f"{_cell(content)}::{content.original_type}" if declared else _cell(content)
         else:
             factors.append(factor)
     weights = [_weight(one.column, one.meaning, release) for one in contents.weights]

@@ -15,8 +15,8 @@ from sqlglot import exp
 
 from duckdb_anon.rewrite.plausible import over_draws
 from duckdb_anon.rewrite.query.outputs import Output
-from duckdb_anon.rewrite.query.parse import literal
 from duckdb_anon.rewrite.query.tables import PlausibleTables, TableInfo
+from duckdb_anon.rewrite.query.trees import literal
 
 _QUANTILE = 2.228
 """Of Student's distribution with ten degrees of freedom, .975."""

@@ -13,29 +13,25 @@ from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.release_formats.duckdb_types import without_enums
 from duckdb_anon.rewrite.bounds import BoundedBlock, FoundBounds
 from duckdb_anon.rewrite.compile_query import Steps, compile_tree
-from duckdb_anon.rewrite.factors import RESERVED, NotLinearError, RandomizedFactor, RetainedFactor, quoted
+from duckdb_anon.rewrite.factors import RESERVED, NotLinearError, RandomizedFactor, RetainedFactor
 from duckdb_anon.rewrite.plausible import over_draws, prefers_draws
-from duckdb_anon.rewrite.query.enum_order import keep_order
-from duckdb_anon.rewrite.query.grouping_sets import groups_of
-from duckdb_anon.rewrite.query.indentation import laid_out
+from duckdb_anon.rewrite.query.conversions import answers_of, is_count, round_read, rounded, try_casts, unrounded
 from duckdb_anon.rewrite.query.nested import collapsed
-from duckdb_anon.rewrite.query.parse import (
-    bound,
-    from_items,
-    grounded,
-    is_original,
-    parse,
-    reads_original,
-    require_table,
-)
-from duckdb_anon.rewrite.query.plain_names import shorten_names
-from duckdb_anon.rewrite.query.result_names import Namer, ResultNames
-from duckdb_anon.rewrite.query.spelling import readable, spell
+from duckdb_anon.rewrite.query.outputs import Describe, read_query
+from duckdb_anon.rewrite.query.parse import grounded
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
-from duckdb_anon.rewrite.query.template import copied
-from duckdb_anon.rewrite.query.under_where import mark, tried
-from duckdb_anon.rewrite.query.walking import all_of, leftmost
-from duckdb_anon.rewrite.query.whole_counts import WholeNumbers, answers_of, rounded, unrounded
+from duckdb_anon.rewrite.query.trees import (
+    all_of,
+    from_items,
+    groups_of,
+    is_original,
+    laid_out,
+    leftmost,
+    quoted,
+    readable,
+    reads_original,
+    unquote,
+)
 from duckdb_anon.rewrite.release_model import ReleaseModel, release_model
 
 FAILS = "a value that cannot be cast counts as NULL; the original fails if its WHERE keeps one"
@@ -99,7 +95,7 @@ def estimator(
     if bounds != "none" and not unbounded:
         unbounded = NO_BOUNDS
     hidden = _with_hidden(tree, found) if found.ends else []
-    notes = [FAILS] if _marked(tree, original) else []
+    notes = [FAILS] if try_casts(tree, original) else []
     before = None if release.drawn is None or model.is_noisy else tree.copy()
     try:
         if may_impute and before is not None and prefers_draws(before, release, original):
@@ -112,11 +108,10 @@ def estimator(
             raise
         tree = over_draws(before, release.drawn, release, tables)
     unrounded(tree)
-    tried(tree)
     if found.ends:
         tree = _with_bounds(tree, found, hidden)
     steps.attach(tree, [release, *tables[1:]])
-    spell(tree, [column for table in (release, *tables) for column, _ in table.columns])
+    unquote(tree)
     return Estimate(tree, found.confidence, tuple(notes), unbounded)
 
 
@@ -127,13 +122,9 @@ def _require_free_names(original: TableInfo) -> None:
 
 
 def _prepared(tree: exp.Query, original: TableInfo) -> exp.Query:
-    """A copy with nested groupings merged, whole numbers read as such, and declared texts in their order."""
-    tree = collapsed(copied(tree))
-    whole = WholeNumbers(original)
-    whole.round_read(tree)
-    keep_order(tree, original)
-    for select in [one for one in all_of(tree, exp.Select) if reads_original(one)]:
-        whole.round_read(select, equality=True)
+    """A copy with nested groupings merged, and counts rounded that are read as whole numbers."""
+    tree = collapsed(tree.copy())
+    round_read(tree, original)
     return tree
 
 
@@ -143,16 +134,6 @@ def _names_taken(tree: exp.Query, release: TableInfo, tables: Sequence[TableInfo
     for table in (release, *tables):
         names |= {fold(part.name) for part in exp.to_table(table.given or "t", dialect="duckdb").parts}
     return frozenset(names)
-
-
-def _marked(tree: exp.Query, original: TableInfo) -> bool:
-    """Let casts that may fail for values that a WHERE leaves out be NULL there."""
-    for select in all_of(tree, exp.Select):
-        if reads_original(select):
-            for item in from_items(select):
-                if is_original(item):
-                    mark(select, item.alias_or_name, original)
-    return tried(tree)
 
 
 def _why_unbounded(
@@ -301,7 +282,7 @@ def rewrite(
     bounds: Bounds = "none",
     whole: bool = False,
     spread: Spread = "uniform",
-    namer: Namer | None = None,
+    describe: Describe | None = None,
     may_impute: bool = False,
 ) -> str:
     """Rewrite a query's text; the output columns keep their names.
@@ -315,7 +296,7 @@ def rewrite(
         whole: round counts to the whole numbers they are on the original.
         spread: how the rows of a generalized cell are spread over its values: 'learnt' takes functions of this
             package.
-        namer: tells what DuckDB calls an expression without alias; by default its text.
+        describe: gives DuckDB's names of the columns of a query; by default those of the bound query.
         may_impute: let plausible tables answer, too, what they answer better than the closed form, as `estimate` does.
 
     Raises:
@@ -327,30 +308,25 @@ def rewrite(
         >>> "greatest" in rewrite("SELECT count(*) FROM people WHERE age < 30", people, boxes)
         True
     """
-    written = parse(query)
-    require_table(written, original)
     everything = (original, *tables)
-    asked = ResultNames(query, written, everything, namer)
-    tree = bound(asked.titled(), everything)
-    names = asked.of([one.alias_or_name for one in leftmost(tree).expressions])
+    tree, names = read_query(query, everything, describe)
     wanted: Bounds = "none" if release.why_unbounded(tree) else bounds
     estimate = estimator(tree, release, everything, wanted, spread, may_impute)
     if whole:
-        _round(tree, estimate.tree, WholeNumbers(original))
+        _round(tree, estimate.tree)
     _rename(leftmost(estimate.tree), names, estimate.bounded)
-    shorten_names(estimate.tree, [column for table in (release, *everything) for column, _ in table.columns])
     return laid_out(estimate.tree)
 
 
-def _round(asked: exp.Query, estimated: exp.Query, whole: WholeNumbers) -> None:
+def _round(written: exp.Query, estimated: exp.Query) -> None:
     """Let estimates of counts be whole numbers, as counts are, and rows be in the order of what is shown."""
     # a UNION over plausible tables is one SELECT of means, which are rounded there
-    for before, after in zip(answers_of(asked), answers_of(estimated), strict=False):
+    for before, after in zip(answers_of(written), answers_of(estimated), strict=False):
         orders = [one.args["order"].expressions if one.args.get("order") else [] for one in (before, after)]
         pairs = [*zip(before.expressions, after.expressions, strict=False), *zip(*orders, strict=False)]
         for one, other in pairs:
-            made_of = one.this if isinstance(one, exp.Ordered) else one.unalias()
-            if isinstance(other, (exp.Alias, exp.Ordered)) and other.this != made_of and whole.counts(made_of):
+            value = one.this if isinstance(one, exp.Ordered) else one.unalias()
+            if isinstance(other, (exp.Alias, exp.Ordered)) and other.this != value and is_count(value):
                 other.set("this", rounded(other.this))
 
 

@@ -13,9 +13,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from duckdb_anon.rewrite.query.indentation import laid_out
-from duckdb_anon.rewrite.query.template import copied
-from duckdb_anon.rewrite.query.walking import all_of
+from duckdb_anon.rewrite.query.trees import all_of, laid_out
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ def _inside_out(query: exp.Expr) -> Iterator[exp.CTE]:
 
 
 def _own(cte: exp.CTE) -> str:
-    made = copied(cte.this)
+    made = cte.this.copy()
     for steps in all_of(made, exp.With):
         steps.pop()
     return laid_out(made).strip()
@@ -94,5 +92,5 @@ def _with(query: exp.Query, steps: list[exp.CTE], recursive: bool) -> exp.Query:
         query = exp.Select(
             expressions=[exp.Star()], from_=exp.From(this=exp.Subquery(this=query, alias=exp.TableAlias(this="inside")))
         )
-    query.set("with_", exp.With(expressions=[copied(one) for one in steps], recursive=recursive or None))
+    query.set("with_", exp.With(expressions=[one.copy() for one in steps], recursive=recursive or None))
     return query

@@ -17,14 +17,15 @@ import duckdb
 from duckdb_anon.answering.original_names import Answering
 from duckdb_anon.engine.catalog import Catalog as PlannersCatalog
 from duckdb_anon.engine.catalog import write_comments
-from duckdb_anon.engine.duckdb_metadata import duckdb_name, functions_there
+from duckdb_anon.engine.duckdb_metadata import describing, functions_there
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.measures.queries.query_tables import query_tables
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.registry import ENTRIES
-from duckdb_anon.rewrite.query.called import require_understood
+from duckdb_anon.rewrite.query.parse import parse
+from duckdb_anon.rewrite.query.refusals import require_understood
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.rewriter import rewrite
 from duckdb_anon.serve.function_allowlist import AGGREGATES, FUNCTIONS, HARMLESS
@@ -121,9 +122,10 @@ class Answers:
             bounds: 'sure' or 'none'.
         """
         read = self._read[original]
-        require_understood(query, lambda names: functions_there(self._catalog, names))
+        require_understood(parse(query), lambda names: functions_there(self._catalog, names))
         wanted: Bounds = "none" if bounds == "none" else "sure"
-        return rewrite(query, read.original, read.release, (), wanted, True, "learnt", duckdb_name, may_impute=True)
+        describe = describing(self._catalog)
+        return rewrite(query, read.original, read.release, (), wanted, True, "learnt", describe, may_impute=True)
 
     def columns(self, answer: str) -> list[str]:
         """Names of the columns of an answer.

@@ -23,8 +23,8 @@ from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.release_formats import EVERY
 from duckdb_anon.rewrite.comparison import comparison
 from duckdb_anon.rewrite.engines import Engine
-from duckdb_anon.rewrite.query.parse import quoted
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
+from duckdb_anon.rewrite.query.trees import quoted
 
 MOST_DIMENSIONS = 5
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
-from duckdb_anon.engine.duckdb_metadata import duckdb_name
+from duckdb_anon.engine.duckdb_metadata import describing
 from duckdb_anon.measures.queries.query_tables import in_name_of, tables_around
 from duckdb_anon.measures.queries.relative_error import BOUNDS, ENGINE, SPREAD
 from duckdb_anon.model.errors import RewriteError
@@ -39,8 +39,8 @@ def _plan(context: Any, params: Params) -> str:
         )
     with in_name_of("estimate"):
         info, released, others = tables_around(context, params["query"], original, release, params["bounds"])
-        asked = params["query"], info, released, others, params["bounds"], params["spread"], duckdb_name
-        return answers(*asked, engine=params["engine"])
+        how = params["bounds"], params["spread"], describing(context.catalog), params["engine"]
+        return answers(params["query"], info, released, others, *how)
 
 
 MEASURE = Query(

@@ -13,8 +13,8 @@ from duckdb_anon.measures.queries.replay import replay_of
 from duckdb_anon.model.errors import RewriteError, nearest
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import QUERY, Description, read_description, table_name
-from duckdb_anon.rewrite.query.called import require_understood
-from duckdb_anon.rewrite.query.parse import tables_of
+from duckdb_anon.rewrite.query.parse import parse, tables_of
+from duckdb_anon.rewrite.query.refusals import require_understood
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo, contents_of, same_name
 
 
@@ -63,7 +63,7 @@ def tables_around(
         release: name of the release.
         bounds: which low and high are asked for.
     """
-    require_understood(query, lambda names: functions_there(context.catalog, names))
+    require_understood(parse(query), lambda names: functions_there(context.catalog, names))
     known = {fold(original.given), fold(original.sql), fold(release.given), fold(release.sql)}
     others = [context.relation("query", name) for name in tables_of(query) if fold(name) not in known]
     tables = [TableInfo(r.unnamed, tuple(r.columns.items()), given=r.given) for r in others]

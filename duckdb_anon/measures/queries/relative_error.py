@@ -9,18 +9,14 @@ Cost: the query twice, once on each table; the estimate is one pass over the rel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
-from duckdb_anon.engine.duckdb_metadata import duckdb_name
+from duckdb_anon.engine.duckdb_metadata import describing
 from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
-from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.release_formats import EVERY
 from duckdb_anon.rewrite.comparison import comparison
-from duckdb_anon.rewrite.engines import Engine
-from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 
 BOUNDS = Parameter(
     "bounds",
@@ -51,50 +47,11 @@ ENGINE = Parameter(
 )
 
 
-def plan_relative_error(
-    query: str,
-    original: TableInfo,
-    release: TableInfo,
-    tables: Sequence[TableInfo] = (),
-    bounds: Bounds = "sure",
-    spread: Spread = "learnt",
-    engine: Engine = "auto",
-) -> str:
-    """Write the SQL of relative_error.
-
-    Args:
-        query: one SELECT over the original, as an analyst would write it.
-        original: the original table, under the name the query uses.
-        release: its release.
-        tables: other tables the query reads (`rewrite.query.parse.tables_of(query)` names them).
-        bounds: 'sure': hard bounds where there are any, else intervals where the method's randomness is known;
-            'likely': the other way round; 'hard'; 'none'.
-        spread: how the rows of a generalized cell are spread over its values.
-        engine: which engine is to answer.
-
-    Returns:
-        SELECT with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, original, estimate, relative_error, low, high
-        and confidence DOUBLE, method ('exact', 'closed form' or 'imputed') and note VARCHAR. The truth lies between low
-        and high for sure at confidence 1 (hard bounds, up to the rounding of DOUBLE), with that probability
-        over the randomness of the method, or as measured, below 1; NULL where neither is known.
-
-    Raises:
-        RewriteError: when the query cannot be estimated from the release.
-
-    Example:
-        >>> people = TableInfo("people", (("age", "INTEGER"), ("cost", "DOUBLE")))
-        >>> release = TableInfo("release", (("age", "INTEGER"), ("cost", "DOUBLE")))
-        >>> "from release" in plan_relative_error("select sum(cost) from people", people, release).lower()
-        True
-    """
-    return comparison(query, original, release, tables, bounds=bounds, spread=spread, namer=duckdb_name, engine=engine)
-
-
 def _plan(context: Any, params: Params) -> str:
     with in_name_of("relative_error"):
         original, release, others = query_tables(context, params["query"], params["bounds"])
-        how = params["bounds"], params["spread"], params["engine"]
-        return plan_relative_error(params["query"], original, release, others, *how)
+        how = params["spread"], describing(context.catalog), params["engine"]
+        return comparison(params["query"], original, release, others, "", params["bounds"], *how)
 
 
 MEASURE = Query(

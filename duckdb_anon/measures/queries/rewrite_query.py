@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
-from duckdb_anon.engine.duckdb_metadata import duckdb_name
+from duckdb_anon.engine.duckdb_metadata import describing
 from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
@@ -35,8 +35,8 @@ def _plan(context: Any, params: Params) -> str:
             raise RewriteError(
                 f"spread := 'learnt' takes functions that {params['dialect']} does not have; say 'uniform'"
             )
-        query, bounds = params["query"], params["bounds"]
-        text = rewrite(query, original, release, others, bounds, whole=True, spread=spread, namer=duckdb_name)
+        how = params["bounds"], True, spread, describing(context.catalog)
+        text = rewrite(params["query"], original, release, others, *how)
         return spoken(text, params["dialect"])
 
 

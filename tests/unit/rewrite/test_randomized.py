@@ -12,8 +12,8 @@ import duckdb
 import numpy as np
 import pytest
 
-from duckdb_anon.measures.queries.relative_error import plan_relative_error
 from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.rewrite.comparison import comparison
 from duckdb_anon.rewrite.rewriter import rewrite
 from tests.reference.random_queries import random_query
 from tests.reference.rewrite_tables import database, seen
@@ -62,7 +62,7 @@ def test_estimates_are_unbiased_and_intervals_are_as_wide_as_the_errors(people: 
     people.execute("create table r as from rr_distort('people', p := 0.75)")
     tables = [seen(people, name) for name in ("people", "r")]
     others = [seen(people, "seasons")]
-    texts = {name: plan_relative_error(query, *tables, others, spread="uniform") for name, query in QUERIES.items()}
+    texts = {name: comparison(query, *tables, others, spread="uniform") for name, query in QUERIES.items()}
     standard: dict[tuple[str, str], list[float]] = {}
     columns = "keys::varchar || measure, estimate - original, (high - low) / 2 / 1.96"
     for seed in range(RUNS):
@@ -94,7 +94,7 @@ def test_random_queries_on_an_undistorted_release_have_the_querys_own_answers() 
             assert "bounded" in str(error) or "is not a sum over rows" in str(error)
             continue
         assert _comparable(con, text) == _comparable(con, query), query
-        compared = plan_relative_error(query, tables[0], release, tables[1:], spread="uniform")
+        compared = comparison(query, tables[0], release, tables[1:], spread="uniform")
         ends = con.execute(f"select estimate, low, high from ({compared})")
         for estimate, low, high in ends.fetchall():
             assert low is None or (low, high) == pytest.approx((estimate, estimate), abs=1e-3, rel=1e-4), query

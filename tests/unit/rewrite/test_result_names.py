@@ -6,7 +6,6 @@ import duckdb
 import pytest
 
 import duckdb_anon
-from duckdb_anon.rewrite.query.result_names import written_projections
 
 # fmt: off
 QUERIES = (
@@ -72,10 +71,3 @@ def test_estimates_read_what_a_subquery_counts_by_its_name(con: duckdb.DuckDBPyC
         "select \"Sex\", measure from estimate(?, 'r', original := 'p', qi := ['a', 'Sex', 'd'])", [query]
     ).fetchall()
     assert sorted(rows) == [(0, "n"), (1, "n")]
-
-
-def test_projections_end_where_the_clause_does() -> None:
-    text = (
-        "with s as (select distinct on (x, z) x from y) from s select all (a, b), c is distinct from d where a limit 2"
-    )
-    assert written_projections(text) == (("x",), ("(a, b)", "c is distinct from d"))

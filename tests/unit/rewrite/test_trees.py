@@ -8,8 +8,8 @@ import duckdb
 import pytest
 from sqlglot import exp, parse_one
 
-from duckdb_anon.rewrite.query.spelling import KEYWORDS
 from duckdb_anon.rewrite.query.tables import TableInfo
+from duckdb_anon.rewrite.query.trees import KEYWORDS
 from duckdb_anon.rewrite.rewriter import rewrite
 from tests.reference.rewrite_tables import seen
 

@@ -1,0 +1,332 @@
+"""A query in the forms the rewriter reads: parsed or bound trees are changed in place, one concept a function.
+
+FROM (people p JOIN regions r ON p.region = r.name)       FROM people p JOIN regions r ON p.region = r.name
+FROM people AS p(a, b)                                    FROM (SELECT age AS a, sex AS b, ... FROM people) AS p
+rank() OVER w ... WINDOW w AS (ORDER BY count(*))         rank() OVER (ORDER BY count(*))
+GROUP BY ALL                                              GROUP BY and what is selected without an aggregate
+select current_date, count(*)                             select today() as current_date, count(*)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from sqlglot import exp
+from sqlglot.optimizer.merge_subqueries import merge_subqueries
+
+from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.rewrite.query.tables import TableInfo, columns_of_item
+from duckdb_anon.rewrite.query.trees import all_of, from_items, has_aggregate, is_aggregate, step_of, tree
+
+_CALLS: dict[type[exp.Func], tuple[str, str]] = {
+    exp.CurrentDate: ("current_date", "today"),
+    exp.CurrentTime: ("current_time", "get_current_time"),
+    exp.CurrentTimestamp: ("current_timestamp", "get_current_timestamp"),
+    exp.Localtime: ("localtime", "current_localtime"),
+    exp.Localtimestamp: ("localtimestamp", "current_localtimestamp"),
+    exp.CurrentCatalog: ("current_catalog", "current_catalog"),
+    exp.CurrentUser: ("current_user", "current_user"),
+    exp.SessionUser: ("session_user", "session_user"),
+}
+"""What is written without parentheses, and the function that it calls."""
+
+
+def as_calls(query: exp.Query, tables: Sequence[TableInfo]) -> None:
+    """Write functions without parentheses as calls, in place: `current_date AS current_date` would read itself.
+
+    Raises:
+        RewriteError: a column or an alias has the name of one of them, so its meaning depends on where it stands.
+    """
+    found = [node for node in all_of(query, *_CALLS) if not node.this]
+    aliases = [one for one in all_of(query, exp.Alias) if type(one.this) not in _CALLS]
+    taken = {fold(name) for info in tables for name, _ in info.columns} | {fold(one.alias) for one in aliases}
+    for node in found:
+        bare, call = _CALLS[type(node)]
+        if bare in taken:
+            raise RewriteError(
+                f'{bare} is a column here and a function; write "{bare}" in quotes for the column, or give it another '
+                "name for the function"
+            )
+        node.replace(exp.Anonymous(this=call))
+
+
+def joins_after_from(query: exp.Query) -> None:
+    """Make what FROM before SELECT joins joins of the SELECT, in place: sqlglot has them in the first item."""
+    for source in all_of(query, exp.From):
+        select, joins = source.parent, source.this.args.get("joins")
+        if isinstance(select, exp.Select) and joins:
+            source.this.set("joins", None)
+            select.set("joins", [*joins, *(select.args.get("joins") or [])])
+
+
+def without_parentheses(query: exp.Query) -> None:
+    """Take parentheses around items of FROM away, in place, where they mean nothing."""
+    for around in all_of(query, exp.Subquery):
+        inner = around.this
+        if not isinstance(around.parent, (exp.From, exp.Join, exp.Subquery)):
+            continue
+        if not isinstance(inner, (exp.Table, exp.Subquery)) or around.args.get("pivots") or around.args.get("sample"):
+            continue
+        alias, joins = around.args.get("alias"), inner.args.get("joins") or []
+        first = isinstance(around.parent, exp.From) and isinstance(around.parent.parent, exp.Select)
+        if (joins and (alias is not None or not first)) or (alias is not None and _column_aliases(inner)):
+            continue
+        if alias is not None:
+            inner.set("alias", alias)
+        inner.set("joins", None)
+        select = around.parent.parent
+        if first and isinstance(select, exp.Select):
+            joins = [*joins, *(around.args.get("joins") or []), *(select.args.get("joins") or [])]
+            select.set("joins", joins or None)
+        else:
+            inner.set("joins", around.args.get("joins"))
+        around.replace(inner)
+
+
+def with_own_names(table: exp.Table, info: TableInfo) -> None:
+    """Let a table whose alias names its columns be a subquery that names them, in place."""
+    names = _column_aliases(table)
+    if not names:
+        return
+    if len(names) > len(info.columns):
+        raise RewriteError(f"{table.alias} names {len(names)} columns; {info.name} has {len(info.columns)}")
+    known = [column for column, _ in info.columns]
+    shown = [*(one.name for one in names), *known[len(names) :]]
+    alias = exp.TableAlias(this=table.args["alias"].this.copy())
+    inner = table.copy()
+    inner.set("alias", alias.copy())
+    inner.set("joins", None)
+    inner.meta.update(table.meta)
+    columns = [
+        exp.Alias(this=exp.column(one, quoted=True), alias=exp.to_identifier(name, quoted=True))
+        for one, name in zip(known, shown, strict=True)
+    ]
+    select = exp.Select(expressions=list(columns), from_=exp.From(this=inner))
+    table.replace(exp.Subquery(this=select, alias=alias, joins=table.args.get("joins")))
+
+
+def spell_out_windows(select: exp.Select) -> None:
+    """Put what WINDOW names where it is used, in place."""
+    named: dict[str, exp.Window] = {}
+    for window in select.args.get("windows") or []:
+        named[fold(window.this.name)] = _with_base(window, named)
+    if not named:
+        return
+    for window in all_of(select, exp.Window):
+        if window.args.get("alias") and window.find_ancestor(exp.Select) is select and window.arg_key != "windows":
+            window.replace(_with_base(window, named))
+    select.set("windows", None)
+
+
+def spell_out_values(query: exp.Query) -> None:
+    """Write x IN (SELECT ... FROM (VALUES ...)) for x IN (VALUES ...), in place: a query is known by its SELECT."""
+    for test in all_of(query, exp.In):
+        values = test.expressions[0] if len(test.expressions) == 1 else None
+        if not isinstance(values, exp.Values) or not values.expressions:
+            continue
+        first = values.expressions[0]
+        wide = len(first.expressions) if isinstance(first, exp.Tuple) else 1
+        names = [exp.to_identifier(f"column{place}", quoted=True) for place in range(wide)]
+        listed = values.copy()
+        listed.set("alias", exp.TableAlias(this=exp.to_identifier("listed", quoted=True), columns=names))
+        shown: list[exp.Expr] = [exp.Column(this=one.copy()) for one in names]
+        select = exp.Select(expressions=shown, from_=exp.From(this=listed))
+        test.set("expressions", None)
+        test.set("query", exp.Subquery(this=select))
+
+
+def require_plain_from(tree: exp.Query, source: str, columns: Collection[str]) -> None:
+    """Raise where the original stands elsewhere than in FROM; give columns in functions of FROM their table, in place.
+
+    Args:
+        tree: a bound query.
+        source: the name the original has in it.
+        columns: its columns.
+
+    Raises:
+        RewriteError: telling how to write it.
+    """
+    for table in all_of(tree, exp.Table):
+        if table.name != source:
+            continue
+        around = table.parent
+        if isinstance(around, (exp.From, exp.Join)) and isinstance(around.parent, exp.Select):
+            _refuse_positions(around.parent, table.alias)
+            _name_arguments(around.parent, table.alias, columns)
+        plain = isinstance(around, (exp.From, exp.Join)) and isinstance(around.parent, exp.Select)
+        if not plain or (isinstance(around, exp.Join) and table.args.get("joins")):
+            raise RewriteError(
+                f"{table.alias} stands in a JOIN that is part of another item of FROM, which cannot be answered; put "
+                "it first in FROM, and what is joined with it after it, without parentheses"
+            )
+
+
+def _refuse_positions(select: exp.Select, name: str) -> None:
+    if any((join.args.get("method") or "").upper() == "POSITIONAL" for join in select.args.get("joins") or []):
+        raise RewriteError(f"POSITIONAL JOIN cannot be answered: rows of a release of {name} have another order")
+
+
+def _name_arguments(select: exp.Select, name: str, columns: Collection[str]) -> None:
+    """Write range(people.age) for range(age), in place."""
+    for join in select.args.get("joins") or []:
+        called = join.this.this if isinstance(join.this, exp.Table) else None
+        for column in all_of(called, exp.Column) if isinstance(called, exp.Func) else []:
+            if not column.table and fold(column.name) in columns:
+                column.set("table", exp.to_identifier(name, quoted=True))
+
+
+def _with_base(window: exp.Window, named: Mapping[str, exp.Window]) -> exp.Window:
+    """A window with what the window it names says."""
+    alias = window.args.get("alias")
+    base = named.get(fold(alias.name)) if alias is not None else None
+    if base is None:
+        return window
+    found = window.copy()
+    found.set("alias", None)
+    for key in ("partition_by", "order", "spec"):
+        value = window.args.get(key) or base.args.get(key)
+        found.set(key, [one.copy() for one in value] if isinstance(value, list) else value and value.copy())
+    return found
+
+
+def _column_aliases(item: exp.Expr) -> list[exp.Identifier]:
+    alias = item.args.get("alias")
+    return list(alias.columns) if isinstance(alias, exp.TableAlias) else []
+
+
+def spell_out_positions(select: exp.Select, tables: Sequence[TableInfo]) -> None:
+    """Replace ordinals and aliases inside ROLLUP, CUBE and GROUPING SETS by what they stand for.
+
+    A name that is a column of FROM means that column, as in DuckDB.
+    """
+    group = select.args.get("group")
+    several = (exp.Rollup, exp.Cube, exp.GroupingSets)
+    sets = [one for one in group.expressions if isinstance(one, several)] if group else []
+    if not sets:
+        return
+    for projection in select.expressions:
+        number = projection.unalias()
+        if isinstance(number, (exp.Literal, exp.Neg)) and number.is_int:
+            number.replace(tree("coalesce({n})", n=number))  # as a key it would be a position
+    columns = {fold(column) for item in from_items(select) for column in columns_of_item(item, tables)}
+    by_alias = {fold(e.alias): e.this for e in select.expressions if isinstance(e, exp.Alias)}
+    by_alias = {alias: made_of for alias, made_of in by_alias.items() if alias not in columns}
+    for one in sets:
+        for node in all_of(one, exp.Literal, exp.Column):
+            _resolve_one(node, select, by_alias)
+
+
+def _resolve_one(node: exp.Expr, select: exp.Select, by_alias: dict[str, exp.Expr]) -> None:
+    grouping = (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple, exp.Paren)
+    if not isinstance(node.parent, grouping):
+        return
+    if isinstance(node, exp.Literal) and node.is_int:
+        position = int(node.this)
+        if not 1 <= position <= len(select.expressions):
+            raise RewriteError(f"GROUP BY position {position} is not in the select list")
+        node.replace(select.expressions[position - 1].unalias().copy())
+    elif isinstance(node, exp.Column) and not node.table and fold(node.name) in by_alias:
+        node.replace(by_alias[fold(node.name)].copy())
+
+
+def spell_out_constants(select: exp.Select) -> None:
+    """Put constants where HAVING has their names; other names are those of columns by now, or spelled out."""
+    having = select.args.get("having")
+    if having is None:
+        return
+    constants = {
+        fold(one.alias): one.this
+        for one in select.expressions
+        if isinstance(one, exp.Alias) and not one.find(exp.Column, exp.Query) and not has_aggregate(one)
+    }
+    for column in all_of(having, exp.Column):
+        if not column.table and fold(column.name) in constants and column.find_ancestor(exp.Query) is select:
+            column.replace(exp.Paren(this=constants[fold(column.name)].copy()))
+
+
+def spell_out_all(select: exp.Select) -> None:
+    """Spell out GROUP BY ALL: what is selected without an aggregate, and the columns that HAVING reads outside them.
+
+    `SELECT left(a, 1) AS k ... GROUP BY ALL HAVING k = 'n'` has the key k alone, as from DuckDB 2.0.1 on; before, the
+    column a within it was one more. What reads no column of FROM is no key: `SELECT 1, count(*) ... GROUP BY ALL` has
+    one row where no row is there.
+    """
+    group = select.args.get("group")
+    if not group or not group.args.get("all"):
+        return
+    group.set("all", None)
+    items = {item.alias_or_name for item in from_items(select)}
+    without = [e.unalias() for e in select.expressions if not has_aggregate(e)]
+    keys = [one.copy() for one in without if any(c.table in items for c in all_of(one, exp.Column))]
+    having = select.args.get("having")
+    read = dict.fromkeys(_outside_aggregates(having, keys)) if having else ()
+    keys += [one.copy() for one in read if one not in keys]
+    if keys:
+        group.set("expressions", keys)
+    else:
+        group.pop()
+
+
+def spell_out_order(select: exp.Select) -> None:
+    """Spell out ORDER BY ALL: the output columns it stands for."""
+    order = select.args.get("order")
+    terms = order.expressions if order is not None else []
+    is_all = len(terms) == 1 and isinstance(terms[0].this, (exp.Column, exp.Var))
+    if not is_all or fold(terms[0].this.name) != "all" or "all" in map(fold, select.named_selects):
+        return
+    listed = [terms[0].copy() for _ in select.expressions]
+    for term, name in zip(listed, select.named_selects, strict=True):
+        term.set("this", exp.column(name, quoted=True))
+    select.set("order", exp.Order(expressions=listed))
+
+
+def _outside_aggregates(node: exp.Expr, keys: Sequence[exp.Expr]) -> Iterator[exp.Column]:
+    """Columns of an expression that neither an aggregate nor a key reads."""
+    if node in keys:
+        return
+    if isinstance(node, exp.Column):
+        yield node
+    elif not isinstance(node, (exp.Filter, exp.Query)) and not is_aggregate(node):
+        for child in node.iter_expressions():
+            yield from _outside_aggregates(child, keys)
+
+
+_NOT_MERGED = "prewhere"
+"""A clause that DuckDB does not have, which keeps a SELECT from being merged."""
+_STRICT = (
+    *(exp.Column, exp.Identifier, exp.Literal, exp.DataType, exp.Paren, exp.Neg, exp.Not, exp.Cast, exp.Abs),
+    *(exp.Add, exp.Sub, exp.Mul, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.DateTrunc, exp.TimestampTrunc),
+)
+
+
+def merged(query: exp.Query) -> exp.Query:
+    """Merge subqueries that only select and filter into the SELECT around them.
+
+    What an outer join may fill with NULLs stays a subquery unless NULL follows from its columns: `1 AS k` would be 1.
+    """
+    for select in all_of(query, exp.Select):
+        for inner in _not_merged(select):
+            inner.set(_NOT_MERGED, exp.true())
+    query = merge_subqueries(query)
+    for select in all_of(query, exp.Select):
+        select.set(_NOT_MERGED, None)
+    return query
+
+
+def _not_merged(select: exp.Select) -> Iterator[exp.Select]:
+    """The SELECTs of FROM that stay as they are."""
+    joins = select.args.get("joins") or []
+    single_rows = any((join.args.get("method") or "").upper() in ("ASOF", "POSITIONAL") for join in joins)
+    outer = any((join.side or "").upper() in ("LEFT", "RIGHT", "FULL") for join in joins)
+    for item in from_items(select) if single_rows or outer else []:
+        step = step_of(item) if isinstance(item, exp.Table) else None
+        inner = step.this if step is not None else item.this
+        if isinstance(inner, exp.Select):
+            if single_rows or not all(_is_null_of_nulls(one.unalias()) for one in inner.expressions):
+                yield inner
+
+
+def _is_null_of_nulls(node: exp.Expr) -> bool:
+    """Whether an expression is NULL where its columns are."""
+    return any(True for _ in node.find_all(exp.Column)) and all(isinstance(one, _STRICT) for one in node.walk())
