@@ -176,7 +176,7 @@ def _sides(
 ) -> _Sides:
     everything = (original, *tables)
     tree, names = read_query(query, everything, describe)
-    columns = outputs(names, tree)
+    columns = outputs(query, names, tree)
     if isinstance(tree, exp.SetOperation) and all(column.measure for column in columns):
         raise RewriteError(
             "nothing distinguishes the rows of the UNION; give each SELECT a constant of its own: SELECT 'young' AS who"

@@ -325,7 +325,7 @@ class Block:
             kind = self.original.types.get(fold(column.name), "")
             if is_enum(kind):
                 column.replace(exp.cast(column.copy(), kind, dialect="duckdb"))
-        return holder.this.sql("duckdb")
+        return str(holder.this.sql("duckdb"))
 
     def _weigh(self, aggregates: Sequence[exp.Expr], moments: dict[str, str]) -> None:
         """Replace each aggregate by its estimate; sums over exact columns alone are added up before rows are spread."""

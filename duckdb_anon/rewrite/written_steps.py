@@ -37,8 +37,8 @@ def written_steps(text: str) -> list[WrittenStep]:
     Args:
         text: SQL.
 
-    >>> [(s.name, s.sql) for s in written_steps("with a as (select 1 as x), b as (select x from a) select * from b")]
-    [('a', 'SELECT 1 AS x'), ('b', 'SELECT x\nFROM a')]
+    >>> [(s.name, s.sql) for s in written_steps("with a as (select 1 as x) select * from a")]
+    [('a', 'SELECT\n  1 AS x')]
     """
     try:
         query = sqlglot.parse_one(text, read="duckdb")

@@ -63,8 +63,18 @@ def read_query(
     return tree, list(names) if len(names) == len(columns) else columns
 
 
-def outputs(names: Sequence[str], tree: exp.Query) -> tuple[Output, ...]:
-    """Describe the output columns of a bound query, which have these names."""
+def outputs(query: str, names: Sequence[str], tree: exp.Query) -> tuple[Output, ...]:
+    """Describe the output columns of a bound query; expressions without an alias are called by their text.
+
+    Args:
+        query: its text.
+        names: names of its columns.
+        tree: the bound query.
+    """
+    written = leftmost(parse(query)).expressions
+    if len(written) == len(names) and not any(one.is_star for one in written):
+        texts = [one.sql("duckdb", normalize_functions="lower") for one in written]
+        names = [texts[i] if _is_unnamed(one) else names[i] for i, one in enumerate(written)]
     scope = build_scope(tree)
     flags = measure_flags(scope) if scope is not None else [False] * len(names)
     values = [e.unalias() for e in leftmost(tree).expressions]

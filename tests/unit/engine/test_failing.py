@@ -104,7 +104,7 @@ def test_steps_inside_a_step_come_first_and_see_those_around_them(con: duckdb.Du
     )
     steps = written_steps(text)
     assert [step.name for step in steps] == ["a", "a", "c", "b"]
-    assert steps[3].sql == "SELECT *\nFROM (\n  SELECT *\n  FROM c\n)"
+    assert steps[3].sql.split() == "SELECT * FROM ( SELECT * FROM c )".split()
     values = [
         con.execute(f"select s = (select max(hash(v)) from (values ({v})) t(v)) from ({step.alone}) as t(s)").fetchall()
         for step, v in zip(steps, (1, 2, 2, 2), strict=True)
