@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.held_out_em import learnt
+from duckdb_anon.kernels.held_out_em import SET_ROUNDS, Lists, Ranges, learn_shares
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 
-SET_ROUNDS, NODE_ROUNDS = 1, 3
-"""Rounds for cells that name their values, and for nodes of a hierarchy."""
+NODE_ROUNDS = 3
+"""Rounds for nodes of a hierarchy."""
 _FAR = 2**62
 _INFINITE = 2**31 - 1  # days of an infinite date
 BoolArray = NDArray[np.bool_]
@@ -67,20 +67,9 @@ def learnt_scale(
     first, last = np.searchsorted(starts, lower), np.searchsorted(starts, ends)
     with np.errstate(over="ignore"):
         width = np.diff(starts).astype(np.float64)
-        length_of_line = width.sum()
-    if not np.isfinite(length_of_line):  # a line longer than numbers are has no shares
+    if not np.isfinite(width.sum()):  # a line longer than numbers are has no shares
         return None
-    mass = width / length_of_line
-
-    def mass_of_cells(shares: FloatArray) -> FloatArray:
-        before = np.concatenate([[0.0], np.cumsum(shares)])
-        return np.asarray(before[last] - before[first])
-
-    def gathered(weight: FloatArray) -> FloatArray:
-        change = np.bincount(first, weight, len(starts)) - np.bincount(last, weight, len(starts))
-        return np.asarray(np.cumsum(change)[:-1])
-
-    mass = learnt(mass, rows, mass_of_cells, gathered, rounds)
+    mass = learn_shares(Ranges(first, last - 1), rows, width, rounds)
     covered = np.cumsum(np.bincount(first, minlength=len(starts)) - np.bincount(last, minlength=len(starts)))[:-1] > 0
     # what rounding took from a value that some box holds is given back, so that no box is without mass
     mass = np.where(covered, np.maximum(mass, 1e-300), 0.0)
@@ -279,17 +268,10 @@ def member_weights(codes: IntArray, prior: FloatArray | None, offsets: IntArray,
 
 def _spread(codes: IntArray, prior: FloatArray, offsets: IntArray, rows: FloatArray, rounds: int) -> FloatArray:
     """Weights of members by learnt shares, adding up to 1 in each cell."""
-    cell = np.repeat(np.arange(len(rows)), np.diff(offsets))
-    many, cells = int(codes.max(initial=-1)) + 1, len(rows)
-
-    def mass(shares: FloatArray) -> FloatArray:
-        return np.bincount(cell, prior * shares[codes], cells).astype(np.float64)
-
-    def gathered(weight: FloatArray) -> FloatArray:
-        return np.bincount(codes, prior * weight[cell], many).astype(np.float64)
-
-    shares = learnt(np.full(many, 1 / max(1, many)), np.maximum(rows, 0.0), mass, gathered, rounds)
+    cells, values = Lists(offsets, codes, prior), int(codes.max(initial=-1)) + 1
+    cell = cells.cell
+    shares = learn_shares(cells, np.maximum(rows, 0.0), np.ones(values), rounds)
     weight = prior * np.maximum(shares, 1e-300)[codes]
-    total, even = np.bincount(cell, weight, cells)[cell], np.bincount(cell, prior, cells)[cell]
+    total, even = np.bincount(cell, weight)[cell], np.bincount(cell, prior)[cell]
     with np.errstate(all="ignore"):
         return np.asarray(np.where(total > 0, weight / total, np.where(even > 0, prior / even, 0.0)))

@@ -12,16 +12,15 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.jit import compiled_in_place
 from duckdb_anon.kernels.thread_pool import parallel_map, threads
 from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.progress import tick
 
 _MOST = 2**62
 _BLOCK, _LARGE = 1 << 15, 1 << 17
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Keys(NamedTuple):
@@ -56,9 +55,7 @@ def keys_of(columns: Sequence[NDArray[Any]], sizes: Sequence[int] | None = None)
         ([1, 0, 1], [1, 0])
     """
     of_row = compact(joint(columns, sizes))
-    first = np.zeros(int(of_row.max(initial=-1)) + 1, dtype=np.int64)
-    first[of_row[::-1]] = np.arange(len(of_row) - 1, -1, -1)
-    return Keys(of_row, first)
+    return Keys(of_row, _first_rows(of_row))
 
 
 def joint(columns: Sequence[NDArray[Any]], sizes: Sequence[int] | None = None, rows: int = 0) -> IntArray:
@@ -142,12 +139,20 @@ def keys_of_lists(offsets: IntArray, *members: NDArray[Any]) -> Keys:
     """
     sizes = np.diff(offsets)
     entry = joint(members) if len(members) > 1 else np.asarray(members[0], dtype=np.int64)
-    if not _ascending(offsets, entry):
-        entry = entry[np.lexsort((entry, np.repeat(np.arange(len(sizes)), sizes)))]
-    alike, first = np.empty(len(sizes), dtype=np.int64), np.empty(len(sizes), dtype=np.int64)
-    table = np.full(1 << (2 * len(sizes) + 1).bit_length(), -1, dtype=np.int64)
-    first = first[: _number_lists(offsets, entry, table, first, alike)]
-    return keys_of([_in_order(offsets, entry, first)[alike]])
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    if ((np.diff(entry) < 0) & (np.diff(owner) == 0)).any():
+        entry = entry[np.lexsort((entry, owner))]
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(8 * offsets)), pa.py_buffer(np.ascontiguousarray(entry))]
+    lists = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(sizes), buffers)
+    number = lists.dictionary_encode().indices.to_numpy()
+    return keys_of([_in_order(offsets, entry, _first_rows(number))[number]])
+
+
+def _first_rows(number: NDArray[Any]) -> IntArray:
+    """The first row with each number."""
+    first = np.zeros(int(number.max(initial=-1)) + 1, dtype=np.int64)
+    first[number[::-1]] = np.arange(len(number) - 1, -1, -1)
+    return first
 
 
 def _in_order(offsets: IntArray, entry: IntArray, which: IntArray) -> IntArray:
@@ -163,46 +168,4 @@ def _in_order(offsets: IntArray, entry: IntArray, which: IntArray) -> IntArray:
         else:
             number[same_size] = used
         used = int(number[same_size].max()) + 1
-    return number
-
-
-@compiled_in_place
-def _ascending(offsets: IntArray, entry: IntArray) -> bool:
-    """Whether every list is sorted."""
-    for i in range(len(offsets) - 1):
-        for k in range(offsets[i] + 1, offsets[i + 1]):
-            if entry[k] < entry[k - 1]:
-                return False
-    return True
-
-
-@compiled_in_place
-def _number_lists(offsets: IntArray, entry: IntArray, table: IntArray, first: IntArray, alike: IntArray) -> int:
-    """Number lists as they come, equal ones alike, by a table of hashes; every match is compared entry by entry."""
-    number, mask = 0, len(table) - 1
-    for i in range(len(offsets) - 1):
-        low, size = offsets[i], offsets[i + 1] - offsets[i]
-        mixed = np.uint64(size)
-        for k in range(low, low + size):
-            mixed = (mixed ^ np.uint64(entry[k])) * _MIX
-            mixed ^= mixed >> np.uint64(29)
-        place = np.int64(mixed & np.uint64(mask))
-        while True:
-            other = table[place]
-            if other < 0:
-                table[place] = number
-                first[number] = i
-                alike[i] = number
-                number += 1
-                break
-            start = offsets[first[other]]
-            same = offsets[first[other] + 1] - start == size
-            k = 0
-            while same and k < size:
-                same = entry[start + k] == entry[low + k]
-                k += 1
-            if same:
-                alike[i] = other
-                break
-            place = (place + 1) & mask
     return number

@@ -24,14 +24,11 @@ from tests.reference.entry_calls import smallest_call
 PACKAGE = Path(duckdb_anon.__file__).parent
 ONE_PASS = {
     "_coded": "rows", "_grouped": "rows", "_shuffle": "rows", "_deal": "rows", "_taken": "rows",
-    "row_scores": "some tens of megabytes of scores, see scores.records_at_a_time",
-    "joined_scores": "fewer scores than these", "bucket_scores": "the same scores", "own_share": "the same scores",
-    "row_factors": "as row_scores", "bucket_means": "the same scores",
-    "row_products": "the same scores", "logs_within": "the same scores",
-    "leave_out_groups": "the same scores", "vote": "the same scores", "_farthest_group": "rows, once a group, between ticks",
+    "combine_rows": "some tens of megabytes of scores, see scores.records_at_a_time",
+    "bucket_scores": "the same scores", "bucket_means": "the same scores", "row_products": "the same scores",
+    "vote": "the same scores", "_farthest_group": "rows, once a group, between ticks",
     "tally": "rows", "tally_groups": "rows", "_number": "rows", "_gather": "rows", "_widen": "rows",
-    "_reorder": "rows", "_ascending": "entries of lists", "_number_lists": "entries of lists",
-    "complete": "a block of rows", "exchange": "a block of buckets", "count_triples": "rows",
+    "_reorder": "rows", "complete": "a block of rows", "exchange": "a block of buckets",
     "sample_cuts": "a sample of rows", "satisfied": "rows of a group",
     "lay_out": "rows of a group", "extremes": "rows of a group", "set_cut": "values of a group",
     "order_by_rows": "values of a group", "common_depth": "levels of a hierarchy",

@@ -62,9 +62,7 @@ class JoinedCells:
     cells: CodeArray  # place of each row's combination among those of all groups, shape (groups, rows)
     first: IntArray  # first cell of each column among the cells of all columns
     number: IntArray  # distinct cells of each column
-    columns: IntArray  # columns of all groups, group by group
-    start: IntArray  # first of each group in `columns` and their number, shape (groups + 1,)
-    combinations: int  # of all groups
+    groups: list[list[int]]  # columns of each group
 
     @classmethod
     def of(cls, cells: CodeArray, numbers: Sequence[int]) -> JoinedCells:
@@ -81,10 +79,7 @@ class JoinedCells:
             place[g] += combinations
             combinations += math.prod(numbers[a] for a in columns)
         number = np.asarray(numbers, dtype=np.int64)
-        return cls(
-            place, np.cumsum(number) - number, number, np.concatenate(groups).astype(np.int64),
-            np.cumsum([0, *map(len, groups)]), combinations,
-        )  # fmt: skip
+        return cls(place, np.cumsum(number) - number, number, groups)
 
     def scores(self, local: FloatArray, active: BoolArray, floor: float) -> FloatArray:
         """Sum each row's scores for each target.
@@ -97,11 +92,9 @@ class JoinedCells:
         Returns:
             Shape (targets, rows).
         """
-        each = np.empty((len(local), self.combinations))
-        joined_scores(local, active, self.first, self.number, self.columns, self.start, each)
         out = np.empty((len(local), self.cells.shape[1]))
-        row_scores(self.cells, each, floor, out)
-        return out
+        combine_rows(self.cells, self._joined(local, active), False, out)
+        return np.maximum(out, floor, out=out)
 
     def factors(self, local: FloatArray, active: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Exponentials of the same sums, each relative to the sum of the best cells.
@@ -110,45 +103,30 @@ class JoinedCells:
             Factors in [0, 1], shape (targets, rows), and the sum of the best cells' scores, shape (targets,).
         """
         best = np.maximum.reduceat(local, self.first, axis=1)
-        each = np.empty((len(local), self.combinations))
         relative = local - np.repeat(best, self.number, axis=1)
-        joined_scores(relative, active, self.first, self.number, self.columns, self.start, each)
-        np.exp(each, out=each)
         out = np.empty((len(local), self.cells.shape[1]))
-        row_factors(self.cells, each, out)
+        combine_rows(self.cells, np.exp(self._joined(relative, active)), True, out)
         return out, np.where(active, best, 0.0).sum(axis=1)
 
-
-@compiled
-def joined_scores(
-    local: FloatArray,
-    active: BoolArray,
-    first: IntArray,
-    number: IntArray,
-    columns: IntArray,
-    start: IntArray,
-    out: FloatArray,
-) -> None:
-    """Sum the scores of every combination of cells, for each target."""
-    for t in range(local.shape[0]):
-        begin = 0
-        for g in range(len(start) - 1):
-            size = 1
-            out[t, begin] = 0.0
-            for k in range(start[g], start[g + 1]):
-                a = columns[k]
-                # backwards, so that no sum is overwritten before it was spread
-                for i in range(size - 1, -1, -1):
-                    so_far = out[t, begin + i]
-                    for c in range(number[a] - 1, -1, -1):
-                        out[t, begin + i * number[a] + c] = so_far + (local[t, first[a] + c] if active[t, a] else 0.0)
-                size *= number[a]
-            begin += size
+    def _joined(self, local: FloatArray, active: BoolArray) -> FloatArray:
+        """Sum of the scores of every combination of cells, for each target, shape (targets, combinations)."""
+        found = []
+        for columns in self.groups:
+            total = np.zeros((len(local), 1))
+            for a in columns:
+                cells = slice(self.first[a], self.first[a] + self.number[a])
+                scores = np.where(active[:, a, None], local[:, cells], 0.0)
+                total = (total[:, :, None] + scores[:, None, :]).reshape(len(local), -1)
+            found.append(total)
+        return np.concatenate(found, axis=1)
 
 
 @compiled
-def row_scores(cells: CodeArray, local: FloatArray, floor: float, out: FloatArray) -> None:
-    """Sum each row's scores for each target."""
+def combine_rows(cells: CodeArray, local: FloatArray, multiply: bool, out: FloatArray) -> None:
+    """Add up, or multiply, what each row's combinations have, for each target.
+
+    `local`: shape (targets, combinations); `out`: shape (targets, rows), filled.
+    """
     rows = out.shape[1]
     for t in range(out.shape[0]):
         for start in range(0, rows, BLOCK):
@@ -156,22 +134,12 @@ def row_scores(cells: CodeArray, local: FloatArray, floor: float, out: FloatArra
             for j in range(start, end):
                 out[t, j] = local[t, cells[0, j]]
             for a in range(1, cells.shape[0]):
-                for j in range(start, end):
-                    out[t, j] += local[t, cells[a, j]]
-            for j in range(start, end):
-                if out[t, j] < floor:
-                    out[t, j] = floor
-
-
-@compiled
-def row_factors(cells: CodeArray, local: FloatArray, out: FloatArray) -> None:
-    """Multiply each row's factors for each target."""
-    for t in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[t, j] = local[t, cells[0, j]]
-        for a in range(1, cells.shape[0]):
-            for j in range(out.shape[1]):
-                out[t, j] *= local[t, cells[a, j]]
+                if multiply:
+                    for j in range(start, end):
+                        out[t, j] *= local[t, cells[a, j]]
+                else:
+                    for j in range(start, end):
+                        out[t, j] += local[t, cells[a, j]]
 
 
 @compiled
@@ -205,7 +173,6 @@ def row_products(units: FloatArray, factors: FloatArray, look: CodeArray, start:
                 out[t, j] = units[t, b] * factors[t, look[j]] if units[t, b] > 0.0 else units[t, b]
 
 
-@compiled
 def logs_within(products: FloatArray, offset: FloatArray, reach: float) -> bool:
     """Take logarithms where they can count, in place; minus infinity elsewhere.
 
@@ -217,17 +184,14 @@ def logs_within(products: FloatArray, offset: FloatArray, reach: float) -> bool:
     Returns:
         Whether every record that has a unit left keeps a best one above `LEAST_PRODUCT`; else they must not be used.
     """
-    for t in range(products.shape[0]):
-        best = -np.inf
-        for j in range(products.shape[1]):
-            best = max(best, products[t, j])
-        if best == -np.inf:
-            continue
-        if not best > LEAST_PRODUCT:
-            return False
-        least = best * np.exp(-reach)
-        for j in range(products.shape[1]):
-            products[t, j] = np.log(products[t, j]) + offset[t] if products[t, j] >= least else -np.inf
+    best = products.max(axis=1, keepdims=True)
+    if ((best > -np.inf) & (best <= LEAST_PRODUCT)).any():
+        return False
+    least = np.maximum(best, 0.0) * np.exp(-reach)
+    near = (products >= least) & (products > 0)
+    np.log(products, out=products, where=near)
+    products[~near] = -np.inf
+    products += offset[:, None]
     return True
 
 
@@ -260,7 +224,6 @@ def bucket_scores(scores: FloatArray, look: CodeArray, start: IntArray, share: b
             out[t, b] += best
 
 
-@compiled
 def leave_out_groups(
     scores: FloatArray, start: IntArray, group_of_unit: IntArray, own_start: IntArray, own_group: IntArray
 ) -> None:
@@ -273,18 +236,10 @@ def leave_out_groups(
         own_group: group of each of those rows.
     """
     for t in range(len(start) - 1):
-        for r in range(start[t], start[t + 1]):
-            for j in range(scores.shape[1]):
-                inside = False
-                for e in range(own_start[t], own_start[t + 1]):
-                    if own_group[e] == group_of_unit[j]:
-                        inside = True
-                        break
-                if not inside:
-                    scores[r, j] = -np.inf
+        outside = ~np.isin(group_of_unit, own_group[own_start[t] : own_start[t + 1]])
+        scores[start[t] : start[t + 1], outside] = -np.inf
 
 
-@compiled
 def own_share(
     scores: FloatArray, start: IntArray, size: FloatArray, own_start: IntArray, own: IntArray, out: FloatArray
 ) -> None:
@@ -299,26 +254,10 @@ def own_share(
         out: shape (targets,): own rows that score best over all rows that do, each counted for every record it fits.
     """
     for t in range(len(out)):
-        best = -np.inf
-        for r in range(start[t], start[t + 1]):
-            for j in range(scores.shape[1]):
-                best = max(best, scores[r, j])
-        out[t] = 0.0
-        if best == -np.inf:
-            continue
-        own_hits = 0.0
-        for r in range(start[t], start[t + 1]):
-            for e in range(own_start[t], own_start[t + 1]):
-                if scores[r, own[e]] >= best - TIE:
-                    own_hits += 1.0
-        if own_hits == 0.0:
-            continue
-        rows = 0.0
-        for r in range(start[t], start[t + 1]):
-            for j in range(scores.shape[1]):
-                if scores[r, j] >= best - TIE:
-                    rows += size[j]
-        out[t] = own_hits / rows
+        mine = scores[start[t] : start[t + 1]]
+        best = mine.max(initial=-np.inf)
+        hits = (mine[:, own[own_start[t] : own_start[t + 1]]] >= best - TIE).sum() if best > -np.inf else 0
+        out[t] = hits / ((mine >= best - TIE) @ size).sum() if hits else 0.0
 
 
 @compiled

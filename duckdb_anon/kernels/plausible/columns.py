@@ -15,36 +15,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.held_out_em import learnt
-from duckdb_anon.kernels.interval_em import SET_ROUNDS
+from duckdb_anon.kernels.held_out_em import Lists, Ranges
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 
 _LEAST = 1e-12
-
-
-@dataclass(frozen=True)
-class Ranges:
-    """Cells that are ranges of atoms, `first` .. `last`, both inside, shape (cells,)."""
-
-    first: IntArray
-    last: IntArray
-
-
-@dataclass(frozen=True)
-class Lists:
-    """Cells that are weighted lists of atoms: cell i has places `offsets[i]` .. `offsets[i + 1]` of both arrays.
-
-    A weight is the probability of the cell given the atom, up to a factor.
-    """
-
-    offsets: IntArray
-    atoms: IntArray
-    weights: FloatArray
-
-    @property
-    def cell(self) -> IntArray:
-        """The cell of each place."""
-        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
 
 @dataclass(frozen=True)
@@ -154,41 +128,6 @@ class Column:
         last = np.searchsorted(key[order], wanted, side="right") - 1
         weights = self.shares[atoms] * self.cells.weights[order]
         return np.asarray(atoms[_places(weights, first, last, random)])
-
-
-def learnt_shares(cells: Ranges | Lists, rows: FloatArray, widths: FloatArray, rounds: int | None = None) -> FloatArray:
-    """Share of each atom, learnt from even shares on, see `held_out_em`.
-
-    Args:
-        cells: distinct cells.
-        rows: rows with each cell.
-        widths: number of values of each atom.
-        rounds: how often shares are improved; None lets held-out rows tell it.
-
-    Returns:
-        Shares that sum to 1, shape (atoms,).
-
-    >>> cells = Ranges(np.array([0, 1]), np.array([1, 1]))
-    >>> learnt_shares(cells, np.array([2.0, 2.0]), np.ones(2), rounds=1).tolist()
-    [0.25, 0.75]
-    """
-    many = len(widths)
-
-    def mass(shares: FloatArray) -> FloatArray:
-        if isinstance(cells, Lists):
-            return np.bincount(cells.cell, shares[cells.atoms] * cells.weights, len(rows)).astype(np.float64)
-        before = np.concatenate([[0.0], np.cumsum(shares)])
-        return np.asarray(before[cells.last + 1] - before[cells.first])
-
-    def gathered(weight: FloatArray) -> FloatArray:
-        if isinstance(cells, Lists):
-            return np.bincount(cells.atoms, cells.weights * weight[cells.cell], many).astype(np.float64)
-        change = np.bincount(cells.first, weight, many + 1) - np.bincount(cells.last + 1, weight, many + 1)
-        return np.asarray(np.cumsum(change)[:-1])
-
-    if rounds is None and isinstance(cells, Lists):  # sets of values have no neighbours
-        rounds = SET_ROUNDS
-    return learnt(widths / widths.sum(), rows, mass, gathered, rounds)
 
 
 def _bins(shares: FloatArray, most: int) -> IntArray:

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.kernels.held_out_em import Lists, Ranges, learn_shares
 from duckdb_anon.kernels.interval_em import member_weights
 from duckdb_anon.kernels.plausible.augmentation import Evidence
-from duckdb_anon.kernels.plausible.columns import Column, Lists, Noisy, Ranges, learnt_shares
+from duckdb_anon.kernels.plausible.columns import Column, Noisy
 from duckdb_anon.kernels.plausible.tree import Options
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, listed
@@ -157,7 +158,7 @@ def _source(
     cell: NDArray[Any]
     if column.interval:
         cells, cell, widths, line = _intervals(function, column)
-        shares = learnt_shares(cells, np.bincount(cell, minlength=len(cells.first)).astype(np.float64), widths)
+        shares = learn_shares(cells, np.bincount(cell, minlength=len(cells.first)).astype(np.float64), widths)
         return Source(name, Column.of(cells, cell, shares, options.bins), line, False)
     line = _coded(domain)
     if column.node is not None and not column.plain:
@@ -178,7 +179,7 @@ def _source(
     if column.channel is not None or table.replaced(name):
         noisy, shares = _noisy(column, table, rows)
         return Source(name, Column.of(noisy, cell, shares, options.bins), line, False)
-    shares = learnt_shares(cells, rows, np.ones(len(line.codes)))
+    shares = learn_shares(cells, rows, np.ones(len(line.codes)))
     exact = table.contents.columns[fold(name)].truth == "exact" and table.contents.columns[fold(name)].cell == "value"
     return Source(name, Column.of(cells, cell, shares, options.bins), line, exact)
 

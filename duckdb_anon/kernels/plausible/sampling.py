@@ -205,10 +205,3 @@ def exchange(
                         state[j, one], state[j, other] = state[j, other], state[j, one]
                         cell[j, one], cell[j, other] = cell[j, other], cell[j, one]
                 level[one], level[other] = level1, level2
-
-
-@compiled_in_place
-def count_triples(rows: Array, level: Array, above: Array, below: Array, counts: Array) -> None:
-    """Count rows by level and the bins of two columns into `counts`, shape (levels, bins above, bins below)."""
-    for i in rows:
-        counts[level[i], above[i], below[i]] += 1.0

@@ -9,12 +9,13 @@ Cost: a pass over (a sample of) the rows for each pair of columns, and one over 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
-from duckdb_anon.kernels.plausible.sampling import Tree, count_triples
+from duckdb_anon.kernels.plausible.sampling import Tree
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 
 _WORK = 4e7
@@ -64,9 +65,9 @@ class Completion:
 
     def counts(self, above: int, below: int, rows: IntArray) -> FloatArray:
         """Some rows by level and the bins of two columns, shape (levels, bins above, bins below)."""
-        counts = np.zeros((self.levels, int(self.sizes[above]), int(self.sizes[below])))
-        count_triples(rows, self.level, self.state[above], self.state[below], counts)
-        return counts
+        shape = self.levels, int(self.sizes[above]), int(self.sizes[below])
+        cell = np.ravel_multi_index((self.level[rows], self.state[above][rows], self.state[below][rows]), shape)
+        return np.bincount(cell, minlength=math.prod(shape)).reshape(shape).astype(np.float64)
 
     def sample(self) -> IntArray:
         """Rows that pairs of columns are counted on, evenly spread."""

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from duckdb_anon.kernels import thread_pool
+from duckdb_anon.kernels.held_out_em import Lists, Ranges, learn_shares
 from duckdb_anon.kernels.plausible import Options
 from duckdb_anon.kernels.plausible.augmentation import Augmentation, Evidence
-from duckdb_anon.kernels.plausible.columns import Column, Lists, Noisy, Ranges, learnt_shares
+from duckdb_anon.kernels.plausible.columns import Column, Noisy
 from duckdb_anon.kernels.plausible.sampling import CellBins, Tree, complete, exchange
 from duckdb_anon.kernels.plausible.tree import Completion, fitted, information, structure
 
@@ -28,7 +29,7 @@ def ranges(cells: list[tuple[int, int]], size: int) -> Column:
     """A column of ranges, one a row."""
     first, last = np.array(cells).T
     found = Ranges(first, last)
-    shares = learnt_shares(found, np.ones(len(cells)), np.ones(size))
+    shares = learn_shares(found, np.ones(len(cells)), np.ones(size))
     return Column.of(found, np.arange(len(cells)), shares, 32)
 
 
@@ -175,9 +176,9 @@ def test_draws_do_not_depend_on_threads() -> None:
 
 def test_shares_are_learnt_from_overlaps() -> None:
     cells = Ranges(np.array([0, 0]), np.array([1, 0]))
-    assert learnt_shares(cells, np.array([10.0, 10.0]), np.ones(2), rounds=1).tolist() == [0.75, 0.25]
+    assert learn_shares(cells, np.array([10.0, 10.0]), np.ones(2), rounds=1).tolist() == [0.75, 0.25]
     lists = Lists(np.array([0, 2, 3]), np.array([0, 1, 0]), np.ones(3))
-    assert learnt_shares(lists, np.array([10.0, 10.0]), np.ones(2), rounds=1).tolist() == [0.75, 0.25]
+    assert learn_shares(lists, np.array([10.0, 10.0]), np.ones(2), rounds=1).tolist() == [0.75, 0.25]
 
 
 def test_noisy_cells_draw_from_the_posterior() -> None:
