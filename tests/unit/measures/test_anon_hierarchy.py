@@ -28,42 +28,34 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_a_hierarchy_is_taken_by_a_method(con: duckdb.DuckDBPyConnection, name: str) -> None:
+def test_a_hierarchy_is_taken_by_a_method_and_its_levels_only_join_what_is_below_them(
+    con: duckdb.DuckDBPyConnection, name: str
+) -> None:
     source, options = SOURCES[name]
     con.execute(f"create table t as {source}")
     con.execute(f"create table tree as from anon_hierarchy('t', 'v'{', ' if options else ''}{options})")
     rows = con.execute("from tree").fetchall()
     assert len({row[0] for row in rows}) == len(rows) == con.execute("select count(distinct v) from t").fetchall()[0][0]
     assert {row[-1] for row in rows} == {"*"}
+    for level in range(1, len(rows[0]) - 1):
+        assert len({row[level : level + 2] for row in rows}) == len({row[level] for row in rows})
     released = con.execute(
         "from mondrian('t', k := 1, qi := ['v'], hierarchies := {'v': 'tree'}, seed := 1)"
     ).fetchall()
     assert len(released) == con.execute("select count(*) from t").fetchall()[0][0]
 
 
-@pytest.mark.parametrize("name", SOURCES)
-def test_levels_only_join_what_is_below_them(con: duckdb.DuckDBPyConnection, name: str) -> None:
-    source, options = SOURCES[name]
-    con.execute(f"create table t as {source}")
-    rows = con.execute(f"from anon_hierarchy('t', 'v'{', ' if options else ''}{options})").fetchall()
-    for level in range(1, len(rows[0]) - 1):
-        above: dict[Any, set[Any]] = {}
-        for row in rows:
-            above.setdefault(row[level], set()).add(row[level + 1])
-        assert all(len(parents) == 1 for parents in above.values())
-
-
-def one(con: duckdb.DuckDBPyConnection, value: str, options: str) -> tuple[Any, ...]:
+def levels_of(con: duckdb.DuckDBPyConnection, value: str, options: str) -> tuple[Any, ...]:
     call = f"anon_hierarchy('(select i as v from range(100) t(i))', 'v', {options})"
     return con.execute(f"from {call} where level0 = {value}").fetchall()[0]
 
 
 def test_intervals_hold_their_values_and_ends_are_open(con: duckdb.DuckDBPyConnection) -> None:
-    assert one(con, "17", "breaks := [18, 40, 65]") == (17, "< 18", "< 40", "*")
-    assert one(con, "18", "breaks := [18, 40, 65]") == (18, "[18, 40)", "< 40", "*")
-    assert one(con, "99", "breaks := [18, 40, 65]") == (99, ">= 65", ">= 40", "*")
-    assert one(con, "3", "bottom := 16, top := 90")[1] == "< 16"
-    assert one(con, "95", "bottom := 16, top := 90")[1] == ">= 90"
+    assert levels_of(con, "17", "breaks := [18, 40, 65]") == (17, "< 18", "< 40", "*")
+    assert levels_of(con, "18", "breaks := [18, 40, 65]") == (18, "[18, 40)", "< 40", "*")
+    assert levels_of(con, "99", "breaks := [18, 40, 65]") == (99, ">= 65", ">= 40", "*")
+    assert levels_of(con, "3", "bottom := 16, top := 90")[1] == "< 16"
+    assert levels_of(con, "95", "bottom := 16, top := 90")[1] == ">= 90"
     labels = str(
         con.execute(
             "from anon_hierarchy('(select 13 + i as v from range(75) t(i))', 'v') select * exclude level0"
@@ -97,23 +89,23 @@ def test_an_option_says_what_the_values_are(con: duckdb.DuckDBPyConnection) -> N
     assert [row[1] for row in groups.fetchall()] == ["Dresden", "Berlin", "(other)"]
 
 
-@pytest.mark.parametrize("source, options, labels", [
+ENDS: tuple[tuple[str, str, list[tuple[str, ...]]], ...] = (
     ("select i * 0.1::double as v from range(10) t(i)", "bins := 7",
      [("< 0.2", "< 0.4", "< 0.8"), ("[0.2, 0.4)", "< 0.4", "< 0.8"), ("[0.4, 0.6)", "[0.4, 0.8)", "< 0.8"),
       ("[0.6, 0.8)", "[0.4, 0.8)", "< 0.8"), (">= 0.8", ">= 0.8", ">= 0.8")]),
     ("select i * 100000000000000000000000::hugeint as v from range(3) t(i)", "bins := 2",
      [("< 1e+23",), (">= 1e+23",)]),
     ("select if(i < 70, 0, i) as v from range(100) t(i)", "kind := 'quantile', bins := 4", [("< 74",), (">= 74",)]),
-    ("select unnest([null, ''inf'', ''nan''])::double as v", "", [()]),
-    ("select 1 as v limit 0", "", []),
+    ("select unnest([null, ''inf'', ''nan''])::double as v", "bins := 8", [()]),
+    ("select 1 as v limit 0", "bins := 8", []),
     ("select 1 as v limit 0", "kind := 'quantile'", []),
-])  # fmt: skip
-def test_ends_are_round_and_no_level_is_told_twice(
-    con: duckdb.DuckDBPyConnection, source: str, options: str, labels: list[tuple[str, ...]]
-) -> None:
-    call = f"anon_hierarchy('({source})', 'v'{', ' if options else ''}{options})"
-    found = con.execute(f"select distinct * exclude level0 from {call}").fetchall()
-    assert sorted(found) == sorted((*row, "*") for row in labels)
+)  # fmt: skip
+
+
+def test_ends_are_round_and_no_level_repeats_another(con: duckdb.DuckDBPyConnection) -> None:
+    for source, options, labels in ENDS:
+        found = con.execute(f"select distinct * exclude level0 from anon_hierarchy('({source})', 'v', {options})")
+        assert sorted(found.fetchall()) == sorted((*row, "*") for row in labels), source
 
 
 def test_a_temporary_table_needs_only_the_kind(con: duckdb.DuckDBPyConnection) -> None:
@@ -141,40 +133,39 @@ def test_a_file_of_arx_is_read_as_it_is(con: duckdb.DuckDBPyConnection, tmp_path
     assert len(con.execute("from mondrian('t', k := 3, qi := ['sex'], hierarchies := {'sex': 'tree'})").fetchall()) == 3
 
 
-@pytest.mark.parametrize("text, rows", [
+ARX: tuple[tuple[str, list[tuple[str, ...]]], ...] = (
     ('"a;b";"x";*\n"c ""q""";y;*\n', [("a;b", "x", "*"), ('c "q"', "y", "*")]),
     ("a;x;*\r\nb;;*\r\n", [("a", "x", "*"), ("b", "", "*")]),
     ("\ufeffZürich,CH,*\nO'Brien,IE,*\n", [("Zürich", "CH", "*"), ("O'Brien", "IE", "*")]),
     (" 1 ;low\n02;low\n", [(" 1 ", "low"), ("02", "low")]),
-])  # fmt: skip
-def test_quotes_and_cells_of_arx_stay_as_they_are(
-    con: duckdb.DuckDBPyConnection, tmp_path: Path, text: str, rows: list[tuple[str, ...]]
-) -> None:
+)
+
+
+def test_quotes_and_cells_of_arx_stay_as_they_are(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     path = tmp_path / "tree.CSV"
-    path.write_bytes(text.encode())
-    found = con.execute(f"from anon_hierarchy('{path}', kind := 'arx')")
-    assert [column[0] for column in found.description] == [f"level{k}" for k in range(len(rows[0]))]
-    assert found.fetchall() == rows
+    for text, rows in ARX:
+        path.write_bytes(text.encode())
+        found = con.execute(f"from anon_hierarchy('{path}', kind := 'arx')")
+        assert [column[0] for column in found.description] == [f"level{k}" for k in range(len(rows[0]))]
+        assert found.fetchall() == rows
 
 
-@pytest.mark.parametrize("text, message", [
-    (b"a;x;*\nb;*\n", "lines of as many cells each"),
-    ("Zürich;CH\n".encode("latin-1"), "UTF-8 text"),
-    (b"a\nb\n", "one cell a line"),
-    (b"", "one cell a line"),
-    (None, "No files found"),
-])  # fmt: skip
-def test_what_arx_does_not_write_is_refused(
-    con: duckdb.DuckDBPyConnection, tmp_path: Path, text: bytes | None, message: str
-) -> None:
-    path = tmp_path / "tree.csv"
-    if text is not None:
-        path.write_bytes(text)
-    with pytest.raises(duckdb.Error, match=message):
-        con.execute(f"from anon_hierarchy('{path}', kind := 'arx')").fetchall()
+def test_what_arx_does_not_write_is_refused(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    for number, (text, message) in enumerate((
+        (b"a;x;*\nb;*\n", "lines of as many cells each"),
+        ("Zürich;CH\n".encode("latin-1"), "UTF-8 text"),
+        (b"a\nb\n", "one cell a line"),
+        (b"", "one cell a line"),
+        (None, "No files found"),
+    )):  # fmt: skip
+        path = tmp_path / f"tree{number}.csv"
+        if text is not None:
+            path.write_bytes(text)
+        with pytest.raises(duckdb.Error, match=message):
+            con.execute(f"from anon_hierarchy('{path}', kind := 'arx')").fetchall()
 
 
-@pytest.mark.parametrize("options, message", [
+REFUSED = (
     ("'v', levels := ['yaer'], kind := 'date'", "levels has 'yaer'.*did you mean 'year'"),
     ("'v', levels := ['year', 'month'], kind := 'date'", "from fine to coarse, each once: month, year"),
     ("'v', levels := ['x'], kind := 'code'", "numbers of characters to keep"),
@@ -195,11 +186,14 @@ def test_what_arx_does_not_write_is_refused(
     ("'v', breaks := ['nan'::double]", "no list of rising numbers"),
     ("'g', levels := [2]", "keeps 2 characters, and the longest value has 2"),
     ("'g', levels := [1.5]", "numbers of characters to keep"),
-])  # fmt: skip
-def test_what_makes_no_hierarchy_is_refused(con: duckdb.DuckDBPyConnection, options: str, message: str) -> None:
+)
+
+
+def test_what_makes_no_hierarchy_is_refused(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table t as select i as v, 'g' || i as g from range(9) t(i)")
-    with pytest.raises(duckdb.Error, match=f"anon_hierarchy: .*{message}"):
-        con.execute(f"from anon_hierarchy('t', {options})").fetchall()
+    for options, message in REFUSED:
+        with pytest.raises(duckdb.Error, match=f"anon_hierarchy: .*{message}"):
+            con.execute(f"from anon_hierarchy('t', {options})").fetchall()
 
 
 def test_numbers_whose_range_no_double_holds_have_one_interval(con: duckdb.DuckDBPyConnection) -> None:

@@ -59,11 +59,11 @@ def test_what_stands_beside_the_sensitive_value_in_a_slice_tells_classes_apart(
     assert people.execute(f"from k_anonymity('r', {QI})").fetchone() == rows
 
 
-@pytest.mark.parametrize("measure", ["k_anonymity", "l_diversity", "t_closeness", "class_statistics"])
-def test_noisy_counts_have_no_classes(people: duckdb.DuckDBPyConnection, measure: str) -> None:
+def test_noisy_counts_have_no_classes(people: duckdb.DuckDBPyConnection) -> None:
     people.execute("create table r as from diffgen('people', epsilon := 2, domain := 'observed')")
-    with pytest.raises(duckdb.Error, match=f"{measure}: r has noisy counts.*epsilon"):
-        people.execute(f"from {measure}('r', qi := ['a'])").fetchall()
+    for measure in ("k_anonymity", "l_diversity", "t_closeness", "class_statistics"):
+        with pytest.raises(duckdb.Error, match=f"{measure}: r has noisy counts.*epsilon"):
+            people.execute(f"from {measure}('r', qi := ['a'])").fetchall()
 
 
 def test_a_raw_table_with_struct_columns_keeps_its_classes(con: duckdb.DuckDBPyConnection) -> None:

@@ -29,49 +29,40 @@ def adult(con: duckdb.DuckDBPyConnection, shared_data: Path) -> duckdb.DuckDBPyC
     return con
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("[20, 30[", (20, 29)), ("[20, 30)", (20, 29)), ("]20, 30]", (21, 30)), ("(20, 30]", (21, 30)),
-        ("20-29", (20, 29)), ("20..29", (20, 29)), ("2*", (20, 29)), ("2**", (200, 299)), ("<25", (20, 24)),
-        ("<=25", (20, 25)), (">30", (31, 47)), ("≥ 30", (30, 47)), ("40+", (40, 47)), ("{20, 47}", (20, 47)),
-        (" 35", (35, 35)), ("-5", (-5, -5)), ("*", None), ("**", None), ("NA", None), ("", None),
-    ],
-)  # fmt: skip
-def test_numbers_are_intervals(con: duckdb.DuckDBPyConnection, text: str, expected: tuple[int, int] | None) -> None:
-    con.execute("create table people (age int)")
-    con.execute("insert into people values (20), (47)")
-    con.execute("create table release as select $1::varchar as age", [text])
+INTERVALS = {
+    "[20, 30[": (20, 29), "[20, 30)": (20, 29), "]20, 30]": (21, 30), "(20, 30]": (21, 30), "20-29": (20, 29),
+    "20..29": (20, 29), "2*": (20, 29), "2**": (200, 299), "<25": (20, 24), "<=25": (20, 25), ">30": (31, 47),
+    "≥ 30": (30, 47), "40+": (40, 47), "{20, 47}": (20, 47), " 35": (35, 35), "-5": (-5, -5), "*": None, "**": None,
+    "NA": None, "": None,
+}  # fmt: skip
+LISTS = {
+    "a1": ["a1"], "a*": ["a1", "a2"], "a**": ["a10"], "{a1, b1}": ["a1", "b1"], "*": ["a1", "a10", "a2", "b1"],
+    None: ["a1", "a10", "a2", "b1"],
+}  # fmt: skip
+
+
+def test_numbers_are_intervals_and_texts_lists_of_the_originals_values(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "create table people as select unnest([20, 47, 20, 47]) as age, unnest(['a1', 'a2', 'a10', 'b1']) as code"
+    )
+    con.execute("create table release as select unnest($1::varchar[]) as age", [list(INTERVALS)])
     found = con.execute("from read_generalized('people', 'release', qi := ['age'], row_id := true)").fetchall()
-    cell = SUPPRESSED if expected is None else dict(zip(("lower", "upper"), expected, strict=True))
-    assert found == [(cell, 0)]
+    cells = [
+        SUPPRESSED if ends is None else dict(zip(("lower", "upper"), ends, strict=True)) for ends in INTERVALS.values()
+    ]
+    assert found == list(zip(cells, range(len(cells)), strict=True))
+    con.execute("create or replace table release as select unnest($1::varchar[]) as code", [list(LISTS)])
+    lists = con.execute("select list_sort(code) from read_generalized('people', 'release', qi := ['code'])").fetchall()
+    assert lists == [(values,) for values in LISTS.values()]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a1", ["a1"]), ("a*", ["a1", "a2"]), ("a**", ["a10"]), ("{a1, b1}", ["a1", "b1"]),
-        ("*", ["a1", "a10", "a2", "b1"]), (None, ["a1", "a10", "a2", "b1"]),
-    ],
-)  # fmt: skip
-def test_texts_are_lists_of_the_originals_values(
-    con: duckdb.DuckDBPyConnection, text: str | None, expected: list[str]
-) -> None:
-    con.execute("create table people as select unnest(['a1', 'a2', 'a10', 'b1']) as code")
-    con.execute("create table release as select $1::varchar as code", [text])
-    found = con.execute("select list_sort(code) from read_generalized('people', 'release', qi := ['code'])").fetchall()
-    assert found == [(expected,)]
-
-
-@pytest.mark.parametrize(("column", "text"), [("age", "young"), ("age", "[30, 20]"), ("code", "z*"), ("code", "Zz")])
-def test_what_cannot_be_read_is_an_error_that_quotes_no_value(
-    con: duckdb.DuckDBPyConnection, column: str, text: str
-) -> None:
+def test_what_cannot_be_read_is_an_error_that_quotes_no_value(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table people as select 31 as age, 'a1' as code")
-    con.execute(f"create table release as select $1::varchar as {column}", [text])
-    with pytest.raises(duckdb.Error, match=f"read_generalized: cells of '{column}' cannot be read") as raised:
-        con.execute(f"from read_generalized('people', 'release', qi := ['{column}'])").fetchall()
-    assert text not in str(raised.value) and "a1" not in str(raised.value)
+    for column, text in (("age", "young"), ("age", "[30, 20]"), ("code", "z*"), ("code", "Zz")):
+        con.execute(f"create or replace table release as select $1::varchar as {column}", [text])
+        with pytest.raises(duckdb.Error, match=f"read_generalized: cells of '{column}' cannot be read") as raised:
+            con.execute(f"from read_generalized('people', 'release', qi := ['{column}'])").fetchall()
+        assert text not in str(raised.value) and "a1" not in str(raised.value)
 
 
 def test_a_release_written_as_text_is_attacked_like_itself(adult: duckdb.DuckDBPyConnection) -> None:

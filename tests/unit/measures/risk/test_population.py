@@ -51,13 +51,6 @@ def test_k_map_counts_the_persons_who_fit_each_row(register: duckdb.DuckDBPyConn
     assert average == pytest.approx(sum(1 / n for n in wanted) / 60)
 
 
-def test_k_map_is_never_below_k_where_the_population_holds_the_release(register: duckdb.DuckDBPyConnection) -> None:
-    register.execute(RELEASES["mondrian"])
-    assert register.execute(
-        "select (from k_map('release', 'register') select k) >= (from k_anonymity('release', qi := ['age', 'sex']))"
-    ).fetchall() == [(True,)]
-
-
 def test_a_row_that_fits_nobody_makes_k_zero(register: duckdb.DuckDBPyConnection) -> None:
     found = register.execute(
         "select k, unmatched from k_map('(from sample union all select 99, ''g1'', ''d1'')', 'register', "
@@ -95,7 +88,7 @@ def test_delta_presence_refuses_what_counts_do_not_tell(register: duckdb.DuckDBP
         ).fetchall()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_special_uniques_are_those_of_the_definition(con: duckdb.DuckDBPyConnection, seed: int) -> None:
     rng = np.random.default_rng(seed)
     rows = [tuple(int(v) for v in row) for row in rng.integers(0, 3, size=(25, 4))]
@@ -126,31 +119,17 @@ def test_special_uniques_of_many_columns_name_the_largest_sets_that_can_be_tried
         con.execute(f"from special_uniques('wide', qi := {names})").fetchall()
 
 
-def test_special_uniques_of_a_real_table_are_alone(census: duckdb.DuckDBPyConnection) -> None:
-    """Every set it names is re-checked by SQL."""
-    told = census.execute("select row_id, columns from special_uniques('census', max_size := 2)").fetchall()
-    assert len(told) > 10
-    for row, columns in told[:: max(1, len(told) // 20)]:
-        same = " and ".join(f"o.{c} is not distinct from m.{c}" for c in columns.split(", "))
-        assert census.execute(
-            f"select count(*) from census o, (from census limit 1 offset {row}) m where {same}"
-        ).fetchall() == [(1,)]
-
-
-@pytest.mark.parametrize(
-    "n, population", [(1, 1), (1, 1.5), (1, 100), (2, 3), (5, 50), (40, 90), (41, 5000), (300, 400)]
-)
 def test_the_risk_of_a_sampled_row_is_the_mean_of_one_over_the_size_of_its_class(
-    con: duckdb.DuckDBPyConnection, n: int, population: float
+    con: duckdb.DuckDBPyConnection,
 ) -> None:
-    con.execute(f"create table t as select 1 as a, {population / n}::double as w from range({n})")
-    found = con.execute("from reidentification_risk('t', qi := ['a'], sample_weights := 'w')").fetchall()[0]
-    p = n / population
-    wanted = p * quad(lambda u: u ** (n - 1) / (p + (1 - p) * u), 0, 1, epsabs=1e-13, limit=200)[0]
-    assert found[1:4] == (1 / n, pytest.approx(wanted, rel=1e-9), pytest.approx(wanted, rel=1e-9))
-    assert con.execute("from k_anonymity('t', qi := ['a'], sample_weights := 'w')").fetchall()[0][0] == pytest.approx(
-        population
-    )
+    for n, population in ((1, 1), (1, 1.5), (1, 100), (2, 3), (5, 50), (40, 90), (41, 5000), (300, 400)):
+        con.execute(f"create or replace table t as select 1 as a, {population / n}::double as w from range({n})")
+        found = con.execute("from reidentification_risk('t', qi := ['a'], sample_weights := 'w')").fetchall()[0]
+        p = n / population
+        wanted = p * quad(lambda u, n=n, p=p: u ** (n - 1) / (p + (1 - p) * u), 0, 1, epsabs=1e-13, limit=200)[0]
+        assert found[1:4] == (1 / n, pytest.approx(wanted, rel=1e-9), pytest.approx(wanted, rel=1e-9))
+        size = con.execute("from k_anonymity('t', qi := ['a'], sample_weights := 'w')").fetchall()[0][0]
+        assert size == pytest.approx(population)
 
 
 def test_sampled_risk_is_what_a_known_population_shows(census: duckdb.DuckDBPyConnection) -> None:
@@ -164,18 +143,16 @@ def test_sampled_risk_is_what_a_known_population_shows(census: duckdb.DuckDBPyCo
     assert told == pytest.approx(truth, rel=0.25)
 
 
-@pytest.mark.parametrize("argument, message", [
-    ("sample_weights := 'ww'", "there is no column 'ww'.*did you mean 'w'"),
-    ("sample_weights := 'w', person := 'p'", "cannot be combined"),
-    ("sample_weights := 'z'", "numbers above 0"),
-])  # fmt: skip
-@pytest.mark.parametrize("name", ["k_anonymity", "reidentification_risk", "equivalence_classes"])
-def test_weights_that_make_no_sense_are_refused(
-    con: duckdb.DuckDBPyConnection, name: str, argument: str, message: str
-) -> None:
+def test_weights_that_make_no_sense_are_refused(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table t as select i % 3 as a, 2.0 as w, nullif(i, 2) as z, i as p from range(9) t(i)")
-    with pytest.raises(duckdb.Error, match=f"{name}: .*{message}"):
-        con.execute(f"from {name}('t', qi := ['a'], {argument})").fetchall()
+    for argument, message in (
+        ("sample_weights := 'ww'", "there is no column 'ww'.*did you mean 'w'"),
+        ("sample_weights := 'w', person := 'p'", "cannot be combined"),
+        ("sample_weights := 'z'", "numbers above 0"),
+    ):
+        for name in ("k_anonymity", "reidentification_risk", "equivalence_classes"):
+            with pytest.raises(duckdb.Error, match=f"{name}: .*{message}"):
+                con.execute(f"from {name}('t', qi := ['a'], {argument})").fetchall()
 
 
 @pytest.mark.campaign

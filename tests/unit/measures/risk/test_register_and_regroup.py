@@ -73,7 +73,7 @@ def rates(con: duckdb.DuckDBPyConnection, call: str) -> dict[str, tuple[float, f
     )
     found = con.execute(
         f"select attacker, identity, attribute from linkage_risk('sampled', 'released', {ROLES}, call := $${call}$$, "
-        "targets := 3000, seed := 5)"
+        "targets := 2000, seed := 5)"
     )
     return {attacker: (identity, attribute) for attacker, identity, attribute in found.fetchall()}
 

@@ -48,29 +48,6 @@ def test_a_release_without_any_information_is_worth_the_largest_class(people: du
     assert row["original_accuracy"] == 1.0
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        "mondrian('people', k := 5, {roles}, row_id := true)",
-        "merging('people', 1.2, {roles}, columns := [['age', 'sex'], ['job']], fake := 30, row_id := true, seed := 1)",
-        "composition('people', 5, {roles}, rho := 0.7, alpha := 0.9, row_id := true)",
-        "hybrid('people', 5, {roles}, row_id := true)",
-        "laplace_on_groups('people', 5, 5.0, {roles})",
-        "diffgen('people', 5.0, {roles}, domain := 'observed')",
-    ],
-)
-def test_every_shape_can_be_learned_from(people: duckdb.DuckDBPyConnection, call: str) -> None:
-    row = _measured(people, "from " + call.format(roles=ROLES))
-    assert 0.2 < row["accuracy"] <= 1
-    assert row["original_accuracy"] > 0.97
-
-
-def test_a_sharper_release_teaches_more(people: duckdb.DuckDBPyConnection) -> None:
-    sharp = _measured(people, f"from mondrian('people', k := 3, {ROLES}, row_id := true)")
-    blunt = _measured(people, f"from mondrian('people', k := 300, {ROLES}, row_id := true)")
-    assert sharp["accuracy"] > blunt["accuracy"] + 0.1
-
-
 def test_test_records_are_kept_out_of_training(people: duckdb.DuckDBPyConnection) -> None:
     # a column that identifies each record would let the tree look its class up
     people.execute(

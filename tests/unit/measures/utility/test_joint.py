@@ -1,31 +1,15 @@
-"""Joint distributions of releases of every shape: by hand, and what they say of distances and correlations."""
+"""Distances and correlations of releases: by hand."""
 
 from __future__ import annotations
 
 import duckdb
 import pytest
 
-RELEASES = {
-    "boxes": "select unnest([{a: {lower: 1, upper: 2}, b: ['x', 'y']}, {a: {lower: 3, upper: 3}, b: ['x']}], "
-    "recursive := false) as r",
-    "buckets": "select 1 as bucket, unnest([1, 2]) as a, map {'x': 1::bigint, 'y': 1} as b "
-    "union all select 2, 3, map {'x': 1::bigint}",
-    "sliced": "select unnest([{bucket: 1, c1: {a: 1}, c2: {b: 'x'}}, {bucket: 1, c1: {a: 2}, c2: {b: 'y'}}, "
-    "{bucket: 2, c1: {a: 3}, c2: {b: 'x'}}], recursive := false) as r",
-    "counts": "select unnest([{a: {lower: 1, upper: 2}, b: ['x', 'y'], noisy_count: 4.0::double}, "
-    "{a: {lower: 3, upper: 3}, b: ['x'], noisy_count: 2.0}], recursive := false) as r",
-}
-
 
 @pytest.fixture
 def table(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     con.execute("create table t as select * from (values (1, 'x'), (1, 'x'), (2, 'y'), (3, 'x')) t(a, b)")
     return con
-
-
-def _release(con: duckdb.DuckDBPyConnection, shape: str) -> None:
-    sql = RELEASES[shape]
-    con.execute(f"create table r as select r.* from ({sql})" if " as r" in sql else f"create table r as {sql}")
 
 
 def test_an_unknown_interval_is_spread_over_everything_null_too(con: duckdb.DuckDBPyConnection) -> None:
@@ -68,17 +52,14 @@ def test_columns_that_determine_each_other_have_coefficient_one(table: duckdb.Du
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
+def test_bad_calls_are_errors(table: duckdb.DuckDBPyConnection) -> None:
+    for call, message in (
         ("distribution_distance('t', 't', ['w'])", "no column 'w'"),
         ("distribution_distance('t', 't')", "no columns to compare"),
         ("distribution_distance('t', 't', ['a'], smoothing := -1)", "out of range"),
         ("correlation('t', ['a'])", "a pair of columns is needed"),
         ("distribution_distance('t', '(select a from t)', ['a', 'b'])", "has no column b"),
         ("correlation('(select i as a, i as b from range(2000) t(i))', ['a', 'b'])", "4,000,000 cells"),
-    ],
-)
-def test_bad_calls_are_errors(table: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
-    with pytest.raises(duckdb.Error, match=message):
-        table.execute(f"from {call}").fetchall()
+    ):
+        with pytest.raises(duckdb.Error, match=message):
+            table.execute(f"from {call}").fetchall()
