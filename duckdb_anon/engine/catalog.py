@@ -26,12 +26,9 @@ QUALIFIED = re.compile(rf"{PART}(?:\.{PART}){{0,2}}")
 
 
 _COMMENTS = """
-select table_name, database_name, schema_name, column_name, comment from duckdb_columns()
-where not internal and lower(table_name) = lower($1)
-union all select table_name, database_name, schema_name, '', comment from duckdb_tables()
-where lower(table_name) = lower($1)
-union all select view_name, database_name, schema_name, '', comment from duckdb_views()
-where not internal and lower(view_name) = lower($1)"""
+select column_name, comment from duckdb_columns() where (database_name, schema_name, table_name) = ($1, $2, $3)
+union all select '', comment from duckdb_tables() where (database_name, schema_name, table_name) = ($1, $2, $3)
+union all select '', comment from duckdb_views() where (database_name, schema_name, view_name) = ($1, $2, $3)"""
 
 
 def names_of(sql: str) -> list[str]:
@@ -128,26 +125,12 @@ class Catalog:
         return self._unseen(function, parameter, text)
 
     def comments(self, sql: str) -> tuple[dict[str, str], str]:
-        """Comments of a table's columns, and of the table itself; the caller's own schema comes first."""
-        if self.cursor is None:
+        """Comments of a table's columns, and of the table itself."""
+        found = located(self.cursor, sql) if self.cursor is not None else None
+        if self.cursor is None or found is None:
             return {}, ""
-        *qualifiers, table = names_of(sql)
-        here = (fold(self.database), fold(self.schema))
-
-        def rank(database: str, schema: str) -> int:
-            if qualifiers and not (schema == qualifiers[-1] or (len(qualifiers) == 1 and database == qualifiers[0])):
-                return 9
-            if len(qualifiers) == 2 and database != qualifiers[0]:
-                return 9
-            return 0 if (database, schema) == here else 1 if database == here[0] else 2
-
-        found = self.cursor.execute(_COMMENTS, [table]).fetchall()
-        # lower() of SQL makes one of letters that are different for DuckDB
-        ranked = [(rank(fold(row[1]), fold(row[2])), *row[3:]) for row in found if fold(row[0]) == table]
-        best = min((nearness for nearness, *_ in ranked), default=9)
-        said = {column: text for nearness, column, text in ranked if text and nearness == best < 9}
-        comment = said.pop("", "")
-        return said, comment
+        comments = {column: text for column, text in self.cursor.execute(_COMMENTS, found[:3]).fetchall() if text}
+        return comments, comments.pop("", "")
 
     def every_nth_row(self, relation: Relation, columns: str, most: int = 200_000) -> pa.StructArray:
         """Read the SELECT list `columns` (which may use `_anon_rn`, the row number) of at most `most` rows."""
@@ -310,12 +293,12 @@ def located(con: duckdb.DuckDBPyConnection, target: str) -> tuple[str, str, str,
     found = [row for row in con.execute(_THERE, [name]).fetchall() if fold(row[0]) == name]
     if not found:
         return None
-    here = [fold(found[0][4]), fold(found[0][5])]
-    meant: list[list[str]] = [["temp", "main"], here]  # a temporary table hides what is called as it is
+    here, schema = fold(found[0][4]), fold(found[0][5])
+    meant: list[list[str]] = [["temp", "main"], [here, schema], [here, "main"]]  # as DuckDB looks names up
     if len(places) == 2:
         meant = [places]
     elif places:
-        meant = [[here[0], *places], [*places, "main"]]
+        meant = [[here, *places], [*places, "main"]]
     for place in meant:
         for table, kind, database, schema, *_ in found:
             if [fold(database), fold(schema)] == place:

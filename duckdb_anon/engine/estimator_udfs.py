@@ -154,14 +154,5 @@ def _pieces(within: pa.Array | None, boxes: Boxes) -> Any:
         ends = np.iinfo(np.int64)
         whole = [(ends.min if a is None else int(a), ends.max if b is None else int(b)) for a, b in pairs]
         return np.array(whole, dtype=np.int64).reshape(-1, 2)
-    found = [_closed(*pair) for pair in pairs]
+    found = [(-math.inf if low is None else low, math.inf if high is None else high) for low, high in pairs]
     return np.array(found, dtype=np.float64).reshape(-1, 2)
-
-
-def _closed(low: Any, high: Any, low_in: Any = 1, high_in: Any = 1) -> tuple[float, float]:
-    """An interval of numbers with both ends inside."""
-    ends = (-math.inf if low is None else float(low), math.inf if high is None else float(high))
-    return (
-        ends[0] if low_in else math.nextafter(ends[0], math.inf),
-        ends[1] if high_in else math.nextafter(ends[1], -math.inf),
-    )

@@ -30,7 +30,7 @@ from duckdb_anon.model.hierarchy import HIDDEN_LABELS
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_comment import read_description
-from duckdb_anon.model.release_formats import Contents, may_carry, read
+from duckdb_anon.model.release_formats import Contents, read
 from duckdb_anon.model.release_formats.duckdb_types import slice_fields
 from duckdb_anon.rewrite.query.tables import TableInfo
 
@@ -112,38 +112,26 @@ class Context:
             given=relation.given,
             generalized=pair.attributes_with_nodes() if bounds else frozenset(),
             require_clear_texts=pair.require_clear_texts,
-            unbounded=(lambda read: self._why_unbounded(original, relation, trees, read)) if bounds else None,
+            unbounded=(lambda: self._why_unbounded(relation)) if bounds else None,
         )
 
-    def _why_unbounded(
-        self, original: Relation, release: Relation, trees: Collection[str], read: Collection[str]
-    ) -> str:
+    def _why_unbounded(self, release: Relation) -> str:
         """Why there are no bounds from a release: it does not hold the rows that its description was written for."""
-        said = read_description(release.comment)
-        if said is None or not said.digest:
+        description = read_description(release.comment)
+        if description is None or not description.digest:
             return (
                 f"no bounds: {release.given} is not described with its rows. Write it with duckdb_anon.release(), "
                 ".release or duckdb-anon release"
             )
-        cursor = self.catalog.cursor
-        others = {fold(name) for name in original.columns} - {*read, *map(fold, trees)}
-        unread = [
-            name  # a slice may have the name of one of its attributes
-            for name, kind in release.columns.items()
-            if fold(name) in others and not may_carry(name) and not slice_fields(kind)
-        ]
+        cursor, facts = self.catalog.cursor, (description.digest, description.checksum)
         try:
-            same = cursor is not None and holds_rows_of(cursor, release.unnamed, said.digest, said.checksum, unread)
+            if cursor is not None and holds_rows_of(cursor, release.unnamed, *facts):
+                return ""
         except duckdb.Error:
             tick()  # an interrupt is none of these
-            same = False
         return (
-            ""
-            if same
-            else (
-                f"no bounds: the rows of {release.given} are not those that its description was written for. Write the "
-                "release again"
-            )
+            f"no bounds: the rows of {release.given} are not those that its description was written for. Write the "
+            "release again"
         )
 
     def table_info(self, relation: Relation, releases: Sequence[Relation] = ()) -> TableInfo:

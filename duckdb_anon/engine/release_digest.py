@@ -7,8 +7,7 @@ TIMESTAMP. It differs after any change of a cell, for a duplicated, missing or a
 added or moved column. HUGEINT, BIT and TIME WITH TIME ZONE, which Parquet changes, differ after the round trip.
 
 A description also has a checksum by DuckDB's own hash. Where that is the same, nothing else is compared when a
-query is planned: one plain scan; once all columns were compared, one of the columns that a query reads. DuckDB may
-change its hash, and it resists no forger, so a signature is of the digest.
+query is planned: one plain scan. DuckDB may change its hash, and it resists no forger, so a signature is of the digest.
 Cost of the digest: one pass that writes each row as text, 16 bytes a row in memory, and one sort of these.
 """
 
@@ -18,8 +17,7 @@ import hashlib
 import json
 import re
 import warnings
-from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import duckdb
@@ -45,10 +43,9 @@ _ROW = "S16"
 _BLOCK = 100_000
 _ARRAY = re.compile(r"\[\d+\]")
 _COARSE_TIMESTAMP = re.compile(r"\bTIMESTAMP_M?S\b", re.IGNORECASE)
+_digest_agrees: dict[tuple[str, str], bool] = {}
+"""Whether rows of a checksum have a digest, by both, where another version of DuckDB wrote the checksum."""
 _MOST_REMEMBERED = 1000
-_compared: OrderedDict[tuple[str, str], bool] = OrderedDict()
-_verified: OrderedDict[tuple[str, tuple[str, ...]], str] = OrderedDict()
-"""Checksum of some columns of the rows of a digest, by the digest and their names."""
 
 
 def release_digest(con: duckdb.DuckDBPyConnection, source: str) -> str:
@@ -95,23 +92,13 @@ def row_text(columns: Mapping[str, str]) -> str:
 def row_checksum(con: duckdb.DuckDBPyConnection, source: str) -> str:
     """Number of rows and the sum of DuckDB's hashes of names, types and rows, as a text without spaces."""
     columns = column_types(con, source)
-    return _checksums(con, source, columns, [tuple(columns)])[0]
+    hashed = [part for name, kind in columns.items() for part in _hashed(ident(name), kind)]
+    row = ", ".join([literal(json.dumps(list(columns.items()))), *hashed])
+    count, total = con.execute(f"select count(*), coalesce(sum(hash({row})), 0) from {source}").fetchall()[0]
+    return f"{count}:{total}"
 
 
-def _checksums(
-    con: duckdb.DuckDBPyConnection, source: str, columns: Mapping[str, str], parts: Sequence[tuple[str, ...]]
-) -> list[str]:
-    """Checksum of the rows in each of some sets of columns, in one scan; names and types of all columns count."""
-    named = literal(json.dumps(list(columns.items())))
-    rows = [[named, *(one for name in part for one in _hashed(ident(name), columns[name]))] for part in parts]
-    sums = ", ".join(f"coalesce(sum(hash({', '.join(row)})), 0)" for row in rows)
-    count, *totals = con.execute(f"select count(*), {sums} from {source}").fetchall()[0]
-    return [f"{count}:{total}" for total in totals]
-
-
-def holds_rows_of(
-    con: duckdb.DuckDBPyConnection, source: str, digest: str, checksum: str, unread: Collection[str] = ()
-) -> bool:
+def holds_rows_of(con: duckdb.DuckDBPyConnection, source: str, digest: str, checksum: str) -> bool:
     """Whether a table has the rows of a digest.
 
     Args:
@@ -119,26 +106,15 @@ def holds_rows_of(
         source: what follows FROM.
         digest: as `release_digest` gave it.
         checksum: as `row_checksum` gave it for the same rows; '' where it is not known.
-        unread: columns that need not be compared again once all of them were found to be the same.
     """
-    columns = column_types(con, source)
-    read = tuple(name for name in columns if name not in unread)
-    if (digest, read) in _verified:
-        if _checksums(con, source, columns, [read]) == [_verified[digest, read]]:
-            return True
-    now, partial = _checksums(con, source, columns, [tuple(columns), read])
-    if now != checksum and (digest, now) not in _compared:
-        _remember(_compared, (digest, now), release_digest(con, source) == digest)
-    same = now == checksum or _compared[digest, now]
-    if same:
-        _remember(_verified, (digest, read), partial)
-    return same
-
-
-def _remember(store: OrderedDict[Any, Any], key: Any, value: Any) -> None:
-    store[key] = value
-    while len(store) > _MOST_REMEMBERED:
-        store.popitem(last=False)
+    now = row_checksum(con, source)
+    if now == checksum:
+        return True
+    if (digest, now) not in _digest_agrees:
+        if len(_digest_agrees) >= _MOST_REMEMBERED:
+            _digest_agrees.clear()
+        _digest_agrees[digest, now] = release_digest(con, source) == digest
+    return _digest_agrees[digest, now]
 
 
 def column_types(con: duckdb.DuckDBPyConnection, source: str) -> Mapping[str, str]:

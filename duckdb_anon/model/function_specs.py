@@ -22,29 +22,7 @@ from duckdb_anon.model.errors import ColumnError, listed
 from duckdb_anon.model.parameters import REQUIRED, Parameter, ParameterKind, Params
 from duckdb_anon.model.released_columns import Cells
 
-__all__ = [
-    "REQUIRED",
-    "SECTIONS",
-    "ColumnInfo",
-    "ColumnPlan",
-    "Cutting",
-    "Entry",
-    "Function",
-    "Layout",
-    "Method",
-    "Parameter",
-    "ParameterKind",
-    "Params",
-    "Parts",
-    "PureSql",
-    "Query",
-    "Release",
-    "Report",
-    "Roles",
-    "Sweep",
-    "Task",
-    "Unit",
-]  # fmt: skip
+__all__ = ["REQUIRED", "Parameter", "ParameterKind", "Params"]
 SECTIONS = (
     "Methods",
     "Equivalence classes",

@@ -33,25 +33,24 @@ _QUOTED = r'"(?:[^"]|"")+"'
 _BARE = r"[^\s\"'();,.]+"
 _NAME = rf"(?:{_QUOTED}|{_BARE})(?:\.(?:{_QUOTED}|{_BARE}))*"
 _RELEASE = re.compile(r"\banon:\s*release\b", re.IGNORECASE)
-_OF = re.compile(rf"\s+of\s+(a query|{_NAME})", re.IGNORECASE)
-_BY = re.compile(r"\s+by\s+(\w+)\s*\(", re.IGNORECASE)
-_PERSONS = re.compile(r"\s+counting\s+persons\b", re.IGNORECASE)
-_INDEPENDENT = re.compile(r"\s+independent\s+of\s+earlier\s+releases\b", re.IGNORECASE)
-_ON = re.compile(r"\s+on\s+(\d{4}-\d{2}-\d{2})")
-_WITH = re.compile(r"\s+with\s+duckdb-anon\s+([\w.+!-]+)")
-_DIGEST = re.compile(r"\s+rows\s+(\d+:\d+)\s+digest\s+([0-9a-f]{64})\b")
-_SEAL = re.compile(r"\s+seal\s+([0-9a-f]{64})\b")
-_SIGNATURE = re.compile(r"\s+signed\s+([0-9a-f]{64}:[0-9a-f]{128})\b")
+_DESCRIPTION = re.compile(
+    rf"""{_RELEASE.pattern}
+    (?:\s+of\s+(?P<original>a\ query|{_NAME}))?
+    (?:\s+by\s+(?P<method>\w+)\s*\((?P<arguments>(?>'(?:[^']|'')*+'|[^'()])*+)\))?
+    (?P<persons>\s+counting\s+persons\b)?
+    (?P<independent>\s+independent\s+of\s+earlier\s+releases\b)?
+    (?:\s+on\s+(?P<date>\d{{4}}-\d{{2}}-\d{{2}}))?
+    (?:\s+with\s+duckdb-anon\s+(?P<version>[\w.+!-]+))?
+    (?:\s+rows\s+(?P<checksum>\d+:\d+)\s+digest\s+(?P<digest>[0-9a-f]{{64}})\b)?
+    (?:\s+seal\s+(?P<seal>[0-9a-f]{{64}})\b)?
+    (?:\s+signed\s+(?P<signature>[0-9a-f]{{64}}:[0-9a-f]{{128}})\b)?""",
+    re.IGNORECASE | re.VERBOSE,
+)
 _ATTRIBUTES = re.compile(r"\banon:\s*attributes\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
 _FIELD = re.compile(rf"\s*({_QUOTED}|[^:;\"]+?)\s*:((?:{_QUOTED}|[^;\"])*)(?:;|$)", re.DOTALL)
-_TOKEN = re.compile(
-    r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
-    r"|(?P<name>\w+)\s*:=|(?P<word>\w+)|(?P<mark>[][(){},:]))"
-)
-_WORDS = {"true": "True", "false": "False", "null": "None"}
+_PYTHON = re.compile(r"'(?P<text>(?:[^']|'')*)'|(?P<name>\w+)\s*:=|\b(?P<word>true|false|null)\b", re.IGNORECASE)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 QUERY = "a query"
-_TEXTS = ("original", "method", "date", "version", "checksum", "digest", "seal", "signature")
 
 
 @dataclass(frozen=True)
@@ -152,32 +151,15 @@ def read_description(comment: str | None) -> Description | None:
     >>> read_description("a table of ours") is None
     True
     """
-    found = _RELEASE.search(comment or "")
-    if comment is None or found is None:
+    found = _DESCRIPTION.search(comment or "")
+    if found is None:
         return None
-    at, said = found.end(), dict.fromkeys(_TEXTS, "")
-    parameters: dict[str, Any] = {}
-    if (of := _OF.match(comment, at)) is not None:
-        said["original"], at = of.group(1), of.end()
-    if (by := _BY.match(comment, at)) is not None:
-        read = read_arguments(comment, by.end())
-        if read is not None:
-            said["method"], (parameters, at) = by.group(1).lower(), read
-    if (persons := _PERSONS.match(comment, at)) is not None:
-        at = persons.end()
-    if (independent := _INDEPENDENT.match(comment, at)) is not None:
-        at = independent.end()
-    if (on := _ON.match(comment, at)) is not None:
-        said["date"], at = on.group(1), on.end()
-    if (version := _WITH.match(comment, at)) is not None:
-        said["version"], at = version.group(1), version.end()
-    if (digest := _DIGEST.match(comment, at)) is not None:
-        (said["checksum"], said["digest"]), at = digest.groups(), digest.end()
-    if (seal := _SEAL.match(comment, at)) is not None:
-        said["seal"], at = seal.group(1), seal.end()
-    if (signature := _SIGNATURE.match(comment, at)) is not None:
-        said["signature"] = signature.group(1)
-    return Description(parameters=parameters, persons=persons is not None, independent=independent is not None, **said)
+    parts = {name: text or "" for name, text in found.groupdict().items()}
+    parameters, method = read_arguments(parts.pop("arguments")), parts.pop("method").lower()
+    persons, independent = bool(parts.pop("persons")), bool(parts.pop("independent"))
+    if parameters is None:
+        parameters, method = {}, ""
+    return Description(method=method, parameters=parameters, persons=persons, independent=independent, **parts)
 
 
 def attributes_comment(labels: Mapping[str, Label]) -> str:
@@ -273,31 +255,22 @@ def _unquoted(name: str) -> str:
     return name[1:-1].replace('""', '"') if name.startswith('"') else name
 
 
-def read_arguments(text: str, at: int) -> tuple[dict[str, Any], int] | None:
-    """Arguments `name := value, ...)` from `at` on, and where they end; None where they cannot be read.
+def read_arguments(text: str) -> dict[str, Any] | None:
+    """Arguments `name := value, ...` by name; None where they cannot be read.
 
-    >>> read_arguments("k := 5, cuts := {'age': [0, -1.5]}, l := null) on", 0)
-    ({'k': 5, 'cuts': {'age': [0, -1.5]}, 'l': None}, 46)
+    >>> read_arguments("k := 5, cuts := {'age': [0, -1.5]}, l := null")
+    {'k': 5, 'cuts': {'age': [0, -1.5]}, 'l': None}
     """
-    python, depth = "{", 1
-    while True:
-        found = _TOKEN.match(text, at)
-        if found is None or found.lastgroup is None:
-            return None
-        token, at = found[found.lastgroup], found.end()
-        if found.lastgroup == "word" and token.lower() not in _WORDS:
-            return None
-        depth += token in ("(", "[", "{")
-        depth -= token in (")", "]", "}")
-        if depth == 0:
-            break
-        if found.lastgroup == "text":
-            token = repr(token[1:-1].replace("''", "'"))
-        elif found.lastgroup == "name":
-            token = f"{token!r}: "
-        python += _WORDS.get(token.lower(), token)
     try:
-        arguments = ast.literal_eval(python + "}")
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        arguments = ast.literal_eval("{" + _PYTHON.sub(_as_python, text) + "}")
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
-    return (arguments, at) if isinstance(arguments, dict) else None
+    return arguments if isinstance(arguments, dict) else None
+
+
+def _as_python(found: re.Match[str]) -> str:
+    if found["text"] is not None:
+        return repr(found["text"].replace("''", "'"))
+    if found["name"] is not None:
+        return f"{found['name']!r}: "
+    return "None" if found["word"].lower() == "null" else found["word"].capitalize()

@@ -191,7 +191,7 @@ def _sides(
     if limited and not alone:
         for key in ("order", *picking):
             open_ended.set(key, None)
-    unbounded = release.why_unbounded(tree)
+    unbounded = release.why_unbounded()
     wanted: Bounds = "none" if unbounded else bounds
     counts = learnable_counts(open_ended, release, original) if spread == "learnt" and not unseen else {}
     # how noisy an inverted count is, its interval tells

@@ -310,7 +310,7 @@ def rewrite(
     """
     everything = (original, *tables)
     tree, names = read_query(query, everything, describe)
-    wanted: Bounds = "none" if release.why_unbounded(tree) else bounds
+    wanted: Bounds = "none" if release.why_unbounded() else bounds
     estimate = estimator(tree, release, everything, wanted, spread, may_impute)
     if whole:
         _round(tree, estimate.tree)

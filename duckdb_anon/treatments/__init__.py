@@ -178,13 +178,13 @@ def _arguments(function: str, column: str, treatment: Treatment, inside: str | N
         return {}
     first = treatment.parameters[0].name if treatment.parameters else ""
     named = inside if _NAMED.match(inside) else f"{first} := {inside}"
-    read = read_arguments(f"{named})", 0)
-    if read is None or read[1] != len(named) + 1:
+    read = read_arguments(named)
+    if read is None:
         example = f"{treatment.name}({first} := ...)" if first else treatment.name
         raise ParameterError(
             f"{function}: the arguments of {treatment.name} of {column} cannot be read. Write {example}"
         )
-    return read[0]
+    return read
 
 
 def treated(function: str, column: Column, text: object, key: Key) -> str | None:

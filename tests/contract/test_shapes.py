@@ -22,7 +22,7 @@ def _claim(claims: Claims) -> bool:
     """A released row stands for `copies` equal rows of the original."""
     found = claims.take(COPIES)
     if found is not None:
-        claims.weights.append(Weight(found, "rows"))
+        claims.contents.weights += (Weight(found, "rows"),)
     return found is not None
 
 

@@ -93,8 +93,8 @@ class Format:
 
 def _linked(claims: Claims) -> bool:
     """Row numbers change nothing of what other columns mean, so no measure needs to answer them."""
-    claims.source = claims.take(SOURCE) or ""
-    claims.group = claims.take(GROUP) or ""
+    claims.contents.source = claims.take(SOURCE) or ""
+    claims.contents.group = claims.take(GROUP) or ""
     return False
 
 
@@ -102,7 +102,7 @@ def _coarsened(claims: Claims) -> bool:
     """Coarser sensitive values are read as they stand, so no bound holds for certain."""
     found = claims.take(EDGES)
     if found is not None:
-        claims.edges, claims.bounded = found, False
+        claims.contents.edges, claims.contents.bounded = found, False
     return False
 
 
@@ -110,8 +110,8 @@ def _weighted(claims: Claims, carrier: Carrier, meaning: WeightMeaning) -> bool:
     found = claims.take(carrier)
     if found is None:
         return False
-    claims.weights.append(Weight(found, meaning))
-    claims.complete = False
+    claims.contents.weights += (Weight(found, meaning),)
+    claims.contents.complete = False
     return True
 
 
@@ -128,7 +128,7 @@ def _suppressed(claims: Claims) -> bool:
 def _counts(claims: Claims) -> bool:
     """Noisy counts may be negative; summed as they are, they keep sums unbiased."""
     found = _weighted(claims, COUNT, "rows")
-    claims.bounded = claims.bounded and not found
+    claims.contents.bounded = claims.contents.bounded and not found
     return found
 
 
@@ -137,11 +137,11 @@ def _randomized(claims: Claims) -> bool:
     found = claims.find(CHANNELS)
     if found is None:
         return False
-    claims.channels = found
+    claims.contents.channels = found
     named = {fold(field) for field, _ in struct_fields(claims.unclaimed.pop(found))}
     for name in [n for n in claims.unclaimed if fold(n) in named and claims.may_be_original(n)]:
         claims.carry(name, "value", "randomized")
-    claims.bounded = False
+    claims.contents.bounded = False
     return True
 
 
@@ -150,7 +150,7 @@ def _retained(claims: Claims) -> bool:
     found = claims.take(RETENTION)
     if found is None:
         return False
-    claims.retention = found
+    claims.contents.retention = found
     for name in [n for n in claims.unclaimed if fold(n) in claims.sensitive]:
         claims.carry(name, "value", "replaced")
     return True
@@ -173,10 +173,10 @@ def _sliced(claims: Claims) -> bool:
     for name, fields in slices.items():
         for field, kind in fields:
             cell, original = cell_of(claims, field, kind), claims.original_type(field)
-            claims.columns[fold(field)] = Content(fold(field), name, field, kind, cell, "permuted", original)
+            claims.contents.columns[fold(field)] = Content(fold(field), name, field, kind, cell, "permuted", original)
         del claims.unclaimed[name]
-    claims.bucket = claims.take(BUCKET) or ""
-    claims.bounded = False
+    claims.contents.bucket = claims.take(BUCKET) or ""
+    claims.contents.bounded = False
     return True
 
 
@@ -202,7 +202,7 @@ def _buckets(claims: Claims) -> bool:
     for name in names:
         claims.carry(name, "counts", "permuted")
     if names:
-        claims.bucket = claims.take(BUCKET) or claims.bucket
+        claims.contents.bucket = claims.take(BUCKET) or claims.contents.bucket
     return bool(names)
 
 
@@ -216,7 +216,7 @@ def _persons(claims: Claims) -> bool:
     for name in names:
         claims.carry(name, "nodes")
         if list_type(claims.original_type(name)) is None:
-            claims.bounded = False
+            claims.contents.bounded = False
     return bool(names)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from duckdb_anon.model.errors import ColumnError, listed
@@ -93,11 +94,13 @@ def _read(
     claims.keep_nested(kept)
     found = [rule for rule in rules if rule.claim(claims)]
     refuse_strangers(claims, carriers(), table, caller)
-    return Contents(
-        _name(found), _names(found), claims.columns, tuple(claims.weights), claims.bucket, claims.channels,
-        claims.retention, claims.source, claims.bounded, claims.complete, tuple(claims.unclaimed), original is not None,
-        claims.edges, claims.group,
-    )  # fmt: skip
+    return replace(
+        claims.contents,
+        shape=_name(found),
+        shapes=_names(found),
+        unread=tuple(claims.unclaimed),
+        known=original is not None,
+    )
 
 
 def refuse(function: str, table: str, contents: Contents, answers: Collection[str]) -> None:

@@ -121,7 +121,7 @@ class Content:
         return self.type if inside is None else inside(self.type) or ""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Contents:
     """What a release carries.
 
@@ -141,7 +141,7 @@ class Contents:
 
     shape: str = "rows"
     shapes: tuple[str, ...] = ()
-    columns: Mapping[str, Content] = field(default_factory=dict)
+    columns: dict[str, Content] = field(default_factory=dict)
     weights: tuple[Weight, ...] = ()
     bucket: str = ""
     channels: str = ""
@@ -184,6 +184,7 @@ class Claims:
         labelled: columns in lower case that are known to be the original's, by a role or because a call names them.
         sensitive: those of them that are sensitive.
         trees: columns in lower case that have a hierarchy.
+        contents: what is found so far.
     """
 
     release: Mapping[str, str]
@@ -191,16 +192,7 @@ class Claims:
     labelled: Collection[str] = ()
     sensitive: Collection[str] = ()
     trees: Collection[str] = ()
-    columns: dict[str, Content] = field(default_factory=dict)
-    weights: list[Weight] = field(default_factory=list)
-    bucket: str = ""
-    channels: str = ""
-    retention: str = ""
-    source: str = ""
-    edges: str = ""
-    group: str = ""
-    bounded: bool = True
-    complete: bool = True
+    contents: Contents = field(default_factory=Contents)
     unclaimed: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -262,7 +254,7 @@ class Claims:
             truth: whose they are.
         """
         kind = self.unclaimed.pop(name)
-        self.columns[fold(name)] = Content(fold(name), name, "", kind, cell, truth, self.original_type(name))
+        self.contents.columns[fold(name)] = Content(fold(name), name, "", kind, cell, truth, self.original_type(name))
 
 
 def refuse_strangers(claims: Claims, carriers: Collection[Carrier], table: str, caller: str) -> None:

@@ -88,8 +88,8 @@ class TableInfo:
         counted_rows: of a release, whether every row carries the counts of all rows of its bucket.
         require_clear_texts: of a release, raises where texts of the columns that a query reads, in lower case, may be
             values or nodes; None where the caller vouches for them.
-        unbounded: of a release, why it gives no low and high to queries that read some columns, in lower case: '' where
-            it does; None where the caller vouches for its rows.
+        unbounded: of a release, why it gives no low and high: '' where it does; None where the caller vouches for its
+            rows.
         certain: of a release, whether low and high are asked for.
         of_another: of a release, whether it says that it stands for something else than the original that is asked of.
         hidden: of a hierarchy, whether labels that few records carry are numbers, as publish writes them.
@@ -108,7 +108,7 @@ class TableInfo:
     generalized: frozenset[str] | None = None
     counted_rows: bool = False
     require_clear_texts: Callable[[Collection[str]], None] | None = field(default=None, compare=False)
-    unbounded: Callable[[Collection[str]], str] | None = field(default=None, compare=False)
+    unbounded: Callable[[], str] | None = field(default=None, compare=False)
     certain: bool = False
     of_another: bool = False
     binned: frozenset[str] = frozenset()
@@ -126,9 +126,9 @@ class TableInfo:
         """Column name in lower case to type."""
         return {fold(column): kind for column, kind in self.columns}
 
-    def why_unbounded(self, tree: exp.Query) -> str:
-        """Why it gives no low and high to a bound query; '' where it does."""
-        return "" if self.unbounded is None else self.unbounded({fold(one.name) for one in tree.find_all(exp.Column)})
+    def why_unbounded(self) -> str:
+        """Why it gives no low and high; '' where it does."""
+        return "" if self.unbounded is None else self.unbounded()
 
     def spelled(self, column: str) -> str:
         """Give a column's own spelling."""

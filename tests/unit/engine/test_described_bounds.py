@@ -74,17 +74,6 @@ def test_a_release_that_was_changed_has_estimates_alone(con: duckdb.DuckDBPyConn
     assert len(con.execute(text).description) == 1
 
 
-def test_after_the_first_query_the_columns_that_a_query_reads_are_compared(con: duckdb.DuckDBPyConnection) -> None:
-    patients(con)
-    duckdb_anon.release(con, "r", "anatomy('o', 3)", independent=True)
-    of_age = "select count(*) from o where a < 30"
-    assert (ends(con)[:2], ends(con, query=of_age)[:2]) == ((8, 8), (10, 10))
-    con.execute("update r set a = 20 where a = 31")
-    assert (ends(con)[:2], ends(con, query=of_age)[:2]) == ((8, 8), (None, None))
-    con.execute("update r set bucket = 1 where bucket = 2")
-    assert (ends(con)[:2], ends(con, query=of_age)[:2]) == ((None, None), (None, None))
-
-
 def test_rows_in_another_order_and_in_a_file_are_the_same(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     patients(con)
     said = duckdb_anon.release(con, "r", "anatomy('o', 3)", independent=True)
