@@ -21,7 +21,6 @@ import pyarrow as pa
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from duckdb_anon.engine import (
-    draw_store,
     error_context,
     estimator_udfs,
     imputation,
@@ -153,7 +152,7 @@ def _forget(number: int, gone: weakref.ref[duckdb.DuckDBPyConnection]) -> None:
             known.pop(caller, None)
     if not known:
         _CONNECTIONS.pop(number, None)
-        draw_store.forget(number)
+        imputation.forget_draws(number)
 
 
 def _instance_number(con: duckdb.DuckDBPyConnection) -> int:

@@ -20,11 +20,8 @@ import pyarrow.compute as pc
 
 from duckdb_anon.model.coded_table import FloatArray
 
-_INTEGERS = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT"}
 _EXACT = 2.0**53
 """The largest number up to which every whole one is a double."""
-_UNITS = {"s": "TIMESTAMP_S", "ms": "TIMESTAMP_MS", "us": "TIMESTAMP", "ns": "TIMESTAMP_NS"}
-
 
 Answers = Callable[..., pa.Array]
 """A function DuckDB calls with columns."""
@@ -52,33 +49,15 @@ def plain(array: pa.Array) -> pa.Array:
     return array
 
 
+@functools.lru_cache(maxsize=1000)
 def type_text(kind: pa.DataType) -> str:
     """DuckDB's text of a type.
 
     >>> type_text(pa.list_(pa.int32())), type_text(pa.decimal128(9, 2)), type_text(pa.timestamp("us"))
     ('INTEGER[]', 'DECIMAL(9,2)', 'TIMESTAMP')
     """
-    if pa.types.is_struct(kind):
-        fields = ", ".join(f'"{field.name.replace(chr(34), chr(34) * 2)}" {type_text(field.type)}' for field in kind)
-        return f"STRUCT({fields})"
-    if pa.types.is_map(kind):
-        return f"MAP({type_text(kind.key_type)}, {type_text(kind.item_type)})"
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return f"{type_text(kind.value_type)}[]"
-    if pa.types.is_integer(kind):
-        return ("U" if pa.types.is_unsigned_integer(kind) else "") + _INTEGERS[str(kind).removeprefix("u")]
-    if pa.types.is_decimal(kind):
-        return f"DECIMAL({kind.precision},{kind.scale})"
-    if pa.types.is_timestamp(kind):
-        zoned = "TIMESTAMPTZ_NS" if kind.unit == "ns" else "TIMESTAMP WITH TIME ZONE"
-        return _UNITS[kind.unit] if kind.tz is None else zoned
-    if pa.types.is_floating(kind):
-        return "FLOAT" if kind == pa.float32() else "DOUBLE"
-    if pa.types.is_date(kind) or pa.types.is_time(kind):
-        return "DATE" if pa.types.is_date(kind) else "TIME_NS" if kind == pa.time64("ns") else "TIME"
-    if pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return "VARCHAR"
-    return str(kind).upper()
+    with _database().cursor() as con:
+        return str(con.from_arrow(pa.table({"v": pa.nulls(0, kind)})).types[0])
 
 
 def steps(values: pa.Array) -> pa.Array:

@@ -2,12 +2,16 @@
 
 Values travel back as text, the one form that every type reads exactly: the SQL around the call casts each different one
 to the original's type. What a draw has from the release as it is, the SQL takes from the release itself.
+Drawn tables are stored for the next query on the same release, by the database, the planned call and a hash of the rows
+and hierarchies it read, so a release that has changed is drawn anew, in a transaction too.
 Cost: see `kernels.plausible`; one text for each different value.
 """
 
 from __future__ import annotations
 
 import json
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from duckdb_anon.engine import draw_store
 from duckdb_anon.engine.column_coding import value_texts
-from duckdb_anon.engine.draw_store import DrawnTables
 from duckdb_anon.engine.hierarchy_io import read_tree
 from duckdb_anon.engine.number_formatting import texts
 from duckdb_anon.engine.release_reader import read_tables
@@ -26,7 +28,7 @@ from duckdb_anon.engine.rng import generator
 from duckdb_anon.kernels import thread_pool
 from duckdb_anon.kernels.plausible import Options, plausible_tables, read_release
 from duckdb_anon.model import progress
-from duckdb_anon.model.coded_table import Attribute, CodeArray
+from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
 from duckdb_anon.model.errors import AnonError, RequirementError, of_function, unexpected
 from duckdb_anon.model.function_specs import ColumnInfo
 from duckdb_anon.model.hierarchy import NULL_LEAF
@@ -44,6 +46,62 @@ _ARROW = pa.struct(
         ("texts", pa.list_(pa.list_(pa.string()))),
     ]
 )
+
+
+_MOST_BYTES = 1 << 30
+"""Of all stored tables together."""
+
+
+@dataclass(frozen=True)
+class DrawnTables:
+    """Plausible tables, one after another.
+
+    Attributes:
+        rows: the released row that each row has its exact values from, shape (rows,).
+        draw: number of the table of each row from 1, shape (rows,).
+        places: by column, place of each value among the texts.
+        texts: by column, the different values.
+    """
+
+    rows: IntArray
+    draw: IntArray
+    places: dict[str, CodeArray]
+    texts: dict[str, list[str | None]]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the arrays, about."""
+        listed = sum(64 * len(texts) for texts in self.texts.values())
+        return self.rows.nbytes + self.draw.nbytes + sum(array.nbytes for array in self.places.values()) + listed
+
+
+_drawn_tables: OrderedDict[tuple[object, ...], DrawnTables] = OrderedDict()
+_storing = threading.Lock()
+
+
+def _find(key: tuple[object, ...]) -> DrawnTables | None:
+    """The stored tables of a key."""
+    with _storing:
+        found = _drawn_tables.get(key)
+        if found is not None:
+            _drawn_tables.move_to_end(key)
+        return found
+
+
+def _store(key: tuple[object, ...], tables: DrawnTables) -> None:
+    """Store tables; the least recently used go where all together are too large."""
+    with _storing:
+        _drawn_tables[key] = tables
+        _drawn_tables.move_to_end(key)
+        while len(_drawn_tables) > 1 and sum(each.size for each in _drawn_tables.values()) > _MOST_BYTES:
+            _drawn_tables.popitem(last=False)
+
+
+def forget_draws(instance: int) -> None:
+    """Drop the tables of a database that nothing is connected to any more."""
+    with _storing:
+        for key in [key for key in _drawn_tables if key[0] == instance]:
+            del _drawn_tables[key]
 
 
 @dataclass(frozen=True)
@@ -92,7 +150,7 @@ class ImputeCall:
 
 def kept(calls: pa.StructArray) -> pa.Array:
     """Whether the tables of each call are kept from an earlier one."""
-    return pa.array([draw_store.find(_key(call)) is not None for call in calls.to_pylist()], pa.bool_())
+    return pa.array([_find(_key(call)) is not None for call in calls.to_pylist()], pa.bool_())
 
 
 def _key(call: Mapping[str, Any]) -> tuple[object, ...]:
@@ -110,7 +168,7 @@ def run(call: pa.StructArray) -> pa.Array:
     facts = {name: call.field(name)[0].as_py() for name in ("instance", "call", "key", "kept", "wanted")}
     try:
         with progress.running("impute"), thread_pool.allowed(planned.threads):
-            tables = draw_store.find(_key(facts))
+            tables = _find(_key(facts))
             if tables is None:
                 if facts["kept"]:
                     raise RequirementError(
@@ -118,7 +176,7 @@ def run(call: pa.StructArray) -> pa.Array:
                     )
                 tables = _drawn(planned, call)
                 if facts["key"] is not None:
-                    draw_store.keep(_key(facts), tables)
+                    _store(_key(facts), tables)
             return _answer(tables, facts["wanted"])
     except AnonError as error:
         return pa.array([{"error": of_function("impute", error)}], _ARROW)

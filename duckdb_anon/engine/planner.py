@@ -311,36 +311,31 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
         call = to_json(entry.name, Roles(), params, {"trees": [], **context.catalog.settings()})
         run = f"_anon_run as not materialized (select _anon_run({{call: {literal(call)}, {CALLER}, {STATEMENT}}}) as r)"
         return f"with {run},\n{report_select(entry.returns)}"
-    relation = context.relation(entry.tables[0])
     if entry.reads == "coded":
+        relation = context.relation(entry.tables[0])
         roles = context.roles(relation, needs=entry.needs)
         if roles.person is None:
             check_described(entry, relation)
-        return (
-            f"with {run_ctes(entry, context, relation, roles, params, relation.columns)},\n"
-            f"{report_select(entry.returns)}"
-        )
-    relations = [relation, *(context.relation(name) for name in entry.tables[1:])]
-    labelled = relations[entry.tables.index(entry.labelled)] if entry.labelled else relation
+        run = run_ctes(entry, context, relation, roles, params, relation.columns)
+        return f"with {run},\n{report_select(entry.returns)}"
+    return _plan_comparison(entry, context, params)
+
+
+def _plan_comparison(entry: Report, context: Context, params: dict[str, Any]) -> str:
+    """SQL of a report on tables of any shape, coded on a common domain."""
+    relations = [context.relation(name) for name in entry.tables]
+    labelled = relations[entry.tables.index(entry.labelled)] if entry.labelled else relations[0]
     if not is_release(labelled.comment):
         labelled = with_labels_of(labelled, [r for r in relations if r is not labelled])
     flat = context.flat(labelled)
     roles = context.roles(flat, needs=entry.needs, nested=True)
-    # nested columns that are released as they are have no values to compare
+    # nested columns that are released unchanged have no values to compare
     roles = replace(roles, keep=tuple(info for info in roles.keep if not is_nested(info.type)))
     _require_plain_person(entry.name, labelled, roles)
     infos = roles.qi + roles.sensitive + roles.keep + ((roles.person,) if roles.person else ())
     read = [*entry.tables, *(name for name in entry.optional if context.arguments.get(name) is not None)]
     relations += [context.relation(name) for name in read[len(relations) :]]
-    for other in relations if roles.person is None else ():
-        check_described(entry, other)
-    if entry.literals and not is_release(labelled.comment):
-        # a query names values: one that the release shows as something else would be answered for certain and wrong
-        for other in relations:
-            if other is not relation and other.given != labelled.given:
-                context.require_clear_texts(labelled, other, {i.name: i.hierarchy for i in infos if i.hierarchy})
-    for other in relations[1:]:
-        require_free_names(entry.name, other)
+    _check_tables(entry, context, relations, labelled, roles)
     for name, select in (entry.further(context, roles, params) if entry.further else {}).items():
         relations.append(Relation(select, f"{select} as _anon_given", {}, {}, text=select))
         read.append(name)
@@ -353,22 +348,39 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
         wanted |= set(params["columns"])
     if not wanted:
         raise ColumnError(
-            f"{entry.name}: no columns to compare in {relation.given}. Name them in columns := [...] or label them: "
-            "COMMENT ON COLUMN ... IS 'anon: quasi'"
+            f"{entry.name}: no columns to compare in {relations[0].given}. Name them in columns := [...] or label "
+            "them: COMMENT ON COLUMN ... IS 'anon: quasi'"
         )
     types = [relation.columns if relation.visible else None for relation in relations]
-    own = wanted | set(roles.identifier)  # columns with a role are the original's, read or not
-    extra = {"trees": trees, "types": types, "labelled": sorted(own), **context.catalog.settings()}
+    of_original = wanted | set(roles.identifier)  # columns with a role are the original's, read or not
+    extra = {"trees": trees, "types": types, "labelled": sorted(of_original), **context.catalog.settings()}
     call = to_json(entry.name, roles, params, extra)
-    buffers = "".join(f"{open_buffer(f'_anon_input{k}')},\n" for k in range(len(relations)))
     original = labelled if len(entry.tables) > 1 and labelled.visible else None
-    buffered = ""
-    for k, other in enumerate(relations):
-        slices = {} if other.given == labelled.given and original else _slices(entry.name, other, original, own)
-        buffered += f", t{k}: {_fed(entry.name, f'_anon_input{k}', other, wanted, slices)}"
-    argument = f"{{call: {literal(call)}, {CALLER}, {STATEMENT}{buffered}{tree_sql}}}"
+    opened, tables = "", ""
+    for k, relation in enumerate(relations):
+        is_original = original is not None and relation.given == labelled.given
+        slices = {} if is_original else _slices(entry.name, relation, original, of_original)
+        opened += f"{open_buffer(f'_anon_input{k}')},\n"
+        tables += f", t{k}: {_buffered(entry.name, f'_anon_input{k}', relation, wanted, slices)}"
+    argument = f"{{call: {literal(call)}, {CALLER}, {STATEMENT}{tables}{tree_sql}}}"
     run = f"_anon_run as not materialized (select _anon_run({argument}) as r)"
-    return f"with {buffers}{run},\n{report_select(entry.returns)}"
+    return f"with {opened}{run},\n{report_select(entry.returns)}"
+
+
+def _check_tables(
+    entry: Report, context: Context, relations: Sequence[Relation], labelled: Relation, roles: Roles
+) -> None:
+    """Refuse tables whose rows or texts would be read as something else than they are."""
+    for relation in relations if roles.person is None else ():
+        check_described(entry, relation)
+    for relation in relations[1:]:
+        require_free_names(entry.name, relation)
+    if entry.literals and not is_release(labelled.comment):
+        # a query names values: one that the release shows as something else would be answered for certain and wrong
+        trees = {info.name: info.hierarchy for info in roles.qi + roles.sensitive + roles.keep if info.hierarchy}
+        for relation in relations[1:]:
+            if relation.given != labelled.given:
+                context.require_clear_texts(labelled, relation, trees)
 
 
 def _require_plain_person(function: str, relation: Relation, roles: Roles) -> None:
@@ -386,7 +398,7 @@ def _slices(
     return read(relation.columns, against, labelled=labelled, table=relation.given, function=function).slices()
 
 
-def _fed(
+def _buffered(
     function: str, buffer: str, relation: Relation, wanted: set[str], slices: Mapping[str, Sequence[Content]]
 ) -> str:
     """Subquery that buffers what a measure reads: labelled names, slices that hold some, and shape columns."""
