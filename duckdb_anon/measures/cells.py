@@ -313,11 +313,7 @@ def cell_numbers(column: ReadColumn) -> IntArray:
 
 
 def comparable(column: ReadColumn) -> PublishedCells:
-    """The different cells of a column that values are compared with.
-
-    Raises:
-        ColumnError: it holds counts.
-    """
+    """The different cells of a column that values are compared with."""
     if column.counted:
         raise ColumnError(
             f"column '{column.domain.name}' of the release holds counts, not values or boxes; "

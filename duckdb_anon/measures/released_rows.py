@@ -38,11 +38,7 @@ def repeated_rows(release: ReadTable) -> IntArray:
 
 
 def source_rows(function: str, original: ReadTable, release: ReadTable) -> IntArray:
-    """Original row that each released row came from, -1 for fake rows (row_id NULL), shape (released rows,).
-
-    Raises:
-        ColumnError: when rows stand for counts, there is no row_id, or it does not number the original's rows.
-    """
+    """Original row that each released row came from, -1 for fake rows (row_id NULL), shape (released rows,)."""
     number = release.sources()
     if number is None and release.counted:
         raise ColumnError(
@@ -69,11 +65,7 @@ def source_rows(function: str, original: ReadTable, release: ReadTable) -> IntAr
 
 
 def released_rows(function: str, original: ReadTable, release: ReadTable) -> IntArray:
-    """Released row of each original row, -1 where it was not released.
-
-    Raises:
-        ColumnError: the release has no usable `row_id`.
-    """
+    """Released row of each original row, -1 where it was not released."""
     source = source_rows(function, original, release)
     real = np.flatnonzero(source >= 0)
     own = np.full(original.rows, -1, dtype=np.int64)
@@ -87,11 +79,7 @@ def released_rows(function: str, original: ReadTable, release: ReadTable) -> Int
 
 
 def replaced_rows(function: str, original: ReadTable, release: ReadTable, names: Sequence[str]) -> IntArray | None:
-    """Source of each row; None where there is no row_id and boxes or permuted columns do without.
-
-    Raises:
-        ColumnError: the columns are plain values, any of which may have been replaced, and there is no row_id.
-    """
+    """Source of each row; None where there is no row_id and boxes or permuted columns do without."""
     permuted = any(release.columns[name].slice for name in names)
     if release.sources() is None and (permuted or not is_plain(release, names)):
         return None

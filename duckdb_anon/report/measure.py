@@ -32,12 +32,7 @@ _MOST_JOINT = 500
 def measure(
     con: duckdb.DuckDBPyConnection, plan: Plan, context: HoldersContext, say: Callable[[str], object]
 ) -> Findings:
-    """Measure an original and its releases.
-
-    Raises:
-        AnonError: when the original has no labelled quasi-identifier.
-        duckdb.Error: when a table does not exist.
-    """
+    """Measure an original and its releases."""
     original = plan.original
     labels = comments(con, original)[1]
     types = _types(con, original)

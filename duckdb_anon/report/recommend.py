@@ -51,10 +51,6 @@ def plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str
 
     Returns:
         What `try_candidates` takes, and the lists of rows: the sample `t0` and the hierarchies `h{k}`.
-
-    Raises:
-        ColumnError: when no quasi-identifier or no sensitive column is labelled or named.
-        ParameterError: when `workload` holds something that is no option of workload_error.
     """
     relation = context.relation("tbl")
     roles = context.roles(relation, needs=("qi",))

@@ -55,11 +55,7 @@ _LISTS, _NUMBERS = ("queries", "impossible"), ("threshold", "sampling_fraction")
 
 
 def read_context(path: str | None, function: str = "report") -> HoldersContext:
-    """Read a context file; None gives an empty context.
-
-    Raises:
-        AnonError: the file cannot be read, is not TOML, or has an unknown field.
-    """
+    """Read a context file; None gives an empty context."""
     if path is None:
         return HoldersContext()
     try:

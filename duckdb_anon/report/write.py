@@ -36,10 +36,6 @@ def write_page(
         say: called with one line when a release is begun.
         context: what the holder says of the release.
         edition: 'external' for readers who may not see figures on the original.
-
-    Raises:
-        AnonError: when the report extra is missing, the original has no labels or a file cannot be written.
-        duckdb.Error: when a table does not exist.
     """
     require_extra("report")
     return write_edition(measure(con, plan, context or HoldersContext(), say), path, edition)
@@ -61,11 +57,7 @@ def write_edition(found: Findings, path: str, edition: Edition) -> int:
 
 
 def require_extra(function: str) -> None:
-    """Refuse a page where the report extra is not installed.
-
-    Raises:
-        AnonError: it is missing.
-    """
+    """Refuse a page where the report extra is not installed."""
     if not all(map(find_spec, ("altair", "vl_convert", "jinja2"))):
         raise AnonError(f"{function}: the page needs the report extra: pip install 'duckdb-anon[report]'")
 
@@ -79,9 +71,6 @@ def written(function: str, path: str, html: str, facts: str) -> Iterator[None]:
         path: the HTML file; the JSON has its name and the ending .json.
         html: the page.
         facts: the JSON.
-
-    Raises:
-        AnonError: the files cannot be written.
     """
     goals = {Path(path): html.encode(), Path(path).with_suffix(".json"): facts.encode()}
     if len(goals) < 2:

@@ -32,11 +32,7 @@ class StopScript(Exception):
 
 
 def read_script(path: str) -> list[str]:
-    """Lines of a script file.
-
-    Raises:
-        AnonError: when it cannot be read.
-    """
+    """Lines of a script file."""
     try:
         return Path(path).read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as error:

@@ -21,11 +21,7 @@ _HELP = f"Enter: accept; a role ({', '.join(ROLES)}); s: skip this column; q: qu
 
 
 def label(con: duckdb.DuckDBPyConnection, table: str, out: TextIO, ask: Callable[[str], str] | None) -> list[str]:
-    """Label a table; return the statements that were run.
-
-    Raises:
-        duckdb.Error: the table takes no comments, or there is none of that name.
-    """
+    """Label a table; return the statements that were run."""
     proposed = con.execute(f"select statement, reason from label_statements({literal(table)})").fetchall()
     if not proposed:
         out.write(f"{table}: every column has a role already\n")

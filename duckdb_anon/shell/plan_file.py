@@ -17,11 +17,7 @@ from duckdb_anon.model.errors import AnonError, listed, nearest
 
 
 def require_known(path: Path, where: str, given: Iterable[str], known: Any) -> None:
-    """Refuse names that a part of a plan does not have.
-
-    Raises:
-        AnonError: there is one.
-    """
+    """Refuse names that a part of a plan does not have."""
     for name in given:
         if name not in known:
             raise AnonError(

@@ -136,11 +136,7 @@ def _run(
 
 
 def read_plan(path: Path) -> dict[str, Any]:
-    """Read and check a plan.
-
-    Raises:
-        AnonError: the file cannot be read, or holds what no plan has.
-    """
+    """Read and check a plan."""
     try:
         plan = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -55,11 +55,7 @@ def main_plan(given: Namespace) -> int:
 
 
 def check_fields(path: Path, given: Mapping[str, Any]) -> None:
-    """Check what a plan says of its database before any table is read.
-
-    Raises:
-        AnonError: a field is unknown or missing.
-    """
+    """Check what a plan says of its database before any table is read."""
     for where, fields, known in (("database", given, FIELDS), ("database.checks", given.get("checks", {}), CHECKS)):
         require_known(path, where, fields, known)
     for name in ("individuals", "key", "k", "output"):
@@ -89,11 +85,7 @@ def _keys(given: Mapping[str, Any]) -> dict[str, str]:
 def release_plan(
     con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], folder: Path, mark: str, earlier: str | None
 ) -> list[str]:
-    """Release the database of a plan; lines of checks that do not hold, and then nothing is written.
-
-    Raises:
-        AnonError: the plan does not fit the tables, or they have changed since an earlier release.
-    """
+    """Release the database of a plan; lines of checks that do not hold, and then nothing is written."""
     given = plan["database"]
     output = folder / given["output"]
     if earlier is not None and earlier != mark and not given.get("independent", False):

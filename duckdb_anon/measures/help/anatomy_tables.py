@@ -20,11 +20,7 @@ _PAPER = "Xiao, X., Tao, Y. (2006), Anatomy, section 3"
 
 
 def _counted(function: str, relation: Any, contents: Contents, given: str | None) -> tuple[str, list[str]]:
-    """The bucket and the MAP columns of a release.
-
-    Raises:
-        ColumnError: there is none, or `given` is no column, or nothing is known of the columns.
-    """
+    """The bucket and the MAP columns of a release."""
     columns = relation.columns
     maps = [content.carrier for content in contents.columns.values() if content.cell == "counts"]
     if not columns and given is not None:

@@ -30,11 +30,7 @@ Flags = NDArray[np.float32]
 
 
 def coverage(lists: PublishedCells) -> Flags:
-    """Return which values each distinct list covers, shape (lists, values), 0 or 1.
-
-    Raises:
-        ParameterError: the table of lists and values would be too large.
-    """
+    """Return which values each distinct list covers, shape (lists, values), 0 or 1."""
     if lists.number * lists.domain.size > _MOST_CELLS:
         raise ParameterError(
             f"fragment_risk: {lists.number} distinct lists and {lists.domain.size} values need too large a table; look "

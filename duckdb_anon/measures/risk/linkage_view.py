@@ -119,11 +119,6 @@ def published(
     `sensitive`: sensitive columns; may be none.
     `replay`: what the call that made the release makes of the release, with `row_id`.
     `known_values`: values of each sensitive column that the attacker knows of a person, where rows show lists.
-
-    Raises:
-        ColumnError: a column is missing, or of a shape no attacker here can read.
-        ParameterError: known values where rows show no lists.
-        RequirementError: the release has no rows.
     """
     require_columns(function, release, [*qi, *sensitive])
     if not release.rows:

@@ -100,9 +100,6 @@ def evidence(
 
     `sensitive`: the sensitive column.
     `as_published`: take the rows of a sliced release as they are printed, as if its columns belonged together.
-
-    Raises:
-        ColumnError: the release lacks a column, or randomizes values so that every value is possible.
     """
     require_columns(function, release, [*qi, sensitive])
     if any(release.columns[name].channel is not None for name in [*qi, sensitive]):

@@ -32,9 +32,6 @@ def replay_select(context: Any, roles: Roles, params: Params) -> dict[str, str]:
     Returns:
         Nothing where the call is unknown, or the release's columns are no plain values: such cells say themselves
         what they stand for. The method says so too, for the types of a temporary table cannot be seen here.
-
-    Raises:
-        ParameterError: the call names no method.
     """
     release = context.relation("release")
     text = params["call"] or _described(release)
@@ -98,9 +95,6 @@ def parsed_call(function: str, text: str) -> tuple[str, list[tuple[str, str]]]:
     ('muco', [('', '0.2'), ('l', '5')])
     >>> parsed_call('linkage_risk', "muco('people', delta := 1 / 5)")
     ('muco', [('delta', '1 / 5')])
-
-    Raises:
-        ParameterError: when it is no call of a function.
     """
     bare = text.strip().rstrip(";")
     with_table = bare[:5].lower() == "from "

@@ -76,10 +76,6 @@ def read_secret(name: str, column: ReadColumn, part: int, voter: IntArray, weigh
     `voter`: voter of each row, shape (rows,).
     `weight`: how much each row counts, shape (rows,).
     `voters`: how many there are.
-
-    Raises:
-        ColumnError: cells are neither values, nor counts of them, nor lists of nodes.
-        RequirementError: the lists stand for too many values.
     """
     if not (column.plain or column.counted or column.lists_nodes):
         raise ColumnError(

@@ -25,11 +25,7 @@ _BLOCK = 5_000_000
 
 
 def slicing_diversity(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
-    """One row: l of the release, and the highest and average p(t, s) over the records that some bucket matches.
-
-    Raises:
-        ColumnError: the release is not sliced.
-    """
+    """One row: l of the release, and the highest and average p(t, s) over the records that some bucket matches."""
     original, release = tables
     qi = [info.name for info in params["roles"].qi]
     sensitive = params["roles"].one_sensitive(NAME).name

@@ -95,10 +95,6 @@ def draw_targets(
 
     `person`: the column that says whose its rows are; None, or a column it lacks, for a row a person.
     `row`: released row of each of its rows, -1 for none.
-
-    Raises:
-        ColumnError: the table lacks a column, or nothing says whose rows belong together.
-        RequirementError: the table has rows of nobody.
     """
     names = [*release.qi, *(secret.name for secret in release.secrets)]
     missing = [name for name in names if name not in table.columns]
@@ -150,9 +146,6 @@ def persons_of(function: str, table: ReadTable, person: str | None) -> IntArray 
         function: for messages.
         table: the original.
         person: the column that says whose its rows are.
-
-    Raises:
-        RequirementError: the column has NULLs.
     """
     if person is None or person not in table.columns:
         return None

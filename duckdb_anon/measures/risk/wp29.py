@@ -69,10 +69,6 @@ def numbers(function: str, read: Mapping[str, ReadTable], which: str, names: Seq
     """Read columns as numbers; tell whether some were boxes.
 
     `which`: one of these.
-
-    Raises:
-        ColumnError: a column is missing or holds counts.
-        RequirementError: the table has no rows.
     """
     table = read[which]
     require_columns(function, table, names)

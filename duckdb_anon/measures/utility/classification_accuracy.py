@@ -50,12 +50,7 @@ class LearnerRows:
 
 
 def classification_accuracy(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
-    """One row: accuracy on the release, on the original, and of the largest class.
-
-    Raises:
-        ColumnError: the target is not labelled, or the release does not say whose its rows are.
-        RequirementError: fewer records than folds.
-    """
+    """One row: accuracy on the release, on the original, and of the largest class."""
     original, release = tables
     labelled = [info.name for info in params["roles"].qi + params["roles"].sensitive]
     spelled = {fold(name): name for name in labelled}

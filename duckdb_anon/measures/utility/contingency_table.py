@@ -37,12 +37,7 @@ class _Part:
 
 
 def joint_shares(function: str, table: ReadTable, names: Sequence[str]) -> FloatArray:
-    """Estimate the share of each combination of codes, one axis a column; may be negative where inverted.
-
-    Raises:
-        ColumnError: the table lacks a column, or its rows stand for none.
-        ParameterError: the domains multiply to too many cells.
-    """
+    """Estimate the share of each combination of codes, one axis a column; may be negative where inverted."""
     missing = [name for name in names if name not in table.columns]
     if missing:
         raise ColumnError(f"{function}: the release has no column {', '.join(missing)}")

@@ -31,11 +31,7 @@ _RESERVED = ("estimate", "std_error", "projected")
 
 
 def plan(context: Any, params: Params) -> str:
-    """Write the SQL of one call.
-
-    Raises:
-        ColumnError: the release has no column `rr`, or a column is not in it.
-    """
+    """Write the SQL of one call."""
     release = context.relation("release")
     require_visible(NAME, release)
     contents = context.contents(release)

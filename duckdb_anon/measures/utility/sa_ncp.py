@@ -38,9 +38,6 @@ def read_lists(
 
     `name`: the sensitive column.
     `person`: the column that identifies individuals.
-
-    Raises:
-        ColumnError: the column has no hierarchy, is missing in the release, or holds no lists there.
     """
     released = release.columns.get(name)
     if released is None:
@@ -61,11 +58,7 @@ def read_lists(
 def replaced_by(
     function: str, person: IntArray, item: IntArray, lists: PublishedCells, person_of_row: IntArray
 ) -> FloatArray:
-    """Return the NCP of the node in place of each item of a released person.
-
-    Raises:
-        ColumnError: an item lies below none of the nodes of its person, or below several.
-    """
+    """Return the NCP of the node in place of each item of a released person."""
     released = np.isin(person, person_of_row)
     person, item = person[released], item[released]
     last = max(int(person.max(initial=-1)), int(person_of_row.max(initial=-1)))
@@ -86,11 +79,7 @@ def _ncp(leaves: FloatArray, lists: PublishedCells) -> FloatArray:
 
 
 def person_of_rows(function: str, original: ReadTable, release: ReadTable, person: str) -> IntArray:
-    """Return the person of each released row, through its row_id.
-
-    Raises:
-        ColumnError: the release has no row_id, or one that points outside the original.
-    """
+    """Return the person of each released row, through its row_id."""
     row = source_rows(function, original, release)
     if (row < 0).any():
         raise ColumnError(f"{function}: {int((row < 0).sum())} released rows belong to no record of the original")

@@ -63,11 +63,7 @@ class Pair:
 
 
 def columns_of(function: str, params: Params, release: ReadTable) -> list[str]:
-    """The columns a call compares, by default all labelled ones that the release shows.
-
-    Raises:
-        ColumnError: the release lacks one that was named, or has none.
-    """
+    """The columns a call compares, by default all labelled ones that the release shows."""
     roles = params["roles"]
     names = params.get("columns") or [
         info.name for info in roles.qi + roles.sensitive + roles.keep if info.name in release.columns
@@ -84,10 +80,6 @@ def pairs(
     """Everybody, then each subgroup that the original has, in the order of its values.
 
     `by`: column whose values make subgroups, or None.
-
-    Raises:
-        ColumnError: `subgroup` is no column of both tables.
-        RequirementError: a table is empty, or there are too many subgroups.
     """
     original, release = tables
     if not original.rows or not release.rows:

@@ -69,10 +69,6 @@ def refuse_keys(
         relation: the original.
         roles: its columns by role.
         remedy: what to do with a key column where rows are assigned to individuals by other means than a person column.
-
-    Raises:
-        ColumnError: a column that is released unchanged is written like a key, or an identifier repeats and no column
-            is labelled person.
     """
     kept = {info.name: info.type for info in roles.keep if info.type}
     for name, (distinct, rows) in key_like(con, relation.sql, kept).items():

@@ -36,11 +36,7 @@ MOST_CELLS = 100_000_000
 
 
 def scoring(release: PublishedRecords) -> Scoring:
-    """As likelihood, with the values of each class or bucket weighed by the model.
-
-    Raises:
-        CannotAsk: there is no sensitive column, no class or bucket, or the model would be too large.
-    """
+    """As likelihood, with the values of each class or bucket weighed by the model."""
     if release.group_of_unit is None or not release.secrets:
         raise CannotAsk("The release has no class or bucket with several sensitive values")
     models = _models.get(release)
@@ -50,11 +46,7 @@ def scoring(release: PublishedRecords) -> Scoring:
 
 
 def class_membership(release: PublishedRecords) -> Scoring:
-    """As definetti, or likelihood where no values are mixed, inside the target's own group.
-
-    Raises:
-        CannotAsk: the release shows no groups, or it is unknown who has which record.
-    """
+    """As definetti, or likelihood where no values are mixed, inside the target's own group."""
     if not release.persons:
         raise CannotAsk("This attack needs record-level data. The release holds noisy counts")
     if release.group_of_unit is None:

@@ -49,11 +49,7 @@ def nearest(release: PublishedRecords) -> Scoring:
 
 
 def likelihood(release: PublishedRecords) -> Scoring:
-    """Score the log-likelihood ratio of each row.
-
-    Raises:
-        CannotAsk: rows are plain values and nobody said what call made them.
-    """
+    """Score the log-likelihood ratio of each row."""
     if release.plain and release.persons and not release.randomized and release.replay is None:
         raise CannotAsk("The method that produced this release is unknown. Pass it as call := 'muco(0.2)'")
     columns = [_ratio(release, a) for a in range(len(release.columns))]
@@ -61,11 +57,7 @@ def likelihood(release: PublishedRecords) -> Scoring:
 
 
 def likelihood_excluding(release: PublishedRecords) -> Scoring:
-    """As likelihood, and the largest number of columns in which a row may equal its person.
-
-    Raises:
-        CannotAsk: rows are not plain values, or nobody said what call made them.
-    """
+    """As likelihood, and the largest number of columns in which a row may equal its person."""
     if release.replay is None or not release.replay.of_call:
         raise CannotAsk("This attacker needs a release of plain values and its call. Pass it as call := 'muco(0.2)'")
     return replace(likelihood(release), most_equal=most_equal(release.replay))

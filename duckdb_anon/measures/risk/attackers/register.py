@@ -39,11 +39,7 @@ _Pairs = tuple[IntArray, IntArray, FloatArray]
 
 
 def scoring(release: PublishedRecords) -> Scoring:
-    """Score each row by the chance that it is the individual's, under one-to-one assignment.
-
-    Raises:
-        CannotAsk: there is no register, the release shows no groups, or there are too many.
-    """
+    """Score each row by the chance that it is the individual's, under one-to-one assignment."""
     register = release.register
     if register is None:
         raise CannotAsk("This attacker needs a register: one row per individual, and p_match := 1")

@@ -89,11 +89,7 @@ class GroupValues:
 
 
 def scoring(release: PublishedRecords) -> Scoring:
-    """Score each row by its group, and a little by its own cells.
-
-    Raises:
-        CannotAsk: the method forms no groups, or nobody said what call made the release.
-    """
+    """Score each row by its group, and a little by its own cells."""
     if release.replay is None or release.replay.group is None:
         raise CannotAsk("This attacker needs a release of plain values whose method moves them inside groups")
     group, base = release.replay.group, likelihood(release)

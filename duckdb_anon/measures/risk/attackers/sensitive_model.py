@@ -61,11 +61,7 @@ class SensitiveModel:
 
 
 def models_of(release: PublishedRecords) -> list[SensitiveModel]:
-    """A model of each sensitive column.
-
-    Raises:
-        CannotAsk: rows do not show one value each, or there are too many.
-    """
+    """A model of each sensitive column."""
     if not release.secrets or not release.persons:
         raise CannotAsk("This attacker needs records with a sensitive column")
     if release.start is not None or any(secret.mixed or secret.listed for secret in release.secrets):
@@ -126,11 +122,7 @@ def _logit(design: sparse.csr_matrix, outcome: IntArray, log_prior: FloatArray) 
 
 
 def with_rows(release: PublishedRecords) -> Scoring:
-    """Rows as `regroup` or `likelihood` score them, times the model.
-
-    Raises:
-        CannotAsk: there is no model, or no likelihood.
-    """
+    """Rows as `regroup` or `likelihood` score them, times the model."""
     models = models_of(release)
     base = _rows(release)
     view, added = _labelled(base.view or release, models)
@@ -150,11 +142,7 @@ def _rows(release: PublishedRecords) -> Scoring:
 
 
 def without_rows(release: PublishedRecords) -> Scoring:
-    """The model alone.
-
-    Raises:
-        CannotAsk: there is no model.
-    """
+    """The model alone."""
     view, added = _labelled(release, models_of(release))
     return Scoring(unscored(release), reach=REACH, view=view, added=added, finds=False)
 
