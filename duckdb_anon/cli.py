@@ -50,8 +50,8 @@ def _code(given: argparse.Namespace, command: str) -> int:
     except StopScript:
         return 1
     except (AnonError, duckdb.Error) as error:
-        said = str(error) if command == SHELL else of_function(command, error)
-        print(f"duckdb-anon: {said}", file=sys.stderr)
+        message = str(error) if command == SHELL else of_function(command, error)
+        print(f"duckdb-anon: {message}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -79,7 +79,7 @@ class PublishedCells:
     @cached_property
     def codes(self) -> CodeArray:
         """Code of each cell of plain values."""
-        return self._code_of_place[self.first].astype(np.int32)
+        return self._code_of_position[self.first].astype(np.int32)
 
     @cached_property
     def weights(self) -> FloatArray:
@@ -144,21 +144,21 @@ class PublishedCells:
         return self._compared(np.arange(self.domain.size))
 
     def _compared(self, values: NDArray[Any]) -> BoolArray:
-        place = self._place_of_code[values][:, None]
+        position = self._position_of_code[values][:, None]
         if self.plain:
-            same: BoolArray = place == self.first
+            same: BoolArray = position == self.first
             return same
         if self.column.several:
             return np.asarray(self._by_value[values].toarray() > 0)
-        inside: BoolArray = (place >= self.first) & (place < self.end)
+        inside: BoolArray = (position >= self.first) & (position < self.end)
         return inside
 
     def covers(self, values: NDArray[Any], cells: IntArray) -> BoolArray:
         """Whether a cell covers a value, for each pair of them."""
         if self.column.several:
             return np.asarray(self._by_value[values, cells]).ravel() > 0
-        place = self._place_of_code[values]
-        inside: BoolArray = (place >= self.first[cells]) & (place < self.end[cells])
+        position = self._position_of_code[values]
+        inside: BoolArray = (position >= self.first[cells]) & (position < self.end[cells])
         return inside
 
     def chance(self, values: NDArray[Any]) -> FloatArray:
@@ -184,7 +184,7 @@ class PublishedCells:
     def _of_ranges(self, amount: FloatArray) -> sparse.csr_matrix:
         """Sums by cell and value of an amount that each range gives to each of its values."""
         width = self.end - self.first
-        codes = self._code_of_place[ranges(self.first, width)]
+        codes = self._code_of_position[ranges(self.first, width)]
         offsets = np.concatenate([[0], np.cumsum(width)])[self.offsets]
         found = sparse.csr_matrix((np.repeat(amount, width), codes, offsets), (self.number, self.domain.size))
         found.sum_duplicates()
@@ -226,9 +226,9 @@ class PublishedCells:
         return np.where(self.covered(values), 0.0, away)
 
     def _along_the_line(self, values: NDArray[Any]) -> FloatArray:
-        place, special = self.domain.positions, self.domain.special_from
-        here = place[values][:, None]
-        away = np.maximum(place[self.first] - here, here - place[self.end - 1]) / (self.domain.span or 1.0)
+        position, special = self.domain.positions, self.domain.special_from
+        here = position[values][:, None]
+        away = np.maximum(position[self.first] - here, here - position[self.end - 1]) / (self.domain.span or 1.0)
         # NULL and what is not finite are as far as can be from every other value
         return np.where((values[:, None] >= special) | (self.first >= special), 1.0, np.clip(away, 0.0, 1.0))
 
@@ -256,24 +256,24 @@ class PublishedCells:
         if self.column.lists_nodes:
             chance = rng.random(len(self.of_row))
         width = (self.end - self.first)[member]
-        return self._code_of_place[self.first[member] + np.floor(chance * width).astype(np.int64)]
+        return self._code_of_position[self.first[member] + np.floor(chance * width).astype(np.int64)]
 
     @cached_property
     def _cell_of_range(self) -> IntArray:
         return np.repeat(np.arange(self.number), np.diff(self.offsets))
 
     @cached_property
-    def _place_of_code(self) -> IntArray:
-        return _places(self.domain)
+    def _position_of_code(self) -> IntArray:
+        return _positions(self.domain)
 
     @cached_property
-    def _code_of_place(self) -> IntArray:
+    def _code_of_position(self) -> IntArray:
         if self.domain.leaf_of_code is None:
             return np.arange(self.domain.size)
         return self.domain.code_of_leaf.astype(np.int64)
 
 
-def _places(domain: Attribute) -> IntArray:
+def _positions(domain: Attribute) -> IntArray:
     """Place of each code in the order that ranges are of."""
     return np.arange(domain.size) if domain.leaf_of_code is None else domain.leaf_of_code.astype(np.int64)
 
@@ -296,7 +296,7 @@ def _ranges(column: ReadColumn, rows: IntArray) -> tuple[IntArray, IntArray, Int
         return offsets, first, first + tree.leaf_count[node], weight
     if column.codes is None:
         raise ColumnError(f"column '{column.domain.name}' holds {column.cells} and cannot be read as rows or boxes")
-    first = _places(column.domain)[column.codes[member]]
+    first = _positions(column.domain)[column.codes[member]]
     return offsets, first, first + 1, weight
 
 
@@ -372,14 +372,14 @@ def quantile_bins(counts: NDArray[Any], bins: int, rows: int, *, below: bool = F
     >>> quantile_bins(np.array([1, 1, 4, 2]), 4, 8).tolist()
     [0, 0, 1, 2]
     """
-    place = np.cumsum(counts) - (counts if below else 1)
-    bin_of_value = np.minimum(place * bins // max(rows, 1), bins - 1)
+    position = np.cumsum(counts) - (counts if below else 1)
+    bin_of_value = np.minimum(position * bins // max(rows, 1), bins - 1)
     return np.unique(bin_of_value, return_inverse=True)[1].astype(np.int64)
 
 
 def slices(release: ReadTable, names: Sequence[str]) -> dict[str, list[int]]:
     """Places of columns by the slice that they are fields of; a column of its own is a slice of its own."""
     found: dict[str, list[int]] = {}
-    for place, name in enumerate(names):
-        found.setdefault(release.columns[name].slice or f" {name}", []).append(place)
+    for position, name in enumerate(names):
+        found.setdefault(release.columns[name].slice or f" {name}", []).append(position)
     return found

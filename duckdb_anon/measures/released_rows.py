@@ -68,14 +68,14 @@ def released_rows(function: str, original: ReadTable, release: ReadTable) -> Int
     """Released row of each original row, -1 where it was not released."""
     source = source_rows(function, original, release)
     real = np.flatnonzero(source >= 0)
-    own = np.full(original.rows, -1, dtype=np.int64)
-    own[source[real]] = real
-    if int((own >= 0).sum()) < len(real):
+    released = np.full(original.rows, -1, dtype=np.int64)
+    released[source[real]] = real
+    different = int((released >= 0).sum())
+    if different < len(real):
         raise ColumnError(
-            f"{function}: {len(real)} released rows share {int((own >= 0).sum())} row_ids; each original row may be "
-            "released once"
+            f"{function}: {len(real)} released rows share {different} row_ids; each original row may be released once"
         )
-    return own
+    return released
 
 
 def replaced_rows(function: str, original: ReadTable, release: ReadTable, names: Sequence[str]) -> IntArray | None:

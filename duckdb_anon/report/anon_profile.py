@@ -30,7 +30,7 @@ from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.parameters import MOST_SEED
 from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_number
 from duckdb_anon.report.profile.names import hinted
-from duckdb_anon.report.profile.role_classifier import Facts, Suggestion, one_person, suggested
+from duckdb_anon.report.profile.role_classifier import Facts, Suggestion, suggested, with_single_person
 from duckdb_anon.report.profile.value_detectors import country_of, looks_like, require_libraries
 
 _MOST_VALUES = 400
@@ -59,7 +59,7 @@ def plan_profile(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[
     row = ", ".join(f"c{k}: {ident(c)}::varchar" for k, c in enumerate(columns))
     numbered = f"(select *, row_number() over () as _anon_rn from {relation.sql})"
     sampled = f"(select * from {numbered} order by hash(_anon_rn, {params['seed']}) limit {params['rows']})"
-    told = {
+    planned = {
         "table": relation.given,
         "columns": [[name, kind, relation.comments.get(name) or ""] for name, kind in relation.columns.items()],
         "country": country_of(context.function, params["country"]),
@@ -68,7 +68,7 @@ def plan_profile(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[
         "rows": f"(select [count(*)] from {relation.sql})",
         "facts": f"(select list({{d: d, n: n, u: u, codes: {codes}}} order by k) from ({_all_of(facts)}))",
     }
-    return told, {**lists, "sample": f"(select list({{{row}}}) from {sampled})"}
+    return planned, {**lists, "sample": f"(select list({{{row}}}) from {sampled})"}
 
 
 def _all_of(selects: Sequence[str]) -> str:
@@ -79,29 +79,29 @@ def _all_of(selects: Sequence[str]) -> str:
     return f"({_all_of(selects[:middle])}) union all ({_all_of(selects[middle:])})"
 
 
-def profile(told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[tuple[Facts, Suggestion, float]]:
+def profile(planned: Mapping[str, Any], rows: Mapping[str, Any]) -> list[tuple[Facts, Suggestion, float]]:
     """Facts, suggestion and addition to uniqueness of each column."""
     number, facts, sample = rows["rows"][0].as_py(), rows["facts"].to_pylist(), rows["sample"]
     found = []
-    for k, (name, kind, _) in enumerate(told["columns"]):
+    for k, (name, kind, _) in enumerate(planned["columns"]):
         values = pc.unique(sample.field(f"c{k}").drop_null())[:_MOST_VALUES].to_pylist() if len(sample) else []
         real = is_number(kind) and not is_integer(kind)
-        kind_seen, share = ("", 0.0) if real or kind == "INTERVAL" else looks_like(values, told["country"])
-        one = Facts(
+        kind_seen, share = ("", 0.0) if real or kind == "INTERVAL" else looks_like(values, planned["country"])
+        column = Facts(
             name, kind, number, facts[k]["d"], 1 - facts[k]["n"] / number if number else 0.0,
             facts[k]["u"] / number if number else 0.0, hinted(name), kind_seen, share,
         )  # fmt: skip
-        found.append((one, suggested(one)))
-    labelled = any(role_of(comment) == "person" for _, _, comment in told["columns"])
-    found = list(zip((one for one, _ in found), one_person(found, labelled), strict=True))
-    found = [(one, _with_missing(one, each, facts[k]["codes"])) for k, (one, each) in enumerate(found)]
+        found.append((column, suggested(column)))
+    labelled = any(role_of(comment) == "person" for _, _, comment in planned["columns"])
+    found = list(zip((column for column, _ in found), with_single_person(found, labelled), strict=True))
+    found = [(column, _with_missing(column, each, facts[k]["codes"])) for k, (column, each) in enumerate(found)]
     codes = [_codes(sample.field(f"c{k}")) for k in range(len(found))] if len(sample) else []
     found = [
-        (one, _frequency(told["table"], one) if _counts_records(k, found, codes) else suggestion)
-        for k, (one, suggestion) in enumerate(found)
+        (column, _frequency(planned["table"], column) if _counts_records(k, found, codes) else suggestion)
+        for k, (column, suggestion) in enumerate(found)
     ]
     adds = _additions(codes, [suggestion.role == "quasi" for _, suggestion in found])
-    return [(one, suggestion, add) for (one, suggestion), add in zip(found, adds, strict=True)]
+    return [(column, suggestion, add) for (column, suggestion), add in zip(found, adds, strict=True)]
 
 
 def _with_missing(facts: Facts, suggestion: Suggestion, codes: str | None) -> Suggestion:
@@ -161,9 +161,9 @@ def _additions(codes: Sequence[IntArray], chosen: Sequence[bool]) -> list[float]
     ]
 
 
-def _numbered(one: IntArray, other: IntArray) -> IntArray:
+def _numbered(column: IntArray, other: IntArray) -> IntArray:
     """Numbers of the combinations of two numbers of each row."""
-    return compact(joint([one, other])).astype(np.int32)
+    return compact(joint([column, other])).astype(np.int32)
 
 
 def _alone(number: IntArray) -> float:
@@ -184,7 +184,7 @@ def hierarchy_call(table: str, column: str, suggestion: Suggestion) -> str | Non
     return f"anon_hierarchy({literal(table)}, {literal(column)}{_ARGUMENTS[suggestion.hierarchy]})"
 
 
-def _work(con: Any, told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _work(con: Any, planned: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {
             "column_name": facts.name,
@@ -196,11 +196,11 @@ def _work(con: Any, told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[di
             "looks_like": suggestion.kind or None,
             "role": suggestion.role or None,
             "reason": suggestion.reason,
-            "hierarchy": hierarchy_call(told["table"], facts.name, suggestion),
+            "hierarchy": hierarchy_call(planned["table"], facts.name, suggestion),
             "safe_harbor": suggestion.safe_harbor or None,
             "comment": comment or None,
         }
-        for (facts, suggestion, add), (_, _, comment) in zip(profile(told, rows), told["columns"], strict=True)
+        for (facts, suggestion, add), (_, _, comment) in zip(profile(planned, rows), planned["columns"], strict=True)
     ]
 
 

@@ -25,18 +25,22 @@ def _plan(context: Any, params: Params) -> tuple[dict[str, Any], dict[str, str]]
     releases = [context.relation("releases", name) for name in params["releases"]]
     for relation in (original, *releases):  # a connection of its own sees nothing else
         context.table_info(relation)
-    told = {
+    planned = {
         "original": original.given,
         "releases": [release.given for release in releases],
         **{name: params[name] for name in ("path", "targets", "queries", "seed", "context", "edition")},
     }
-    return told, {}
+    return planned, {}
 
 
-def _work(con: Any, told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, str]]:
-    plan = Plan(told["original"], tuple(told["releases"]), told["targets"], told["queries"], told["seed"])
-    write_page(con, plan, told["path"], context=read_context(told["context"], "anon_report"), edition=told["edition"])
-    return [{"path": told["path"]}]
+def _work(con: Any, planned: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, str]]:
+    plan = Plan(
+        planned["original"], tuple(planned["releases"]), planned["targets"], planned["queries"], planned["seed"]
+    )
+    write_page(
+        con, plan, planned["path"], context=read_context(planned["context"], "anon_report"), edition=planned["edition"]
+    )
+    return [{"path": planned["path"]}]
 
 
 MEASURE = Task(

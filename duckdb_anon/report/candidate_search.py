@@ -34,7 +34,7 @@ _FIGURES = ("identity", "attribute", "advantage", "information_loss", "query_err
 
 
 @dataclass(frozen=True)
-class Asked:
+class Trials:
     """A call of recommend without its rows: how releases are called, attacked and queried."""
 
     tbl: str
@@ -87,9 +87,9 @@ class Candidate:
         )
 
     @classmethod
-    def read(cls, told: Mapping[str, Any]) -> Candidate:
+    def read(cls, planned: Mapping[str, Any]) -> Candidate:
         """A candidate that was written as JSON by `dataclasses.asdict`."""
-        return cls(**{**told, "sweeps": tuple(Sweep(**sweep) for sweep in told["sweeps"])})
+        return cls(**{**planned, "sweeps": tuple(Sweep(**sweep) for sweep in planned["sweeps"])})
 
 
 @dataclass(frozen=True)
@@ -114,14 +114,14 @@ class Sample:
 
 
 def try_candidates(
-    con: duckdb.DuckDBPyConnection, told: Mapping[str, Any], rows: Mapping[str, pa.StructArray]
+    con: duckdb.DuckDBPyConnection, planned: Mapping[str, Any], rows: Mapping[str, pa.StructArray]
 ) -> list[Step]:
     """Try the calls of every candidate and return the steps best first.
 
     Args:
         con: a loaded connection to an empty database, which is filled.
-        told: the fields of `Asked`; `candidates`; `labels`, column and comment of each column of the sample; `unseen`,
-            whether planning saw no types; `visible`, whether it saw columns.
+        planned: the fields of `Trials`; `candidates`; `labels`, column and comment of each column of the sample;
+            `unseen`, whether planning saw no types; `visible`, whether it saw columns.
         rows: sample `t0`, hierarchies `h{k}`.
 
     Returns:
@@ -133,23 +133,23 @@ def try_candidates(
         RequirementError: when the table has no rows.
         Interrupted: when the user stops the call.
     """
-    asked = Asked(**{name: told[name] for name in Asked.__dataclass_fields__})
-    sample = _fill(con, rows, told["labels"])
-    if not told["visible"]:
+    trials = Trials(**{name: planned[name] for name in Trials.__dataclass_fields__})
+    sample = _fill(con, rows, planned["labels"])
+    if not planned["visible"]:
         sample = replace(sample, edges="")  # the recommended call would not see the type of the column
-    if told["unseen"]:
-        asked = replace(asked, roles=asked.roles + _kinds(con, told["labels"]))
-    candidates = _suited([Candidate.read(each) for each in told["candidates"]], sample)
+    if planned["unseen"]:
+        trials = replace(trials, roles=trials.roles + _nominal_argument(con, planned["labels"]))
+    candidates = _suited([Candidate.read(each) for each in planned["candidates"]], sample)
     sweeps = [(candidate, sweep) for candidate in candidates for sweep in candidate.sweeps]
     steps = []
     started = time.perf_counter()
     for number, (candidate, sweep) in enumerate(sweeps, start=1):
-        left = None if asked.seconds is None else asked.seconds - (time.perf_counter() - started)
+        left = None if trials.seconds is None else trials.seconds - (time.perf_counter() - started)
         if left is not None and left <= 0:
-            steps.append(_untried(candidate, asked.seconds, sample))
+            steps.append(_untried(candidate, trials.seconds, sample))
             continue
         with progress.running(f"recommend ({number} of {len(sweeps)})"):
-            steps += _swept(con, asked, candidate, sweep, sample, left)
+            steps += _swept(con, trials, candidate, sweep, sample, left)
     _mark_frontier(steps)
     return sorted(steps, key=_rank)
 
@@ -157,7 +157,7 @@ def try_candidates(
 def _fill(
     con: duckdb.DuckDBPyConnection, rows: Mapping[str, pa.StructArray], labels: Sequence[Sequence[str]]
 ) -> Sample:
-    """Make the labelled table `sample`, the hierarchies `tree{k}` and `asked`, which queries are asked of."""
+    """Make the labelled table `sample`, the hierarchies `tree{k}` and `queried`, which the workload reads."""
     for name, flat in rows.items():
         if name == "t0" and len(flat) == 0:
             raise RequirementError("recommend: the table is empty; there is nothing to try methods on")
@@ -174,10 +174,10 @@ def _fill(
         con.execute(f"select max(n) from (select {carriers} as n from sample group by {ident(c)})").fetchall()[0][0]
         for c in secrets
     ]
-    con.execute(f"create table asked as from sample qualify row_number() over (partition by {ident(person)}) = 1"
-                if person else "create view asked as from sample")  # fmt: skip
+    con.execute(f"create table queried as from sample qualify row_number() over (partition by {ident(person)}) = 1"
+                if person else "create view queried as from sample")  # fmt: skip
     for column, label in labels:
-        for table in ("sample", "asked"):
+        for table in ("sample", "queried"):
             con.execute(f"comment on column {table}.{ident(column)} is {literal(label)}")
     rare = [_has_rare(con, labels, ident(column), person) for column in secrets]
     edges = f", {EDGES.name} := {CARRIERS}" if any(rare) else ""
@@ -189,7 +189,7 @@ def _exceptions(con: duckdb.DuckDBPyConnection, sensitive: Sequence[str]) -> str
     """The argument that excepts sensitive values which a part of the sample has alone."""
     if not sensitive:
         return ""
-    found, _ = _asked(con, f"select list(distinct value) from structural_values('sample', {_EXCEPTED_FROM})")
+    found, _ = _first_row(con, f"select list(distinct value) from structural_values('sample', {_EXCEPTED_FROM})")
     return f", l_except := {literal(found[0])}" if found and found[0] and None not in found[0] else ""
 
 
@@ -212,7 +212,7 @@ def _has_rare(
     return rare > 0 and missing == 0 and total >= CARRIERS
 
 
-def _kinds(con: duckdb.DuckDBPyConnection, labels: Sequence[Sequence[str]]) -> str:
+def _nominal_argument(con: duckdb.DuckDBPyConnection, labels: Sequence[Sequence[str]]) -> str:
     """What a call must say of quasi-identifiers without an order, where planning does not see their types."""
     table = con.table("sample")
     kind = dict(zip(table.columns, map(str, table.types), strict=True))
@@ -229,7 +229,12 @@ def _suited(candidates: Sequence[Candidate], sample: Sample) -> list[Candidate]:
 
 
 def _swept(
-    con: duckdb.DuckDBPyConnection, asked: Asked, candidate: Candidate, sweep: Sweep, sample: Sample, left: float | None
+    con: duckdb.DuckDBPyConnection,
+    trials: Trials,
+    candidate: Candidate,
+    sweep: Sweep,
+    sample: Sample,
+    left: float | None,
 ) -> list[Step]:
     """Steps of one sweep up to the first that meets the risk or cannot be taken, or up to the limit of time.
 
@@ -240,18 +245,18 @@ def _swept(
     calls = _calls(candidate, sweep, sample)
     while calls and not (steps and steps[-1]["meets_max_risk"]):
         if time.perf_counter() > deadline:
-            return [*steps, _untried(candidate, asked.seconds, sample)]
+            return [*steps, _untried(candidate, trials.seconds, sample)]
         progress.say(f"{candidate.name} {calls[0]}")
         try:
             with _ended_at(con, deadline):
-                step, released = _step(con, asked, candidate, sweep, calls[0], sample)
+                step, released = _step(con, trials, candidate, sweep, calls[0], sample)
                 if not released and candidate.takes_l and "l := 1" not in calls[0].split(", "):
-                    relaxed, released = _step(con, asked, candidate, sweep, _with_l_1(calls[0]), sample)
+                    relaxed, released = _step(con, trials, candidate, sweep, _with_l_1(calls[0]), sample)
                     if released:
                         step, calls = relaxed, list(dict.fromkeys(map(_with_l_1, calls)))
         except progress.Interrupted:
             progress.tick()  # the user's interrupt ends the call
-            return [*steps, _untried(candidate, asked.seconds, sample)]
+            return [*steps, _untried(candidate, trials.seconds, sample)]
         steps.append(step)
         calls = calls[1:] if released else []
     return steps
@@ -295,28 +300,28 @@ def _untried(candidate: Candidate, seconds: float | None, sample: Sample) -> Ste
 
 
 def _step(
-    con: duckdb.DuckDBPyConnection, asked: Asked, candidate: Candidate, sweep: Sweep, arguments: str, sample: Sample
+    con: duckdb.DuckDBPyConnection, trials: Trials, candidate: Candidate, sweep: Sweep, arguments: str, sample: Sample
 ) -> tuple[Step, bool]:
     """Release, attack and query once; what cannot be done leaves its reason in `note`. Tell whether it released."""
     step: Step = {"method": candidate.name, **dict.fromkeys(_FIGURES), "rows": sample.rows}
     started = time.perf_counter()
-    options = f"{arguments}, row_id := true, seed := {asked.seed}"
-    _, problem = _asked(con, f"create or replace table release as from {candidate.name}('sample', {options})")
+    options = f"{arguments}, row_id := true, seed := {trials.seed}"
+    _, problem = _first_row(con, f"create or replace table release as from {candidate.name}('sample', {options})")
     columns = "" if problem or not sweep.finds_columns else f", columns := {literal(_columns_found(con))}"
-    step["call"] = f"FROM {candidate.name}({literal(asked.tbl)}, {arguments}{columns}{asked.roles})"
+    step["call"] = f"FROM {candidate.name}({literal(trials.tbl)}, {arguments}{columns}{trials.roles})"
     notes = [problem] if problem else [sweep.note, EDGED if sample.edges and sample.edges in arguments else ""]
     notes.append(EXCEPTED if sample.exceptions and sample.exceptions in arguments else "")
     notes.append(RELAXED if "l := 1" in arguments.split(", ") else "")
     if not problem:
-        notes.append(_attacked(con, asked, f"{candidate.name}({arguments}{columns})", sample, step))
-    for names, question in () if problem else _questions(asked, candidate):
-        answer, reason = _asked(con, question)
+        notes.append(_attacked(con, trials, f"{candidate.name}({arguments}{columns})", sample, step))
+    for names, question in () if problem else _questions(trials, candidate):
+        answer, reason = _first_row(con, question)
         step.update(zip(names, answer, strict=False))
         notes.append(reason)
     step["seconds"] = time.perf_counter() - started
     step["note"] = "; ".join(note for note in notes if note) or None
     risk = _risk(step)
-    step["meets_max_risk"] = None if risk is None else risk <= asked.max_risk
+    step["meets_max_risk"] = None if risk is None else risk <= trials.max_risk
     return step, not problem
 
 
@@ -325,7 +330,7 @@ def _columns_found(con: duckdb.DuckDBPyConnection) -> list[list[str]]:
     return [[name for name, _ in kind.children] for kind in con.table("release").types if kind.id == "struct"]
 
 
-def _asked(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[Sequence[Any], str]:
+def _first_row(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[Sequence[Any], str]:
     """The first row of a statement's answer, and why there is none.
 
     Raises:
@@ -338,19 +343,20 @@ def _asked(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[Sequence[Any
         return (), without_code(str(error))
 
 
-def _attacked(con: duckdb.DuckDBPyConnection, asked: Asked, call: str, sample: Sample, step: Step) -> str:
+def _attacked(con: duckdb.DuckDBPyConnection, trials: Trials, call: str, sample: Sample, step: Step) -> str:
     """Put the strongest attacker's success into a step; return what is to be said of it.
 
     A quarter of the targets will do where one attacker's success with them is beyond chance above the largest risk.
     """
-    most = min(asked.targets, sample.rows)
+    most = min(trials.targets, sample.rows)
     few = max(_FEW_TARGETS, most // 4)
 
     def strongest(targets: int, attackers: str) -> tuple[Sequence[Any], str]:
-        return _asked(
+        return _first_row(
             con,
-            f"select identity, attribute, advantage from linkage_risk('sample', 'release', p_match := {asked.p_match}, "
-            f"targets := {targets}, seed := {asked.seed}, call := {literal(call)}, attackers := {attackers}) "
+            "select identity, attribute, advantage from linkage_risk('sample', 'release', "
+            f"p_match := {trials.p_match}, targets := {targets}, seed := {trials.seed}, call := {literal(call)}, "
+            f"attackers := {attackers}) "
             "where attacker = 'strongest'",
         )
 
@@ -358,24 +364,24 @@ def _attacked(con: duckdb.DuckDBPyConnection, asked: Asked, call: str, sample: S
     targets = most
     if few < most:
         risk = _risk(dict.fromkeys(figures) | dict(zip(figures, strongest(few, "['likelihood']")[0], strict=False)))
-        if risk is not None and risk - _SIGMAS * math.sqrt(max(risk * (1 - risk), 0.0) / few) > asked.max_risk:
+        if risk is not None and risk - _SIGMAS * math.sqrt(max(risk * (1 - risk), 0.0) / few) > trials.max_risk:
             targets = few
     answer, reason = strongest(targets, "['all']")
     step.update(zip(figures, answer, strict=False))
     return reason or (f"so far above max_risk that {targets} targets were enough" if targets < most else "")
 
 
-def _questions(asked: Asked, candidate: Candidate) -> list[tuple[tuple[str, ...], str]]:
-    """What else is asked of each release, with the columns the answers go to."""
+def _questions(trials: Trials, candidate: Candidate) -> list[tuple[tuple[str, ...], str]]:
+    """Further questions to each release, with the columns the answers go to."""
     # a release of a record per individual answers for individuals, and has no plain sensitive value for a predicate
-    table = literal("asked" if candidate.needs_person else "sample")
-    sensitive = literal(asked.on_sensitive and not candidate.needs_person)
+    table = literal("queried" if candidate.needs_person else "sample")
+    sensitive = literal(trials.on_sensitive and not candidate.needs_person)
     return [
         (("information_loss",), "select iloss from information_loss('sample', 'release') where attribute = '(all)'"),
         (
             ("query_error", "query_error_median"),
             f"select avg(abs(relative_error)), median(abs(relative_error)) from workload_error({table}, 'release', "
-            f"{asked.workload}, predicate_on_sensitive := {sensitive}, seed := {asked.seed})",
+            f"{trials.workload}, predicate_on_sensitive := {sensitive}, seed := {trials.seed})",
         ),
     ]
 

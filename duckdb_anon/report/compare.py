@@ -60,7 +60,7 @@ def plan_compare(original: TableInfo, releases: Sequence[TableInfo], params: Par
 
 def _together(context: Any, relation: Any, params: Params) -> str:
     """One more row: what those of the releases that the register lists with a key reveal together."""
-    known = {fold(one.name) for _, one in registered_releases(context.catalog.cursor, relation) if one.key}
+    known = {fold(entry.name) for _, entry in registered_releases(context.catalog.cursor, relation) if entry.key}
     names = [name for name in params["releases"] if fold(name) in known]
     if len(names) < 2:
         return ""
@@ -94,11 +94,13 @@ def _row(original: TableInfo, release: TableInfo, params: Params) -> str:
             f"keep := {literal([other for other in rest if fold(other) != fold(name)])})"
             for name in sensitive
         ]
-        lowest = [f"(select value from {one} where measure = 'frequency')" for one in classes]
+        lowest = [f"(select value from {entry} where measure = 'frequency')" for entry in classes]
         figures["l"] = f"least({', '.join(lowest)})"
     if shape == "sliced" and qi and sensitive:
         figures["l"] = f"(select l from slicing_diversity({first}, {second}))"
-    tables = [_linkage(first, second, params, asked=linked and contents.answered(LINKAGE_RISK.answers), linked=linked)]
+    tables = [
+        _linkage(first, second, params, measured=linked and contents.answered(LINKAGE_RISK.answers), linked=linked)
+    ]
     figures |= {name: f"_risk.{name}" for name in _RISK}
     notes = ["_risk.note"]
     if contents.answered(SINGLING_OUT.answers):
@@ -114,22 +116,22 @@ def _row(original: TableInfo, release: TableInfo, params: Params) -> str:
     if shape != "persons" and (linked or shape in ("boxes", "counts", "sliced")):
         loss = f"information_loss({first}, {second}) where attribute in {_list(qi)}"
         figures |= {name: f"(select avg({name}) from {loss})" for name in ("iloss", "ncp")}
-    asked = {**params, "predicate_on_sensitive": _predicate(original, sensitive, params)}
+    measured = {**params, "predicate_on_sensitive": _predicate(original, sensitive, params)}
     tables.append(
         "(select avg(relative_error) as mean, median(relative_error) as median from "
-        f"{_workload(first, second, len(qi), asked)}) as _error"
+        f"{_workload(first, second, len(qi), measured)}) as _error"
     )
     figures |= {"mean_error": "_error.mean", "median_error": "_error.median"}
-    shown = ", ".join(f"({sql})::double as {name}" for name, sql in figures.items())
+    selected = ", ".join(f"({sql})::double as {name}" for name, sql in figures.items())
     rows = f"(select count(*) from {release.sql}) as rows"
     note = f"concat_ws('; ', {', '.join(notes)}) as note"
     source = ",\n  ".join(tables)
-    return f"select {second} as release, '{shape}' as shape, {rows}, {shown}, {note}\nfrom {source}"
+    return f"select {second} as release, '{shape}' as shape, {rows}, {selected}, {note}\nfrom {source}"
 
 
-def _linkage(original: str, release: str, params: Params, *, asked: bool, linked: bool) -> str:
+def _linkage(original: str, release: str, params: Params, *, measured: bool, linked: bool) -> str:
     """A table of one row: what the strongest attacker finds, or why she was not asked."""
-    if not asked:
+    if not measured:
         why = literal(_UNLINKED if not linked else "risk not measured: linkage_risk does not read this shape")
         return f"(select {', '.join(f'null as {name}' for name in _RISK)}, {why} as note) as _risk"
     return (

@@ -31,7 +31,7 @@ def subgroups(ask: Asking, found: Findings, made: Measured, checks: Checks) -> R
     """Risk of the individuals of each subgroup, by the attackers who were the strongest against all."""
     plan, risk = found.plan, made.facts["risk"]
     if not made.check.source or not risk:
-        reason = "the risk of all could not be measured" if made.check.source else made.check.said
+        reason = "the risk of all could not be measured" if made.check.source else made.check.note
         ask.missing["risk by subgroup"] = reason
         return []
     if any(row["role"] == "person" for row in found.roles):
@@ -79,9 +79,9 @@ def _groups(ask: Asking, found: Findings) -> list[tuple[str, list[tuple[str, int
 
 def guarantees(con: duckdb.DuckDBPyConnection, made: Measured, labels: Mapping[str, str]) -> Rows:
     """Promises of the call, each against what the released table shows."""
-    said = made.description
-    parameters = dict(said.parameters) if said else {}
-    verified = promises(con, made.name, said, {**dict.fromkeys(made.columns), **labels}) if said else []
+    description = made.description
+    parameters = dict(description.parameters) if description else {}
+    verified = promises(con, made.name, description, {**dict.fromkeys(made.columns), **labels}) if description else []
     rows = [
         _guarantee(f"{v.check} {'<=' if v.check == 't' else '>='} {v.promised}", v.measured, v.holds, v.note)
         for v in verified
@@ -109,10 +109,10 @@ def _guarantee(promise: str, found: Any, holds: bool | None, by: str) -> Row:
 def safe_harbor(ask: Asking, found: Findings, made: Measured) -> Rows:
     """Each identifier of the list: the columns that contain it, and what the release does with them."""
     changed = {row["attribute"] for row in made.charts["loss"] if row["changed"]}
-    kinds = {row["column"]: row["type"] for row in found.roles}
+    types = {row["column"]: row["type"] for row in found.roles}
 
     def unchanged(column: str) -> bool:
-        if without_enums(made.columns[column]) != kinds[column] or column in changed:
+        if without_enums(made.columns[column]) != types[column] or column in changed:
             return False
         values = f"select {ident(column)} from {made.name} except select {ident(column)} from {found.plan.original}"
         return ask.con.execute(f"select count(*) from ({values})").fetchall()[0][0] == 0
@@ -138,7 +138,7 @@ def safe_harbor(ask: Asking, found: Findings, made: Measured) -> Rows:
 def suppression(ask: Asking, original: str, check: Check, qi: Sequence[str]) -> Rows:
     """Share of each group's rows that were not released, for groups of ten individuals or more."""
     if not check.source:
-        ask.missing["suppression by group"] = check.said
+        ask.missing["suppression by group"] = check.note
         return []
     rows: Rows = []
     numbered = f"(select *, row_number() over () - 1 as _anon_rn from {original})"
@@ -150,10 +150,10 @@ def suppression(ask: Asking, original: str, check: Check, qi: Sequence[str]) -> 
             f"group by 2 having count(*) >= {RARE} order by released / original, value limit {_MOST_GROUPS}"
         )
         rows += ask.rows("suppression by group", counted)
-    kept = [row for row in rows if row["left_out"] > 0]
-    if rows and not kept:
+    incomplete = [row for row in rows if row["left_out"] > 0]
+    if rows and not incomplete:
         return [{"column_name": "(all)", "value": "every group", "original": None, "released": None, "left_out": 0.0}]
-    return kept
+    return incomplete
 
 
 def utility(ask: Asking, options: str) -> Rows:

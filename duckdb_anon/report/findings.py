@@ -90,13 +90,13 @@ class Asking:
 
     def __init__(self, con: duckdb.DuckDBPyConnection, total: int) -> None:
         """Ask about `total` questions."""
-        self.con, self.total, self.asked = con, total, 0
+        self.con, self.total, self.questions = con, total, 0
         self.missing: dict[str, str] = {}
 
     def rows(self, what: str, question: str) -> Rows:
         """Rows of a query; none, and a reason, where it fails."""
-        share = min(self.asked / self.total, 0.99)
-        self.asked += 1
+        share = min(self.questions / self.total, 0.99)
+        self.questions += 1
         try:
             with progress.running(f"report {share:.0%}"), stoppable():
                 cursor = self.con.execute(question)

@@ -22,20 +22,20 @@ _FILE = re.compile(r"\.(csv|tsv|txt|parquet|json|jsonl|ndjson|xlsx)$", re.IGNORE
 
 
 def _plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
-    told, lists = plan_profile(context, params)
-    if _FILE.search(told["table"]) or not _NAME.fullmatch(told["table"]):
+    planned, lists = plan_profile(context, params)
+    if _FILE.search(planned["table"]) or not _NAME.fullmatch(planned["table"]):
         raise ParameterError(
-            f"label_statements: '{told['table']}' is no table that comments could be written on; make it one with "
+            f"label_statements: '{planned['table']}' is no table that comments could be written on; make it one with "
             "CREATE TABLE ... AS, or name the roles in the calls of methods and measures, with qi and sensitive"
         )
-    return told, lists
+    return planned, lists
 
 
-def _work(con: Any, told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _work(con: Any, planned: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, Any]]:
     statements = []
-    for (facts, suggestion, _), (_, _, comment) in zip(profile(told, rows), told["columns"], strict=True):
+    for (facts, suggestion, _), (_, _, comment) in zip(profile(planned, rows), planned["columns"], strict=True):
         if suggestion.role and not role_of(comment):
-            statement = label_statement(told["table"], facts.name, suggestion.role, comment)
+            statement = label_statement(planned["table"], facts.name, suggestion.role, comment)
             statements.append({"statement": statement, "reason": suggestion.reason})
     return statements
 

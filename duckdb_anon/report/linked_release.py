@@ -29,31 +29,31 @@ class Check:
     Attributes:
         table: its name.
         source: its column of row numbers; '' where it has none.
-        said: how it came about, or why there is none.
+        note: how it came about, or why there is none.
     """
 
     table: str
     source: str
-    said: str
+    note: str
 
 
 class Checks:
     """Check releases of one original, in a database in memory."""
 
-    def __init__(self, con: duckdb.DuckDBPyConnection, original: str, place: str) -> None:
+    def __init__(self, con: duckdb.DuckDBPyConnection, original: str, database: str) -> None:
         """Put tables into a database of their own."""
-        self.con, self.original, self.place = con, original, place
+        self.con, self.original, self.database = con, original, database
         self.of: dict[str, Check] = {}
 
     def add(self, name: str) -> None:
         """Make the check release of `name`, or say why there is none."""
         columns = [c for (c,) in self.con.execute(f"select column_name from (describe {name})").fetchall()]
-        own = [column for column in columns if SOURCE.stands_for(fold(column))]
-        if own:
-            said = f"the release itself; it has the column {SOURCE.word} and must not be published with it"
-            self.of[name] = Check(name, own[0], said)
+        row_ids = [column for column in columns if SOURCE.stands_for(fold(column))]
+        if row_ids:
+            note = f"the release itself; it has the column {SOURCE.word} and must not be published with it"
+            self.of[name] = Check(name, row_ids[0], note)
             return
-        table = f"{self.place}.main.{ident(f'check{len(self.of)}')}"
+        table = f"{self.database}.main.{ident(f'check{len(self.of)}')}"
         description = read_description(comments(self.con, name)[0])
         if description is None or not description.method:
             self.of[name] = Check(
@@ -71,8 +71,8 @@ class Checks:
             self.of[name] = Check(name, "", f"none: repeating its call failed: {str(error).splitlines()[0]}")
             return
         self._comment_as(name, table)
-        said = f"made again by {call}: another random draw of the method, not the release itself"
-        self.of[name] = Check(table, SOURCE.word, said)
+        note = f"made again by {call}: another random draw of the method, not the release itself"
+        self.of[name] = Check(table, SOURCE.word, note)
 
     def group(self, check: Check, column: str, value: str) -> tuple[str, str]:
         """The rows of one subgroup, and a check release that gives row numbers to nobody else.
@@ -84,7 +84,7 @@ class Checks:
             column: column of the original that makes subgroups.
             value: the subgroup's value as text.
         """
-        people, release = f"{self.place}.main.people", f"{self.place}.main.release"
+        people, release = f"{self.database}.main.people", f"{self.database}.main.release"
         inside = f"{ident(column)}::varchar = {literal(value)}"
         numbered = f"(select *, row_number() over () - 1 as _anon_rn from {self.original})"
         self.con.execute(
@@ -109,12 +109,12 @@ class Checks:
 @contextmanager
 def check_releases(con: duckdb.DuckDBPyConnection, original: str) -> Iterator[Checks]:
     """A place for check releases, which is gone at the end."""
-    place = f"anon_checks_{secrets.token_hex(6)}"
-    con.execute(f"attach ':memory:' as {place} (read_write)")
+    database = f"anon_checks_{secrets.token_hex(6)}"
+    con.execute(f"attach ':memory:' as {database} (read_write)")
     try:
-        yield Checks(con, original, place)
+        yield Checks(con, original, database)
     finally:
-        con.execute(f"detach {place}")
+        con.execute(f"detach {database}")
 
 
 def comments(con: duckdb.DuckDBPyConnection, name: str) -> tuple[str, Mapping[str, str]]:

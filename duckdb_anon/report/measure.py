@@ -157,8 +157,8 @@ def _against(row: Row, threshold: float, *, all_tried: bool = True) -> Row:
     """
     high = row["identity_high"]
     passes = None if high is None else high <= threshold
-    kept = ("identity", "identity_low", "identity_high", "attribute", "baseline", "advantage", "note")
-    return {**{name: row[name] for name in kept}, "meets_threshold": None if passes and not all_tried else passes}
+    figures = ("identity", "identity_low", "identity_high", "attribute", "baseline", "advantage", "note")
+    return {**{name: row[name] for name in figures}, "meets_threshold": None if passes and not all_tried else passes}
 
 
 def _release(ask: Asking, found: Findings, name: str, checks: Checks) -> Measured:

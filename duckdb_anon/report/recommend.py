@@ -67,7 +67,7 @@ def plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str
     lists |= {f"h{k}": context.tree_sql(named[tree]) for k, tree in enumerate(trees)}
     options, on_sensitive = _workload(params["workload"], len(roles.qi))
     on_sensitive = on_sensitive and bool(roles.sensitive)
-    told = {
+    planned = {
         "tbl": relation.given,
         "roles": _role_arguments(context.arguments),
         "unseen": not relation.visible and context.arguments.get("categorical") is None,
@@ -79,7 +79,7 @@ def plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str
         **{name: params[name] for name in ("max_risk", "p_match", "targets", "seconds")},
         "seed": seed,
     }
-    return told, lists
+    return planned, lists
 
 
 def _label(info: ColumnInfo, roles: Roles, trees: list[str | None]) -> str:

@@ -29,7 +29,7 @@ NOT_COVERED = (
 )
 
 
-def shown(edition: Edition, name: str, facts: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+def visible_rows(edition: Edition, name: str, facts: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """Rows of a fact as an edition shows them."""
     rows = facts.get(name, [])
     if edition == "internal":
@@ -77,39 +77,39 @@ def reasons(missing: Mapping[str, str], edition: Edition) -> dict[str, str]:
     return {what: "the reason is in the internal edition" for what in missing if not what.startswith(hidden)}
 
 
-def shown_check(release: Measured, edition: Edition) -> str:
+def check_text(release: Measured, edition: Edition) -> str:
     """How the check release came about; a failure may quote values."""
-    failed = "failed: " in release.check.said
+    failed = "failed: " in release.check.note
     return (
-        release.check.said.split("failed: ")[0] + "failed" if failed and edition != "internal" else release.check.said
+        release.check.note.split("failed: ")[0] + "failed" if failed and edition != "internal" else release.check.note
     )
 
 
 def as_json(found: Findings, edition: Edition, version: str) -> str:
     """The evidence for machines: the same facts the page shows."""
     inside = edition == "internal"
-    told = {
+    content = {
         "edition": edition,
         "made": datetime.date.today().isoformat(),
         "version": version,
         "original": {
             "name": found.plan.original,
             **({"rows": found.rows, "sha256": found.sha256, "risk": found.facts["risk"]} if inside else {}),
-            "population": shown(edition, "population", found.facts),
+            "population": visible_rows(edition, "population", found.facts),
             "not_measured": reasons(found.missing, edition),
         },
         "context": {
             "title": found.context.title,
-            **found.context.told,
+            **found.context.texts,
             "threshold": found.context.threshold,
             "sampling_fraction": found.context.sampling_fraction,
         },
         "roles": roles_of(found, edition),
-        "joint_risk": shown(edition, "joint", found.facts),
+        "joint_risk": visible_rows(edition, "joint", found.facts),
         "not_covered": list(NOT_COVERED),
         "releases": [_release(release, edition) for release in found.releases],
     }
-    return json.dumps(_finite(told), indent=2, default=str, allow_nan=False) + "\n"
+    return json.dumps(_finite(content), indent=2, default=str, allow_nan=False) + "\n"
 
 
 def _finite(value: Any) -> Any:
@@ -117,22 +117,22 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(key): _finite(one) for key, one in value.items()}
-    return [_finite(one) for one in value] if isinstance(value, (list, tuple)) else value
+        return {str(key): _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _release(release: Measured, edition: Edition) -> dict[str, Any]:
-    said = release.description
+    description = release.description
     names = [name for name in release.facts if edition == "internal" or name not in HOLDERS]
     return {
         "name": release.name,
         "rows": release.rows,
         "sha256": release.sha256,
-        "method": said.method if said else None,
-        "parameters": dict(said.parameters) if said else None,
-        "made": said.date if said else None,
-        "version": said.version if said else None,
-        "check_release": shown_check(release, edition),
-        **{name: shown(edition, name, release.facts) for name in names},
+        "method": description.method if description else None,
+        "parameters": dict(description.parameters) if description else None,
+        "made": description.date if description else None,
+        "version": description.version if description else None,
+        "check_release": check_text(release, edition),
+        **{name: visible_rows(edition, name, release.facts) for name in names},
         "not_measured": reasons(release.missing, edition),
     }

@@ -45,7 +45,7 @@ class HoldersContext:
     impossible: tuple[str, ...] = field(default=())
 
     @property
-    def told(self) -> dict[str, str]:
+    def texts(self) -> dict[str, str]:
         """The texts by name."""
         return {name: str(getattr(self, name)) for name in TEXTS}
 
@@ -81,7 +81,7 @@ def context_of(given: Mapping[str, Any], path: str, function: str = "report") ->
                 f"{function}: {path} has no field '{name}'{nearest(name, known)}; it takes {listed(sorted(known))}"
             )
         if name in _LISTS:
-            if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
                 raise AnonError(f"{function}: {path}: {name} must be a list of texts")
             checked[name] = tuple(value)
         elif name in _NUMBERS:

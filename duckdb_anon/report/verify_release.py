@@ -51,77 +51,84 @@ class Verified:
 
 def verify(con: duckdb.DuckDBPyConnection, name: str, comment: str, labels: Mapping[str, str | None]) -> list[Verified]:
     """Check a release."""
-    said = read_description(comment)
-    if said is None:
+    description = read_description(comment)
+    if description is None:
         return [Verified("description", None, None, False, "not declared a release. Write one with release()")]
-    same = bool(said.digest) and holds_rows_of(con, name, said.digest, said.checksum)
-    signer = signer_of(said)
+    same = bool(description.digest) and holds_rows_of(con, name, description.digest, description.checksum)
+    signer = signer_of(description)
     signature = Verified("signature", None, None, None, "not signed")
     if signer is not None:
         signature = Verified("signature", signer[0], None, signer[1], "public key of the signer")
     return [
-        Verified("rows", said.digest or None, None, same, "" if same else "the rows are not those of the description"),
-        _of_description(said, labels),
+        Verified(
+            "rows", description.digest or None, None, same, "" if same else "the rows are not those of the description"
+        ),
+        _of_description(description, labels),
         signature,
-        *promises(con, name, said, labels),
+        *promises(con, name, description, labels),
     ]
 
 
-def _of_description(said: Description, labels: Mapping[str, str | None]) -> Verified:
-    same = is_sealed(said, labels)
-    return Verified("description", said.seal or None, None, same, "" if same else "the description was changed")
+def _of_description(description: Description, labels: Mapping[str, str | None]) -> Verified:
+    same = is_sealed(description, labels)
+    return Verified("description", description.seal or None, None, same, "" if same else "the description was changed")
 
 
 def promises(
-    con: duckdb.DuckDBPyConnection, name: str, said: Description, labels: Mapping[str, str | None]
+    con: duckdb.DuckDBPyConnection, name: str, description: Description, labels: Mapping[str, str | None]
 ) -> Iterator[Verified]:
     """Measure k, l and t of a release's call on its rows."""
-    for parameter, asked in said.parameters.items():
-        if parameter not in _UNSEEN or asked is None:
+    for parameter, promised in description.parameters.items():
+        if parameter not in _UNSEEN or promised is None:
             continue
-        seen = list(_questions(parameter, name, said, labels))
+        seen = list(_questions(parameter, name, description, labels))
         if not seen:
-            yield Verified(parameter, str(asked), None, None, _UNSEEN[parameter])
+            yield Verified(parameter, str(promised), None, None, _UNSEEN[parameter])
         for what, question in seen:
-            yield _measured(con, parameter, what, float(asked), question)
+            yield _measured(con, parameter, what, float(promised), question)
 
 
-def _measured(con: duckdb.DuckDBPyConnection, parameter: str, what: str, asked: float, question: str) -> Verified:
+def _measured(con: duckdb.DuckDBPyConnection, parameter: str, what: str, promised: float, question: str) -> Verified:
     try:
         with stoppable():
             found = con.execute(question).fetchall()
     except duckdb.Error as error:
-        return Verified(parameter, f"{asked:g}", None, False, without_code(str(error)).splitlines()[0])
+        return Verified(parameter, f"{promised:g}", None, False, without_code(str(error)).splitlines()[0])
     value = float(found[0][0]) if found and found[0][0] is not None else None
     holds = None
     if value is not None:
-        holds = value <= asked + _EXACT if parameter == "t" else value >= asked - _EXACT
-    return Verified(parameter, f"{asked:g}", value, holds, what)
+        holds = value <= promised + _EXACT if parameter == "t" else value >= promised - _EXACT
+    return Verified(parameter, f"{promised:g}", value, holds, what)
 
 
 def _questions(
-    parameter: str, name: str, said: Description, labels: Mapping[str, str | None]
+    parameter: str, name: str, description: Description, labels: Mapping[str, str | None]
 ) -> Iterator[tuple[str, str]]:
     """What measures a parameter, and the query."""
     every = [(n, t) for c, text in labels.items() for n, t in (field_comments(text) or {c: text or ""}).items()]
     label = {column: found for column, text in every if (found := label_of(text)) is not None}
     qi = [column for column, found in label.items() if found.role == "quasi"]
     sensitive = [column for column, found in label.items() if found.role == "sensitive"]
-    table, given = literal(f"(select * from {name})"), said.parameters
+    table, given = literal(f"(select * from {name})"), description.parameters
     classes = f"qi := {literal(qi)}, keep := [], sensitive := {literal(sensitive[0]) if sensitive else '[]'}"
-    if parameter == "k" and said.method in _BY_CLASS:
+    if parameter == "k" and description.method in _BY_CLASS:
         yield "k_anonymity", f"select k from k_anonymity({table}, {classes})"
-    kind = str(given.get("diversity", _DIVERSITY.get(said.method, "frequency")))
-    if said.method == "one_to_m_generalize" and sensitive and not given.get("explode"):
+    kind = str(given.get("diversity", _DIVERSITY.get(description.method, "frequency")))
+    if description.method == "one_to_m_generalize" and sensitive and not given.get("explode"):
         yield from _of_lists(parameter, kind, name, qi, sensitive)
     for column in sensitive:
         roles = f"{table}, qi := {literal(qi)}, sensitive := {literal(column)}"
-        if parameter == "l" and said.method in _DIVERSE and kind != "recursive":
+        if parameter == "l" and description.method in _DIVERSE and kind != "recursive":
             yield (
                 f"l_diversity of {column} ({kind})",
                 f"select value from l_diversity({roles}) where measure = {literal(kind)}",
             )
-        if parameter == "t" and said.method == "mondrian" and not said.persons and label[column].hierarchy is None:
+        if (
+            parameter == "t"
+            and description.method == "mondrian"
+            and not description.persons
+            and label[column].hierarchy is None
+        ):
             distance = f", distance := {literal(given['distance'])}" if given.get("distance") else ""
             yield f"t_closeness of {column}", f"select t from t_closeness({roles}{distance})"
 
@@ -149,8 +156,8 @@ def _plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, st
     return {"release": context.relation("release").unnamed}, {}
 
 
-def _work(con: Any, told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, Any]]:
-    name = told["release"]
+def _work(con: Any, planned: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, Any]]:
+    name = planned["release"]
     table, columns = comments(con, name)
     every = dict.fromkeys(row[0] for row in con.execute(f"select column_name from (describe from {name})").fetchall())
     return [vars(found) for found in verify(con, name, table, {**every, **columns})]

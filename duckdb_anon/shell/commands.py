@@ -102,8 +102,8 @@ def release(given: Namespace) -> int:
     if given.register is not None:
         con.execute(f"attach {literal(given.register)} as {_REGISTER}")
         options["register"] = _REGISTER
-    said = run_with_progress(con, lambda: release_api.release(con, given.target, call, **options))
-    sys.stdout.write(f"{given.target}: {said}\n")
+    description = run_with_progress(con, lambda: release_api.release(con, given.target, call, **options))
+    sys.stdout.write(f"{given.target}: {description}\n")
     return 0
 
 

@@ -129,10 +129,10 @@ def _release(session: Session, given: str) -> None:
         session.fail(".release takes a name and a call: .release r muco('people', 0.2)")
     options = _options(session, shlex.split(words))
     try:
-        said = session.meter.watch(lambda: release(session.con, name, f"{call})", **options))
+        description = session.meter.watch(lambda: release(session.con, name, f"{call})", **options))
     except (AnonError, duckdb.Error) as error:
         session.fail(str(error))
-    session.out.write(f"{name}: {said}\n")
+    session.out.write(f"{name}: {description}\n")
 
 
 def _options(session: Session, words: list[str]) -> dict[str, Any]:

@@ -41,15 +41,15 @@ def render(result: duckdb.DuckDBPyRelation, mode: str, max_rows: int, out: TextI
 
 def _box(result: duckdb.DuckDBPyRelation, max_rows: int, out: TextIO) -> None:
     width = max(shutil.get_terminal_size((120, 24)).columns, 60)
-    copied = next((place for place, name in enumerate(result.columns) if name in _COPIED), None)
+    copied = next((position for position, name in enumerate(result.columns) if name in _COPIED), None)
     # one run for box and list: it may have taken half a minute, and another one would draw anew
     keep: Any = getattr(type(result), "materialize", None)  # DuckDB 2.0
-    shown = keep(result) if copied is not None and keep else result
+    materialized = keep(result) if copied is not None and keep else result
     with redirect_stdout(out):
-        shown.show(max_rows=max_rows, max_width=width)
-    if shown is result or copied is None:
+        materialized.show(max_rows=max_rows, max_width=width)
+    if materialized is result or copied is None:
         return
-    texts = [str(row[copied]) for row in shown.limit(max_rows).fetchall() if row[copied] is not None]
+    texts = [str(row[copied]) for row in materialized.limit(max_rows).fetchall() if row[copied] is not None]
     if any(len(text) > _FITS for text in texts):
         out.write("".join(f"{text}\n" for text in texts) + "\n")
 
@@ -57,7 +57,9 @@ def _box(result: duckdb.DuckDBPyRelation, max_rows: int, out: TextIO) -> None:
 def wrapped(rows: Sequence[Sequence[str]], out: TextIO) -> None:
     """Write a list of words and their meanings, broken at words and nowhere else."""
     width = max(shutil.get_terminal_size((120, 24)).columns, 60)
-    heads = [max((len(row[place]) for row in rows), default=0) for place in range(len(rows[0]) - 1)] if rows else []
+    heads = (
+        [max((len(row[position]) for row in rows), default=0) for position in range(len(rows[0]) - 1)] if rows else []
+    )
     indent = sum(heads) + 2 * len(heads)
     for row in rows:
         lead = "".join(f"{cell:<{size}}  " for cell, size in zip(row[:-1], heads, strict=True))

@@ -101,21 +101,21 @@ def _run(
     for name, roles in plan["labels"].items():
         write_comments(con, ident(name), None, {column: f"anon: {role}" for column, role in roles.items()})
     key = _key(state_file.with_name(state_file.name.removesuffix(".state.json") + ".key"))
-    marks = {one["name"]: mark_of(con, plan, one, [one["original"]], key) for one in plan["releases"]}
+    marks = {entry["name"]: mark_of(con, plan, entry, [entry["original"]], key) for entry in plan["releases"]}
     due = [
-        one for one in plan["releases"]
-        if force or state.get(one["name"]) != marks[one["name"]] or not (folder / one["output"]).exists()
+        entry for entry in plan["releases"]
+        if force or state.get(entry["name"]) != marks[entry["name"]] or not (folder / entry["output"]).exists()
     ]  # fmt: skip
-    failed = [line for one in due for line in _checked(con, one, folder)]
+    failed = [line for entry in due for line in _checked(con, entry, folder)]
     if "database" in plan and not failed:
         made_of = {name: value for name, value in plan["database"].items() if name != "evidence"}
         marks[_DATABASE] = mark_of(con, plan, made_of, database_tables(made_of), key)
         output = folder / made_of["output"]
-        kept = not force and state.get(_DATABASE) == marks[_DATABASE] and output.exists()
-        if not kept:
+        unchanged = not force and state.get(_DATABASE) == marks[_DATABASE] and output.exists()
+        if not unchanged:
             failed = release_plan(con, plan, folder, marks[_DATABASE], state.get(_DATABASE))
         if not failed:
-            done = "kept, nothing has changed" if kept else "the tables were released"
+            done = "kept, nothing has changed" if unchanged else "the tables were released"
             sys.stdout.write(f"{output}: {done}\n")
             page = plan["database"].get("evidence")
             if page and not (folder / page).exists():
@@ -123,13 +123,13 @@ def _run(
     if failed:
         sys.stderr.write("".join(f"{line}\n" for line in failed) + "nothing was written\n")
         return FAILED
-    for one in due:
-        (folder / one["output"]).parent.mkdir(parents=True, exist_ok=True)
-        write_parquet(con, ident(one["name"]), str(folder / one["output"]), replace=True)
-        sys.stdout.write(f"{folder / one['output']}: {comments(con, ident(one['name']))[0]}\n")
-    for one in plan["releases"]:
-        if one not in due:
-            sys.stdout.write(f"{folder / one['output']}: kept, nothing has changed\n")
+    for entry in due:
+        (folder / entry["output"]).parent.mkdir(parents=True, exist_ok=True)
+        write_parquet(con, ident(entry["name"]), str(folder / entry["output"]), replace=True)
+        sys.stdout.write(f"{folder / entry['output']}: {comments(con, ident(entry['name']))[0]}\n")
+    for entry in plan["releases"]:
+        if entry not in due:
+            sys.stdout.write(f"{folder / entry['output']}: kept, nothing has changed\n")
     if due or marks != state:
         write_private(state_file, json.dumps(marks, indent=2) + "\n")
     return 0
@@ -156,14 +156,14 @@ def read_plan(path: Path) -> dict[str, Any]:
         require_known(path, "labels", {name: 0}, tables)
         for role in roles.values():
             require_known(path, f"labels.{name}", {role.split()[0]: 0}, ROLES)
-    for one in releases:
-        require_known(path, "a release", one, _RELEASE)
-        if missing := [key for key in ("name", "original", "call", "output") if key not in one]:
+    for entry in releases:
+        require_known(path, "a release", entry, _RELEASE)
+        if missing := [key for key in ("name", "original", "call", "output") if key not in entry]:
             raise AnonError(f"run: {path}: a release has no {missing[0]}; it needs name, original, call and output")
-        require_known(path, f"original of {one['name']}", {one["original"]: 0}, tables)
-        require_known(path, f"checks of {one['name']}", one.setdefault("checks", {}), CHECKS)
-        if not one["output"].endswith(".parquet"):
-            raise AnonError(f"run: {path}: output of {one['name']} is a file that ends in .parquet")
+        require_known(path, f"original of {entry['name']}", {entry["original"]: 0}, tables)
+        require_known(path, f"checks of {entry['name']}", entry.setdefault("checks", {}), CHECKS)
+        if not entry["output"].endswith(".parquet"):
+            raise AnonError(f"run: {path}: output of {entry['name']} is a file that ends in .parquet")
     database = {"database": plan["database"]} if "database" in plan else {}
     return {
         "tables": tables,
@@ -193,39 +193,39 @@ def _key(file: Path) -> bytes:
     return file.read_text(encoding="utf-8").strip().encode()
 
 
-def _checked(con: duckdb.DuckDBPyConnection, one: Mapping[str, Any], folder: Path) -> list[str]:
+def _checked(con: duckdb.DuckDBPyConnection, entry: Mapping[str, Any], folder: Path) -> list[str]:
     """Make a release in memory; one line for each check that does not hold."""
-    name = one["name"]
-    say(f"{name}: {one['call']}")
-    options = {option: one[option] for option in _OPTIONS if option in one}
+    name = entry["name"]
+    say(f"{name}: {entry['call']}")
+    options = {option: entry[option] for option in _OPTIONS if option in entry}
     made = [known.name for known in registered(con, _REGISTER)]
-    if "key" in one and f"memory.{name}" in made and (folder / one["output"]).exists():
-        con.execute(f"create table {ident(name)} as from {literal(str(folder / one['output']))}")
+    if "key" in entry and f"memory.{name}" in made and (folder / entry["output"]).exists():
+        con.execute(f"create table {ident(name)} as from {literal(str(folder / entry['output']))}")
         options |= {"previous": ident(name), "replace": True}
-    description = release(con, ident(name), one["call"], register=_REGISTER, **options)
+    description = release(con, ident(name), entry["call"], register=_REGISTER, **options)
     if "previous" in options:
         say(f"{name}: {description.splitlines()[1]}")
     table, columns = comments(con, ident(name))
-    said = read_description(table)
-    if said is None or names_of(said.original) != names_of(ident(one["original"])):
+    described = read_description(table)
+    if described is None or names_of(described.original) != names_of(ident(entry["original"])):
         raise AnonError(
-            f"run: {name} is made of {said.original if said else 'another table'}, and its checks compare it with "
-            f"{one['original']}. Name one table in call and original"
+            f"run: {name} is made of {described.original if described else 'another table'}, and its checks compare it "
+            f"with {entry['original']}. Name one table in call and original"
         )
     refuse_table(con, "run", described_table(con, ident(name), name, table, columns))
     lines = []
-    with check_releases(con, one["original"]) as checks:
-        if any("{pair}" in CHECKS[check][0] for check in one["checks"]):
+    with check_releases(con, entry["original"]) as checks:
+        if any("{pair}" in CHECKS[check][0] for check in entry["checks"]):
             checks.add(ident(name))
-        for check, limit in one["checks"].items():
+        for check, limit in entry["checks"].items():
             question, side = CHECKS[check]
             linked = checks.of.get(ident(name))
-            pair = f"{literal(one['original'])}, {literal(linked.table)}" if linked else ""
+            pair = f"{literal(entry['original'])}, {literal(linked.table)}" if linked else ""
             found = con.execute(question.format(release=literal(ident(name)), pair=pair)).fetchall()
             value = found[0][0] if found else None
             holds = value is not None and (value >= limit if side == "at least" else value <= limit)
             say(f"{name}: {check} {value if value is None else f'{value:.4g}'}, {side} {limit:g} is required")
             if not holds:
-                shown = "could not be measured" if value is None else f"is {value:.4g}"
-                lines.append(f"{name}: {check} {shown}, {side} {limit:g} is required")
+                measured = "could not be measured" if value is None else f"is {value:.4g}"
+                lines.append(f"{name}: {check} {measured}, {side} {limit:g} is required")
     return lines

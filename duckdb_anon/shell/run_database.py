@@ -43,8 +43,8 @@ def main_plan(given: Namespace) -> int:
         raise AnonError(f"plan: {given.output} exists; give another file")
     con = connect(given.database, read_only=True)
     try:
-        place = Path(given.output).parent if given.output else Path()
-        text = first_plan(con, os.path.relpath(given.database, place), given.k)
+        folder = Path(given.output).parent if given.output else Path()
+        text = first_plan(con, os.path.relpath(given.database, folder), given.k)
     finally:
         con.close()
     if given.output:
@@ -109,9 +109,11 @@ def release_plan(
         if failed := _above(risks, limit):
             return failed
         page = str(folder / given.get("evidence", ""))
-        shown = evidence_page(work, made, risks, page, output.name, limit) if "evidence" in given else nullcontext()
+        page_context = (
+            evidence_page(work, made, risks, page, output.name, limit) if "evidence" in given else nullcontext()
+        )
         again = earlier not in (None, mark)
-        with shown:
+        with page_context:
             _write(con, output, lambda: write_tables(work, f"{_OUT}.main", independent=again))
     return []
 

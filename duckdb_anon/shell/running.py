@@ -29,7 +29,7 @@ class Meter:
         """Take over from DuckDB's own bar, which writes into redirected output."""
         con.execute("set enable_progress_bar = true; set enable_progress_bar_print = false")
         self.con, self.err = con, err
-        self.shown = err.isatty()
+        self.visible = err.isatty()
         self.started = 0.0
         self.drawn = self.over = False
         self._lock = threading.Lock()  # a result is written by another thread than the one that draws
@@ -49,7 +49,7 @@ class Meter:
     def beat(self) -> None:
         """Draw, once the statement has run for a while."""
         seconds = time.monotonic() - self.started
-        if not self.shown or seconds < _PATIENCE:
+        if not self.visible or seconds < _PATIENCE:
             return
         with self._lock:
             if not self.over:
@@ -68,7 +68,7 @@ class Meter:
 
     def making_room(self, out: TextIO) -> TextIO:
         """`out` itself, or where it is the terminal drawn upon, one that wipes before the first text is written."""
-        return cast(TextIO, _AfterWiping(out, self)) if self.shown and out.isatty() else out
+        return cast(TextIO, _AfterWiping(out, self)) if self.visible and out.isatty() else out
 
     def _text(self) -> str:
         now = progress.latest()

@@ -95,7 +95,7 @@ class Session:
                 at = statement.query
                 self.meter.watch(partial(self._run, statement))
         except (duckdb.Error, AnonError) as error:
-            self.fail(own_position(explained(str(error), at), at))
+            self.fail(without_foreign_position(explained(str(error), at), at))
 
     def fail(self, message: str) -> NoReturn:
         """Report an error on stderr and stop the running script.
@@ -165,13 +165,13 @@ class Session:
         command.run(self, words[0] if words else "")
 
 
-def own_position(message: str, text: str) -> str:
+def without_foreign_position(message: str, text: str) -> str:
     r"""An error without a position in a statement that the user did not write, such as a planned one.
 
     >>> own_position("Conversion Error: no\n\nLINE 7: ) as _anon_r\n     ^", "FROM muco('people', 0.2)")
     'Conversion Error: no'
     """
-    place = _POSITION.search(message)
-    if place is None or place["shown"].strip().strip(".").strip() in text:
+    position = _POSITION.search(message)
+    if position is None or position["shown"].strip().strip(".").strip() in text:
         return message
-    return message[: place.start()] + message[place.end() :]
+    return message[: position.start()] + message[position.end() :]

@@ -37,5 +37,5 @@ def is_blank(text: str) -> bool:
     >>> is_blank(" -- a note\n ; "), is_blank("select 1")
     (True, False)
     """
-    kinds = ("line", "block", "end")
-    return not _TOKEN.sub(lambda m: " " if m.lastgroup in kinds else m.group(), text).strip()
+    ignored = ("line", "block", "end")
+    return not _TOKEN.sub(lambda m: " " if m.lastgroup in ignored else m.group(), text).strip()

@@ -209,7 +209,7 @@ def test_version_is_the_package_version(run: Run) -> None:
     assert run("--version").stdout == f"duckdb-anon {__version__}\n"
 
 
-def test_process_of_its_own_exits_quietly_with_the_right_code() -> None:
+def test_a_separate_process_exits_quietly_with_the_right_code() -> None:
     command = [sys.executable, "-m", "duckdb_anon.cli", "--mode", "csv", "-c", "select 1 as a", "-c", "selec"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout) == (1, "a\n1\n")
@@ -272,7 +272,7 @@ def test_a_command_names_itself_in_what_duckdb_says(tmp_path: Path, capsys: pyte
     base = str(tmp_path / "base.duckdb")
     main([base, "-c", "create table people as select range % 40 as age from range(2000)"])
     assert main(["report", base, "--original", "peple", "--release", "people", "-o", str(tmp_path / "page.html")]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith("duckdb-anon: report: ")
-    assert "peple" in told
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["base.duckdb"]
+    error = capsys.readouterr().err
+    assert error.startswith("duckdb-anon: report: ")
+    assert "peple" in error
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["base.duckdb"]

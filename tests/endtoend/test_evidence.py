@@ -78,7 +78,7 @@ def test_a_release_without_row_id_is_measured_through_one_made_again_by_its_call
     con.close()
 
 
-def test_a_release_whose_call_nobody_says_may_fail_the_limit_and_cannot_pass_it(tmp_path: Path) -> None:
+def test_a_release_with_an_unknown_call_may_fail_the_limit_and_cannot_pass_it(tmp_path: Path) -> None:
     con = duckdb_anon.connect(str(tmp_path / "c.duckdb"))
     con.execute("create table people as from anon_sample('census', 400, seed := 7)")
     for column, role in {"age": "quasi", "gender": "quasi", "education": "quasi", "salary": "sensitive"}.items():
@@ -89,8 +89,8 @@ def test_a_release_whose_call_nobody_says_may_fail_the_limit_and_cannot_pass_it(
     for threshold, unsaid in ((0.9, None), (0.0001, False)):
         (tmp_path / "c.toml").write_text(f"threshold = {threshold}", encoding="utf-8")
         given = ["--original", "people", "--release", "unsaid", "--release", "said", "--targets", "60"]
-        told = ["--queries", "5", "--context", str(tmp_path / "c.toml"), "-o", str(tmp_path / "e.html")]
-        assert main(["report", str(tmp_path / "c.duckdb"), *given, *told]) == 0
+        options = ["--queries", "5", "--context", str(tmp_path / "c.toml"), "-o", str(tmp_path / "e.html")]
+        assert main(["report", str(tmp_path / "c.duckdb"), *given, *options]) == 0
         first, second = facts(tmp_path, "e")["releases"]
         assert first["risk"][0]["meets_threshold"] is unsaid
         assert second["risk"][0]["meets_threshold"] is (threshold == 0.9)
@@ -109,7 +109,7 @@ def test_the_promise_is_checked_on_the_released_table(folder: Path) -> None:
     assert (release["method"], release["parameters"]) == ("mondrian", {"k": 10})
 
 
-def test_what_the_holder_said_is_on_the_page_and_cannot_become_markup(folder: Path) -> None:
+def test_the_context_is_on_the_page_and_cannot_become_markup(folder: Path) -> None:
     for edition in ("internal", "external"):
         text = body(folder, edition)
         assert "Labour market research" in text
@@ -213,7 +213,7 @@ def test_the_external_edition_holds_no_original_value(tmp_path: Path) -> None:
         con.execute(f"comment on column people.{column} is 'anon: {role}'")
     duckdb_anon.release(con, "boxes", "mondrian('people', k := 10)", key="name", independent=True)
     duckdb_anon.release(con, "buckets", "anatomy('people', 3)", key="name", independent=True)
-    told = {str(value) for row in con.execute("from people").fetchall() for value in row}
+    original_values = {str(value) for row in con.execute("from people").fetchall() for value in row}
     con.close()
     (tmp_path / "c.toml").write_text(
         "sampling_fraction = 0.1\nqueries = [\"select count(*) from people where trade = 'Qrare'\"]\n"
@@ -227,8 +227,8 @@ def test_the_external_edition_holds_no_original_value(tmp_path: Path) -> None:
     page = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
     words = set(re.findall(r"\w+", page + goal.with_suffix(".json").read_text(encoding="utf-8")))
     assert "The 2 releases of the original in the register together re-identify" in page
-    assert len(told) > 400 and {"Qrare", "Xh81", "20011"} <= told
-    assert not told & words
+    assert len(original_values) > 400 and {"Qrare", "Xh81", "20011"} <= original_values
+    assert not original_values & words
 
 
 def test_hashes_do_not_depend_on_the_order_of_the_rows(folder: Path) -> None:

@@ -67,14 +67,14 @@ def test_text_from_the_database_cannot_become_markup(page: Path) -> None:
     assert "release </script><b>" not in text
 
 
-def test_what_could_not_be_measured_is_said_with_its_reason(page: Path) -> None:
+def test_what_could_not_be_measured_has_a_reason(page: Path) -> None:
     section = body(page).split("<h2>plain</h2>")[1]
     assert "Not measured" in section and "row_id" in section
     covered = body(page).split("<h2>covered</h2>")[1].split("<h2>")[0].partition("<h3>Not measured</h3>")[2]
     assert re.findall(r'data-label="what">([^<]*)<', covered) == ["within the limit"]  # nobody said its call
 
 
-def test_figure_that_is_missing_is_a_dash_in_its_place(page: Path) -> None:
+def test_a_missing_figure_is_a_dash(page: Path) -> None:
     rows = re.findall(r"<tr>.*?</tr>", body(page))
     plain = next(row for row in rows if re.search(r">plain</td>", row))
     for missing in ("identity", "attribute"):
@@ -85,9 +85,9 @@ def test_command_writes_nothing_but_the_files_name_on_stdout(page: Path, capsys:
     target = page.parent / "again.html"
     given = ["report", str(page.parent / "c.duckdb"), "--original", "census", "--release", "plain", "-o", str(target)]
     assert main([*given, "--targets", "20", "--queries", "5"]) == 0
-    said = capsys.readouterr()
-    assert re.fullmatch(rf"{re.escape(str(target))}: \d+ KB\n", said.out)
-    assert said.err == "plain: measuring\n"
+    output = capsys.readouterr()
+    assert re.fullmatch(rf"{re.escape(str(target))}: \d+ KB\n", output.out)
+    assert output.err == "plain: measuring\n"
 
 
 def test_release_with_row_id_carries_a_warning(page: Path) -> None:

@@ -23,26 +23,26 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]")
 
 
 class Terminal:
-    """A shell on a pseudo-terminal; `said` is what it wrote, without colours."""
+    """A shell on a pseudo-terminal; `output` is what it wrote, without colours."""
 
     def __init__(self, start: list[str], home: Path, *arguments: str) -> None:
         environment = {**os.environ, "HOME": str(home), "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
         self.child = pexpect.spawn(
             sys.executable, [*start, *arguments], env=environment, dimensions=(40, 120), encoding="utf-8", timeout=30
         )
-        self.said = ""
+        self.output = ""
         self.wait_for("anon>")
 
     def wait_for(self, text: str, seconds: float = 30) -> None:
         """Read until `text` has been written since the last call."""
         end = time.monotonic() + seconds
-        while text not in self.said:
-            assert time.monotonic() < end, f"{text!r} did not come; got {self.said[-800:]!r}"
+        while text not in self.output:
+            assert time.monotonic() < end, f"{text!r} did not come; got {self.output[-800:]!r}"
             try:
-                self.said += _ESCAPES.sub("", self.child.read_nonblocking(4096, 0.2))
+                self.output += _ESCAPES.sub("", self.child.read_nonblocking(4096, 0.2))
             except pexpect.TIMEOUT:
                 continue
-        self.said = self.said[self.said.index(text) + len(text) :]
+        self.output = self.output[self.output.index(text) + len(text) :]
 
     def type(self, keys: str) -> None:
         """Press keys."""

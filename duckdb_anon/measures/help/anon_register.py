@@ -32,12 +32,12 @@ def plan(context: Any, params: Params) -> str:
 def _listed(database: str) -> str:
     """Releases of one register."""
     releases = f"{ident(database)}.{SCHEMA}.releases"
-    shown = ", ".join(
+    selected = ", ".join(
         "_anon_p.name as previous" if name == "previous" else f"_anon_r.{name}"
         for name in (column.split()[0] for column in _COLUMNS.split(", "))
     )
     joined = f"{releases} as _anon_r left join {releases} as _anon_p on _anon_p.number = _anon_r.previous"
-    return f"select {literal(database)} as database, {shown} from {joined}"
+    return f"select {literal(database)} as database, {selected} from {joined}"
 
 
 MEASURE = Query(

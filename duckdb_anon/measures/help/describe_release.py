@@ -53,38 +53,45 @@ def plan(context: Any, params: Params) -> str:
     )
 
 
-def _made(given: str, said: Description, entries: Mapping[str, Entry]) -> list[Fact]:
+def _made(given: str, description: Description, entries: Mapping[str, Entry]) -> list[Fact]:
     """What the table's comment tells."""
-    entry = entries.get(said.method)
-    original = said.original or None
+    entry = entries.get(description.method)
+    original = description.original or None
     facts: list[Fact] = [
-        ("release", given, said.comment(), "the whole description, as the table's comment has it"),
-        ("original", original, None, f"the table it stands for: {original or 'not said'}"),
-        ("method", said.method or None, said.call or None, entry.summary if entry else "not said, or not known here"),
+        ("release", given, description.comment(), "the whole description, as the table's comment has it"),
+        ("original", original, None, f"the table it stands for: {original or 'not stated'}"),
+        (
+            "method",
+            description.method or None,
+            description.call or None,
+            entry.summary if entry else "not said, or not known here",
+        ),
     ]
     docs = {p.name: p.doc for p in parameters_of(entry)} if entry else {}
-    facts += [("parameter", n, value_text(v), docs.get(n, "")) for n, v in said.parameters.items()]
+    facts += [("parameter", n, value_text(v), docs.get(n, "")) for n, v in description.parameters.items()]
     if entry is not None and entry.paper:
         facts.append(("paper", None, entry.paper, "where the method comes from"))
-    if said.independent:
+    if description.independent:
         facts.append(
             ("independent", None, "true", "made regardless of earlier releases, whose risks add up with its own")
         )
-    if said.date:
-        facts.append(("date", None, said.date, "the day it was made"))
-    if said.seal:
-        facts.append(("seal", None, said.seal, "digest of description, rows and roles; verify_release checks it"))
-    if said.signature:
-        signer = said.signature.partition(":")[0]
-        facts.append(("signature", signer, _signature(said), "by the owner of this public key (Ed25519)"))
-    if said.version:
-        facts.append(("version", None, said.version, "of duckdb-anon, which made it"))
+    if description.date:
+        facts.append(("date", None, description.date, "the day it was made"))
+    if description.seal:
+        facts.append(
+            ("seal", None, description.seal, "digest of description, rows and roles; verify_release checks it")
+        )
+    if description.signature:
+        signer = description.signature.partition(":")[0]
+        facts.append(("signature", signer, _signature(description), "by the owner of this public key (Ed25519)"))
+    if description.version:
+        facts.append(("version", None, description.version, "of duckdb-anon, which made it"))
     return facts
 
 
-def _signature(said: Description) -> str:
+def _signature(description: Description) -> str:
     try:
-        found = signer_of(said)
+        found = signer_of(description)
     except AnonError as error:
         return str(error)
     return "holds" if found is not None and found[1] else "does not hold"
@@ -100,15 +107,19 @@ def _columns(context: Any, relation: Any) -> list[Fact]:
     facts: list[Fact] = []
     contents = context.contents(relation)
     slices = contents.slices()
-    own_docs = {name: c.doc for name in contents.carriers for c in carriers() if c.stands_for(name)}
+    carrier_docs = {name: c.doc for name in contents.carriers for c in carriers() if c.stands_for(name)}
     for column, kind in relation.columns.items():
         fields = struct_fields(kind) if column in slices else ()
         for name, inside in fields or ((column, kind),):
             role, info = named.get(name, ("", None))
             tree = info.hierarchy if info is not None else None
             where = f"; one of the attributes of column {column}, permuted together in its bucket" if fields else ""
-            own = own_docs.get(name)
-            words = own if own and not role else f"{_ROLES.get(role, 'no role said')}: {_cells(inside, role, tree)}"
+            carrier_doc = carrier_docs.get(name)
+            words = (
+                carrier_doc
+                if carrier_doc and not role
+                else f"{_ROLES.get(role, 'no role')}: {_cells(inside, role, tree)}"
+            )
             facts.append(("column", name, role or None, words + where))
     return facts
 

@@ -84,8 +84,8 @@ def plan_hierarchy(context: Any, params: Params) -> str:
 def _kind_of(relation: Relation, column: str, params: Params, given: Sequence[str]) -> str:
     """What a column's type and the call's options say; a text needs one of them."""
     if not relation.visible:
-        kinds = listed(kind for kind in KINDS if kind not in ("auto", "arx"))
-        raise ParameterError(f"{NAME}: {relation.hint}, or say which kind := ... its values are: {kinds}")
+        names = listed(kind for kind in KINDS if kind not in ("auto", "arx"))
+        raise ParameterError(f"{NAME}: {relation.hint}, or say which kind := ... its values are: {names}")
     kind = relation.columns[column]
     if "mapping" in given or "rare" in given:
         return "text"
@@ -120,10 +120,10 @@ def _arx(context: Any) -> str:
         try:
             found = context.catalog.cursor.execute(f"describe from {read}").fetchall()
         except Exception as error:  # DuckDB's, which measures do not import
-            said = str(error).splitlines()[0]
+            reason = str(error).splitlines()[0]
             raise ParameterError(
                 f"{NAME}: '{path}' cannot be read as a CSV file of ARX's: UTF-8 text, lines of as many cells each, "
-                f"separated by ';' ({said})"
+                f"separated by ';' ({reason})"
             ) from error
         if len(found) > 1:
             return rf"select columns('column0*(\d+)') as 'level\1' from {read}"
@@ -167,14 +167,14 @@ def _codes(context: Any, relation: Relation, column: str, source: str, given: An
     most = context.catalog.cursor.execute(f"select {longest}").fetchone()[0] if relation.visible else None
     if given is None and not relation.visible:
         raise ParameterError(f"{NAME}: {relation.hint}, or say levels := [...], the numbers of characters to keep")
-    keep = _whole(given) if given is not None else _prefixes(most or 1)
+    keep = _lengths(given) if given is not None else _prefixes(most or 1)
     if given is not None and most is not None and keep[-1] >= most:
         raise ParameterError(
             f"{NAME}: levels keeps {keep[-1]} characters, and the longest value has {most}; take fewer, for levels of "
             "codes are numbers of characters to keep"
         )
-    whole = relation.visible and is_integer(relation.columns[column])
-    text = f"if(_v < 0, _v::varchar, lpad(_v::varchar, {longest}::int, '0'))" if whole else "_v::varchar"
+    integral = relation.visible and is_integer(relation.columns[column])
+    text = f"if(_v < 0, _v::varchar, lpad(_v::varchar, {longest}::int, '0'))" if integral else "_v::varchar"
     levels = [
         # a short code is filled up, so that no label stands for two nodes
         f"case when _m <= {n} then _t else rpad(left(_t, {n}), {n}, ' ') || repeat('*', _m - {n}) end"
@@ -183,7 +183,7 @@ def _codes(context: Any, relation: Relation, column: str, source: str, given: An
     return _select(levels, f"(select _v, {text} as _t, {longest} as _m from {source})")
 
 
-def _whole(given: Any) -> list[int]:
+def _lengths(given: Any) -> list[int]:
     if not isinstance(given, Sequence) or isinstance(given, str):
         given = [given]
     try:
@@ -270,9 +270,9 @@ def _numbers(
     while width < bins and len(levels) < _MOST_LEVELS:
         levels.append(f"case when list_contains(_codes, _v::double) then {literal(LABEL)} else {_interval(width)} end")
         width *= 2
-    place = "len(list_filter(_e, lambda e: e <= _v::double))"
+    interval = "len(list_filter(_e, lambda e: e <= _v::double))"
     edged = f"(select list_sort({edges}) as _e), (select {codes} as _codes)"
-    return _select(levels, f"(select _v, _e, _codes, {place} as _i from {source}, {edged})")
+    return _select(levels, f"(select _v, _e, _codes, {interval} as _i from {source}, {edged})")
 
 
 _POWER = "try_cast(if(_raw > 0, floor(log10(_raw)), 0) as int)"
@@ -294,8 +294,8 @@ def _interval(width: int) -> str:
 
     def text(edge: str) -> str:
         value = f"_e[{edge}]"
-        whole = f"{value} = trunc({value}) and abs({value}) < 1e15"
-        return f"case when {whole} then {value}::bigint::varchar else {value}::varchar end"
+        integral = f"{value} = trunc({value}) and abs({value}) < 1e15"
+        return f"case when {integral} then {value}::bigint::varchar else {value}::varchar end"
 
     return (
         f"case when {low} = 0 and {high} > len(_e) then {literal(ROOT)} when {low} = 0 then '< ' || {text(high)} "
@@ -316,8 +316,8 @@ def _breaks(given: Any) -> list[float]:
 
 
 def _select(levels: Sequence[str], source: str) -> str:
-    shown = "".join(f", {sql} as level{k}" for k, sql in enumerate(levels, start=1))
-    return f"select _v as level0{shown}, {literal(ROOT)} as level{len(levels) + 1} from {source} order by _v"
+    columns = "".join(f", {sql} as level{k}" for k, sql in enumerate(levels, start=1))
+    return f"select _v as level0{columns}, {literal(ROOT)} as level{len(levels) + 1} from {source} order by _v"
 
 
 MEASURE = Query(

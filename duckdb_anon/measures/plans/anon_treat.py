@@ -66,8 +66,13 @@ TREAT = Query(
 
 def _listed(tables: Sequence[object], params: Params, rng: object) -> Mapping[str, Any]:
     rows = [
-        (one.name, one.summary, one.promise, "; ".join(f"{p.name}: {p.doc}" for p in one.parameters))
-        for one in treatments().values()
+        (
+            treatment.name,
+            treatment.summary,
+            treatment.promise,
+            "; ".join(f"{p.name}: {p.doc}" for p in treatment.parameters),
+        )
+        for treatment in treatments().values()
     ]
     return LIST.columns(rows)
 

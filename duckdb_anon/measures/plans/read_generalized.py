@@ -47,8 +47,8 @@ def _plan(context: Any, params: Params) -> str:
             f"{listed(release.columns)}. Name the ones it has in qi := [...]"
         )
     cells, joins, items = [], [], dict.fromkeys(release.columns, "")
-    for place, info in enumerate(info for info in roles.qi if not info.hierarchy):
-        column, table = spelled[fold(info.name)], f"_anon_cells{place}"
+    for number, info in enumerate(info for info in roles.qi if not info.hierarchy):
+        column, table = spelled[fold(info.name)], f"_anon_cells{number}"
         cell = _intervals if is_number(info.type) or is_moment(info.type) else _sets
         kind = release.columns[column] if is_number(release.columns[column]) else info.type
         text = f"trim({ident(column)}::varchar)"

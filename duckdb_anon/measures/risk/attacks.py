@@ -71,22 +71,23 @@ def attack(release: PublishedRecords, scoring: Scoring, targets: Targets) -> Suc
     def look(block: tuple[int, int], flag: IntArray) -> list[tuple[int, int]]:
         if flag[0]:
             return []
-        some, own = targets.between(*block), slice(*block)
+        some, block_of_targets = targets.between(*block), slice(*block)
         scores = Scores(release, scoring, parts, some)
-        mine = release.unit_of_row[some.own_row]
-        own_share(scores.units, some.start, release.size, some.own_start, mine, identity[own])
+        mine = release.unit_of_row[some.true_row]
+        own_share(scores.units, some.start, release.size, some.true_start, mine, identity[block_of_targets])
         for k, secret in enumerate(release.secrets):
             found = np.zeros(len(some))
-            truth, told = some.secrets[k], some.told[k]
+            truth, known_values = some.secrets[k], some.known_values[k]
             weight = scoring.weights[k] if scoring.weights else secret.weight
             model = scoring.tilts[k] if scoring.tilts else None
             tilt = np.zeros((len(some.values), 0)) if model is None else model.of(some)
             normed = release.start is None or secret.part < 0
             vote(
                 scores.voters(secret.part), some.start, scoring.reach, secret.offsets, secret.code, weight, tilt,
-                normed, truth.offsets, truth.code, told.offsets, told.code, np.zeros(secret.domain), found,
+                normed, truth.offsets, truth.code, known_values.offsets, known_values.code,
+                np.zeros(secret.domain), found,
             )  # fmt: skip
-            attribute[own, k] = np.where(np.diff(truth.offsets) > 0, found, np.nan)
+            attribute[block_of_targets, k] = np.where(np.diff(truth.offsets) > 0, found, np.nan)
         return []
 
     run_queue(targets.blocks(records_at_a_time(release)), look, tick)

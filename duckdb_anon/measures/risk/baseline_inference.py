@@ -33,31 +33,31 @@ def guesses(release: PublishedRecords, k: int, targets: Targets) -> FloatArray:
     secret = release.secrets[k]
     rows = np.bincount(secret.code, weights=secret.weight, minlength=secret.domain).astype(np.float64)
     chosen = np.argsort(-rows, kind="stable")[: min(MOST_VALUES, int((rows > 0).sum()))]
-    place = np.full(secret.domain, -1, dtype=np.int64)
-    place[chosen] = np.arange(len(chosen))
+    position = np.full(secret.domain, -1, dtype=np.int64)
+    position[chosen] = np.arange(len(chosen))
     by_voter = secret.by_voter[:, chosen]
     binned = [bins_of(cells) for cells in release.columns]
-    held, marginal, bins, before = [], [], [], 0
+    counts, marginal, bins, before = [], [], [], 0
     for a, (bin_of_code, spread) in enumerate(binned):
         # bins that no target has are not asked of the model
-        asked, bin_of_record = np.unique(bin_of_code[targets.values[:, a]], return_inverse=True)
-        held.append(_held(release, secret, a, spread[:, asked], by_voter))
+        used_bins, bin_of_record = np.unique(bin_of_code[targets.values[:, a]], return_inverse=True)
+        counts.append(_counts(release, secret, a, spread[:, used_bins], by_voter))
         share = release.columns[a].weights @ spread
-        marginal.append(np.maximum(share[asked], 1e-9) / max(share.sum(), 1e-9))
+        marginal.append(np.maximum(share[used_bins], 1e-9) / max(share.sum(), 1e-9))
         bins.append(bin_of_record.astype(np.int64) + before)
-        before += len(asked)
-    truth, told = targets.secrets[k], targets.told[k]
+        before += len(used_bins)
+    truth, known_values = targets.secrets[k], targets.known_values[k]
     out = np.zeros(len(targets))
     for at, end in targets.blocks(max(1, _BLOCK // max(len(chosen), 1))):
         some = targets.between(at, end)
-        own, inside = _own(release, secret, place, len(chosen), binned, some)
-        of_hers, known = truth.between(at, end), told.between(at, end)
+        added, inside = _added(release, secret, position, len(chosen), binned, some)
+        of_hers, known = truth.between(at, end), known_values.between(at, end)
         records = slice(targets.start[at], targets.start[end])
         naive_bayes_guesses(
-            some.start, np.stack([b[records] for b in bins], axis=1), some.known, np.vstack(held),
+            some.start, np.stack([b[records] for b in bins], axis=1), some.known, np.vstack(counts),
             np.concatenate(marginal), rows[chosen],
-            some.own_start, own, inside, of_hers.offsets, place[of_hers.code], known.offsets, place[known.code],
-            STRENGTH, out[at:end], stop_flag(),
+            some.true_start, added, inside, of_hers.offsets, position[of_hers.code],
+            known.offsets, position[known.code], STRENGTH, out[at:end], stop_flag(),
         )  # fmt: skip
     return np.where(np.diff(truth.offsets) > 0, out, np.nan)
 
@@ -75,7 +75,7 @@ def bins_of(cells: PublishedCells) -> _Binned:
     return bin_of_code, cells.in_bins(bin_of_code)
 
 
-def _held(
+def _counts(
     release: PublishedRecords, secret: Secret, a: int, spread: sparse.csr_matrix, by_voter: sparse.csr_matrix
 ) -> FloatArray:
     """Rows of each bin of column a that hold each value; across slices by shares of buckets."""
@@ -83,36 +83,36 @@ def _held(
     part = release.parts[k]
     cell = part.cells[part.columns.index(a)]
     number, voters = release.columns[a].number, len(cell)
-    shown = sparse.csr_matrix((np.ones(voters), (np.arange(voters), cell)), (voters, number))
+    cell_of_voter = sparse.csr_matrix((np.ones(voters), (np.arange(voters), cell)), (voters, number))
     if release.start is not None and k != secret.part:
         size = np.diff(release.start)
         bucket = np.repeat(np.arange(len(size)), size)
         of_bucket = sparse.csr_matrix((np.ones(voters), (bucket, np.arange(voters))), (len(size), voters))
         mixed = sparse.diags_array(1.0 / size) @ (of_bucket @ by_voter if secret.part >= 0 else by_voter)
-        joint = (of_bucket @ shown).T @ mixed
+        joint = (of_bucket @ cell_of_voter).T @ mixed
     else:
-        joint = shown.T @ by_voter
+        joint = cell_of_voter.T @ by_voter
     return np.asarray((spread.T @ joint).todense(), dtype=np.float64)
 
 
-def _own(
-    release: PublishedRecords, secret: Secret, place: IntArray, values: int, binned: list[_Binned], some: Targets
+def _added(
+    release: PublishedRecords, secret: Secret, position: IntArray, values: int, binned: list[_Binned], some: Targets
 ) -> tuple[FloatArray, FloatArray]:
     """What own rows add to the model: to each value, and to the bin of each column for each record of their person."""
-    adds = secret.of_rows(some.own_row).tocoo()
-    at = place[adds.col]
-    own = np.zeros((len(some.own_row), values))
-    own[adds.row[at >= 0], at[at >= 0]] = adds.data[at >= 0]
-    rows, records = np.diff(some.own_start), np.diff(some.start)
+    adds = secret.of_rows(some.true_row).tocoo()
+    at = position[adds.col]
+    added = np.zeros((len(some.true_row), values))
+    added[adds.row[at >= 0], at[at >= 0]] = adds.data[at >= 0]
+    rows, records = np.diff(some.true_start), np.diff(some.start)
     # pairs of a record and an own row of one target, records first
     of_record = np.repeat(np.arange(len(some)), records)
     record = np.repeat(np.arange(len(of_record)), rows[of_record])
     begin = np.cumsum(rows[of_record]) - rows[of_record]
-    row = some.own_start[:-1][of_record][record] + np.arange(len(record)) - begin[record]
+    row = some.true_start[:-1][of_record][record] + np.arange(len(record)) - begin[record]
     inside = np.zeros((len(record), len(binned)))
     for a, (bin_of_code, spread) in enumerate(binned):
-        cell = release.columns[a].of_row[some.own_row[row]]
+        cell = release.columns[a].of_row[some.true_row[row]]
         inside[:, a] = np.asarray(spread[cell, bin_of_code[some.values[record, a]]]).ravel()
     if release.start is not None:
-        inside /= np.diff(release.start)[release.unit_of_row[some.own_row[row]]][:, None]
-    return own, inside
+        inside /= np.diff(release.start)[release.unit_of_row[some.true_row[row]]][:, None]
+    return added, inside

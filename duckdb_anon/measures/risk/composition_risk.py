@@ -75,10 +75,10 @@ def _victims(
         both = first.linked(known) * second.linked(known)
         number = np.count_nonzero(both, axis=1)
         weight = both if weighted else (both > 0).astype(np.float64)
-        own = weight[np.arange(len(who)), secret[who]]
-        true += float(own @ multiplicity[block])
+        true_value = weight[np.arange(len(who)), secret[who]]
+        true += float(true_value @ multiplicity[block])
         total += float(weight.sum(axis=1) @ multiplicity[block])
-        alone += int(((own > 0) & (number == 1)) @ multiplicity[block])
+        alone += int(((true_value > 0) & (number == 1)) @ multiplicity[block])
     return true, total, alone
 
 
@@ -87,32 +87,32 @@ def _pairs(first: Evidence, second: Evidence, persons: list[IntArray], secret: I
     meeting = np.ones((first.classes, second.classes), dtype=bool)
     for a in range(len(persons)):
         tick()
-        one, other = first.covered_codes(a), second.covered_codes(a)
-        meeting &= one.astype(np.float32) @ other.T.astype(np.float32) > 0
+        first_class, other = first.covered_codes(a), second.covered_codes(a)
+        meeting &= first_class.astype(np.float32) @ other.T.astype(np.float32) > 0
     shared = first.holds.astype(np.float32) @ second.holds.T.astype(np.float32)
     found = [np.empty(0, dtype=np.int64)]
     for block in _blocks(first, second, len(secret)):
-        known, own = [codes[block] for codes in persons], secret[block]
-        found.append(_true_triples(first, second, known, own))
+        known, true_value = [codes[block] for codes in persons], secret[block]
+        found.append(_true_triples(first, second, known, true_value))
     triples = np.unique(np.concatenate(found))
     pair = np.unique(triples // first.holds.shape[1])
     single = shared.ravel()[pair] == 1
     return len(triples), round(float(shared[meeting].sum(dtype=np.float64))), int(single.sum())
 
 
-def _true_triples(first: Evidence, second: Evidence, known: list[IntArray], own: IntArray) -> IntArray:
+def _true_triples(first: Evidence, second: Evidence, known: list[IntArray], true_value: IntArray) -> IntArray:
     """Number of each (class, class, value) in which some person lies with her value."""
     sides = []
     for release in (first, second):
-        lies = (release.shown(known).toarray() > 0) & release.holds[:, own].T
-        person, place = np.nonzero(lies)
-        sides.append((place, np.bincount(person, minlength=len(own))))
-    (one, one_size), (other, other_size) = sides
+        lies = (release.shares(known).toarray() > 0) & release.holds[:, true_value].T
+        person, class_number = np.nonzero(lies)
+        sides.append((class_number, np.bincount(person, minlength=len(true_value))))
+    (first_class, first_size), (other, other_size) = sides
     start = np.cumsum(other_size) - other_size
-    person = np.repeat(np.arange(len(own)), one_size)
+    person = np.repeat(np.arange(len(true_value)), first_size)
     partner = other[ranges(start[person], other_size[person])]
-    left, who = (np.repeat(values, other_size[person]) for values in (one, person))
-    key: IntArray = (left * second.classes + partner) * first.holds.shape[1] + own[who]
+    left, who = (np.repeat(values, other_size[person]) for values in (first_class, person))
+    key: IntArray = (left * second.classes + partner) * first.holds.shape[1] + true_value[who]
     return key
 
 

@@ -42,7 +42,7 @@ def disclosure(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
     require_columns("disclosure", release, [*qi, *sensitive])
     if not original.rows or not release.rows:
         raise RequirementError("disclosure: the original or the release is empty, so there is no record to attack")
-    own = released_rows("disclosure", original, release)
+    true_row = released_rows("disclosure", original, release)
     targets = _targets(original.rows, params["targets"], rng)
     identity = np.zeros(len(targets))
     attribute = np.zeros(len(targets))
@@ -55,16 +55,16 @@ def disclosure(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
     secrets = [_secret(original.columns[name], release.columns[name]) for name in sensitive]
     known = _knowledge(len(qi), len(targets), params["p_match"], rng)
     if not is_plain(release, qi):
-        identity, attribute = _of_boxes(original, release, qi, secrets, own, targets, known)
+        identity, attribute = _of_boxes(original, release, qi, secrets, true_row, targets, known)
     else:
-        rows = _ReleasedRows(original, release, qi, secrets, own)
+        rows = _ReleasedRows(original, release, qi, secrets, true_row)
         for columns, weight in known:
             tick()
             picked = np.flatnonzero(weight > 0)
-            own_hit, matches, with_secret = rows.match(targets[picked], columns)
+            true_match, matches, with_secret = rows.match(targets[picked], columns)
             found = matches > 0
             at = picked[found]
-            identity[at] += weight[at] * own_hit[found] / matches[found]
+            identity[at] += weight[at] * true_match[found] / matches[found]
             attribute[at] += weight[at] * with_secret[found] / matches[found]
     return {
         "p_match": [params["p_match"]],
@@ -125,31 +125,31 @@ class _ReleasedRows:
     """Matching against published values: equal on everything known."""
 
     def __init__(
-        self, original: ReadTable, release: ReadTable, qi: list[str], secrets: list[_Secret], own: IntArray
+        self, original: ReadTable, release: ReadTable, qi: list[str], secrets: list[_Secret], true_row: IntArray
     ) -> None:
         self.theirs = [original.columns[name].value_codes() for name in qi]
         self.ours = [release.columns[name].value_codes() for name in qi]
         self.sizes = [original.columns[name].domain.size for name in qi]
         self.rows = release.rows
         self.secrets = secrets
-        self.own = own
+        self.true_row = true_row
 
     def match(self, targets: IntArray, known: BoolArray) -> tuple[BoolArray, FloatArray, FloatArray]:
         """Whether the own row matches, number of matches, and matches with the target's most exposed secret."""
         use = np.flatnonzero(known)
         both = [np.concatenate([self.ours[a], self.theirs[a][targets]]) for a in use]
         alike = keys_of(both, [self.sizes[a] for a in use])
-        keys, published, asked = alike.number, alike.of_row[: self.rows], alike.of_row[self.rows :]
-        matches = np.bincount(published, minlength=keys)[asked].astype(np.float64)
+        keys, published, queried = alike.number, alike.of_row[: self.rows], alike.of_row[self.rows :]
+        matches = np.bincount(published, minlength=keys)[queried].astype(np.float64)
         with_secret = np.zeros(len(targets))
         for secret in self.secrets:
             values = np.concatenate([secret.code, secret.theirs[targets]])
-            pair, first = keys_of([np.concatenate([published[secret.of_row], asked]), values], [keys, secret.domain])
+            pair, first = keys_of([np.concatenate([published[secret.of_row], queried]), values], [keys, secret.domain])
             entries = len(secret.code)
-            held = np.bincount(pair[:entries], weights=secret.share, minlength=len(first)).astype(np.float64)
-            with_secret = np.maximum(with_secret, held[pair[entries:]])
-        own = self.own[targets]
-        return (own >= 0) & (published[own] == asked), matches, with_secret
+            carried = np.bincount(pair[:entries], weights=secret.share, minlength=len(first)).astype(np.float64)
+            with_secret = np.maximum(with_secret, carried[pair[entries:]])
+        true_row = self.true_row[targets]
+        return (true_row >= 0) & (published[true_row] == queried), matches, with_secret
 
 
 def _of_boxes(
@@ -157,7 +157,7 @@ def _of_boxes(
     release: ReadTable,
     qi: list[str],
     secrets: list[_Secret],
-    own: IntArray,
+    true_row: IntArray,
     targets: IntArray,
     known: list[tuple[BoolArray, FloatArray]],
 ) -> tuple[FloatArray, FloatArray]:
@@ -166,9 +166,9 @@ def _of_boxes(
     size = np.bincount(boxes.of_row, minlength=boxes.number).astype(np.float64)
     tables = []
     for secret in secrets:
-        held = np.zeros((secret.domain, boxes.number))
-        np.add.at(held, (secret.code, boxes.of_row[secret.of_row]), secret.share)
-        tables.append(held)
+        carried = np.zeros((secret.domain, boxes.number))
+        np.add.at(carried, (secret.code, boxes.of_row[secret.of_row]), secret.share)
+        tables.append(carried)
     first_secret = np.cumsum([0, *(secret.domain for secret in secrets)])[:-1]
     values = np.stack([original.columns[name].value_codes().astype(np.int64)[targets] for name in qi], axis=1)
     theirs = np.stack([s.theirs[targets] + f for s, f in zip(secrets, first_secret, strict=True)], axis=1)
@@ -176,7 +176,7 @@ def _of_boxes(
     every = len(qi) <= EXACT_UP_TO
     weights = np.stack([weight for _, weight in known], axis=1)
     subset = np.full(len(targets), -1, dtype=np.int64) if every else bits[weights.argmax(axis=1)]
-    box = np.where(own[targets] >= 0, boxes.of_row[own[targets]], -1)
+    box = np.where(true_row[targets] >= 0, boxes.of_row[true_row[targets]], -1)
     alike = keys_of([*values.T, *theirs.T, box + 1, subset + 1])
     identity, attribute = np.zeros(alike.number), np.zeros(alike.number)
     sets = 1 << len(qi) if every else 1
@@ -187,10 +187,10 @@ def _of_boxes(
         covered, row = _covered(boxes, values[some])
         out = np.zeros((1 + len(secrets), len(some), sets))
         count_covering(covered, row, size, np.vstack(tables), theirs[some], subset[some], out, stop_flag())
-        asked = bits[None, :] if every else subset[some][:, None]
+        queried = bits[None, :] if every else subset[some][:, None]
         counts = out[:, :, bits] if every else out
         weight = weights[0] if every else 1.0
-        hit = (_covering(boxes, values[some], box[some])[:, None] & asked) == asked
+        hit = (_covering(boxes, values[some], box[some])[:, None] & queried) == queried
         share = np.divide(weight, counts[0], out=np.zeros(counts[0].shape), where=counts[0] > 0)
         identity[block] = (share * hit).sum(axis=1)
         attribute[block] = (share * counts[1:].max(axis=0)).sum(axis=1)

@@ -56,8 +56,8 @@ def candidates(covers: Flags, count: FloatArray, fragments: IntArray) -> IntArra
     for begin in range(0, len(fragments), step):
         part = fragments[begin : begin + step]
         all_covered = np.ones((len(count), len(part)), dtype=np.float32)
-        for place in range(part.shape[1]):
-            all_covered *= covers[:, part[:, place]]
+        for position in range(part.shape[1]):
+            all_covered *= covers[:, part[:, position]]
         found[begin : begin + step] = np.rint(count @ all_covered).astype(np.int64)
     return found
 

@@ -79,10 +79,10 @@ def prepared(
     `linked`: whether a release whose call is known must say by `row_id` whose rows it has.
     """
     original, qi = read["original"], [info.name for info in params["roles"].qi]
-    told = params.get("known_values", 0)
-    params = {**params, "known_values": told}
+    known_values = params.get("known_values", 0)
+    params = {**params, "known_values": known_values}
     person = params["roles"].person.name if params["roles"].person else None
-    release = published(function, read["release"], qi, sensitive, read.get("replay"), told)
+    release = published(function, read["release"], qi, sensitive, read.get("replay"), known_values)
     for which in ("original", "holdout"):
         if which in read and not read[which].rows:
             raise RequirementError(f"{function}: the {which} is empty, so there is no record to attack")
@@ -95,7 +95,7 @@ def prepared(
     targets = draw_targets(function, original, person, release, row, params, rng)
     if release.plain and release.persons and not release.randomized and not known_call:
         release = replace(release, replay=bootstrapped(release, rng))
-    if params["p_match"] == 1 and not told and person is None:
+    if params["p_match"] == 1 and not known_values and person is None:
         known = known_columns(function, qi, params)
         release = replace(release, register=register_of(function, original, read.get("register"), qi, known))
     if "holdout" not in read:
@@ -179,8 +179,8 @@ def _row(
         rates = [_mean(each) for each in attribute.T]
         gains = [advantage(rate, b) for rate, b in zip(rates, base, strict=True)]
         k = int(np.argmax(np.nan_to_num(gains, nan=-np.inf)))
-        asked = attribute[~np.isnan(attribute[:, k]), k]
-        low, high = wilson(float(asked.sum()), len(asked)) if len(asked) else (np.nan, np.nan)
+        measured = attribute[~np.isnan(attribute[:, k]), k]
+        low, high = wilson(float(measured.sum()), len(measured)) if len(measured) else (np.nan, np.nan)
         row |= {
             "attribute": rates[k], "attribute_low": low, "attribute_high": high, "baseline": base[k],
             "advantage": gains[k], "sensitive": sensitive[k],
@@ -190,8 +190,8 @@ def _row(
 
 def _mean(chances: FloatArray) -> float:
     """Mean over those who have something to be found; NaN for nobody."""
-    asked = chances[~np.isnan(chances)]
-    return float(asked.mean()) if len(asked) else float("nan")
+    measured = chances[~np.isnan(chances)]
+    return float(measured.mean()) if len(measured) else float("nan")
 
 
 def advantage(rate: float, base: float) -> float:

@@ -166,10 +166,10 @@ def _ordinary(
     unit, first = keys_of(keys)
     cells = np.stack([c.of_row[first] for c in columns]).astype(np.int32)
     size = np.bincount(unit, weights=weight).astype(np.float64)
-    shown = [c.of_row[first] for c in columns[: len(qi)]]
+    cell_of_unit = [c.of_row[first] for c in columns[: len(qi)]]
     boxes = not all(c.plain for c in columns[: len(qi)]) or any(release.columns[n].lists_nodes for n in sensitive)
     # who knows values of a list tells rows of a class apart, who is told the class is told no more than that
-    group = bucket[first] if bucket is not None else keys_of(shown).of_row if boxes else None
+    group = bucket[first] if bucket is not None else keys_of(cell_of_unit).of_row if boxes else None
     secrets = [read_secret(name, release.columns[name], 0, unit, weight, len(first)) for name in sensitive]
     part = PublishedPart(tuple(range(len(columns))), cells)
     return [part], None, size, unit.astype(np.int64), group, secrets
@@ -192,12 +192,12 @@ def _sliced(
         PublishedPart(tuple(which), np.stack([columns[a].of_row[order] for a in which]).astype(np.int32))
         for which in members.values()
     ]
-    place = {name: k for k, name in enumerate(members)}
+    part_number = {name: k for k, name in enumerate(members)}
     size = np.bincount(bucket).astype(np.float64)
     start = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
     secrets = []
     for name in sensitive:
-        part = place.get(release.columns[name].slice, -1)
+        part = part_number.get(release.columns[name].slice, -1)
         voters, number = (voter, release.rows) if part >= 0 else (bucket, len(size))
         secrets.append(read_secret(name, release.columns[name], part, voters, np.ones(release.rows), number))
     return parts, start, size, bucket, np.arange(len(size)), secrets

@@ -30,19 +30,19 @@ from duckdb_anon.model.release_table import BoolArray, ReadTable
 class _Slice:
     """Columns that are published together, their different parts, and how often classes show them.
 
-    `shown` is the share of each part in each class, shape (parts, classes); None where parts are classes.
+    `shares` is the share of each part in each class, shape (parts, classes); None where parts are classes.
     """
 
     columns: tuple[int, ...]
     parts: Boxes
-    shown: sparse.csr_matrix | None
+    shares: sparse.csr_matrix | None
 
     def covered(self, persons: Sequence[IntArray]) -> sparse.csr_matrix:
         """Share of each class's parts that cover each person, shape (persons, classes)."""
         alike = keys_of([persons[a] for a in self.columns])
         covered = self.parts.covered([persons[a][alike.first] for a in self.columns])
         shares = sparse.csr_matrix(covered, dtype=np.float64)
-        return (shares if self.shown is None else shares @ self.shown).tocsr()[alike.of_row]
+        return (shares if self.shares is None else shares @ self.shares).tocsr()[alike.of_row]
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Evidence:
         """Whether each class holds each sensitive code, shape (classes, sensitive domain)."""
         return np.asarray(self.weight.toarray() > 0, dtype=bool)
 
-    def shown(self, persons: Sequence[IntArray]) -> sparse.csr_matrix:
+    def shares(self, persons: Sequence[IntArray]) -> sparse.csr_matrix:
         """Product of the shares of each class's cells that cover each person's parts, shape (persons, classes).
 
         Args:
@@ -78,7 +78,7 @@ class Evidence:
 
     def linked(self, persons: Sequence[IntArray]) -> FloatArray:
         """p(t, s) of each person and sensitive code, shape (persons, sensitive domain); 0 where no class matches."""
-        mass = (self.shown(persons) @ self.weight).toarray()
+        mass = (self.shares(persons) @ self.weight).toarray()
         total = mass.sum(axis=1, keepdims=True)
         probability: FloatArray = np.divide(mass, total, out=np.zeros_like(mass), where=total > 0)
         return probability
@@ -88,9 +88,9 @@ class Evidence:
         each = next(each for each in self.slices if a in each.columns)
         cells = each.parts.columns[each.columns.index(a)]
         covered = cells.covered(np.arange(cells.domain.size)).T
-        if each.shown is None:
+        if each.shares is None:
             return covered
-        return np.asarray((each.shown.T @ sparse.csr_matrix(covered, dtype=np.float64)).toarray() > 0)
+        return np.asarray((each.shares.T @ sparse.csr_matrix(covered, dtype=np.float64)).toarray() > 0)
 
 
 def evidence(
@@ -120,29 +120,35 @@ def _values(release: ReadTable, sensitive: str, class_of_row: IntArray, classes:
         )
     rows = np.maximum(np.floor(release.row_weights() + 0.5), 0) if release.counted else np.ones(release.rows)
     cells = PublishedCells.distinct(column)
-    shown = _table(rows, class_of_row, cells.of_row, (classes, cells.number))
-    return (shown @ cells.shares).tocsr()
+    shares = _table(rows, class_of_row, cells.of_row, (classes, cells.number))
+    return (shares @ cells.shares).tocsr()
 
 
 def _sliced(release: ReadTable, qi: list[str], sensitive: str) -> Evidence:
     """Classes are buckets, or (bucket, part) pairs where the sensitive column holds quasi-identifiers."""
     _, bucket = np.unique(release.buckets(), return_inverse=True)
-    own = release.columns[sensitive].slice
+    sensitive_slice = release.columns[sensitive].slice
     groups = slices(release, qi)
     boxes = {name: distinct_boxes(release, [qi[a] for a in members]) for name, members in groups.items()}
-    class_of_row = keys_of([bucket, boxes[own].of_row]).of_row if own in groups else bucket.astype(np.int64)
-    one_row = np.unique(class_of_row, return_index=True)[1]
-    classes, size = len(one_row), np.bincount(bucket)
-    of_bucket = _table(np.ones(classes), bucket[one_row], np.arange(classes), (len(size), classes))
+    class_of_row = (
+        keys_of([bucket, boxes[sensitive_slice].of_row]).of_row
+        if sensitive_slice in groups
+        else bucket.astype(np.int64)
+    )
+    first_row = np.unique(class_of_row, return_index=True)[1]
+    classes, size = len(first_row), np.bincount(bucket)
+    of_bucket = _table(np.ones(classes), bucket[first_row], np.arange(classes), (len(size), classes))
     found = []
     for name, members in groups.items():
         parts = boxes[name]
-        if name == own:  # a class shows its own part of the sensitive column, but all parts of its bucket elsewhere
-            shown = _table(np.ones(classes), parts.of_row[one_row], np.arange(classes), (parts.number, classes))
+        if (
+            name == sensitive_slice
+        ):  # a class shows its own part of the sensitive column, but all parts of its bucket elsewhere
+            shares = _table(np.ones(classes), parts.of_row[first_row], np.arange(classes), (parts.number, classes))
         else:
-            shown = _table(1 / size[bucket], parts.of_row, bucket, (parts.number, len(size))) @ of_bucket
-        found.append(_Slice(tuple(members), parts, shown))
-    share = sparse.diags_array(1 / size[bucket[one_row]])
+            shares = _table(1 / size[bucket], parts.of_row, bucket, (parts.number, len(size))) @ of_bucket
+        found.append(_Slice(tuple(members), parts, shares))
+    share = sparse.diags_array(1 / size[bucket[first_row]])
     return Evidence(classes, (share @ _values(release, sensitive, class_of_row, classes)).tocsr(), found)
 
 

@@ -23,7 +23,7 @@ from duckdb_anon.model.release_comment import read_description
 from duckdb_anon.model.release_formats.duckdb_types import is_nested
 
 _ABOUT_SENSITIVE = ("sensitive", "l", "l_except", "sensitive_edges")
-_OWN = {p.name for p in ROLE_PARAMETERS} | {"seed", "row_id"}
+_RESERVED = {p.name for p in ROLE_PARAMETERS} | {"seed", "row_id"}
 
 
 def replay_select(context: Any, roles: Roles, params: Params) -> dict[str, str]:
@@ -47,8 +47,10 @@ def replay_select(context: Any, roles: Roles, params: Params) -> dict[str, str]:
         return {}
     given = _by_parameter(context, text, method, arguments)
     types = {fold(name): kind for name, kind in release.columns.items()}
-    asked = [types.get(fold(info.name), "") for info in roles.qi + roles.sensitive]
-    if release.visible and (context.contents(release).channels or any(not kind or _nested(kind) for kind in asked)):
+    column_types = [types.get(fold(info.name), "") for info in roles.qi + roles.sensitive]
+    if release.visible and (
+        context.contents(release).channels or any(not kind or _nested(kind) for kind in column_types)
+    ):
         return {}
     given |= {"tbl": literal(release.text), "qi": literal([info.name for info in roles.qi])}
     if roles.sensitive:
@@ -75,7 +77,7 @@ def replay_select(context: Any, roles: Roles, params: Params) -> dict[str, str]:
 
 def _by_parameter(context: Any, text: str, method: str, arguments: list[tuple[str, str]]) -> dict[str, str]:
     """SQL of each argument of a call by its parameter, those without a name in their order."""
-    names = [p.name for p in parameters_of(context.methods[method]) if p.name not in _OWN and p.name != "tbl"]
+    names = [p.name for p in parameters_of(context.methods[method]) if p.name not in _RESERVED and p.name != "tbl"]
     given: dict[str, str] = {}
     for k, (name, sql) in enumerate(arguments):
         name = name or (names[k] if k < len(names) else f"argument {k + 1}")
@@ -112,7 +114,7 @@ def parsed_call(function: str, text: str) -> tuple[str, list[tuple[str, str]]]:
     arguments = []
     for argument in call.expressions[with_table:]:
         name = argument.this.name.lower() if isinstance(argument, exp.PropertyEQ) else ""
-        if name in _OWN:
+        if name in _RESERVED:
             continue
         arguments.append((name, (argument.expression if name else argument).sql(dialect="duckdb")))
     return call.name.lower(), arguments
@@ -120,8 +122,8 @@ def parsed_call(function: str, text: str) -> tuple[str, list[tuple[str, str]]]:
 
 def _described(release: Any) -> str:
     """The call that a release's comment tells; '' where it tells none."""
-    said = read_description(release.comment)
-    return said.call if said is not None else ""
+    description = read_description(release.comment)
+    return description.call if description is not None else ""
 
 
 def _nested(kind: str) -> bool:

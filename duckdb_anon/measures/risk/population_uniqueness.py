@@ -31,12 +31,12 @@ def population_uniqueness(tables: Sequence[CodedTable], params: Params, rng: np.
     class_of_row = keys_of(columns).of_row
     sizes = np.bincount(class_of_row).astype(np.int64)
     alone = int((sizes == 1).sum())
-    asked = ("pitman", "poisson", "zayatz") if model == "best" else (model,)
+    models = ("pitman", "poisson", "zayatz") if model == "best" else (model,)
     estimates = {
         name: uniqueness.poisson(columns, class_of_row, sizes, fraction)
         if name == "poisson"
         else getattr(uniqueness, name)(sizes, fraction)
-        for name in asked
+        for name in models
     }
     found, how = uniqueness.best(estimates) if model == "best" else (estimates[model], model)
     if not np.isfinite(found):

@@ -83,7 +83,7 @@ class Scoring:
         share: a bucket of a sliced release scores the log of the mean of its rows' exponentials, else the best row's.
         reach: 0: the best rows vote evenly; else rows vote with the exponential of their score, up to this far below.
         most_equal: rows with more known columns equal than this are left out; None leaves out none.
-        told: whether only the target's own group counts.
+        within_group: whether only the target's own group counts.
         weights: for each secret the weights that stand in place of its own; none for none.
         tilts: for each secret what a model says of its values; none for none.
         view: the release with the units that `added` speaks of, in place of the release as it is.
@@ -98,7 +98,7 @@ class Scoring:
     share: bool = False
     reach: float = 0.0
     most_equal: int | None = None
-    told: bool = False
+    within_group: bool = False
     weights: Sequence[FloatArray] = ()
     tilts: Sequence[Tilt | None] = ()
     view: PublishedRecords | None = None
@@ -183,15 +183,15 @@ class Scores:
         start = self.release.start
         if start is None or part < 0:
             return self.units
-        own = self.parts[part]
+        chosen = self.parts[part]
         if self._factors is not None:
             products = self._products(start, part)
-            rows = np.empty((len(products), len(own.of_voter)))
-            row_products(products, self._factors[part][0], own.of_voter, start, rows)
+            rows = np.empty((len(products), len(chosen.of_voter)))
+            row_products(products, self._factors[part][0], chosen.of_voter, start, rows)
             if logs_within(rows, self._offset, self.scoring.reach + 1.0):
                 return rows
         scores = np.repeat(self._in_logs(start, part), np.diff(start), axis=1)
-        return np.maximum(scores + self._by_part()[part][:, own.of_voter], self.scoring.floor)
+        return np.maximum(scores + self._by_part()[part][:, chosen.of_voter], self.scoring.floor)
 
     def _units(self, skipped: int | None) -> FloatArray:
         start = self.release.start
@@ -254,7 +254,7 @@ class Scores:
         return np.ascontiguousarray(local, dtype=np.float64), known
 
     def _stay_in_group(self, units: FloatArray) -> None:
-        if self.scoring.told and self.release.group_of_unit is not None:
+        if self.scoring.within_group and self.release.group_of_unit is not None:
             group = self.release.group_of_unit.astype(np.int64)
-            own = group[self.release.unit_of_row[self.some.own_row]]
-            leave_out_groups(units, self.some.start, group, self.some.own_start, own)
+            chosen = group[self.release.unit_of_row[self.some.true_row]]
+            leave_out_groups(units, self.some.start, group, self.some.true_start, chosen)

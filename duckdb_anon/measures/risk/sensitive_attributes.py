@@ -90,9 +90,9 @@ def read_secret(name: str, column: ReadColumn, part: int, voter: IntArray, weigh
             f"the lists of '{name}' stand for {entries:,} values, too many to vote on; attack a sample of the release"
         )
     tick()
-    shown = sparse.csr_matrix((weight, (voter, cells.of_row)), (voters, cells.number))
+    cell_of_voter = sparse.csr_matrix((weight, (voter, cells.of_row)), (voters, cells.number))
     tick()
-    carried = shown @ cells.shares
+    carried = cell_of_voter @ cells.shares
     tick()
     carried.sort_indices()
     return Secret(

@@ -42,12 +42,12 @@ def singling_out(tables: Sequence[ReadTable], params: Params, rng: np.random.Gen
     read = dict(zip(params["read"], tables, strict=True))
     if params["columns"] == []:
         raise ParameterError("singling_out: columns := [] names none; leave it out, or name those to look at")
-    names, told = columns_of("singling_out", params, params["columns"], "columns"), ""
+    names, left_out = columns_of("singling_out", params, params["columns"], "columns"), ""
     if params["columns"] is None:
-        names, told = of_rows(names, read["release"])
+        names, left_out = of_rows(names, read["release"])
     release, boxes = numbers("singling_out", read, "release", names)
     original, _ = numbers("singling_out", read, "original", names)
-    held_out = numbers("singling_out", read, "holdout", names)[0] if "holdout" in read else None
+    absent = numbers("singling_out", read, "holdout", names)[0] if "holdout" in read else None
     edges = read["release"].numbers.get(read["release"].contents.edges)
     coarser = [] if edges is None else [f"sensitive values have {edges[0]:g} carriers or more"]
     rows = []
@@ -56,11 +56,11 @@ def singling_out(tables: Sequence[ReadTable], params: Params, rng: np.random.Gen
         predicates = make(release, params["n"], params["attacks"], rng)
         guesses = [_random(release, 1 if mode == "univariate" else params["n"], rng) for _ in predicates]
         attack, baseline = (np.array([singled(original, p) for p in which]) for which in (predicates, guesses))
-        control = None if held_out is None else np.array([singled(held_out, p) for p in predicates])
+        control = None if absent is None else np.array([singled(absent, p) for p in predicates])
         if not len(predicates):
             attack = baseline = np.zeros(1)
-            control = None if held_out is None else np.zeros(1)
-        notes = [mode, *([BOXES] if boxes else []), *[told] * (told != ""), *coarser]
+            control = None if absent is None else np.zeros(1)
+        notes = [mode, *([BOXES] if boxes else []), *[left_out] * (left_out != ""), *coarser]
         if mode == "univariate" and len(predicates):
             columns = np.bincount([p[0][0] for p, hit in zip(predicates, attack, strict=True) if hit], minlength=1)
             if columns.any():

@@ -45,7 +45,7 @@ def special_uniques(tables: Sequence[ReadTable], params: Params, rng: np.random.
         score[rows] += prod(len(names) - i for i in range(len(chosen), last + 1))
         sets[rows] += 1
         for row in rows[smallest[rows] == 0].tolist():
-            first[row] = ", ".join(names[place] for place in chosen)
+            first[row] = ", ".join(names[column] for column in chosen)
         smallest[rows] = np.where(smallest[rows] == 0, len(chosen), smallest[rows])
     found = np.flatnonzero(sets)
     found = found[np.lexsort((found, -score[found]))]

@@ -23,16 +23,16 @@ from duckdb_anon.model.release_table import BoolArray, ReadTable
 
 
 @dataclass(frozen=True)
-class Held:
+class TargetValues:
     """Values of one sensitive column: target t has code[offsets[t]:offsets[t + 1]], each once."""
 
     offsets: IntArray
     code: IntArray
 
-    def between(self, first: int, end: int) -> Held:
+    def between(self, first: int, end: int) -> TargetValues:
         """Those of some targets."""
         at = self.offsets[first : end + 1]
-        return Held(at - at[0], self.code[at[0] : at[-1]])
+        return TargetValues(at - at[0], self.code[at[0] : at[-1]])
 
 
 @dataclass(frozen=True)
@@ -43,20 +43,20 @@ class Targets:
         start: first record of each target and the number of records, shape (targets + 1,).
         values: code of each known column, shape (records, columns).
         known: which of them the attacker knows, shape (records, columns).
-        own_start: first own row of each target and their number, shape (targets + 1,).
-        own_row: her rows in the release, one after another.
+        true_start: first own row of each target and their number, shape (targets + 1,).
+        true_row: her rows in the release, one after another.
         secrets: for each sensitive column the values that are to be found.
-        told: for each sensitive column the values the attacker knows.
+        known_values: for each sensitive column the values the attacker knows.
         who: number of each target in the table she was drawn from, shape (targets,).
     """
 
     start: IntArray
     values: CodeArray
     known: BoolArray
-    own_start: IntArray
-    own_row: IntArray
-    secrets: tuple[Held, ...]
-    told: tuple[Held, ...]
+    true_start: IntArray
+    true_row: IntArray
+    secrets: tuple[TargetValues, ...]
+    known_values: tuple[TargetValues, ...]
     who: IntArray
 
     def __len__(self) -> int:
@@ -64,12 +64,12 @@ class Targets:
 
     def between(self, first: int, end: int) -> Targets:
         """Those from `first` to before `end`."""
-        at, own = self.start[first : end + 1], self.own_start[first : end + 1]
+        at, true = self.start[first : end + 1], self.true_start[first : end + 1]
         records = slice(at[0], at[-1])
         return Targets(
-            at - at[0], self.values[records], self.known[records], own - own[0], self.own_row[own[0] : own[-1]],
-            tuple(held.between(first, end) for held in self.secrets),
-            tuple(held.between(first, end) for held in self.told), self.who[first:end],
+            at - at[0], self.values[records], self.known[records], true - true[0], self.true_row[true[0] : true[-1]],
+            tuple(column.between(first, end) for column in self.secrets),
+            tuple(column.between(first, end) for column in self.known_values), self.who[first:end],
         )  # fmt: skip
 
     def blocks(self, records: int) -> list[tuple[int, int]]:
@@ -100,32 +100,32 @@ def draw_targets(
     missing = [name for name in names if name not in table.columns]
     if missing or not is_plain(table, names):
         raise ColumnError(f"{function}: targets need plain values in {listed(missing or names)}")
-    whose = persons_of(function, table, person)
+    individual_of_row = persons_of(function, table, person)
     several = [secret.name for secret in release.secrets if secret.listed]
-    if whose is None and several:
+    if individual_of_row is None and several:
         raise ColumnError(
             f"{function}: the release has a row per individual with a list of values of {listed(several)}, and no "
             "column identifies the individuals of the original; say person := '...' or "
             "COMMENT ON COLUMN ... IS 'anon: person'"
         )
-    total = table.rows if whose is None else int(whose.max()) + 1
+    total = table.rows if individual_of_row is None else int(individual_of_row.max()) + 1
     wanted = params["targets"]
     who = np.arange(total, dtype=np.int64)
     if wanted is not None and wanted < total:
         who = np.sort(rng.choice(total, wanted, replace=False))
     knows = _known(len(who), known_columns(function, release.qi, params), params["p_match"], rng)
-    rows, target = _rows_of(who, whose)
+    rows, target = _rows_of(who, individual_of_row)
     codes = [table.columns[name].value_codes()[rows].astype(np.int32) for name in names]
     d = len(release.qi)
     first = keys_of([target, *codes[:d]]).first
     first = first[np.argsort(target[first], kind="stable")]
     of_record = target[first]
     values, known = np.stack([c[first] for c in codes[:d]], axis=1), knows[of_record]
-    to_find, told = [], []
+    to_find, known_values = [], []
     for each in codes[d:]:
-        mine, drawn = _some_told(_held(target, each, len(who)), params["known_values"], rng)
+        mine, drawn = _some_known(_target_values(target, each, len(who)), params["known_values"], rng)
         to_find.append(mine)
-        told.append(drawn)
+        known_values.append(drawn)
         for k in range(params["known_values"]):
             there = np.diff(drawn.offsets) > k
             value = np.zeros(len(who), dtype=np.int32)
@@ -135,7 +135,7 @@ def draw_targets(
     mine_released = row[rows] >= 0
     return Targets(
         _starts(of_record, len(who)), np.ascontiguousarray(values), np.ascontiguousarray(known),
-        _starts(target[mine_released], len(who)), row[rows][mine_released], tuple(to_find), tuple(told), who,
+        _starts(target[mine_released], len(who)), row[rows][mine_released], tuple(to_find), tuple(known_values), who,
     )  # fmt: skip
 
 
@@ -159,36 +159,38 @@ def persons_of(function: str, table: ReadTable, person: str | None) -> IntArray 
     return np.unique(codes, return_inverse=True)[1].astype(np.int64)
 
 
-def _rows_of(who: IntArray, whose: IntArray | None) -> tuple[IntArray, IntArray]:
+def _rows_of(who: IntArray, individual_of_row: IntArray | None) -> tuple[IntArray, IntArray]:
     """Rows of the chosen persons, person by person, and the place of each one's person in `who`."""
-    if whose is None:
+    if individual_of_row is None:
         return who, np.arange(len(who), dtype=np.int64)
-    place = np.full(int(whose.max()) + 1, -1, dtype=np.int64)
-    place[who] = np.arange(len(who))
-    rows = np.flatnonzero(place[whose] >= 0)
-    rows = rows[np.argsort(place[whose[rows]], kind="stable")]
-    return rows, place[whose[rows]]
+    number = np.full(int(individual_of_row.max()) + 1, -1, dtype=np.int64)
+    number[who] = np.arange(len(who))
+    rows = np.flatnonzero(number[individual_of_row] >= 0)
+    rows = rows[np.argsort(number[individual_of_row[rows]], kind="stable")]
+    return rows, number[individual_of_row[rows]]
 
 
 def _starts(target: IntArray, targets: int) -> IntArray:
     return np.searchsorted(target, np.arange(targets + 1)).astype(np.int64)
 
 
-def _held(target: IntArray, codes: CodeArray, targets: int) -> Held:
+def _target_values(target: IntArray, codes: CodeArray, targets: int) -> TargetValues:
     pairs = np.unique(np.stack([target, codes.astype(np.int64)], axis=1), axis=0)
-    return Held(_starts(pairs[:, 0], targets), np.ascontiguousarray(pairs[:, 1]))
+    return TargetValues(_starts(pairs[:, 0], targets), np.ascontiguousarray(pairs[:, 1]))
 
 
-def _some_told(held: Held, number: int, rng: np.random.Generator) -> tuple[Held, Held]:
+def _some_known(column: TargetValues, number: int, rng: np.random.Generator) -> tuple[TargetValues, TargetValues]:
     """Values that stay to be found, and up to `number` of each target drawn at random, which are told."""
-    targets = len(held.offsets) - 1
+    targets = len(column.offsets) - 1
     if not number:
-        return held, Held(np.zeros(targets + 1, dtype=np.int64), np.zeros(0, dtype=np.int64))
-    target = np.repeat(np.arange(targets), np.diff(held.offsets))
+        return column, TargetValues(np.zeros(targets + 1, dtype=np.int64), np.zeros(0, dtype=np.int64))
+    target = np.repeat(np.arange(targets), np.diff(column.offsets))
     order = np.lexsort((rng.random(len(target)), target))
-    code = held.code[order]
-    drawn = np.arange(len(target)) - held.offsets[:-1][target] < number
-    return Held(_starts(target[~drawn], targets), code[~drawn]), Held(_starts(target[drawn], targets), code[drawn])
+    code = column.code[order]
+    drawn = np.arange(len(target)) - column.offsets[:-1][target] < number
+    return TargetValues(_starts(target[~drawn], targets), code[~drawn]), TargetValues(
+        _starts(target[drawn], targets), code[drawn]
+    )
 
 
 def known_columns(function: str, qi: Sequence[str], params: Params) -> BoolArray:

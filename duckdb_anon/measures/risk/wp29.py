@@ -107,8 +107,8 @@ def columns_of(function: str, params: Mapping[str, Any], given: Sequence[str] | 
 def of_rows(names: Sequence[str], release: ReadTable) -> tuple[list[str], str]:
     """Leave columns out of which a release shows no value beside a row; give the others, and what to say of it."""
     without = [name for name in names if name in release.columns and release.columns[name].counted]
-    told = f"{', '.join(without)} left out: rows show counts of their bucket" if without else ""
-    return [name for name in names if name not in without], told
+    left_out = f"{', '.join(without)} left out: rows show counts of their bucket" if without else ""
+    return [name for name in names if name not in without], left_out
 
 
 def rates(

@@ -129,14 +129,14 @@ def _scores(
     learner = {"min_samples_leaf": params["min_leaf"], "random_state": int(rng.integers(2**31))}
     scores = np.zeros((params["folds"], 3))
     for number in range(params["folds"]):
-        train, own_train = fold_of_row != number, fold_of_record != number
-        own_test = tested & ~own_train
-        test, rows = (offered, ~train) if published else (truth, own_test)
-        largest = np.bincount(truth.label[own_train]).argmax()
+        train, training_records = fold_of_row != number, fold_of_record != number
+        test_records = tested & ~training_records
+        test, rows = (offered, ~train) if published else (truth, test_records)
+        largest = np.bincount(truth.label[training_records]).argmax()
         scores[number] = (
             _accuracy((offered, train), (test, rows), learner),
-            _accuracy((truth, own_train), (truth, own_test), learner),
-            float((truth.label[own_test] == largest).mean()),
+            _accuracy((truth, training_records), (truth, test_records), learner),
+            float((truth.label[test_records] == largest).mean()),
         )
     return scores
 
@@ -149,12 +149,12 @@ def _accuracy(
         from sklearn.tree import DecisionTreeClassifier
     except ImportError as error:
         raise AnonError("classification_accuracy: needs scikit-learn; pip install 'duckdb-anon[ml]'") from error
-    (learned, chosen), (asked, rows) = train, test
+    (learned, chosen), (tested, rows) = train, test
 
     def fitted() -> float:
         with np.errstate(over="ignore", invalid="ignore"):  # sklearn adds all numbers up, to see whether one is NaN
             tree = DecisionTreeClassifier(**learner).fit(learned.features[chosen], learned.label[chosen])
-            return float((tree.predict(asked.features[rows]) == asked.label[rows]).mean())
+            return float((tree.predict(tested.features[rows]) == tested.label[rows]).mean())
 
     return run_detached(fitted)
 

@@ -141,10 +141,10 @@ def _is_identity(part: _Part) -> bool:
 
 def _inverted(shares: FloatArray, axis: int, p: float, domain: CodeArray) -> FloatArray:
     """Undo randomized response on one axis."""
-    own, other = inverse_terms(RetentionChannel(len(domain), p))
+    diagonal, other = inverse_terms(RetentionChannel(len(domain), p))
     result = np.zeros_like(shares)
-    place = (slice(None),) * axis + (domain,)
-    result[place] = own * shares[place] + other * shares.sum(axis=axis, keepdims=True)
+    index = (slice(None),) * axis + (domain,)
+    result[index] = diagonal * shares[index] + other * shares.sum(axis=axis, keepdims=True)
     return result
 
 

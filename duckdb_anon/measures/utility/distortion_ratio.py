@@ -32,19 +32,19 @@ def compute(tables: Sequence[ReadTable], params: Params, rng: np.random.Generato
     names = [info.name for info in params["roles"].qi]
     require_columns(NAME, release, names)
     source = replaced_rows(NAME, original, release, names)
-    kept, heights, means = [], [], []
+    generalizable, heights, means = [], [], []
     for name in names:
         before, after = original.columns[name], release.columns[name]
         height = 1 if before.domain.hierarchy is None else before.domain.hierarchy.height
         if height == 0 or before.domain.size < 2:
             continue
         levels = _levels(before, after, source)
-        kept.append(name)
+        generalizable.append(name)
         heights.append(height)
         means.append(mean_of_rows(levels, release) / height)
     overall = float(np.mean(means)) if means else 0.0
     return {
-        "attribute": [*kept, ALL],
+        "attribute": [*generalizable, ALL],
         "height": np.array([*heights, max(heights, default=0)], dtype=np.int64),
         "distortion_ratio": np.array([*means, overall]),
     }

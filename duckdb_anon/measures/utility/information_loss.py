@@ -98,19 +98,19 @@ def _span(domain: Attribute, codes: CodeArray) -> tuple[float, float]:
 
 
 def _interval(domain: Attribute, codes: CodeArray, cells: PublishedCells) -> tuple[FloatArray, FloatArray, FloatArray]:
-    span, whole = _span(domain, codes)
+    span, denominator = _span(domain, codes)
     lower, upper = cells.ends
     # a box with rounded ends may be wider than all there is; it says no less than nothing
     width = np.minimum(upper - lower, span)
     differs = (cells.sizes > 1) | cells.anything
-    return _ordered(np.where(cells.anything, span, width), span, whole, cells.anything, differs)
+    return _ordered(np.where(cells.anything, span, width), span, denominator, cells.anything, differs)
 
 
 def _ordered(
-    width: FloatArray, span: float, whole: float, anything: BoolArray, differs: BoolArray
+    width: FloatArray, span: float, denominator: float, anything: BoolArray, differs: BoolArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """`differs` is told apart: values may lie too close for their places as floating-point numbers to differ."""
-    iloss = width / whole if whole > 0 else np.zeros(len(width))
+    iloss = width / denominator if denominator > 0 else np.zeros(len(width))
     ncp = np.where(anything, 1.0, width / span if span > 0 else 0.0)
     return iloss, ncp, differs.astype(np.float64)
 
@@ -120,10 +120,10 @@ def _replaced(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     differs = before != after
     if domain.kind == "ordered":
-        span, whole = _span(domain, every)
+        span, denominator = _span(domain, every)
         special = (before >= domain.special_from) | (after >= domain.special_from)
         width = np.where(special & differs, span, np.abs(domain.positions[before] - domain.positions[after]))
-        return _ordered(np.where(differs, width, 0.0), span, whole, special & differs, differs)
+        return _ordered(np.where(differs, width, 0.0), span, denominator, special & differs, differs)
     size = _domain_size(domain, every)
     if domain.hierarchy is None or domain.leaf_of_code is None:
         return _covered(np.where(differs, float(size), 1.0), size)

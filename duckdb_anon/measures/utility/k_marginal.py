@@ -45,13 +45,13 @@ def k_marginal(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
     bins: dict[str, IntArray] = {}
     sets: dict[int, list[tuple[str, ...]]] = {}
     for pair in pairs(NAME, tables, names, params["subgroup"], rng):
-        shown = [name for name in names if fold(name) != fold(params["subgroup"] or "")] if bins else names
+        compared = [name for name in names if fold(name) != fold(params["subgroup"] or "")] if bins else names
         if not bins:
             bins = {n: binned(original.columns[n].domain, pair.original.columns[n], params["bins"]) for n in names}
         for order in ORDERS:
-            if len(shown) < order:
+            if len(compared) < order:
                 continue
-            sets[order] = _sets(shown, order, params["marginals"], rng)
+            sets[order] = _sets(compared, order, params["marginals"], rng)
             scores = 1000 * (1 - _distances(pair.original, pair.release, bins, sets[order]))
             half = rng.permutation(pair.original.rows) * 2 < pair.original.rows
             halves = _distances(pair.original.only(half), pair.original.only(~half), bins, sets[order])
@@ -69,7 +69,7 @@ def _sets(names: Sequence[str], order: int, most: int, rng: np.random.Generator)
     drawn: dict[tuple[int, ...], None] = {}
     while len(drawn) < most:
         drawn[tuple(sorted(rng.choice(len(names), order, replace=False).tolist()))] = None
-    return [tuple(names[place] for place in chosen) for chosen in drawn]
+    return [tuple(names[index] for index in chosen) for chosen in drawn]
 
 
 def _distances(
@@ -80,13 +80,13 @@ def _distances(
         return np.ones(len(sets))
     both = {name: bins[name][np.concatenate([first.columns[name], second.columns[name]])] for name in bins}
     distance = np.zeros(len(sets))
-    for place, names in enumerate(sets):
+    for index, names in enumerate(sets):
         tick()
         numbered = keys_of([both[name] for name in names], [int(bins[name].max()) + 1 for name in names])
         key, keys = numbered.of_row, numbered.number
         p = np.bincount(key[: first.rows], minlength=keys) / first.rows
         q = np.bincount(key[first.rows :], minlength=keys) / second.rows
-        distance[place] = np.abs(p - q).sum() / 2
+        distance[index] = np.abs(p - q).sum() / 2
     return distance
 
 

@@ -54,10 +54,10 @@ def _stacked(
 ) -> tuple[FloatArray, FloatArray]:
     """Features of the rows of both tables, and which of them are released ones."""
     parts: list[Drawn] = []
-    for one in (pair.original, pair.release):
-        chosen = np.zeros(one.rows, dtype=bool)
-        chosen[rng.choice(one.rows, min(most, one.rows), replace=False)] = True
-        parts.append(one.only(chosen))
+    for drawn in (pair.original, pair.release):
+        chosen = np.zeros(drawn.rows, dtype=bool)
+        chosen[rng.choice(drawn.rows, min(most, drawn.rows), replace=False)] = True
+        parts.append(drawn.only(chosen))
     columns = [_features(domains[name], np.concatenate([part.columns[name] for part in parts])) for name in domains]
     return np.concatenate(columns, axis=1), np.repeat([0.0, 1.0], [part.rows for part in parts])
 
@@ -66,10 +66,10 @@ def _features(domain: Attribute, codes: IntArray) -> FloatArray:
     """A number as itself and whether it is one; a name as indicators of the most frequent ones, all others together."""
     if domain.kind == "ordered":
         known = codes < domain.special_from
-        place = np.where(known, domain.positions[codes], 0.0)
-        spread = place[known].std() if known.any() else 0.0
-        center = place[known].mean() if known.any() else 0.0
-        number = np.where(known, (place - center) / (spread if spread > 0 else 1.0), 0.0)
+        position = np.where(known, domain.positions[codes], 0.0)
+        spread = position[known].std() if known.any() else 0.0
+        center = position[known].mean() if known.any() else 0.0
+        number = np.where(known, (position - center) / (spread if spread > 0 else 1.0), 0.0)
         return np.column_stack([number, known.astype(np.float64)]) if not known.all() else number[:, None]
     count = np.bincount(codes, minlength=domain.size)
     frequent = np.argsort(-count, kind="stable")[: min(_MOST_NAMES, int((count > 0).sum()))]

@@ -94,7 +94,7 @@ def pairs(
     group = spelled[fold(by)] if by is not None else None
     wanted = dict.fromkeys([*names, *([group] if group else [])])
     drawn = [_draw(table, wanted, rng) for table in (original, release)]
-    if any(one.rows == 0 for one in drawn):
+    if any(side.rows == 0 for side in drawn):
         raise RequirementError(f"{function}: the counts of the release add up to no row; there is nothing to compare")
     yield Pair(ALL, *drawn)
     if group is None:
@@ -106,7 +106,7 @@ def pairs(
             "coarser one"
         )
     for value in values.tolist():
-        chosen = [one.only(one.columns[group] == value) for one in drawn]
+        chosen = [side.only(side.columns[group] == value) for side in drawn]
         yield Pair(f"{group} = {value_text(original.columns[group].domain, value)}", *chosen)
 
 

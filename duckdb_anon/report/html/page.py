@@ -17,7 +17,7 @@ from duckdb_anon.report.database_findings import NOT_PROMISED, DatabaseFindings
 from duckdb_anon.report.findings import Findings, Measured, Rows
 from duckdb_anon.report.html import charts
 from duckdb_anon.report.html.tables import Facts, Table, number, percent, table_of
-from duckdb_anon.report.redaction import NOT_COVERED, Edition, shown, shown_check
+from duckdb_anon.report.redaction import NOT_COVERED, Edition, check_text, visible_rows
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Chart:
     """A chart's title, and the id of the element it is drawn in."""
 
     title: str
-    place: str
+    element: str
 
 
 class _Charts:
@@ -40,7 +40,7 @@ class _Charts:
         for title, spec in titled:
             if spec is not None:
                 added.append(Chart(title, f"chart{len(self.specs)}"))
-                self.specs[added[-1].place] = spec
+                self.specs[added[-1].element] = spec
         return added
 
 
@@ -70,10 +70,10 @@ def page(found: Findings, edition: Edition = "internal") -> str:
         found=found, plan=found.plan, context=found.context, internal=internal, short=edition == "short",
         uniques=found.facts["classes"][0]["sample_uniques"] if found.facts["classes"] else None,
         conclusions=[_conclusion(release, found.context.threshold) for release in found.releases],
-        joint=_joint(shown(edition, "joint", found.facts)),
+        joint=_joint(visible_rows(edition, "joint", found.facts)),
         independent=[r.name for r in found.releases if r.description is not None and r.description.independent],
         t=facts.tables(), charts=placed, not_covered=NOT_COVERED, releases=releases, queries=facts.answers(),
-        unlinked=[(r.name, shown_check(r, edition)) for r in found.releases if r.check.said.startswith("none")],
+        unlinked=[(r.name, check_text(r, edition)) for r in found.releases if r.check.note.startswith("none")],
         provenance=[(release.name, facts.provenance(release)) for release in found.releases],
     )  # fmt: skip
 

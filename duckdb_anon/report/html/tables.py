@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from duckdb_anon.report.evidence import tried
 from duckdb_anon.report.findings import RARE, Findings, Measured, Row, Rows
-from duckdb_anon.report.redaction import Edition, reasons, roles_of, shown, shown_check
+from duckdb_anon.report.redaction import Edition, check_text, reasons, roles_of, visible_rows
 from duckdb_anon.report.release_context import TEXTS
 
 _RANDOMNESS = "entropy of the operating system, expanded by ChaCha20; releases accept no seed below 2^64"
@@ -24,7 +24,7 @@ class Table:
     @property
     def numeric(self) -> list[bool]:
         """Whether each column holds a number."""
-        return [any(_is_number(row[place]) for row in self.rows) for place in range(len(self.head))]
+        return [any(_is_number(row[column]) for row in self.rows) for column in range(len(self.head))]
 
 
 def _interval(figure: str) -> Show:
@@ -84,14 +84,14 @@ class Facts:
         return [
             {**row, "release": release.name}
             for release in self.found.releases
-            for row in shown(self.edition, name, release.facts)
+            for row in visible_rows(self.edition, name, release.facts)
         ]
 
     def tables(self) -> dict[str, Table]:
         """Every table of the page but those of the single releases."""
         tables = {name: _table(columns, self._ordered(name), "release") for name, columns in _OF_RELEASES.items()}
         for name, columns in _OF_BOTH.items():
-            of_original = shown(self.edition, name, self.found.facts) if self._has_original(name) else []
+            of_original = visible_rows(self.edition, name, self.found.facts) if self._has_original(name) else []
             rows = [{**row, "release": "the original"} for row in of_original]
             tables[name] = _table(columns, [*rows, *self.across(name)], "table")
         missing = {what: why for release in self.found.releases for what, why in release.missing.items()}
@@ -130,18 +130,20 @@ class Facts:
 
     def provenance(self, release: Measured) -> Table:
         """Method, date, randomness and hash of a release."""
-        said = release.description
-        recorded = said is not None and bool(said.method)
+        description = release.description
+        recorded = description is not None and bool(description.method)
         made = (
-            f"{said.date or 'date not recorded'}, duckdb-anon {said.version or 'unknown'}" if said else "not recorded"
+            f"{description.date or 'date not recorded'}, duckdb-anon {description.version or 'unknown'}"
+            if description
+            else "not recorded"
         )
         rows = {
-            "method and parameters": said.call if said and recorded else "not recorded in the release",
+            "method and parameters": description.call if description and recorded else "not recorded in the release",
             "made on, with": made,
             "randomness": _RANDOMNESS if recorded else "unknown",
             "rows": f"{release.rows:,}",
             "SHA-256 of its rows": release.sha256,
-            "check release": shown_check(release, self.edition),
+            "check release": check_text(release, self.edition),
         }
         return Table(("fact", "value"), list(rows.items()))
 

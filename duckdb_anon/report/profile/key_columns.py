@@ -70,8 +70,8 @@ def refuse_keys(
         roles: its columns by role.
         remedy: what to do with a key column where rows are assigned to individuals by other means than a person column.
     """
-    kept = {info.name: info.type for info in roles.keep if info.type}
-    for name, (distinct, rows) in key_like(con, relation.sql, kept).items():
+    unchanged = {info.name: info.type for info in roles.keep if info.type}
+    for name, (distinct, rows) in key_like(con, relation.sql, unchanged).items():
         raise ColumnError(
             f"{function}: {of_key_like(name, relation.given, distinct, rows)}. Released unchanged it joins the "
             "rows of individuals, here and with other tables. Label it "

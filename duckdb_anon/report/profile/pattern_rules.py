@@ -59,9 +59,9 @@ def _figures(text: str) -> int:
 def _name(text: str) -> list[str]:
     """Words of a name without titles and particles; none where it is not built like one."""
     words = text.replace(",", " ").split()
-    own = [word for word in words if word.lower() not in _PARTICLES and not _TITLE.fullmatch(word)]
-    built = all(bool(_NAME.fullmatch(word)) and word[0].isupper() and not _shouted(word) for word in own)
-    return own if built and 2 <= len(own) <= 5 else []
+    name_words = [word for word in words if word.lower() not in _PARTICLES and not _TITLE.fullmatch(word)]
+    built = all(bool(_NAME.fullmatch(word)) and word[0].isupper() and not _shouted(word) for word in name_words)
+    return name_words if built and 2 <= len(name_words) <= 5 else []
 
 
 def _shouted(word: str) -> bool:

@@ -156,7 +156,7 @@ def _hierarchy(facts: Facts, kind: str) -> str:
     return tree if facts.looks_like == "date" else ""
 
 
-def one_person(found: Sequence[tuple[Facts, Suggestion]], labelled: bool) -> list[Suggestion]:
+def with_single_person(found: Sequence[tuple[Facts, Suggestion]], labelled: bool) -> list[Suggestion]:
     """The suggestions with one person column at most: of several candidates the one that most individuals could have.
 
     Args:
@@ -200,11 +200,9 @@ def _kind(facts: Facts) -> tuple[str, str]:
     return "", ""
 
 
-def _numbers_of(looks: str) -> tuple[str, ...]:
+def _numbers_of(kind: str) -> tuple[str, ...]:
     """Numbers that share their form with others; the name tells which they are."""
-    return (
-        ("medical record number", "health plan number", "account number") if looks in ("phone", "national id") else ()
-    )
+    return ("medical record number", "health plan number", "account number") if kind in ("phone", "national id") else ()
 
 
 def _contradicted(facts: Facts) -> bool:

@@ -117,7 +117,7 @@ def test_a_temporary_table_needs_only_the_kind(con: duckdb.DuckDBPyConnection) -
     ]
 
 
-def test_a_short_code_keeps_a_node_of_its_own(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_short_code_has_a_separate_node(con: duckdb.DuckDBPyConnection) -> None:
     call = "anon_hierarchy('(select unnest([''12'', ''123'', ''13'']) as v)', 'v', kind := 'code', levels := [2, 1])"
     assert con.execute(f"from {call}").fetchall() == [
         ("12", "12*", "1**", "*"), ("123", "12*", "1**", "*"), ("13", "13*", "1**", "*"),

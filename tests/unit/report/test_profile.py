@@ -21,14 +21,14 @@ def test_made_up_columns_are_what_they_are_labelled(con: duckdb.DuckDBPyConnecti
     frame = pd.DataFrame({column.name: column.values for column in columns})
     assert len(frame)
     con.execute("create table made as from frame")
-    told = con.execute("select column_name, looks_like, role, safe_harbor from anon_profile('made')").fetchall()
-    assert [row[0] for row in told] == [column.name for column in columns]
-    pairs = [(column.kind, row[1] or "") for column, row in zip(columns, told, strict=True)]
+    profiled = con.execute("select column_name, looks_like, role, safe_harbor from anon_profile('made')").fetchall()
+    assert [row[0] for row in profiled] == [column.name for column in columns]
+    pairs = [(column.kind, row[1] or "") for column, row in zip(columns, profiled, strict=True)]
     right = sum(true == found != "" for true, found in pairs)
     assert right / sum(found != "" for _, found in pairs) >= 0.9
     assert right / sum(true != "" for true, _ in pairs) >= 0.95
     direct = {"name", "mail", "phone", "iban", "card number", "national id", "address", "url", "ip address"}
-    for column, row in zip(columns, told, strict=True):
+    for column, row in zip(columns, profiled, strict=True):
         if column.kind in direct:
             assert row[2] == "identifier", column.name
             assert row[3] is not None, column.name
@@ -42,13 +42,13 @@ def test_columns_of_other_countries_are_found_often_and_direct_identifiers_nearl
     frame = pd.DataFrame({column.name: column.values for column in columns})
     con.execute("create table made as from frame")
     assert len(frame)
-    told = con.execute("select looks_like, role from anon_profile('made')").fetchall()
-    pairs = [(column.kind, kind or "") for column, (kind, _) in zip(columns, told, strict=True)]
+    profiled = con.execute("select looks_like, role from anon_profile('made')").fetchall()
+    pairs = [(column.kind, kind or "") for column, (kind, _) in zip(columns, profiled, strict=True)]
     right = sum(true == found != "" for true, found in pairs)
     assert right / sum(found != "" for _, found in pairs) >= 0.7
     assert right / sum(true != "" for true, _ in pairs) >= 0.75
     direct = {"name", "mail", "phone", "iban", "card number", "national id", "address", "url", "ip address"}
-    roles = [role for column, (_, role) in zip(columns, told, strict=True) if column.kind in direct]
+    roles = [role for column, (_, role) in zip(columns, profiled, strict=True) if column.kind in direct]
     assert len(roles) > 50
     assert sum(role == "identifier" for role in roles) / len(roles) >= 0.9
 
@@ -58,39 +58,41 @@ def test_roles_of_real_tables_are_those_a_person_gave_them(
     con: duckdb.DuckDBPyConnection, shared_data: Path, name: str
 ) -> None:
     con.execute(f"create table {name} as from read_csv('{shared_data / name}.csv')")
-    told = dict(con.execute(f"select column_name, role from anon_profile('{name}')").fetchall())
-    assert told == REAL[name]
+    profiled = dict(con.execute(f"select column_name, role from anon_profile('{name}')").fetchall())
+    assert profiled == REAL[name]
 
 
-def test_facts_are_those_of_the_whole_table(con: duckdb.DuckDBPyConnection) -> None:
+def test_facts_are_those_of_the_full_table(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(
         "create table t as select i as id, i % 50 as age, if(i % 4 = 0, null, 'g' || i % 3) as sex, 5 as five "
         "from range(1000) t(i)"
     )
-    told = con.execute("select distinct_values, uniqueness, nulls, role from anon_profile('t', rows := 100)").fetchall()
-    assert [row[0] for row in told] == [1000, 50, 3, 1]
-    assert [row[1] for row in told] == [1.0, 0.0, 0.0, 0.0]
-    assert told[2][2] == pytest.approx(0.25)
-    assert [row[3] for row in told] == ["identifier", "quasi", "quasi", "insensitive"]
+    profiled = con.execute(
+        "select distinct_values, uniqueness, nulls, role from anon_profile('t', rows := 100)"
+    ).fetchall()
+    assert [row[0] for row in profiled] == [1000, 50, 3, 1]
+    assert [row[1] for row in profiled] == [1.0, 0.0, 0.0, 0.0]
+    assert profiled[2][2] == pytest.approx(0.25)
+    assert [row[3] for row in profiled] == ["identifier", "quasi", "quasi", "insensitive"]
 
 
-def test_what_a_column_adds_is_the_share_it_tells_apart(con: duckdb.DuckDBPyConnection) -> None:
+def test_what_a_column_adds_is_the_share_of_records_it_makes_unique(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table t as select i // 10 as age, i % 10 as sex, 1 as country from range(100) t(i)")
-    told = dict(con.execute("select column_name, adds from anon_profile('t')").fetchall())
-    assert told == {"age": 1.0, "sex": 1.0, "country": 0.0}
+    profiled = dict(con.execute("select column_name, adds from anon_profile('t')").fetchall())
+    assert profiled == {"age": 1.0, "sex": 1.0, "country": 0.0}
 
 
-def test_no_value_of_the_table_is_shown(con: duckdb.DuckDBPyConnection) -> None:
+def test_no_value_of_the_table_is_displayed(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(
         "create table t as select 'verysecret' || i as a, 'verysecret' || i % 3 as diagnosis from range(90) t(i)"
     )
-    told = str(con.execute("from anon_profile('t')").fetchall()) + str(
+    profiled = str(con.execute("from anon_profile('t')").fetchall()) + str(
         con.execute("from label_statements('t')").fetchall()
     )
-    assert "verysecret" not in told
+    assert "verysecret" not in profiled
 
 
-def test_statements_label_what_has_no_role_and_keep_what_is_said(con: duckdb.DuckDBPyConnection) -> None:
+def test_statements_label_columns_without_a_role_and_keep_other_comments(con: duckdb.DuckDBPyConnection) -> None:
     con.execute('create table "my table" as select i % 9 as "the ""age""", i % 2 as sex, 3 as fee from range(50) t(i)')
     con.execute("comment on column \"my table\".sex is 'as in the passport'")
     con.execute("comment on column \"my table\".fee is 'anon: sensitive'")
@@ -188,7 +190,7 @@ def test_identifiers_inside_lists_maps_and_json_are_found(con: duckdb.DuckDBPyCo
     assert [roles[name] for name in found] == ["identifier"] * 3 + ["quasi"]
 
 
-def test_codes_for_missing_values_are_named_and_kept_out_of_intervals(con: duckdb.DuckDBPyConnection) -> None:
+def test_codes_for_missing_values_are_named_and_are_in_no_interval(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("""create table t as select if(i % 10 = 0, 99, 20 + i % 50) as age, i % 100 as real_age,
         if(i % 20 = 0, 9999999, 20000 + i * 37 % 60000) as income, if(i % 9 = 0, '?', ['a', 'b'][1 + i % 2]) as job,
         if(i % 9 = 0, -1, i % 8) as children, if(i % 12 = 0, 9, 1 + i % 4) as edu, 1 + i % 9 as scale,
@@ -221,8 +223,8 @@ def test_names_of_several_languages_say_the_role_and_a_unique_salary_is_no_ident
     con: duckdb.DuckDBPyConnection, names: tuple[str, ...], roles: str
 ) -> None:
     values = ("i", "1950 + i % 50", "i % 2", "10000 + i % 90", "'d' || i % 9", "20000 + i * 31")
-    shown = ", ".join(f'{value} as "{name}"' for value, name in zip(values, names, strict=True))
-    con.execute(f"create table t as select {shown} from range(400) t(i)")
+    columns = ", ".join(f'{value} as "{name}"' for value, name in zip(values, names, strict=True))
+    con.execute(f"create table t as select {columns} from range(400) t(i)")
     assert "".join(role[0] for role in roles_of(con, "t").values()) == roles
 
 

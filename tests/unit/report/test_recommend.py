@@ -72,9 +72,9 @@ def test_edges_are_recommended_where_sensitive_values_single_out() -> None:
             assert least[0][0] >= 10
             plain = found[0]["call"].replace(", sensitive_edges := 10", "")
             con.execute(f"create or replace table plain as {plain}")
-            told = f"mode := 'univariate', columns := ['{sensitive}'], {roles}, seed := 1"
+            options = f"mode := 'univariate', columns := ['{sensitive}'], {roles}, seed := 1"
             (attacks, note), (left, _) = (
-                con.execute(f"select attacks, note from singling_out('people', '{name}', {told})").fetchall()[0]
+                con.execute(f"select attacks, note from singling_out('people', '{name}', {options})").fetchall()[0]
                 for name in ("plain", "r")
             )
             assert ("sensitive_edges := 10" in note) is rare
@@ -127,7 +127,9 @@ def test_recommended_call_runs_and_has_the_risk_it_was_tried_with(
         people.execute("drop table linked")
 
 
-def test_same_seed_gives_the_same_figures_and_a_sample_has_the_asked_size(people: duckdb.DuckDBPyConnection) -> None:
+def test_same_seed_gives_the_same_figures_and_a_sample_has_the_requested_size(
+    people: duckdb.DuckDBPyConnection,
+) -> None:
     def figures() -> list[tuple[Any, ...]]:
         few = "methods := ['muco', 'slicing']"
         found = steps(people, f"'people', {few}, rows := 300, targets := 100, workload := {{'n': 40, 'dims': 2}}")
@@ -202,14 +204,14 @@ def test_several_rows_a_person_are_tried_with_methods_that_count_persons(visits:
     assert errors and errors == sorted(errors)
 
 
-def test_sample_keeps_persons_whole(visits: duckdb.DuckDBPyConnection) -> None:
+def test_a_sample_has_all_records_of_an_individual(visits: duckdb.DuckDBPyConnection) -> None:
     every = steps(visits, "'visits', methods := ['one_to_m_generalize']")
     some = steps(visits, "'visits', methods := ['one_to_m_generalize'], rows := 400")
     assert {s["rows"] for s in every} == {1250} and {s["rows"] for s in some} == {400}
     # cut anywhere, rows of a person would be missing and query errors those of another table
-    whole = {s["call"].split(", l :=")[0]: s["query_error"] for s in every}
+    of_all = {s["call"].split(", l :=")[0]: s["query_error"] for s in every}
     taken = [s for s in some if s["query_error"] is not None]
-    assert taken and all(s["query_error"] <= whole[s["call"].split(", l :=")[0]] for s in taken)
+    assert taken and all(s["query_error"] <= of_all[s["call"].split(", l :=")[0]] for s in taken)
 
 
 def test_wrong_calls_say_what_to_do(people: duckdb.DuckDBPyConnection) -> None:
@@ -226,7 +228,7 @@ def test_wrong_calls_say_what_to_do(people: duckdb.DuckDBPyConnection) -> None:
             people.execute(f"from {call}").fetchall()
 
 
-def test_queries_are_asked_of_all_records_of_individuals_with_several(con: duckdb.DuckDBPyConnection) -> None:
+def test_queries_count_all_records_of_individuals_with_several(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table t as select range//4 pid, 20+range*7%60 age, range%2 sex, range%11 dis from range(4000)")
     roles = "qi := ['age', 'sex'], sensitive := 'dis', person := 'pid'"
     (step,) = [s for s in steps(con, f"'t', {roles}, methods := ['anatomy'], max_risk := 1")]

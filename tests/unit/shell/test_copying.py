@@ -9,13 +9,13 @@ import duckdb
 import pytest
 
 from duckdb_anon.shell.render import render, wrapped
-from duckdb_anon.shell.session import Session, own_position
+from duckdb_anon.shell.session import Session, without_foreign_position
 
 CALL = "muco('people', delta := 0.05, width := 'range', subdivide := 'assign', qi := ['age', 'gender', 'education'])"
 
 
 @pytest.mark.skipif(not hasattr(duckdb.DuckDBPyRelation, "materialize"), reason="DuckDB 1.5 keeps no rows to list")
-def test_a_call_stands_whole_on_a_line_of_its_own_and_runs_once(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_call_is_printed_on_a_separate_line_and_runs_once(con: duckdb.DuckDBPyConnection) -> None:
     runs: list[int] = []
 
     def counted(value: int) -> int:
@@ -49,7 +49,7 @@ def test_words_are_never_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     assert " ".join(" ".join(line.split()) for line in lines[:-1]) == f"name 5 {meaning}"
 
 
-def test_what_is_told_of_a_function_fits_the_terminal(
+def test_the_help_of_a_function_fits_the_terminal(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "72")
@@ -59,12 +59,12 @@ def test_what_is_told_of_a_function_fits_the_terminal(
         session = Session(con, max_rows=5)
         session.out = io.StringIO()
         session.feed(f".functions {name}")
-        told = session.out.getvalue()
-        wide = [line for line in told.splitlines() if len(line) > 72 and " " in line.strip()]
+        output = session.out.getvalue()
+        wide = [line for line in output.splitlines() if len(line) > 72 and " " in line.strip()]
         assert not wide, name
         sql = 'select signature, coalesce(about, summary) from anon_functions() where "function" = ?'
         for text in con.execute(sql, [name]).fetchone() or ():
-            assert " ".join(text.split()) in " ".join(told.split()), name
+            assert " ".join(text.split()) in " ".join(output.split()), name
 
 
 def test_functions_lists_every_one(con: duckdb.DuckDBPyConnection) -> None:
@@ -78,9 +78,9 @@ def test_functions_lists_every_one(con: duckdb.DuckDBPyConnection) -> None:
 
 def test_a_position_the_user_did_not_write_is_left_out() -> None:
     planned = "Conversion Error: no\n\nLINE 7: ) as _anon_row from\n     ^"
-    assert own_position(planned, "FROM muco('people', 0.2)") == "Conversion Error: no"
-    own = "Parser Error: syntax error\n\nLINE 1: selec 1\n        ^"
-    assert own_position(own, "selec 1;") == own
+    assert without_foreign_position(planned, "FROM muco('people', 0.2)") == "Conversion Error: no"
+    user_error = "Parser Error: syntax error\n\nLINE 1: selec 1\n        ^"
+    assert without_foreign_position(user_error, "selec 1;") == user_error
 
 
 Answers = Callable[[str], str]

@@ -5,7 +5,7 @@ quasi-identifiers. She fits naive Bayes, P(s) prod_a P(x_a | s), on the release 
 their bucket only (Anatomy), or columns are permuted (slicing, merging), by expectation maximization under the counts
 of the buckets; where rows of a class of boxes show their values, by counting. Ordered
 values that are many are fitted in quantile bins. She looks for the row as `likelihood` does. Source: Kifer (2009),
-Attacks on privacy and deFinetti's theorem. `told` also knows the class or bucket of the
+Attacks on privacy and deFinetti's theorem. `within_group` also knows the class or bucket of the
 person's row, a bound on what groups could leak; she is no outsider, so she is never the strongest.
 """
 
@@ -57,7 +57,7 @@ def class_membership(release: PublishedRecords) -> Scoring:
         scored = scoring(release)
     except CannotAsk:
         scored = likelihood(release)
-    return replace(scored, told=True)
+    return replace(scored, within_group=True)
 
 
 @dataclass(frozen=True)
@@ -95,14 +95,14 @@ def _model(release: PublishedRecords, secret: Secret) -> _Model:
         raise CannotAsk(f"'{secret.name}' has {secret.domain} values, too many for a model of each")
     if secret.mixed:
         return _Model(_within_buckets(release, secret, bins), None)
-    held = np.zeros((len(bins.marginal), secret.domain))
+    counts = np.zeros((len(bins.marginal), secret.domain))
     prior = np.bincount(secret.code, weights=secret.weight, minlength=secret.domain)
     for k, part in enumerate(release.parts):
         if release.start is not None and k != secret.part:
-            held += _of_permuted(release, secret, part, bins)
+            counts += _of_permuted(release, secret, part, bins)
         else:
-            held += _counted(secret, part, bins)
-    table = np.log(held + STRENGTH * bins.marginal[:, None]) - np.log(prior + STRENGTH)
+            counts += _counted(secret, part, bins)
+    table = np.log(counts + STRENGTH * bins.marginal[:, None]) - np.log(prior + STRENGTH)
     return _Model(secret.weight, Tilt(bins.of_code, table - np.log(bins.marginal)[:, None]))
 
 
@@ -136,22 +136,22 @@ def _within_buckets(release: PublishedRecords, secret: Secret, bins: _Bins) -> F
     binned.sort_indices()
     fitted = _fitted(part, bins, group, release.size, binned)
     # values of one bin share what is theirs by their counts, those who look alike by their sizes
-    bucket, own = np.repeat(group, np.diff(secret.offsets)), bin_of_value[secret.code]
-    place = np.asarray(_places(binned)[bucket, own]).ravel().astype(np.int64) - 1
+    bucket, value_bin = np.repeat(group, np.diff(secret.offsets)), bin_of_value[secret.code]
+    position = np.asarray(_positions(binned)[bucket, value_bin]).ravel().astype(np.int64) - 1
     alike = np.repeat(fitted.alike.of_row, np.diff(secret.offsets))
     width = np.diff(binned.indptr)[group[fitted.alike.first]]
     first = np.cumsum(width) - width
-    share = secret.weight / np.repeat(release.size, np.diff(secret.offsets)) * people[bucket] / binned.data[place]
-    entry = first[alike] + place - binned.indptr[bucket]
+    share = secret.weight / np.repeat(release.size, np.diff(secret.offsets)) * people[bucket] / binned.data[position]
+    entry = first[alike] + position - binned.indptr[bucket]
     size = np.repeat(release.size, np.diff(secret.offsets)) / fitted.size[alike]
     weight: FloatArray = fitted.weight[entry] * share * size
     return weight
 
 
-def _places(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
+def _positions(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
     """The place of each entry among the entries of a matrix, from 1."""
-    place = np.arange(1, matrix.nnz + 1, dtype=np.float64)
-    return sparse.csr_matrix((place, matrix.indices, matrix.indptr), matrix.shape)
+    position = np.arange(1, matrix.nnz + 1, dtype=np.float64)
+    return sparse.csr_matrix((position, matrix.indices, matrix.indptr), matrix.shape)
 
 
 def _of_permuted(release: PublishedRecords, secret: Secret, part: PublishedPart, bins: _Bins) -> FloatArray:
@@ -164,7 +164,7 @@ def _of_permuted(release: PublishedRecords, secret: Secret, part: PublishedPart,
         rows = np.arange(len(bucket))
         values = sparse.csr_matrix((np.ones(len(rows)), (bucket, rows)), (len(release.size), len(rows))) @ values
         values.sort_indices()
-    return _fitted(part, bins, bucket, np.ones(len(bucket)), values).held
+    return _fitted(part, bins, bucket, np.ones(len(bucket)), values).counts
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class _Fitted:
 
     alike: Keys
     size: FloatArray
-    held: FloatArray
+    counts: FloatArray
     weight: FloatArray
 
 
@@ -184,23 +184,23 @@ def _fitted(part: PublishedPart, bins: _Bins, bucket: IntArray, size: FloatArray
     start = offsets_of(bucket[alike.first], values.shape[0])
     together = np.bincount(alike.of_row, weights=size).astype(np.float64)
     offsets = values.indptr.astype(np.int64)
-    held = np.zeros((len(bins.marginal), values.shape[1]))
+    counts = np.zeros((len(bins.marginal), values.shape[1]))
     weight = np.zeros(int((np.diff(start) * np.diff(offsets)).sum()))
     spread_values(
         np.ascontiguousarray(places[:, alike.first]), together, start, offsets, values.indices.astype(np.int64),
-        values.data, bins.marginal, STRENGTH, ROUNDS, PASSES, held, np.zeros(values.shape[1]), weight, stop_flag(),
+        values.data, bins.marginal, STRENGTH, ROUNDS, PASSES, counts, np.zeros(values.shape[1]), weight, stop_flag(),
     )  # fmt: skip
-    return _Fitted(alike, together, held, weight)
+    return _Fitted(alike, together, counts, weight)
 
 
 def _counted(secret: Secret, part: PublishedPart, bins: _Bins) -> FloatArray:
     """The same where every voter shows its own value: a box counts evenly for the values it covers."""
     by_voter = secret.by_voter
-    held = np.zeros((len(bins.marginal), secret.domain))
+    counts = np.zeros((len(bins.marginal), secret.domain))
     first = np.cumsum([0, *(s.shape[1] for s in bins.spread)])
     for k, a in enumerate(part.columns):
-        held[first[a] : first[a + 1]] = (bins.spread[a][part.cells[k]].T @ by_voter).toarray()
-    return held
+        counts[first[a] : first[a + 1]] = (bins.spread[a][part.cells[k]].T @ by_voter).toarray()
+    return counts
 
 
 DEFINETTI = Attacker(
@@ -209,7 +209,7 @@ DEFINETTI = Attacker(
     scoring,
     order=9,
 )
-TOLD = Attacker(
+CLASS_MEMBERSHIP = Attacker(
     "told",
     "definetti or likelihood, with knowledge of the class or bucket of the target's record",
     class_membership,

@@ -125,8 +125,8 @@ def learned(cells: PublishedCells, before: CodeArray, after: CodeArray) -> Colum
     single = bins == cells.domain.size
     stays = np.zeros(len(before), dtype=bool) if single else before == after
     moved = np.bincount(left[~stays] * bins + right[~stays], minlength=bins * bins).reshape(bins, bins) + SMOOTHING
-    kept = np.zeros(bins) if single else np.bincount(left[stays], minlength=bins) + SMOOTHING
-    total = moved.sum(axis=1) + kept
+    stayed = np.zeros(bins) if single else np.bincount(left[stays], minlength=bins) + SMOOTHING
+    total = moved.sum(axis=1) + stayed
     marginal = np.bincount(right, minlength=bins) + SMOOTHING * bins
     marginal = marginal / marginal.sum()
     ratio = np.log(moved / total[:, None]) - np.log(marginal)
@@ -134,7 +134,7 @@ def learned(cells: PublishedCells, before: CodeArray, after: CodeArray) -> Colum
         return partial(_by_bin, ratio, bin_of_code, cells)
     # P(y) of one value, not of its bin: the share of the released rows that hold it
     share = np.bincount(after, minlength=cells.domain.size) + SMOOTHING
-    stay = np.log(kept / total)[bin_of_code] - np.log(share / share.sum())
+    stay = np.log(stayed / total)[bin_of_code] - np.log(share / share.sum())
     return partial(_by_bin_or_equal, ratio, bin_of_code, cells, stay)
 
 

@@ -44,7 +44,7 @@ def test_classes_of_a_sliced_release_are_its_buckets(people: duckdb.DuckDBPyConn
     assert people.execute("from k_anonymity('r', ['bucket'])").fetchone() == smallest
 
 
-def test_what_stands_beside_the_sensitive_value_in_a_slice_tells_classes_apart(
+def test_quasi_identifiers_in_the_slice_of_the_sensitive_value_distinguish_classes(
     people: duckdb.DuckDBPyConnection,
 ) -> None:
     people.execute("create table r as from slicing('people', l := 2, columns := [['a', 'b'], ['place', 's']])")

@@ -50,13 +50,13 @@ def test_pairs_of_shapes_agree_with_counting_person_by_person(
     tables: duckdb.DuckDBPyConnection, first: str, second: str
 ) -> None:
     _release(tables, first, second)
-    one, other, persons = (dicts(tables, f"from {name}") for name in ("r1", "r2", "shared"))
+    first_rows, other, persons = (dicts(tables, f"from {name}") for name in ("r1", "r2", "shared"))
     for weighted, as_published in itertools.product((False, True), repeat=2):
         found = tables.execute(
             f"""select true_matches, true_matches + false_matches, privacy_risk from composition_risk('r1', 'r2',
             'shared', {ROLES}, weighted := {weighted}, as_published := {as_published})"""
         ).fetchone()
-        true, total = victims(one, other, persons, QI, "disease", weighted, as_published)
+        true, total = victims(first_rows, other, persons, QI, "disease", weighted, as_published)
         assert found[:2] == pytest.approx((true, total), abs=1e-12)
         assert found[2] == pytest.approx(100 * true / total if total else 0)
 
@@ -66,19 +66,17 @@ def test_pairs_of_shapes_agree_with_counting_person_by_person(
     [("boxes", "boxes"), ("sliced", "boxes"), ("sliced", "sliced"), ("counts", "sampled"),
      ("buckets", "perturbed"), ("rows", "sliced")],
 )  # fmt: skip
-def test_pairs_of_classes_agree_with_counting_them_one_by_one(
-    tables: duckdb.DuckDBPyConnection, first: str, second: str
-) -> None:
+def test_pairs_of_classes_agree_with_counting_each(tables: duckdb.DuckDBPyConnection, first: str, second: str) -> None:
     _release(tables, first, second)
     everybody = dicts(tables, "from everybody")
     domain = {name: {row[name] for row in everybody} for name in QI}
-    one, other, persons = (dicts(tables, f"from {name}") for name in ("r1", "r2", "shared"))
+    first_rows, other, persons = (dicts(tables, f"from {name}") for name in ("r1", "r2", "shared"))
     for as_published in (False, True):
         found = tables.execute(
             f"""select true_matches, true_matches + false_matches from composition_risk('r1', 'r2', 'shared', {ROLES},
             unit := 'ec_pair', as_published := {as_published})"""
         ).fetchone()
-        assert found == class_pairs(one, other, persons, domain, "disease", as_published)
+        assert found == class_pairs(first_rows, other, persons, domain, "disease", as_published)
 
 
 @pytest.fixture

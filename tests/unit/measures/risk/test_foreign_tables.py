@@ -120,11 +120,11 @@ def test_plain_rows_without_row_id_are_attacked_for_the_sensitive_value(adult: d
 def test_members_are_closer_to_a_copy_than_others_and_not_to_a_table_of_others(
     adult: duckdb.DuckDBPyConnection,
 ) -> None:
-    asked = "from membership_risk('people', '{}', " + f"qi := {QI}, holdout := 'others', targets := 600, seed := 1)"
-    copied, apart = (dicts(adult, asked.format(table)) for table in ("people", "everybody"))
+    call = "from membership_risk('people', '{}', " + f"qi := {QI}, holdout := 'others', targets := 600, seed := 1)"
+    copied, unrelated = (dicts(adult, call.format(table)) for table in ("people", "everybody"))
     assert copied[0]["closest"] == 0 < copied[0]["closest_others"]
     assert copied[0]["auc"] > 0.6 and copied[1]["auc"] > 0.6
-    assert apart[0]["closest"] == apart[0]["closest_others"] == 0
+    assert unrelated[0]["closest"] == unrelated[0]["closest_others"] == 0
     assert copied[1]["closest"] is None
 
 
@@ -145,5 +145,5 @@ def test_the_bootstrap_pairs_records_with_the_nearest_of_a_resample() -> None:
     assert not np.isin(pairs.before[0], resampled).any() and np.isin(pairs.after[0], resampled).all()
     for x, (y, c), near in zip(pairs.before[0], pairs.before[1:].T, pairs.after.T, strict=True):
         far = np.abs(x - resampled) / 99 + (y != resampled // 50) + (c != resampled % 2)
-        own = abs(x - near[0]) / 99 + (y != near[1]) + (c != near[2])
-        assert own == pytest.approx(far.min())
+        distance = abs(x - near[0]) / 99 + (y != near[1]) + (c != near[2])
+        assert distance == pytest.approx(far.min())

@@ -51,9 +51,9 @@ def expected(
     carried = [{v: n / sum(c.values()) for v, n in c.items()} for c in carried]
     identity = attribute = 0.0
     for t, target in enumerate(original):
-        own = source.index(t) if t in source else None
+        true_row = source.index(t) if t in source else None
         found = linkage.scores(target, release, score, (0, 1, 2), most)
-        identity += linkage.identity(found, own) / len(original)
+        identity += linkage.identity(found, true_row) / len(original)
         attribute += linkage.attribute(found, carried, target[3], soft) / len(original)
     return identity, attribute
 
@@ -73,8 +73,8 @@ def test_the_learned_channel_is_that_of_the_call_run_on_the_release(
     ).fetchall()
     rows = con.execute("from release").fetchall()
     pairs = [(rows[r[4]], r) for r in again]
-    kept = Counter(sum(b[a] == c[a] for a in range(3)) for b, c in pairs)
-    assert max(kept) == 2  # muco promises that everybody differs somewhere
+    unchanged = Counter(sum(b[a] == c[a] for a in range(3)) for b, c in pairs)
+    assert max(unchanged) == 2  # muco promises that everybody differs somewhere
     score = linkage.counted(pairs, domains(original, rows))
     found = measured(con, attacker, f", call := $${call}$$, seed := 11")
     assert found == pytest.approx(expected(original, rows, [r[4] for r in rows], score, True, most), abs=1e-12)
@@ -165,19 +165,19 @@ def test_independent_noise_is_found_by_chance_alone(con: duckdb.DuckDBPyConnecti
 
 
 @pytest.mark.parametrize("shown", ["boxes", "buckets"])
-def test_an_undistorted_copy_is_found_by_those_who_use_classes(con: duckdb.DuckDBPyConnection, shown: str) -> None:
+def test_an_undistorted_copy_is_found_by_those_who_use_classes(con: duckdb.DuckDBPyConnection, cells: str) -> None:
     rows = table(con, "original", 400, 3, spread=9)
     columns = {
         "boxes": "{'lower': a, 'upper': a} as a, [b] as b, {'lower': c, 'upper': c} as c, s",
         "buckets": "rowid as bucket, a, b, c, map {s: 1::bigint} as s",
-    }[shown]
+    }[cells]
     con.execute(f"create table release as select {columns}, rowid as row_id from original order by hash(rowid)")
     equal, values = Counter(r[:3] for r in rows), Counter(rows)
     alone = sum(1 / equal[r[:3]] for r in rows) / len(rows)
     for attacker in ("definetti", "told"):
         identity, attribute = measured(con, attacker)
         # a bucket of one row is told; equal boxes are one class
-        wanted = 1.0 if attacker == "told" and shown == "buckets" else alone
+        wanted = 1.0 if attacker == "told" and cells == "buckets" else alone
         assert identity == pytest.approx(wanted, abs=1e-12), attacker
         certain = sum(values[r] == equal[r[:3]] for r in rows) / len(rows)
         assert attribute >= (1.0 - 1e-12 if wanted == 1.0 else certain), attacker

@@ -94,13 +94,13 @@ def test_special_uniques_are_those_of_the_definition(con: duckdb.DuckDBPyConnect
     rows = [tuple(int(v) for v in row) for row in rng.integers(0, 3, size=(25, 4))]
     con.execute("create table t(a integer, b integer, c integer, d integer)")
     con.executemany("insert into t values (nullif(?, 0), ?, ?, ?)", rows)
-    told = con.execute("from special_uniques('t', qi := ['a', 'b', 'c', 'd'], sampling_fraction := 0.1)").fetchall()
+    answer = con.execute("from special_uniques('t', qi := ['a', 'b', 'c', 'd'], sampling_fraction := 0.1)").fetchall()
     sets, score, dis = reference.minimal_uniques(rows), reference.suda(rows), reference.dis(rows, 0.1)
-    assert {row[0]: row[1] for row in told} == {row: len(names) for row, names in sets.items()}
-    assert {row[0]: row[2] for row in told} == {row: min(map(len, names)) for row, names in sets.items()}
-    assert {row[0]: row[4] for row in told} == pytest.approx(score)
-    assert {row[0]: row[5] for row in told} == pytest.approx(dis)
-    assert [row[4] for row in told] == sorted((row[4] for row in told), reverse=True)
+    assert {row[0]: row[1] for row in answer} == {row: len(names) for row, names in sets.items()}
+    assert {row[0]: row[2] for row in answer} == {row: min(map(len, names)) for row, names in sets.items()}
+    assert {row[0]: row[4] for row in answer} == pytest.approx(score)
+    assert {row[0]: row[5] for row in answer} == pytest.approx(dis)
+    assert [row[4] for row in answer] == sorted((row[4] for row in answer), reverse=True)
 
 
 def test_special_uniques_of_many_columns_name_the_largest_sets_that_can_be_tried(
@@ -134,13 +134,13 @@ def test_the_risk_of_a_sampled_row_is_the_mean_of_one_over_the_size_of_its_class
 
 def test_sampled_risk_is_what_a_known_population_shows(census: duckdb.DuckDBPyConnection) -> None:
     """Expected right matches, estimated from one sample in ten, against those in the population."""
-    truth, told = census.execute(
+    truth, answer = census.execute(
         "with population as (select AGE, SEX, RACE, count(*) as size from census group by all), "
         "sample as (select *, 10.0 as w from census where hash(rowid, 3) % 10 = 0) "
         "select (select avg(1 / size) from sample join population using (AGE, SEX, RACE)), "
         "(select marketer from reidentification_risk('sample', qi := ['AGE', 'SEX', 'RACE'], sample_weights := 'w'))"
     ).fetchall()[0]
-    assert told == pytest.approx(truth, rel=0.25)
+    assert answer == pytest.approx(truth, rel=0.25)
 
 
 def test_weights_that_make_no_sense_are_refused(con: duckdb.DuckDBPyConnection) -> None:

@@ -35,8 +35,8 @@ class Some:
     def __init__(self, rng: np.random.Generator) -> None:
         self.values = np.tile(np.arange(RECORDS, dtype=np.int32)[:, None], 3)
         self.known = rng.random((RECORDS, 3)) < 0.8
-        self.start = self.own_start = np.arange(RECORDS + 1)
-        self.own_row = rng.integers(0, ROWS, RECORDS)
+        self.start = self.true_start = np.arange(RECORDS + 1)
+        self.true_row = rng.integers(0, ROWS, RECORDS)
 
 
 def parts_of(release: Release) -> list[JoinedPart]:
@@ -50,7 +50,7 @@ def parts_of(release: Release) -> list[JoinedPart]:
     return found
 
 
-def by_hand(release: Release, some: Some, tables: list[Any], skipped: int | None, told: bool) -> np.ndarray:
+def by_hand(release: Release, some: Some, tables: list[Any], skipped: int | None, within_group: bool) -> np.ndarray:
     """Log of the mean of the exponentials, bucket by bucket and part by part."""
     out = np.zeros((RECORDS, BUCKETS))
     for r in range(RECORDS):
@@ -60,44 +60,46 @@ def by_hand(release: Release, some: Some, tables: list[Any], skipped: int | None
                 if k != skipped:
                     each = [sum(tables[a][r, release.cells[a][j]] * some.known[r, a] for a in columns) for j in rows]
                     out[r, b] += np.logaddexp.reduce(each) - np.log(len(each))
-            if told and b != release.unit_of_row[some.own_row[r]]:
+            if within_group and b != release.unit_of_row[some.true_row[r]]:
                 out[r, b] = -np.inf
     return out
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize("within_group", [False, True])
 @pytest.mark.parametrize("spread", [1.0, 40.0, 3000.0])
-def test_products_say_what_logarithms_do(seed: int, told: bool, spread: float, monkeypatch: Any) -> None:
+def test_products_say_what_logarithms_do(seed: int, within_group: bool, spread: float, monkeypatch: Any) -> None:
     rng = np.random.default_rng(seed)
     release, some = Release(rng), Some(rng)
     tables = [-spread * rng.random((RECORDS, n)).round(1) for n in NUMBERS]
-    scoring = Scoring([lambda values, t=t: t[values] for t in tables], share=True, reach=20.0, told=told)
+    scoring = Scoring(
+        [lambda values, t=t: t[values] for t in tables], share=True, reach=20.0, within_group=within_group
+    )
     again = []
     monkeypatch.setattr(Scores, "_in_logs", lambda self, *a: again.append(1) or in_logs(self, *a))
     made: Any = Scores(release, scoring, parts_of(release), some)  # type: ignore[arg-type]
     for part in (-1, 0, 1):
         found = made.voters(part)
-        wanted = by_hand(release, some, tables, None if part < 0 else part, told)
+        wanted = by_hand(release, some, tables, None if part < 0 else part, within_group)
         if part >= 0:
-            own = [tables[a][:, release.cells[a]] * some.known[:, [a]] for a in PARTS[part]]
-            wanted = np.repeat(wanted, np.diff(release.start), axis=1) + sum(own)
+            values = [tables[a][:, release.cells[a]] * some.known[:, [a]] for a in PARTS[part]]
+            wanted = np.repeat(wanted, np.diff(release.start), axis=1) + sum(values)
         best = wanted.max(axis=1, keepdims=True)
         counts = wanted > best - 20
         assert (found[~counts & np.isneginf(wanted)] == -np.inf).all()
         assert np.allclose(found[counts], wanted[counts], rtol=0, atol=1e-9)
         assert (found[~counts] <= (best - 20 + 1e-9).repeat(wanted.shape[1], axis=1)[~counts]).all()
     # sums are taken where a product is too small for numbers, which only the widest scores make
-    assert not again if spread < 100 else again or not told
+    assert not again if spread < 100 else again or not within_group
 
 
 in_logs = of_scores.Scores._in_logs
 
 
 def test_a_product_that_is_lost_is_no_answer() -> None:
-    kept = np.array([[0.5, 1e-200, 0.25]])
-    assert logs_within(kept, np.array([2.0]), 20.0)
-    assert np.allclose(kept, [[np.log(0.5) + 2, -np.inf, np.log(0.25) + 2]])
+    products = np.array([[0.5, 1e-200, 0.25]])
+    assert logs_within(products, np.array([2.0]), 20.0)
+    assert np.allclose(products, [[np.log(0.5) + 2, -np.inf, np.log(0.25) + 2]])
     assert not logs_within(np.array([[1e-300, 0.0]]), np.zeros(1), 20.0)
     nobody = np.array([[-np.inf, -np.inf]])
     assert logs_within(nobody, np.zeros(1), 20.0) and np.isneginf(nobody).all()

@@ -34,7 +34,7 @@ def _measured(con: duckdb.DuckDBPyConnection, release: str, extra: str = "") -> 
     return row
 
 
-def test_the_original_as_its_own_release_is_learned_perfectly(people: duckdb.DuckDBPyConnection) -> None:
+def test_the_original_as_a_release_is_learned_perfectly(people: duckdb.DuckDBPyConnection) -> None:
     row = _measured(people, "select *, row_number() over () - 1 as row_id from people")
     assert row["accuracy"] == row["original_accuracy"] == 1.0
     share = people.execute("select max(n) / 600 from (select count(*) as n from people group by class)").fetchone()[0]
@@ -48,7 +48,7 @@ def test_a_release_without_any_information_is_worth_the_largest_class(people: du
     assert row["original_accuracy"] == 1.0
 
 
-def test_test_records_are_kept_out_of_training(people: duckdb.DuckDBPyConnection) -> None:
+def test_test_records_are_not_in_the_training_data(people: duckdb.DuckDBPyConnection) -> None:
     # a column that identifies each record would let the tree look its class up
     people.execute(
         "create or replace table people as select * replace (hash(age, sex, job, rowid) % 97 as age) from people"

@@ -106,10 +106,12 @@ def test_matches_are_those_of_plain_loops(pair: duckdb.DuckDBPyConnection, relea
     found = pair.execute(f"select uniques, matched, share from unique_exact_matches('o', '{release}')").fetchall()[0]
     assert found == pytest.approx((uniques, matched, matched / uniques))
     wanted = reference.apparent_matches(rows(pair, "o"), rows(pair, table), 2)
-    told = pair.execute(f"select uniques, matched, agreement, fully from apparent_matches('o', '{release}')").fetchall()
-    assert told[0][:2] == wanted[:2]
-    assert told[0][3] == wanted[3]
-    assert (told[0][2] is None and math.isnan(wanted[2])) or told[0][2] == pytest.approx(wanted[2])
+    answer = pair.execute(
+        f"select uniques, matched, agreement, fully from apparent_matches('o', '{release}')"
+    ).fetchall()
+    assert answer[0][:2] == wanted[:2]
+    assert answer[0][3] == wanted[3]
+    assert (answer[0][2] is None and math.isnan(wanted[2])) or answer[0][2] == pytest.approx(wanted[2])
 
 
 def test_correlations_are_those_of_scipy(con: duckdb.DuckDBPyConnection) -> None:
@@ -120,14 +122,14 @@ def test_correlations_are_those_of_scipy(con: duckdb.DuckDBPyConnection) -> None
     found = con.execute("from correlation_comparison('o', 'r', columns := ['x', 'y'])").fetchall()
     assert [row[3] for row in found] == ["pearson", "spearman"]
     for row, test in zip(found, (stats.pearsonr, stats.spearmanr), strict=True):
-        for place, table in ((4, "o"), (7, "r")):
+        for column, table in ((4, "o"), (7, "r")):
             x, y = np.array(
                 con.execute(f"select x::double, y::double from {table} where isfinite(x) and isfinite(y)").fetchall()
             ).T
             result = test(x, y)
-            assert row[place] == pytest.approx(result.statistic)
+            assert row[column] == pytest.approx(result.statistic)
             if test is stats.pearsonr:
-                assert row[place + 1 : place + 3] == pytest.approx(tuple(result.confidence_interval()))
+                assert row[column + 1 : column + 3] == pytest.approx(tuple(result.confidence_interval()))
         low, high = max(row[5], row[8]), min(row[6], row[9])
         assert row[11] == pytest.approx(((high - low) / (row[6] - row[5]) + (high - low) / (row[9] - row[8])) / 2)
 
@@ -137,14 +139,14 @@ def test_regression_is_that_of_scipy_on_one_column(con: duckdb.DuckDBPyConnectio
     con.execute("create table r as select x, y + hash(y) % 9 as y from o")
     found = con.execute("from regression_comparison('o', 'r', 'y', columns := ['x'])").fetchall()
     assert [row[1] for row in found] == ["(intercept)", "x"]
-    for place, table in ((2, "o"), (5, "r")):
+    for column, table in ((2, "o"), (5, "r")):
         x, y = np.array(con.execute(f"select x::double, y::double from {table}").fetchall()).T
         fit = stats.linregress(x, y)
         half = stats.t.ppf(0.975, 58)
-        assert found[1][place] == pytest.approx(fit.slope)
-        assert found[1][place + 2] - found[1][place] == pytest.approx(half * fit.stderr)
-        assert found[0][place] == pytest.approx(fit.intercept)
-        assert found[0][place + 2] - found[0][place] == pytest.approx(half * fit.intercept_stderr)
+        assert found[1][column] == pytest.approx(fit.slope)
+        assert found[1][column + 2] - found[1][column] == pytest.approx(half * fit.stderr)
+        assert found[0][column] == pytest.approx(fit.intercept)
+        assert found[0][column + 2] - found[0][column] == pytest.approx(half * fit.intercept_stderr)
 
 
 def test_a_regression_with_names_is_least_squares_and_says_what_it_cannot_tell(con: duckdb.DuckDBPyConnection) -> None:
@@ -176,8 +178,10 @@ def test_propensity_tells_a_copy_from_noise(census: duckdb.DuckDBPyConnection) -
         assert ratio == pytest.approx(pmse / expected)
         assert 0.2 < ratio < 3, learner
     shifted = "(select * replace (AGE + 15 as AGE) from census)"
-    apart = census.execute(f"select ratio from propensity('census', '{shifted}', qi := ['AGE'], {options})").fetchall()
-    assert all(ratio > 3 for (ratio,) in apart)
+    different = census.execute(
+        f"select ratio from propensity('census', '{shifted}', qi := ['AGE'], {options})"
+    ).fetchall()
+    assert all(ratio > 3 for (ratio,) in different)
 
 
 def test_what_cannot_be_compared_is_refused(pair: duckdb.DuckDBPyConnection) -> None:
