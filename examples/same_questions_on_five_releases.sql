@@ -116,7 +116,7 @@ FROM answers;
 
 -- The query that runs on the release: SQL for any DuckDB shell, without this package.
 SELECT unnest(string_split(rewrite_query(
-  $$SELECT count(*) FROM patients WHERE sex = 'F' AND disease = 'flu'$$, 'patients', 'by_anatomy'), chr(10)))
+  $$SELECT count(*) FROM patients WHERE sex = 'F' AND disease = 'flu'$$, 'patients', 'by_anatomy', spread := 'uniform'), chr(10)))
   AS "query on by_anatomy";
 
 -- A thousand questions at once, with the risk of each release.

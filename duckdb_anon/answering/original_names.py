@@ -212,7 +212,7 @@ class RewriteQuery:
         Raises:
             ParameterError: there is no such release.
         """
-        call = f"select rewrite_query($1, $2, $3, bounds := '{bounds}', spread := 'learnt')"
+        call = f"select rewrite_query($1, $2, $3, bounds := '{bounds}')"
         try:
             return str(self._value(call, [query, original, release]))
         except duckdb.Error as error:

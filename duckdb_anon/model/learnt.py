@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 Spread = Literal["learnt", "uniform"]
-"""How the rows of a generalized cell are spread over its values: by shares learnt from all cells of the column, by
-functions of this package; or evenly, in plain SQL that runs anywhere."""
-
-MOST_LISTED = 1_000_000
-"""A box of more values is not listed value by value."""
+"""How the records of a generalized cell are spread over its values: by shares learnt from all cells of the column, or
+evenly."""
 
 MOST_COLUMNS = 8
 """Of more randomized and other columns together nothing is learnt."""

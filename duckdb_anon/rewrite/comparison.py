@@ -31,6 +31,7 @@ from duckdb_anon.rewrite.query.trees import (
     plain,
     quoted,
 )
+from duckdb_anon.rewrite.rewriter import WIDE
 
 _ANSWER = ("measure", "estimate", "low", "high", "confidence", "method", "note")
 """Columns of an answer beside its keys."""
@@ -307,7 +308,6 @@ def _measure(sides: _Sides, number: int) -> str:
 
 
 NO_NUMBER = "the answer is no number, so it has no place here; run what rewrite_query gives"
-_WIDE = "high minus low is larger than the estimate"
 _OF_ANY_TYPE = (exp.Min, exp.Max, exp.Mode, exp.Median, exp.PercentileDisc, exp.PercentileCont, exp.Quantile)
 
 
@@ -327,7 +327,7 @@ def _note(sides: _Sides, number: int) -> str:
     if number in sides.bounded:
         low, high, value = (f"try_cast(e._c{number}{end}::varchar as double)" for end in ("_low", "_high", ""))
         wide = f"{high} - {low} > abs({value})"
-        told.append(f"case when {wide} then {literal(_WIDE)} end")
+        told.append(f"case when {wide} then {literal(WIDE)} end")
     if number < len(sides.made_of) and not _is_number(sides.made_of[number]):
         empty = f"e._c{number} is not null and try_cast(e._c{number}::varchar as double) is null"
         told.append(f"case when {empty} then {literal(NO_NUMBER)} end")

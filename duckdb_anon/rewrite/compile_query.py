@@ -458,7 +458,14 @@ class Block:
             needed = [c for c in one.columns if c in left]
             asked = {c: uses[c] for c in one.columns if c in self.read}
             factor = self.of_step(one, step, filtered)
-            if isinstance(factor, IntervalFactor) and not factor.learns:
+            if isinstance(factor, SliceFactor):
+                fields = tuple(
+                    self.with_shares(field) if field.name in self.read else field for field in factor.generalized
+                )
+                factor = replace(factor, generalized=fields)
+            elif isinstance(factor, GeneralizedFactor) and isinstance(one, GeneralizedFactor):
+                factor = replace(factor, shares=self.with_shares(one).shares)
+            if isinstance(factor, IntervalFactor):
                 ends = self.steps.add(f"{one.name}_ends", factor.ends_of_cells())
                 factor = replace(factor, ends=quoted(ends))
             text = factor.values(asked, [self.plain(c) for c in conditions[one.name]], needed)
@@ -467,6 +474,11 @@ class Block:
             columns += [self.typed(c, f"{alias}.{quoted(c)}") for c in needed]
             shares.append(f"{alias}._share")
         return joins, columns, " * ".join(shares) or "1.0"
+
+    def with_shares(self, factor: GeneralizedFactor) -> GeneralizedFactor:
+        """A factor with the step that holds its learnt shares."""
+        text = factor.learnt_shares()
+        return replace(factor, shares=quoted(self.steps.add(f"{factor.name}_shares", text))) if text else factor
 
     def typed(self, column: str, sql: str) -> str:
         """A value of a factor's column: an ENUM has the order of its type, which a text does not have."""

@@ -19,8 +19,8 @@ from typing import Self
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.hierarchy import HIDDEN_LABEL
 from duckdb_anon.model.release_formats.duckdb_types import is_text
-from duckdb_anon.rewrite.query.tables import TableInfo
-from duckdb_anon.rewrite.query.trees import quoted
+from duckdb_anon.rewrite.query.tables import Shares, TableInfo
+from duckdb_anon.rewrite.query.trees import literal, quoted
 
 NULL_LABEL = "(null)"
 NO_CHANNEL = "no row here shows how rows were randomized; take the release as a whole, not a part of it"
@@ -133,12 +133,18 @@ class GeneralizedFactor(Factor):
     """A column whose cells say which values they cover.
 
     Attributes:
-        learnt: whether shares inside a cell are learnt from all cells of the column, and not even.
+        learner: learns the shares inside cells; None where they are even.
+        shares: the step with the learnt shares; '' where they are even.
         records: aggregate over rows `r` that counts the original rows behind them.
     """
 
-    learnt: bool = False
+    learner: Shares | None = None
+    shares: str = ""
     records: str = "count(*)"
+
+    def learnt_shares(self) -> str:
+        """SELECT of the learnt shares, the same for all cells; '' where they are even."""
+        return ""
 
     def counted_cells(self) -> str:
         """SELECT of the distinct cells, and how many original rows have each."""
@@ -148,24 +154,45 @@ class GeneralizedFactor(Factor):
         """The same column, its cells read from a step with a column of cells and one of `_records`."""
         return replace(self, cell=f"r.{cell}", release=step, records="sum(r._records)")
 
+    def _learnt_members(self, cells: str, nodes: bool) -> str:
+        found = self.learner.members(cells, nodes) if self.learner is not None else []
+        rows = [f"({'null' if value is None else literal(value)}, {share!r})" for value, share in found]
+        return f"select value, share from (values {', '.join(rows)}) as s(value, share)" if rows else ""
+
 
 @dataclass(frozen=True)
 class SetFactor(GeneralizedFactor):
-    """A list of the values a cell may stand for; a NULL list is the value NULL."""
+    """A list of the values a cell may stand for; a NULL list is the value NULL.
+
+    A set lists the values that its rows have, so each of them is given a row, and the others go by learnt shares.
+    """
 
     def listing(self, uses: Uses) -> str:
         """One row a member."""
         column = quoted(self.columns[0])
-        if not self.learnt:
+        if not self.shares:
             return f"""
                 select _cell, unnest(coalesce(_cell, [null])) as {column},
                   1.0 / greatest(array_length(coalesce(_cell, [])), 1) as _share
                 from ({self.cells()}) as c"""
         return f"""
-            select _cell, unnest(coalesce(_cell, [null])) as {column}, unnest(weights) as _share from (
-              select unnest(list(_cell)) as _cell,
-                unnest(member_weights(list(coalesce(_cell, [null])), list(size), null)) as weights
-              from ({self.counted_cells()}) as c) as l"""
+            select _cell, member as {column},
+              case when size >= members then 1 / size + (1 - members / size) * share / of_cell
+                else share / of_cell end as _share
+            from (
+              select m.*, s.share, sum(s.share) over (partition by _cell) as of_cell,
+                count(*) over (partition by _cell) as members
+              from ({self._members()}) as m join {self.shares} as s on m.member::varchar is not distinct from s.value
+            ) as l"""
+
+    def learnt_shares(self) -> str:
+        """As of any factor."""
+        numbered = f"select *, row_number() over () as number from ({self.counted_cells()}) as c"
+        listed = f"select number, unnest(coalesce(_cell, [null]))::varchar, 1.0, size from ({numbered}) as n"
+        return self._learnt_members(listed, nodes=False)
+
+    def _members(self) -> str:
+        return f"select _cell, unnest(coalesce(_cell, [null])) as member, size from ({self.counted_cells()}) as c"
 
 
 @dataclass(frozen=True)
@@ -191,7 +218,24 @@ class NodeFactor(GeneralizedFactor):
               case when b.node is null then nullif(c._cell, '{NULL_LABEL}')::{self.kind} else b.leaf end as {column},
               coalesce(b._share, 1.0) as _share
             from ({self.cells()}) as c left join ({self._below()}) as b on c._cell = b.node"""
-        return self._weighted(even, column) if self.learnt else even
+        if not self.shares:
+            return even
+        return f"""
+            select _cell, {column}, e._share * s.share / sum(e._share * s.share) over (partition by _cell) as _share
+            from ({even}) as e join {self.shares} as s on e.{column}::varchar is not distinct from s.value"""
+
+    def learnt_shares(self) -> str:
+        """As of any factor."""
+        column = quoted(self.columns[0])
+        if self.counted:
+            return ""
+        return self._learnt_members(
+            f"""
+            select dense_rank() over (order by e._cell), e.{column}::varchar, e._share, n.size
+            from ({replace(self, shares="").listing({})}) as e
+            join ({self.counted_cells()}) as n on e._cell is not distinct from n._cell""",
+            nodes=True,
+        )
 
     def possible_values(self, uses: Uses) -> str:
         """As `Factor.possible_values`; a root may also stand for NULL where no label says that NULL occurs."""
@@ -241,18 +285,6 @@ class NodeFactor(GeneralizedFactor):
             where node in (select {label} from ({self.cells()}) as c)
             qualify not hidden or bool_and(hidden) over (partition by node)"""
 
-    def _weighted(self, even: str, column: str) -> str:
-        """The same leaves with learnt shares."""
-        lists = f"""
-            select e._cell, list(e.{column}) as members, list(e._share) as prior, any_value(n.size) as size
-            from ({even}) as e join ({self.counted_cells()}) as n on e._cell is not distinct from n._cell
-            group by e._cell"""
-        return f"""
-            select _cell, unnest(members) as {column}, unnest(weights) as _share from (
-              select unnest(list(_cell)) as _cell, unnest(list(members)) as members,
-                unnest(member_weights(list(members), list(size), list(prior))) as weights
-              from ({lists}) as m) as l"""
-
 
 @dataclass(frozen=True)
 class ListFactor(NodeFactor):
@@ -301,7 +333,7 @@ class SliceFactor(Factor):
     """
 
     fields: tuple[tuple[str, str], ...] = ()
-    generalized: tuple[Factor, ...] = ()
+    generalized: tuple[GeneralizedFactor, ...] = ()
 
     def listing(self, uses: Uses) -> str:
         """The cells of each bucket, counted; generalized fields are spread over their values."""

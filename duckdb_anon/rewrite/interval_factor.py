@@ -4,8 +4,8 @@ An interval is cut into the segments between the constants that a query compares
 counts, sums and means are exact under the spread, and the width of an interval costs nothing. Where the query groups by
 the column, joins on it or takes a function of it, whole numbers and dates are listed one by one.
 
-Spread is even (uniform overlap: Zhang et al. 2007; Xiao and Tao 2006), or learnt from all cells of the column by
-expectation maximisation (Dempster, Laird and Rubin 1977), by functions of this package.
+Spread is even (uniform overlap: Zhang et al. 2007; Xiao and Tao 2006), or by shares that were learnt from all cells of
+the column (Dempster, Laird and Rubin 1977) and stand in the text.
 """
 
 from __future__ import annotations
@@ -51,19 +51,12 @@ class IntervalFactor(GeneralizedFactor):
         """Whether values are counted: whole numbers of up to 64 bits, and dates."""
         return (is_integer(self.kind) and "HUGE" not in self.kind.upper()) or self.kind.upper() == "DATE"
 
-    @property
-    def learns(self) -> bool:
-        """Whether shares are learnt, which those of times of day are not."""
-        return self.learnt and (is_number(self.kind) or self.kind.upper() == "DATE" or is_timestamp(self.kind))
-
     def listing(self, uses: Uses) -> str:
         """Segments between constants, or every value of a counted type."""
         column = self.columns[0]
         use = uses.get(column, ColumnUse())
         if use.every_value and not self.discrete:
             raise NotLinearError(f"values of '{column}', intervals of a continuous type, cannot be listed")
-        if self.learns:
-            return self._learnt_values() if use.every_value else self._learnt_segments(use)
         values = self._every_value() if use.every_value else self._segments(use)
         null = f"""
             select _cell, null as {quoted(column)},
@@ -121,6 +114,9 @@ class IntervalFactor(GeneralizedFactor):
             from ({self.cells()}) as c"""
 
     def _segments(self, use: ColumnUse) -> str:
+        """SELECT of the pieces of each cell between the constants, with a mean and a share each."""
+        if self.shares:
+            return self._learnt_segments(use)
         step = int(self.discrete)
         first, last = "greatest(low, a)", "least(high, b)"
         extent = f"{last} - {first} + {step}"
@@ -154,46 +150,60 @@ class IntervalFactor(GeneralizedFactor):
             select _cell, low, high, nulls, unnest(range(
               (case when high - low < {MOST_LISTED} then high - low + 1 else error({many}) end)::bigint)) as place
             from {self._ends} as e where _cell is not null"""
+        if not self.shares:
+            return f"""
+                select _cell, {self._of_type("low + place")} as {quoted(column)},
+                  1.0 / (high - low + 1 + nulls) as _share
+                from ({listed}) as l"""
         return f"""
-            select _cell, {self._of_type("low + place")} as {quoted(column)}, 1.0 / (high - low + 1 + nulls) as _share
-            from ({listed}) as l"""
+            select _cell, {self._of_type("low + place")} as {quoted(column)},
+              density / sum(density) over (partition by _cell)
+                * ((high - low + 1)::double / (high - low + 1 + nulls)) as _share
+            from ({listed}) as l join {self.shares} on low + place between first_value and last_value"""
 
-    def _learnt_values(self) -> str:
-        return f"""
-            select _cell, {self._of_type("v")} as {quoted(self.columns[0])}, _share from (
-              select _cell, unnest(found) as v, unnest(weights) as _share from (
-                select unnest(list(_cell)) as _cell, unnest(box_values(list(_cell))) as found,
-                  unnest(box_weights(list(_cell), list(size))) as weights
-                from ({self.counted_cells()}) as c) as l) as u"""
+    def learnt_shares(self) -> str:
+        """Segments of the column; times of day are spread evenly."""
+        learns = is_number(self.kind) or self.kind.upper() == "DATE" or is_timestamp(self.kind)
+        if self.learner is None or not learns:
+            return ""
+        cells = f"""
+            select {self._number("_cell.lower")}, {self._number("_cell.upper")}, size
+            from ({self.counted_cells()}) as c where _cell.lower is not null"""
+        found = self.learner.segments(cells, self.discrete)
+        rows = [f"({', '.join(map(_number_text, segment))})" for segment in found]
+        kind = self._whole if self.discrete else "double"
+        ends = ", ".join(f"{end}::{kind} as {end}" for end in ("first_value", "last_value"))
+        listed = f"(values {', '.join(rows)}) as s(first_value, last_value, density)"
+        return f"select {ends}, density from {listed}" if rows else ""
 
     def _learnt_segments(self, use: ColumnUse) -> str:
-        ends = f"{self._learnt_end('a')}, {self._learnt_end('b')}{'' if self.discrete else ', 1, 0'}"
-        low, high = self._number("_cell.lower"), self._number("_cell.upper")
-        # the mean of a point is the point, whatever rounding makes of moment / share
-        first, last = f"greatest(coalesce({low}, a), a)", f"least(coalesce({high}, b), b)"
-        mean = "least(greatest(moment / _share, a), b)" if use.amounts else self._between(first, last)
-        moments = f"unnest(box_means(list(_cell), list(size), [[{ends}]], 1, 0))" if use.amounts else "0"
-        segments = f"""
-            select _cell, {mean} as mean, {first} as first, {last} as last, _share
-            from (
-              select a, b, unnest(list(_cell)) as _cell,
-                unnest(box_shares(list(_cell), list(size), [[{ends}]], false)) as _share,
-                {moments} as moment
-              from ({self.counted_cells()}) as c, ({self._pieces(use.constants)}) as p group by a, b) as l
-            where _share > 0"""
-        nulls = f"""
-            select unnest(list(_cell)) as _cell, unnest(box_shares(list(_cell), list(size), [], true)) as _share
-            from ({self.counted_cells()}) as c"""
-        return f"""
-            {self._of_segments(segments, use)}
-            union all
-            select _cell, null as {quoted(self.columns[0])}, _share from ({nulls}) as n where _share > 0"""
-
-    def _learnt_end(self, end: str) -> str:
-        """An end of a segment for the functions that learn shares: NULL where there is none."""
-        if not self.discrete:
-            return f"case when isinf({end}) then null else {end} end"
-        return end if self._whole == "bigint" else f"case when abs({end}) < {2**63 - 1} then {end}::bigint end"
+        """As `_segments`: each piece of a cell is cut at the ends of the learnt segments."""
+        first, last = "greatest(low, a, first_value)", "least(high, b, last_value)"
+        extent = f"({last} - {first} + {int(self.discrete)})"
+        nulls = "(high - low + 1)::double / (high - low + 1 + nulls)" if self.discrete else "1.0"
+        parts = f"""
+            select _cell, a, b, {first} as first, {last} as last,
+              {extent}::double * density / sum({extent}::double * density) over (partition by _cell) * {nulls} as mass
+            from {self._ends} as e join {self.shares} as s on first_value <= high and last_value >= low,
+              ({self._pieces(use.constants)}) as p
+            where _cell is not null and {extent} > 0"""
+        if use.squares:
+            mean = self._middle("first", "last")
+            segments = f"select _cell, {mean} as mean, first, last, mass as _share from ({parts}) as m"
+        else:
+            ends = "min(first)", "max(last)"
+            middle = f"sum(mass * ({self._middle('first', 'last')})::double) / sum(mass)"
+            mean = f"least(greatest({middle}, {ends[0]}), {ends[1]})" if use.amounts else self._middle(*ends)
+            segments = f"""
+                select _cell, {mean} as mean, {ends[0]} as first, {ends[1]} as last, sum(mass) as _share
+                from ({parts}) as m group by _cell, a, b"""
+        if self.discrete:
+            return self._of_segments(segments, use)
+        points = f"""
+            select _cell, low as mean, low as first, low as last, 1.0 as _share
+            from {self._ends} as e, ({self._pieces(use.constants)}) as p
+            where low = high and (a = low and b = low or a < low and low < b)"""
+        return self._of_segments(f"{segments} union all {points}", use)
 
     def _pieces(self, constants: Sequence[str], largest: str = "inf") -> str:
         """SELECT a, b: each constant as a point, and the segments between them up to the largest number.
@@ -322,3 +332,8 @@ class IntervalFactor(GeneralizedFactor):
             f"case when abs({days}) < {_INFINITE} then date '1970-01-01' + ({days})::integer "
             f"when {days} > 0 then date 'infinity' when {days} < 0 then date '-infinity' end"
         )
+
+
+def _number_text(number: float) -> str:
+    """A number as SQL: a double with all of its digits, which is no decimal."""
+    return repr(number) if isinstance(number, int) or "e" in repr(number) else f"{number!r}e0"

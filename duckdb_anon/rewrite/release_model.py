@@ -19,6 +19,7 @@ from duckdb_anon.model.release_formats.duckdb_types import (
 from duckdb_anon.rewrite.factors import (
     BucketFactor,
     Factor,
+    GeneralizedFactor,
     ListFactor,
     NodeFactor,
     RandomizedFactor,
@@ -27,7 +28,7 @@ from duckdb_anon.rewrite.factors import (
     SliceFactor,
 )
 from duckdb_anon.rewrite.interval_factor import IntervalFactor
-from duckdb_anon.rewrite.query.tables import TableInfo, contents_of
+from duckdb_anon.rewrite.query.tables import Shares, TableInfo, contents_of
 from duckdb_anon.rewrite.query.trees import quoted
 
 
@@ -118,9 +119,10 @@ def release_model(release: TableInfo, original: TableInfo, learnt: bool = False)
             "be sensitive; say sensitive := '...' or COMMENT ON COLUMN ... IS 'anon: sensitive'"
         )
     exact: dict[str, str] = {}
+    learner = release.shares if learnt else None
     factors: list[Factor] = []
     for carrier, fields in contents.slices().items():
-        inside = {one.column: _factor(one, release, original, contents, learnt) for one in fields}
+        inside = {one.column: _factor(one, release, original, contents, learner) for one in fields}
         factors.append(
             SliceFactor(
                 name=fold(carrier),
@@ -128,13 +130,13 @@ def release_model(release: TableInfo, original: TableInfo, learnt: bool = False)
                 cell=f"r.{quoted(contents.bucket)}",
                 release=release.sql,
                 fields=tuple((one.column, _cell(one)) for one in fields if inside[one.column] is None),
-                generalized=tuple(one for one in inside.values() if one is not None),
+                generalized=tuple(one for one in inside.values() if isinstance(one, GeneralizedFactor)),
             )
         )
     for content in contents.columns.values():
         if content.field:
             continue
-        factor = _factor(content, release, original, contents, learnt)
+        factor = _factor(content, release, original, contents, learner)
         if factor is None:
             declared = is_enum(content.original_type) and is_text(content.type)
             exact[content.column] = f"{_cell(content)}::{content.original_type}" if declared else _cell(content)
@@ -199,7 +201,7 @@ def _cell(content: Content) -> str:
 
 
 def _factor(
-    content: Content, release: TableInfo, original: TableInfo, contents: Contents, learnt: bool
+    content: Content, release: TableInfo, original: TableInfo, contents: Contents, learner: Shares | None
 ) -> Factor | None:
     """The factor of a column, or of a field of a slice; None where the cell is the value."""
     name, columns, cell, table = content.column, (content.column,), _cell(content), release.sql
@@ -213,10 +215,10 @@ def _factor(
         return RetainedFactor(name, columns, cell, table, signed=True, retention=retention)
     if content.cell == "interval":
         return IntervalFactor(
-            name, columns, cell, table, learnt=learnt, records=records, kind=box_type(content.type) or ""
+            name, columns, cell, table, learner=learner, records=records, kind=box_type(content.type) or ""
         )
     if content.cell == "set":
-        return SetFactor(name, columns, cell, table, learnt=learnt, records=records)
+        return SetFactor(name, columns, cell, table, learner=learner, records=records)
     if content.cell == "counts":
         bucket = f"r.{quoted(contents.bucket)}" if contents.bucket else cell
         return BucketFactor(name, columns, bucket, table, counts=cell)
@@ -228,7 +230,7 @@ def _factor(
             )
         tree = trees.get(content.column)
         return NodeFactor(
-            name, columns, cell, table, counted=counted, learnt=learnt and not counted, records=records,
+            name, columns, cell, table, counted=counted, learner=None if counted else learner, records=records,
             hierarchy=tree, kind=kind,
         )  # fmt: skip
     if content.cell == "items" and list_type(content.original_type) is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -17,7 +17,7 @@ from duckdb_anon.rewrite.factors import RESERVED, NotLinearError, RandomizedFact
 from duckdb_anon.rewrite.plausible import over_draws, prefers_draws
 from duckdb_anon.rewrite.query.conversions import answers_of, is_count, round_read, rounded, try_casts, unrounded
 from duckdb_anon.rewrite.query.nested import collapsed
-from duckdb_anon.rewrite.query.outputs import Describe, read_query
+from duckdb_anon.rewrite.query.outputs import Describe, read_query, unique_names
 from duckdb_anon.rewrite.query.parse import grounded
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.trees import (
@@ -32,9 +32,11 @@ from duckdb_anon.rewrite.query.trees import (
     reads_original,
     unquote,
 )
+from duckdb_anon.rewrite.query.trees import tree as fill
 from duckdb_anon.rewrite.release_model import ReleaseModel, release_model
 
 FAILS = "a value that cannot be cast counts as NULL; the original fails if its WHERE keeps one"
+WIDE = "high minus low is larger than the estimate"
 NO_BOUNDS = "no bounds: this function of the answers has none"
 _OF_TYPES = {"hash", "typeof", "pg_typeof", "enum_code", "enum_first", "enum_last", "enum_range", "enum_range_boundary"}
 """Functions that say other things of a declared text (ENUM) than of a text."""
@@ -96,6 +98,7 @@ def estimator(
         unbounded = NO_BOUNDS
     hidden = _with_hidden(tree, found) if found.ends else []
     notes = [FAILS] if try_casts(tree, original) else []
+    imputed = False
     before = None if release.drawn is None or model.is_noisy else tree.copy()
     try:
         if may_impute and before is not None and prefers_draws(before, release, original):
@@ -106,10 +109,10 @@ def estimator(
     except NotLinearError:
         if before is None or release.drawn is None:
             raise
-        tree = over_draws(before, release.drawn, release, tables)
+        tree, imputed = over_draws(before, release.drawn, release, tables), True
     unrounded(tree)
     if found.ends:
-        tree = _with_bounds(tree, found, hidden)
+        tree = _with_bounds(tree, found, hidden, imputed)
     steps.attach(tree, [release, *tables[1:]])
     unquote(tree)
     return Estimate(tree, found.confidence, tuple(notes), unbounded)
@@ -218,16 +221,22 @@ def _output_or(term: exp.Expr, tree: exp.Select) -> exp.Expr:
     return term
 
 
-def _with_bounds(answers: exp.Query, found: FoundBounds, keys: Sequence[str]) -> exp.Select:
-    """SELECT the output columns of the answers, and low and high of their group behind them."""
+def _with_bounds(answers: exp.Query, found: FoundBounds, keys: Sequence[str], imputed: bool) -> exp.Select:
+    """SELECT the output columns of the answers, and low and high of their group behind them.
+
+    Means over plausible tables are moved inside hard bounds.
+    """
     outputs = [one for one in leftmost(answers).named_selects]
     order = leftmost(answers).args.get("order") or answers.args.get("order")
     ordered = [name for name in outputs if name.startswith("_order_")]
     hidden = {*ordered, *(name for name in keys if name.startswith("_key_"))}
     shown = [name for name in outputs if name not in hidden]
-    made = exp.Select(
-        expressions=[exp.alias_(exp.column(one, table="_answers", quoted=True), one, quoted=True) for one in shown]
-    )
+    values: list[exp.Expr] = [exp.column(one, table="_answers", quoted=True) for one in shown]
+    for place, (low, high) in found.ends.items() if imputed else ():
+        if found.confidence[place] == 1:
+            inside = "case when {x} is not null then greatest({low}, least({high}, {x})) end"
+            values[place] = fill(inside, x=values[place], low=low, high=high)
+    made = exp.Select(expressions=[exp.alias_(x, one, quoted=True) for one, x in zip(shown, values, strict=True)])
     for place, (low, high) in found.ends.items():
         for end, value in (("low", low), ("high", high)):
             made.append("expressions", exp.alias_(value.copy(), f"{shown[place]}_{end}", quoted=True))
@@ -292,7 +301,8 @@ def rewrite(
         original: the original, under the name the query uses.
         release: its release.
         tables: other tables the query reads, as far as the planner can see them.
-        bounds: other than 'none', append `<name>_low` and `<name>_high` for each aggregate that has them.
+        bounds: other than 'none', append `<name>_low` and `<name>_high` for each aggregate that has them, and a column
+            `note` that names those that are wider than the answer.
         whole: round counts to the whole numbers they are on the original.
         spread: how the rows of a generalized cell are spread over its values: 'learnt' takes functions of this
             package.
@@ -314,7 +324,10 @@ def rewrite(
     estimate = estimator(tree, release, everything, wanted, spread, may_impute)
     if whole:
         _round(tree, estimate.tree)
-    _rename(leftmost(estimate.tree), names, estimate.bounded)
+    ends = [f"{names[number]}_{end}" for number in estimate.bounded for end in ("low", "high")]
+    if ends:
+        _add_note(leftmost(estimate.tree), names, list(estimate.bounded))
+    _rename(leftmost(estimate.tree), [*names, *ends])
     return laid_out(estimate.tree)
 
 
@@ -330,11 +343,24 @@ def _round(written: exp.Query, estimated: exp.Query) -> None:
                 other.set("this", rounded(other.this))
 
 
-def _rename(select: exp.Select, names: Sequence[str], bounded: Iterable[int]) -> None:
+def _add_note(select: exp.Select, names: Sequence[str], bounded: Sequence[int]) -> None:
+    """Add a column that names the answers whose bounds are wider than they are."""
+    columns = [one.unalias() for one in select.expressions]
+    wide = []
+    for position, number in enumerate(bounded):
+        low, high = columns[len(names) + 2 * position : len(names) + 2 * position + 2]
+        holes = {"x": columns[number], "low": low, "high": high}
+        numbers = {name: fill("try_cast({x}::varchar as double)", x=hole) for name, hole in holes.items()}
+        text = exp.Literal.string(f"{names[number]}: {WIDE}")
+        wide.append(fill("case when {high} - {low} > abs({x}) then {text} end", text=text, **numbers))
+    note = exp.func("nullif", exp.func("concat_ws", exp.Literal.string("; "), *wide), exp.Literal.string(""))
+    select.append("expressions", exp.alias_(note, unique_names([*names, "note"])[-1], quoted=True))
+
+
+def _rename(select: exp.Select, names: Sequence[str]) -> None:
     """Give output columns the names the analyst gave them; ORDER BY follows."""
-    ends = [f"{names[number]}_{end}" for number in bounded for end in ("low", "high")]
     renamed: dict[str, str] = {}
-    for projection, name in zip(select.expressions, [*names, *ends], strict=False):
+    for projection, name in zip(select.expressions, names, strict=False):
         if isinstance(projection, exp.Alias):
             renamed[projection.alias] = name
             projection.set("alias", readable(name))

@@ -58,7 +58,8 @@ def estimate_sql(
         for name, frame in zip(names, (original, release), strict=True):
             create_labelled(con, name, frame, frame.limit(0).toArrow())
         try:
-            call = f"rewrite_query({literal(query)}, {literal(names[0])}, {literal(names[1])}, dialect := 'spark'"
+            how = "dialect := 'spark', spread := 'uniform'"  # the frames have no rows here to learn from
+            call = f"rewrite_query({literal(query)}, {literal(names[0])}, {literal(names[1])}, {how}"
             return str(con.execute(f"select {call}{arguments})").fetchall()[0][0])
         except duckdb.Error as error:
             raise AnonError(message_of(error, "rewrite_query")) from error

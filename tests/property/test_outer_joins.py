@@ -76,7 +76,9 @@ def test_rows_without_a_match_count_as_they_do_on_the_original(con: duckdb.DuckD
         truth = {row[:keys]: row[keys] for row in con.execute(query).fetchall()}
         for release in (*EXACT, COARSE):
             try:
-                text = con.execute(f"select rewrite_query($1, 'people', '{release}', bounds := 'sure')", [query])
+                text = con.execute(
+                    f"select rewrite_query($1, 'people', '{release}', bounds := 'sure', spread := 'uniform')", [query]
+                )
                 rewritten = text.fetchall()[0][0]
             except duckdb.Error as error:
                 assert "internal error" not in str(error), query

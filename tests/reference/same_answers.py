@@ -13,7 +13,9 @@ Rows = list[tuple[Any, ...]]
 
 def rewritten(con: duckdb.DuckDBPyConnection, query: str, shape: str) -> str:
     """Rewrite a query for the identity release of a shape."""
-    row = con.execute(f"select rewrite_query($1, 'people', 'identity_{shape}', {ROLES})", [query]).fetchone()
+    row = con.execute(
+        f"select rewrite_query($1, 'people', 'identity_{shape}', {ROLES}, spread := 'uniform')", [query]
+    ).fetchone()
     assert row is not None
     return str(row[0])
 

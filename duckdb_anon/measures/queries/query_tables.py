@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from duckdb_anon.engine.duckdb_metadata import functions_there
+from duckdb_anon.measures.queries.learnt_shares import ReleaseShares
 from duckdb_anon.measures.queries.plausible_tables import plausible_tables_of
 from duckdb_anon.measures.queries.replay import replay_of
 from duckdb_anon.model.errors import RewriteError, nearest
@@ -70,6 +71,8 @@ def tables_around(
     info = context.table_info(original, [release])
     trees = {name: tree.given or tree.sql for name, tree in info.hierarchies.items()}
     released = context.release_info(original, release, trees, bounds=bounds != "none")
+    if context.catalog.cursor is not None:
+        released = replace(released, shares=ReleaseShares(context.catalog.cursor))
     if all(one.meaning != "rows" for one in contents_of(released, info).weights):  # of noisy counts no rows are drawn
         released = replace(released, drawn=plausible_tables_of(context, original, release))
     said = read_description(release.comment)

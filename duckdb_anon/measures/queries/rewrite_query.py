@@ -1,15 +1,10 @@
 """rewrite_query: the estimator of a query over the original, as SQL over a release.
 
-Measures nothing itself: the text it returns answers the query from the release, whatever the release's shape. The
-models are those of `duckdb_anon.rewrite`: values inside boxes by shares learnt from all boxes of a column (Dempster,
-Laird and Rubin 1977; functions of this package), or uniform overlap (Zhang et al. 2007; Xiao and Tao 2006), whose text
-runs in the stock DuckDB shell without this package; independence inside buckets (Xiao and Tao 2006, Anatomy; Hasan et
-al. 2018).
-
-The text is of the release as it is committed when it is written: which texts are values and which are nodes, and
-whether its rows are those of its description, without which there are no bounds. Another release of that name, or one
-that is changed in an open transaction, takes a text of its own.
-Cost: planning only.
+The text gives the numbers of `estimate`. Shares learnt from the release stand in it (Dempster, Laird and Rubin 1977),
+so a closed form runs in a DuckDB without this package; `spread := 'uniform'` spreads the records of a cell evenly
+(Zhang et al. 2007; Xiao and Tao 2006). Plausible tables take this package; the first line of the text says which it is.
+The text is of the release as it is committed when it is written: a release that is changed takes another text.
+Cost: planning, and a pass over the generalized columns that the query reads.
 """
 
 from __future__ import annotations
@@ -19,25 +14,27 @@ from typing import Any
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
 from duckdb_anon.engine.duckdb_metadata import describing
 from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
-from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
-from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.release_formats import EVERY
 from duckdb_anon.rewrite.dialects import DIALECTS, spoken
 from duckdb_anon.rewrite.rewriter import rewrite
+
+_PLAUSIBLE = (
+    "plausible tables: runs where duckdb-anon is loaded; spread := 'uniform' gives a closed form where one exists"
+)
+_LEARNT = "spread := 'learnt', as estimate() answers: shares inside cells are learnt from the release; or say 'uniform'"
+_UNIFORM = "spread := 'uniform': records are spread evenly over their cells; estimate() answers with 'learnt'"
 
 
 def _plan(context: Any, params: Params) -> str:
     with in_name_of("rewrite_query"):
         original, release, others = query_tables(context, params["query"], params["bounds"])
-        spread: Spread = params["spread"]
-        if spread == "learnt" and params["dialect"] != "duckdb":
-            raise RewriteError(
-                f"spread := 'learnt' takes functions that {params['dialect']} does not have; say 'uniform'"
-            )
-        how = params["bounds"], True, spread, describing(context.catalog)
-        text = rewrite(params["query"], original, release, others, *how)
-        return spoken(text, params["dialect"])
+        learnt, dialect = params["spread"] == "learnt", params["dialect"]
+        how = params["bounds"], True, params["spread"], describing(context.catalog)
+        may_impute = learnt and dialect == "duckdb"
+        text = rewrite(params["query"], original, release, others, *how, may_impute=may_impute)
+        drawn = "impute(" in text.lower()
+        return f"-- {_PLAUSIBLE if drawn else _LEARNT if learnt else _UNIFORM}\n{spoken(text, dialect)}"
 
 
 MEASURE = Query(
@@ -62,10 +59,10 @@ MEASURE = Query(
         ),
         Parameter(
             "spread",
-            "distribution of records inside generalized cells: 'uniform', in SQL that runs in any DuckDB, "
-            "or 'learnt' from the whole release, which errs less and needs a connection with this package",
+            "distribution of records inside generalized cells: 'learnt' from the release, whose numbers stand in the "
+            "text, or 'uniform', as in most papers",
             "text",
-            "uniform",
+            "learnt",
             ("learnt", "uniform"),
         ),
         Parameter("dialect", "SQL dialect of the text: 'duckdb' or 'spark'", "text", "duckdb", DIALECTS),

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from sqlglot import exp
 
@@ -37,6 +37,22 @@ __all__ = [
 Bounds = Literal["none", "hard", "sure", "likely"]
 """Which low and high a rewritten query gives: none; hard bounds; hard bounds where there are any, else 95% intervals;
 95% intervals where there are any, else hard bounds."""
+
+
+Segment = tuple[float, float, float]
+"""First and last value of a segment of an ordered column, and the share of records per unit."""
+Member = tuple[str | None, float]
+"""A value as text, and its share of the records."""
+
+
+class Shares(Protocol):
+    """Learns from a release how the records of generalized cells are spread over values; empty lists say evenly."""
+
+    def segments(self, cells: str, discrete: bool) -> list[Segment]:
+        """Of an ordered column, from SELECT of low, high and the number of records of each interval."""
+
+    def members(self, cells: str, nodes: bool) -> list[Member]:
+        """Of a column that lists values, from SELECT of cell number, value, prior share and number of records."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +111,7 @@ class TableInfo:
         hidden: of a hierarchy, whether labels that few records carry are numbers, as publish writes them.
         drawn: of a release, gives plausible tables with some of its original's columns; None where there are none.
         replay: of a release, makes it again from tables that stand for its original; None where that is not done.
+        shares: of a release, learns how the records of its cells are spread; None where that is not done.
         binned: of a release, columns that it says hold one value for each bin of the original's, in lower case.
     """
 
@@ -115,6 +132,7 @@ class TableInfo:
     hidden: bool = False
     drawn: Callable[[Sequence[str]], PlausibleTables] | None = field(default=None, compare=False)
     replay: Callable[[], Replay] | None = field(default=None, compare=False)
+    shares: Shares | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:

@@ -95,7 +95,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def text_of(con: duckdb.DuckDBPyConnection, query: str, release: str = "r") -> str:
-    call = f"select rewrite_query($1, 'people', '{release}', qi := ['age', 'sex', 'edu'], sensitive := 'ill')"
+    call = f"select rewrite_query($1, 'people', '{release}', qi := ['age', 'sex', 'edu'], sensitive := 'ill', spread := 'uniform')"
     return str(con.execute(call, [query]).fetchall()[0][0])
 
 

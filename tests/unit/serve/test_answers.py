@@ -42,7 +42,7 @@ AROUND = [
 ]  # fmt: skip
 CALLS = [
     "getenv('HOME')", "current_setting('temp_directory')", "getvariable('x')", "current_query()", "nextval('s')",
-    "box_weights([{lower: 1, upper: 2}], [1])", "_anon_plan({function: 'muco'})", "_anon_impute({call: 'x'})",
+    "_anon_plan({function: 'muco'})", "_anon_impute({call: 'x'})",
     "_anon_instance()", "rewrite_query('select 1', 'people', 'boxes')", "system.main.sum(1)", "in_search_path('a', 'b')",
 ]  # fmt: skip
 CALLING = [
@@ -186,7 +186,7 @@ def test_no_error_of_a_function_carries_a_path_of_the_machine(folder: Path) -> N
     ]
     calls = [
         f"select {name}({', '.join(given)})"
-        for name in ("box_shares", "box_means", "box_values", "box_weights", "member_weights", "joint_counts")
+        for name in ("joint_counts",)
         for count in range(6)
         for given in {tuple(odd for _ in range(count)) for odd in ODD} | {tuple(ODD[:count]), tuple(ODD[-count:])}
     ]
@@ -198,5 +198,5 @@ def test_no_error_of_a_function_carries_a_path_of_the_machine(folder: Path) -> N
         sql = served.answer(call, Client("someone"), "A").sql
         if sql.startswith("select error("):
             answers.append(sql)
-    assert len(answers) > 100
+    assert len(answers) > 40
     assert not [answer for answer in answers for place in places if place in answer or "At:" in answer]
