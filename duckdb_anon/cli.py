@@ -146,7 +146,12 @@ def _release(parser: argparse.ArgumentParser) -> None:
     add("--key", metavar="COLUMN", help="column that identifies a record, for releases that continue this one")
     add("--previous", metavar="RELEASE", help="release that this one continues; its records stay as published")
     add("--deleted", choices=("keep", "withdraw"), default="keep", help="deleted records stay, or go with their groups")
-    add("--changed", choices=("keep",), default="keep", help="changed records stay as published")
+    add(
+        "--changed",
+        choices=("keep", "replace"),
+        default="keep",
+        help="changed records stay as published, or are replaced",
+    )
     add("--register", metavar="FILE", help="DuckDB file that keeps the register (default: the original's database)")
     add("--independent", action="store_true", help="release regardless of earlier releases; the description shows it")
 

@@ -78,7 +78,8 @@ def release(
             then holds keyed hashes of the records.
         previous: the release that this one continues: published records stay as they are, new ones are added.
         deleted: published records that the original holds no more: 'keep' them, or 'withdraw' their whole groups.
-        changed: published records whose values have changed: 'keep' them as they were published.
+        changed: published records whose values have changed: 'keep' them as they were published, or (anatomy)
+            'replace' their quasi-identifiers inside their buckets.
         independent: release the original regardless of its earlier releases; the description shows it.
         register: attached database that keeps the register; by default the one that holds the original.
 

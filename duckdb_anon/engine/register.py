@@ -173,8 +173,10 @@ def numbered_rows(con: duckdb.DuckDBPyConnection, database: str, release: Regist
     return (
         f"(with _anon_o as (select key, min(n) as n from (select {key} as key, row_number() over () - 1 as n "
         f"from {original}) group by key), "
-        f"_anon_m as (select key, row, row_number() over (partition by row) as k from {register.schema}.records "
-        f"where release in ({made}) and not coalesce(withdrawn in ({made}), false)), "
+        f"_anon_l as (from {register.schema}.records where release in ({made}) "
+        "qualify release = max(release) over (partition by key)), "
+        "_anon_m as (select key, row, row_number() over (partition by row) as k from _anon_l "
+        f"where not coalesce(withdrawn in ({made}), false)), "
         f"_anon_n as (select row, k, coalesce(n, (select count(*) from {original}) + dense_rank() over (order by "
         "_anon_m.key)) as row_id from _anon_m left join _anon_o using (key)), "
         f"_anon_r as (select *, {row} as _anon_h, row_number() over (partition by {row}) as _anon_k from {rows}) "
@@ -231,7 +233,7 @@ class Register:
         for statement in _TABLES.format(schema=schema).split(";"):
             con.execute(statement)
         if not con.execute(f"select count(*) from {schema}.secret").fetchall()[0][0]:
-            con.execute(f"insert into {schema}.secret values (?)", [secrets.token_hex(32)])
+            con.execute(f"insert into {schema}.secret values (?)", [secrets.token_hex(16)])
         return Register.read(con, database)
 
     @staticmethod

@@ -42,7 +42,11 @@ MEASURE = Task(
             "deleted", "with previous: deleted records stay ('keep') or go with their groups ('withdraw')", "text",
             "keep", ("keep", "withdraw"),
         ),
-        Parameter("changed", "with previous: changed records stay as they were published", "text", "keep", ("keep",)),
+        Parameter(
+            "changed",
+            "with previous: changed records stay as published ('keep') or, for anatomy, take their new "
+            "quasi-identifiers in the same bucket ('replace')", "text", "keep", ("keep", "replace"),
+        ),
     ),
     returns={"name": "VARCHAR", "description": "VARCHAR", "note": "VARCHAR"},
     plan=_plan,

@@ -3,7 +3,8 @@
 Whatever the number of releases, the group of a record over the sequence is the group of its first release, so k, l and
 delta of one release hold for all of them together. New records that cannot meet the requirement wait, all of them:
 which ones could go would depend on sensitive values. A deleted record stays, or its whole group goes for good; a
-changed one stays as it was published. Byun, Sohn, Bertino and Li (2006) and Xiao and Tao (2007) describe the attacks.
+changed one stays as it was published, or takes its new quasi-identifiers in the same bucket of anatomy, whose sensitive
+values stay (m-invariance). Byun, Sohn, Bertino and Li (2006) and Xiao and Tao (2007) describe the attacks.
 
 Cost: reading and hashing the original, releasing the new records, and copying the previous release.
 """
@@ -24,11 +25,14 @@ from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.errors import AnonError, ParameterError, RequirementError, code_of, listed, nearest, without_code
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import Description
+from duckdb_anon.model.released_columns import Coded, Source
 from duckdb_anon.parts.run_part import message_of
 from duckdb_anon.sequence.registration import HIDDEN_GROUPS, Registration, unregistered
 
 METHODS = ("anatomy", "microaggregate", "mondrian", "muco", "one_to_m_generalize", "slicing")
-DELETED, CHANGED = ("keep", "withdraw"), ("keep",)
+DELETED, CHANGED = ("keep", "withdraw"), ("keep", "replace")
+REPLACING = ("anatomy",)
+"""Methods that publish quasi-identifiers as they are: a bucket stays m-invariant when those of its records change."""
 
 
 @dataclass
@@ -41,8 +45,9 @@ class Next:
         previous: the release it continues.
         numbers: those of the releases of the sequence.
         deleted: 'keep' or 'withdraw', what becomes of published records that the original holds no more.
+        changed: 'keep' or 'replace', what becomes of published records whose values differ by now.
         scratch: name of the attached database for what is between.
-        counts: records that were added, wait, were deleted, changed, withdrawn.
+        counts: records that were added, wait, were deleted, changed, replaced, withdrawn.
         reason: why new records wait.
     """
 
@@ -51,6 +56,7 @@ class Next:
     previous: Registered
     numbers: Sequence[int]
     deleted: str
+    changed: str
     scratch: str = field(default_factory=lambda: f"_anon_next_{secrets.token_hex(6)}")
     counts: dict[str, int] = field(default_factory=dict)
     reason: str = ""
@@ -79,6 +85,11 @@ class Next:
                 raise ParameterError(f"release: {name} := '{given}' is unknown. Allowed: {listed(allowed)}")
         if deleted == "withdraw" and method in HIDDEN_GROUPS:
             raise ParameterError(f"release: {method} does not publish its groups, so none can be withdrawn. Say 'keep'")
+        if changed == "replace" and method not in REPLACING:
+            raise ParameterError(
+                f"release: changed := 'replace' needs a method that publishes quasi-identifiers as they are "
+                f"({listed(REPLACING)}), and {method} does not. Say 'keep'"
+            )
         if registration.independent:
             raise ParameterError("release: a release that continues previous is not independent; leave one of them out")
         register = registration.open()
@@ -87,7 +98,12 @@ class Next:
         known = registered(registration.con, register.database, registration.original)
         last = _named(registration, known, previous)
         numbers = [release.number for release in known if release.sequence == last.sequence]
-        return Next(registration.with_key(last.key or ""), register, last, numbers, deleted)
+        following = Next(registration.with_key(last.key or ""), register, last, numbers, deleted, changed)
+        if changed == "replace" and following.registration.by_person:
+            raise ParameterError(
+                "release: changed := 'replace' does not go with individuals who have several records. Say 'keep'"
+            )
+        return following
 
     @contextmanager
     def prepared(self) -> Iterator[None]:
@@ -112,7 +128,7 @@ class Next:
         self.registration.require_keys(source)
         ask(f"create table {self.scratch}.current as {self.registration.records_sql(self.register, source)}")
         ask(
-            f"create table {self.scratch}.published as select key, any_value(content) as content, "
+            f"create table {self.scratch}.published as select key, arg_max(content, release) as content, "
             f"bool_or(coalesce(withdrawn in {self._in}, false)) as withdrawn "
             f"from {self.register.schema}.records where release in {self._in} group by key"
         )
@@ -127,14 +143,19 @@ class Next:
             f"from (select key, any_value(content) as content from {self.scratch}.current group by key) as c "
             f"full join {self.scratch}.published as p on c.key = p.key"
         ).fetchall()[0]
-        leaving = 0
+        withdrawn = replaced = 0
+        ask(f"create table {self.scratch}.leaving (row ubigint)")
         if self.deleted == "withdraw":
-            ask(
-                f"create table {self.scratch}.leaving as select row, count(*) as n from {self.register.schema}.records "
-                f"where {self._withdrawn_now()} group by row"
-            )
-            leaving, gone = ask(f"select coalesce(sum(n), 0) from {self.scratch}.leaving").fetchall()[0][0], 0
-        self.counts = {"added": new, "waiting": 0, "deleted": gone, "changed": differ, "withdrawn": leaving}
+            rows = f"select row from ({self._latest}) where {self._withdrawn_now()}"
+            withdrawn, gone = ask(f"insert into {self.scratch}.leaving {rows}").fetchall()[0][0], 0
+        if self.changed == "replace":
+            ask(f"create table {self.scratch}.replaced as {self._replaced_sql()}")
+            rows = f"select _anon_published from {self.scratch}.replaced"
+            replaced = ask(f"insert into {self.scratch}.leaving {rows}").fetchall()[0][0]
+        self.counts = {
+            "added": new, "waiting": 0, "deleted": gone, "changed": differ, "replaced": replaced,
+            "withdrawn": withdrawn,
+        }  # fmt: skip
 
     def _release_batch(self) -> None:
         """Run the method on the new records; where it refuses them they wait."""
@@ -162,17 +183,18 @@ class Next:
             AnonError: the original has other columns by now.
         """
         con, source = self.registration.con, self._previous_rows
-        kept = self._without_withdrawn(source)
-        if self.counts["added"]:
-            shown = column_types(con, self._new_rows())
-            if shown != column_types(con, source):
+        rows = self._without_leaving(source)
+        for count, new_rows in (("added", self._new_rows), ("replaced", self._replaced_rows)):
+            if not self.counts[count]:
+                continue
+            if column_types(con, new_rows()) != column_types(con, source):
                 raise AnonError(
                     f"release: columns or types of the new records differ from those of {self.previous.name}; "
                     "the original has changed its columns. Release it with independent := true"
                 )
-            kept = f"{kept} union all from {self._new_rows()}"
+            rows = f"{rows} union all from {new_rows()}"
         order = self.register.order_sql(f"'{self.previous.number + 1} ' || _anon_n")
-        numbered = f"select *, row_number() over () as _anon_n from ({kept})"
+        numbered = f"select *, row_number() over () as _anon_n from ({rows})"
         return f"(select * exclude (_anon_n) from ({numbered}) order by {order})"
 
     def enter(self, name: str, said: Description) -> None:
@@ -196,6 +218,11 @@ class Next:
             f"update {records} set deleted = {number} where release in {self._in} and deleted is null "
             f"and key not in (select key from {self.scratch}.current)"
         )
+        if self.counts["replaced"]:
+            ask(
+                f"insert into {records} select {number}, _anon_key, _anon_content, _anon_group, _anon_row, null, null "
+                f"from {self.scratch}.replaced"
+            )
         if self.counts["added"]:
             self.registration.enter_records(
                 self.register, number, f"{self.scratch}.draft", f"{self.scratch}.batch", self._offset_sql()
@@ -209,8 +236,10 @@ class Next:
             f"{self.counts['deleted']} deleted records stay published",
             f"{self.counts['withdrawn']} records were withdrawn, with all of their groups",
             f"{self.counts['changed']} records differ from what was published",
+            f"{self.counts['replaced']} of them are published with their new quasi-identifiers and the sensitive "
+            "values of their buckets as before",
         ]
-        numbers = ("", "waiting", "deleted", "withdrawn", "changed")
+        numbers = ("", "waiting", "deleted", "withdrawn", "changed", "replaced")
         told = [part for part, name in zip(parts, numbers, strict=True) if not name or self.counts[name]]
         if self.counts["changed"] * 2 > self.counts["changed"] + self.counts["added"] + self.previous.rows:
             told.append("a column that changes in most records, such as an age, is better published as a year of birth")
@@ -243,27 +272,71 @@ class Next:
     def _offset_sql(self) -> str:
         return f'(select coalesce(max("group"), 0) from {self.register.schema}.records where release in {self._in})'
 
+    @property
+    def _latest(self) -> str:
+        """SELECT of the records of the sequence as they were published last."""
+        records = f"{self.register.schema}.records"
+        latest = "qualify release = max(release) over (partition by key)"
+        return f"select * from (from {records} where release in {self._in} {latest}) where true"
+
     def _withdrawn_now(self) -> str:
         """Condition on records: of a group with a deleted record, and not withdrawn before."""
-        current = f"(select key from {self.scratch}.current)"
         groups = (
-            f'select release, "group" from {self.register.schema}.records where release in {self._in} '
-            f"and key not in {current}"
+            f'select "group" from {self.register.schema}.records where release in {self._in} '
+            f"and key not in (select key from {self.scratch}.current)"
         )
         published = f"release in {self._in} and not coalesce(withdrawn in {self._in}, false)"
-        return f'{published} and (release, "group") in ({groups})'
+        return f'{published} and "group" in ({groups})'
 
-    def _without_withdrawn(self, source: str) -> str:
-        """SELECT of the previous rows without those of groups that are withdrawn now."""
-        if self.deleted != "withdraw":
+    def _replaced_sql(self) -> str:
+        """SELECT of changed records with the columns that are copied from the original as they are now.
+
+        Buckets and their sensitive values stay as they are, also where the sensitive value of a record has changed:
+        what is replaced depends on no sensitive value.
+        """
+        con, source, previous = self.registration.con, self.registration.found.relation.sql, self._previous_rows
+        columns = column_types(con, previous)
+        copied = {
+            name: plan.column or plan.name
+            for name, plan in zip(columns, self.registration.found.layout, strict=True)
+            if plan.cells in (Source, Coded)
+        }
+        row = self.register.hash_sql(row_text(columns))
+        shown = ", ".join(
+            f"_anon_o.{ident(copied[name])} as {ident(name)}" if name in copied else f"_anon_p.{ident(name)}"
+            for name in columns
+        )
+        staying = f"not ({self._withdrawn_now()})" if self.deleted == "withdraw" else "true"
+        return f"""
+            with _anon_r as (
+              {self._latest} and not coalesce(withdrawn in {self._in}, false) and {staying}),
+            _anon_c as (
+              select c.n as _anon_n, key as _anon_key, c.content as _anon_content, "group" as _anon_group,
+                row as _anon_published
+              from {self.scratch}.current as c join _anon_r using (key) where c.content <> _anon_r.content),
+            _anon_o as (select *, row_number() over () - 1 as _anon_n from {source}),
+            _anon_p as (
+              select *, {row} as _anon_published from {previous}
+              qualify row_number() over (partition by _anon_published) = 1),
+            _anon_f as (
+              select {shown}, _anon_c.* from _anon_c join _anon_o using (_anon_n) join _anon_p using (_anon_published))
+            select *, {row} as _anon_row from _anon_f where _anon_row <> _anon_published"""
+
+    def _without_leaving(self, source: str) -> str:
+        """SELECT of the previous rows without those that are withdrawn or replaced now."""
+        if self.deleted == self.changed == "keep":
             return f"from {source}"
-        con = self.registration.con
-        row = self.register.hash_sql(row_text(column_types(con, source)))
+        row = self.register.hash_sql(row_text(column_types(self.registration.con, source)))
         hashed = f"select *, {row} as _anon_h, row_number() over (partition by {row}) as _anon_k from {source}"
+        leaving = f"select row, count(*) as n from {self.scratch}.leaving group by row"
         return (
-            f"select _anon_p.* exclude (_anon_h, _anon_k) from ({hashed}) as _anon_p left join {self.scratch}.leaving "
+            f"select _anon_p.* exclude (_anon_h, _anon_k) from ({hashed}) as _anon_p left join ({leaving}) "
             "as _anon_l on _anon_l.row = _anon_p._anon_h where coalesce(_anon_k > _anon_l.n, true)"
         )
+
+    def _replaced_rows(self) -> str:
+        meta = "_anon_n, _anon_key, _anon_content, _anon_group, _anon_published, _anon_row"
+        return f"(select * exclude ({meta}) from {self.scratch}.replaced)"
 
 
 def _named(registration: Registration, known: Sequence[Registered], previous: str) -> Registered:

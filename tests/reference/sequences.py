@@ -48,15 +48,14 @@ def attribute(
     total = 0.0
     for target, known in originals.items():
         alike = [r for r in originals if all(originals[r][name] == known[name] for name in qi)]
-        product: dict[Any, float] = {}
-        for k, release in enumerate(releases):
-            share: dict[Any, float] = {}
-            for record in alike:
-                counts = release[record][sensitive]
-                for value, count in counts.items():
-                    share[value] = share.get(value, 0.0) + count / sum(counts.values()) / len(alike)
-            product = share if k == 0 else {v: p * share.get(v, 0.0) for v, p in product.items()}
-        best = max(product.values())
-        picked = [value for value, chance in product.items() if chance > best * (1 - 1e-9)]
+        chance: dict[Any, float] = {}
+        for record in alike:
+            buckets = [release[record][sensitive] for release in releases]
+            distinct = [counts for k, counts in enumerate(buckets) if counts not in buckets[:k]]
+            product = {value: math.prod(counts.get(value, 0) for counts in distinct) for value in distinct[0]}
+            for value, weight in product.items():
+                chance[value] = chance.get(value, 0.0) + weight / sum(product.values())
+        best = max(chance.values())
+        picked = [value for value, weight in chance.items() if weight > best * (1 - 1e-9)]
         total += (originals[target][sensitive] in picked) / len(picked)
     return total / len(originals)

@@ -1,14 +1,14 @@
 """sequence_risk: what releases of one original reveal together, and what each of them reveals alone.
 
 The attacker knows quasi-identifiers of a target and which releases contain the target's record. In each release the
-rows are scored as `linkage_risk`'s attackers do (`nearest`, `likelihood`); over several, the scores of the rows of one
-record are added, among the records that are in the same releases as the target, and the shares of the sensitive value
-in buckets are multiplied. A release that repeats an earlier one for these records adds nothing. `identity`: mean chance
-to pick the target's record; `attribute`: to name the target's sensitive value; `identity_named`, `attribute_named`:
-share of targets for whom that chance is above .9. An individual with several records is known by all of them, and found
-by any of them. Each figure is that of the stronger attacker, with intervals of Wilson (1927). The register links rows
-to records, so releases need a key. The attacker is taken to recognize the rows of one individual in all releases, so
-`together` is on the safe side.
+rows are scored as `linkage_risk`'s attackers do (`nearest`, `likelihood`); over several, the scores of the rows of
+one record are added, among the records that are in the same releases as the target, and the shares of the sensitive
+value in the buckets of each record are multiplied. A release that repeats an earlier one for these records adds
+nothing. `identity`: mean chance to pick the target's record; `attribute`: to name the target's sensitive value;
+`identity_named`, `attribute_named`: share of targets for whom that chance is above .9. An individual with several
+records is known by all of them, and found by any of them. Each figure is that of the stronger attacker, with
+intervals of Wilson (1927). The register links rows to records, so releases need a key. The attacker is taken to
+recognize the rows of one individual in all releases, so `together` is on the safe side.
 
 Source: Ganta, Kasiviswanathan and Smith (2008), composition attacks. Cost: targets times records times releases.
 """
@@ -165,22 +165,29 @@ def _note_together(
 ) -> None:
     """What the releases say together of one target."""
     candidates = np.flatnonzero((presence == presence[person]).all(axis=1))
-    used: list[tuple[FloatArray, sparse.csr_matrix, _View]] = []
+    total = np.zeros(len(candidates))
+    counted: list[FloatArray] = []
+    values: list[tuple[sparse.csr_matrix, bool]] = []
     for view, score in zip(views, scores, strict=True):
         if score is None:
             continue
         at = np.searchsorted(view.people, candidates)
         mine, carried = view.of_people(score)[at], view.carried[at]
-        if not any(_same(mine, other) and (carried != shares).nnz == 0 for other, shares, _ in used):
-            used.append((mine, carried, view))
-    total = np.sum([mine for mine, _, _ in used], axis=0)
-    chances = _chances(total, used[0][2].scoring)
-    values = np.asarray(chances @ used[-1][1]).ravel()
-    for _, carried, view in used[:-1]:
-        if view.mixed:
-            values = values * np.asarray(chances @ carried).ravel()
+        if not any(_same(mine, other) for other in counted):
+            total += mine
+            counted.append(mine)
+        if not any((carried != other).nnz == 0 for other, _ in values):
+            values.append((carried, view.mixed))
+    chances = _chances(total, views[0].scoring)
+    # buckets of one record in several releases: only values of all of them are left
+    carried = values[-1][0]
+    for other, mixed in values[:-1]:
+        carried = carried.multiply(other) if mixed else carried
+    sums = np.asarray(carried.sum(axis=1)).ravel()
+    weights = np.divide(chances, sums, out=np.zeros_like(chances), where=sums > 0)
+    found = np.asarray(weights @ carried).ravel()
     own = np.searchsorted(candidates, [person])
-    _note(result, place, total, chances, own, values, secret)
+    _note(result, place, total, chances, own, found, secret)
 
 
 def _same(mine: FloatArray, other: FloatArray) -> bool:

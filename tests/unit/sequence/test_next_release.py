@@ -137,7 +137,8 @@ def test_what_cannot_be_continued_is_refused(people: duckdb.DuckDBPyConnection) 
         ({"previous": "r2"}, "rank_swap('people', 5)", "rank_swap takes no previous"),
         ({"previous": "r2", "key": "age"}, MONDRIAN, "key := 'age' is not that of r2. Allowed: 'person_id'"),
         ({"previous": "r2", "deleted": "drop"}, MONDRIAN, "deleted := 'drop' is unknown. Allowed: keep, withdraw"),
-        ({"previous": "r2", "changed": "replace"}, MONDRIAN, "changed := 'replace' is unknown. Allowed: keep"),
+        ({"previous": "r2", "changed": "drop"}, MONDRIAN, "changed := 'drop' is unknown. Allowed: keep, replace"),
+        ({"previous": "r2", "changed": "replace"}, MONDRIAN, r"as they are \(anatomy\), and mondrian does not"),
         ({"previous": "r2", "independent": True}, MONDRIAN, "is not independent"),
         ({"previous": "r2", "part_rows": 1000}, MONDRIAN, "do not go with part_rows"),
         ({"previous": "r2", "deleted": "withdraw"}, "muco('people', 0.2)", "muco does not publish its groups"),
@@ -272,3 +273,37 @@ def test_of_two_first_releases_at_once_the_second_is_refused(
     made = people.execute("select number, name from anon_register() order by number").fetchall()
     assert [name for _, name in made] == ["others_r", "o2", "first"] and len({number for number, _ in made}) == 3
     assert rows(people, "from duckdb_tables() where table_name = 'second'") == 0
+
+
+def test_replaced_records_stay_in_buckets_whose_sensitive_values_stay(people: duckdb.DuckDBPyConnection) -> None:
+    call = "anatomy('people', 3)"
+    duckdb_anon.release(people, "r1", call, key="person_id")
+    arrive(people, 0, 90)
+    people.execute("update people set age = age + 100 where person_id <= 30")
+    people.execute("update people set salary = salary + 7 where person_id between 21 and 40")
+    said = duckdb_anon.release(people, "r2", call, previous="r1", changed="replace")
+    assert said.endswith(
+        "90 new records published; 40 records differ from what was published; 30 of them are published with their new "
+        "quasi-identifiers and the sensitive values of their buckets as before"
+    )
+    assert rows(people, "from r1 except all from r2") == 30
+    replaced = people.execute("select age - 100, gender, education from r2 where age > 100 order by all").fetchall()
+    before = people.execute("select age, gender, education from (from r1 except all from r2) order by all").fetchall()
+    assert replaced == before
+    buckets = "select bucket, salary::varchar, count(*) from {} group by all"
+    assert rows(people, f"{buckets.format('r1')} except {buckets.format('r2')}") == 0
+    # the third release knows the second's versions, for withdrawals and for further changes
+    people.execute("update people set age = age + 100 where person_id <= 10; delete from people where person_id = 1")
+    said = duckdb_anon.release(people, "r3", call, previous="r2", changed="replace", deleted="withdraw")
+    withdrawn = people.execute("select bucket from r2 except select bucket from r3").fetchall()
+    assert len(withdrawn) == 1
+    stayed = f"from r2 where bucket <> {withdrawn[0][0]}"
+    assert rows(people, "from r3") == rows(people, stayed)
+    assert rows(people, f"{stayed} except all from r3") == rows(people, "from r3 where age > 200") > 0
+    (attribute,) = people.execute(
+        "select max(attribute) from sequence_risk('people', ['r1', 'r2', 'r3'], targets := 100)"
+    ).fetchall()[0]
+    (alone,) = people.execute("select max(attribute) from sequence_risk('people', ['r1'], targets := 100)").fetchall()[
+        0
+    ]
+    assert attribute <= alone + 0.1
