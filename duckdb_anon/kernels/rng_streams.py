@@ -73,3 +73,17 @@ def _reorder(words: NDArray[Any], order: IntArray) -> None:
         low, high = (words[i] & _LOW) * places, (words[i] >> _HALF) * places
         j = np.int64((high + (low >> _HALF)) >> _HALF)
         order[i], order[j] = order[j], order[i]
+
+
+@compiled_in_place
+def next_word(state: Any) -> Any:
+    """The random word of 64 bits after another one: Marsaglia's xorshift (13, 7, 17)."""
+    state ^= state << np.uint64(13)
+    state ^= state >> np.uint64(7)
+    return state ^ (state << np.uint64(17))
+
+
+@compiled_in_place
+def below(half: Any, size: int) -> int:
+    """A number below `size`, from 32 random bits."""
+    return int((half * np.uint64(size)) >> _HALF)

@@ -24,7 +24,7 @@ from duckdb_anon.kernels.partition.equivalence_classes import Groups
 from duckdb_anon.kernels.partition.feature_encoding import features_of
 from duckdb_anon.kernels.partition.partition_state import Columns, Rows, Workspace, carry_out, lay_out, push
 from duckdb_anon.kernels.partition.person_level import person_level
-from duckdb_anon.kernels.partition.privacy_checks_jit import Checks, CheckSpace, satisfied, without_unused
+from duckdb_anon.kernels.partition.privacy_checks_jit import Checks, CheckSpace, for_size_alone, satisfied
 from duckdb_anon.kernels.partition.privacy_models import PrivacyModel, require_table
 from duckdb_anon.kernels.partition.split_candidates import (
     DISTINCT,
@@ -133,7 +133,7 @@ def _cut_all(
     rows = Rows.of(score.attributes, columns, sensitive)
     count, local = len(rows.row), threading.local()
     finished = np.zeros(1, dtype=np.int64)
-    kernel = instead(cut_groups, {list_cuts: score.list_cuts, **without_unused(checks)})
+    kernel = instead(cut_groups, {list_cuts: score.list_cuts, **for_size_alone(checks)})
 
     def work(piece: tuple[int, int], flag: IntArray) -> list[tuple[int, int]]:
         start, stop = piece

@@ -190,29 +190,10 @@ def _large_enough(
     return True
 
 
-@compiled_in_place
-def _unused(
-    checks: Checks, r: int, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int,
-    touched: int, size: int, total: int,
-) -> bool:  # fmt: skip
-    """Stand for a check that is not among the checks."""
-    return False
-
-
-def without_unused(checks: Checks) -> dict[Any, Any]:
-    """Replacements, for `jit.instead`, of what such checks do not need: compiling half as much takes half the time."""
-    kinds = set(checks.kind.tolist())
-    if kinds <= {SIZE} and not len(checks.person):
-        return {satisfied: _large_enough}
-    of_kind = {
-        ORDERED: _ordered_close,
-        HIERARCHICAL: _tree_close,
-        CONDITIONAL: _conditional,
-        COMMON: _by_chance,
-        LINKABLE: _by_chance,
-    }
-    used = [of_kind[kind] for kind in kinds & set(of_kind)]
-    return {check: _unused for check in of_kind.values() if check not in used}
+def for_size_alone(checks: Checks) -> dict[Any, Any]:
+    """Replacements, for `jit.instead`, where checks are about the number of rows: the rest takes seconds to compile."""
+    of_size = set(checks.kind.tolist()) <= {SIZE} and not len(checks.person)
+    return {satisfied: _large_enough} if of_size else {}
 
 
 @compiled_in_place

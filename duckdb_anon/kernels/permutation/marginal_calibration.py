@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from duckdb_anon.kernels.jit import compiled, compiled_in_place
 from duckdb_anon.kernels.permutation.permute_within_groups import rows_by_group
+from duckdb_anon.kernels.rng_streams import below, next_word
 from duckdb_anon.kernels.thread_pool import parallel_blocks, parallel_map, threads
 from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
 from duckdb_anon.model.progress import stop_flag, tick
@@ -39,7 +40,7 @@ _LEFT_ALONE = -(2**62)
 _LARGE, _STEPS, _LANES = 1 << 17, 8, 2  # four lanes mend the same cells too often: 17% more is left on a million rows
 _MOST_FOR_TRIPLES = 10
 _BLOCK = 4096  # rows, which stay in the cache for all tables
-_HALF = np.uint64(0xFFFFFFFF)
+_LOW = np.uint64(2**32 - 1)
 Array = NDArray[Any]
 BinArray = NDArray[np.int8]
 
@@ -296,20 +297,14 @@ def _exchange(
         for proposal in range(size * columns):
             if proposal % 65536 == 0 and stop[0] != 0:
                 return
-            # Marsaglia's xorshift (13, 7, 17); the upper half of the product of two numbers picks left below `size`
-            state ^= state << np.uint64(13)
-            state ^= state >> np.uint64(7)
-            state ^= state << np.uint64(17)
-            left = lo + np.int64(((state & _HALF) * np.uint64(size)) >> np.uint64(32))
-            right = lo + np.int64(((state >> np.uint64(32)) * np.uint64(size)) >> np.uint64(32))
-            state ^= state << np.uint64(13)
-            state ^= state >> np.uint64(7)
-            state ^= state << np.uint64(17)
-            q = np.int64(((state & _HALF) * np.uint64(columns)) >> np.uint64(32))
+            state = next_word(state)
+            left, right = lo + below(state & _LOW, size), lo + below(state >> np.uint64(32), size)
+            state = next_word(state)
+            q = below(state & _LOW, columns)
             old_left, old_right = published[left, q], published[right, q]
             if old_left == old_right:
                 continue
-            changed, gain = _weigh(published, values, of_column, dev, int(q), int(left), int(right), cell, counts, sums)
+            changed, gain = _weigh(published, values, of_column, dev, q, left, right, cell, counts, sums)
             if gain <= 0:
                 for j in range(changed):
                     dev[cell[j], 0] += counts[j]

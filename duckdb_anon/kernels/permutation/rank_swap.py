@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.jit import compiled
+from duckdb_anon.kernels.rng_streams import below, next_word
 from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.progress import stop_flag
 
@@ -48,22 +49,18 @@ def _pair(partner: Array, reach: int, seed: Array, stop: Array) -> None:
         width = min(reach, n - 1 - i)
         chosen = -1
         for _ in range(_TRIES if width > 0 else 0):
-            state ^= state << np.uint64(13)
-            state ^= state >> np.uint64(7)
-            state ^= state << np.uint64(17)
-            place = i + 1 + np.int64(((state >> np.uint64(32)) * np.uint64(width)) >> np.uint64(32))
+            state = next_word(state)
+            place = i + 1 + below(state >> np.uint64(32), width)
             if partner[place] < 0:
-                chosen = int(place)
+                chosen = place
                 break
         if chosen < 0:
             free = 0
             for j in range(i + 1, i + 1 + width):
                 free += partner[j] < 0
             if free > 0:
-                state ^= state << np.uint64(13)
-                state ^= state >> np.uint64(7)
-                state ^= state << np.uint64(17)
-                left = int(((state >> np.uint64(32)) * np.uint64(free)) >> np.uint64(32))
+                state = next_word(state)
+                left = below(state >> np.uint64(32), free)
                 for j in range(i + 1, i + 1 + width):
                     if partner[j] < 0:
                         if left == 0:

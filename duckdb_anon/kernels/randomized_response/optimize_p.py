@@ -21,12 +21,10 @@ from typing import Literal
 
 import numpy as np
 
-from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, transform, transform_squared
-from duckdb_anon.kernels.randomized_response.contingency import Occupied
-from duckdb_anon.kernels.randomized_response.risk import RiskModel, reciprocal, require_dense
+from duckdb_anon.kernels.randomized_response.channel import RetentionChannel
+from duckdb_anon.kernels.randomized_response.risk import RiskModel, require_dense
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.progress import tick
 
 Scope = Literal["both", "qi", "sensitive"]
 Target = Literal["max", "mean"]
@@ -39,7 +37,7 @@ FEW_STARTS_ABOVE = 10_000
 """QI cells beyond which only the most promising starts are tried."""
 WATCHED, ROUNDS, TOLERANCE = 50, 8, 1e-9
 LEAST_LOG_GAIN, LARGEST_LOG_GAIN = -12.0, -1e-9
-"""Derivatives are taken strictly inside: at a gain of 1 the channel no longer says which values it could reach."""
+"""The search stays strictly inside: at a gain of 1 the channel no longer says which values it could reach."""
 
 
 @dataclass(frozen=True)
@@ -278,18 +276,10 @@ def descend(problem: Problem, start: FloatArray) -> FloatArray:
 
 def _solve(problem: Problem, point: FloatArray, watched: IntArray) -> FloatArray:
     sizes = np.array([problem.sizes[i] for i in problem.free], dtype=np.float64)
-    last: dict[bytes, tuple[FloatArray, FloatArray]] = {}
 
     def objective(y: FloatArray) -> tuple[float, FloatArray]:
         odds = (sizes - 1.0) * np.exp(-2.0 * y)
         return float(np.log1p(odds).sum()), -2.0 * odds / (1.0 + odds)
-
-    def slack(y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        key = y.tobytes()
-        if key not in last:
-            last.clear()
-            last[key] = log_slack(problem, y, watched)
-        return last[key]
 
     # importing the solver takes longer than opening a database, and most calls never need it
     from scipy.optimize import minimize
@@ -303,7 +293,7 @@ def _solve(problem: Problem, point: FloatArray, watched: IntArray) -> FloatArray
             jac=True,
             method="SLSQP",
             bounds=[(LEAST_LOG_GAIN, LARGEST_LOG_GAIN)] * len(point),
-            constraints={"type": "ineq", "fun": lambda y: slack(y)[0], "jac": lambda y: slack(y)[1]},
+            constraints={"type": "ineq", "fun": lambda y: _log_slack(problem, y, watched)},
             options={"maxiter": 200, "ftol": 1e-12},
         )
     moved = np.clip(found.x, LEAST_LOG_GAIN, LARGEST_LOG_GAIN)
@@ -321,92 +311,13 @@ def _riskiest(problem: Problem, point: FloatArray) -> IntArray:
     return np.sort(np.argpartition(-flat, count - 1)[:count]) if count else np.empty(0, dtype=np.int64)
 
 
-def log_slack(problem: Problem, point: FloatArray, watched: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return log(limit) - log(risk) of the watched pairs and its derivative by the log gains.
-
-    With target 'mean' there is one such figure per sensitive attribute, of the mean risk.
-    """
-    tick()
+def _log_slack(problem: Problem, point: FloatArray, watched: IntArray) -> FloatArray:
+    """log(limit) - log(risk) of the watched pairs; with target 'mean', of the mean risk of each sensitive attribute."""
     channels = problem.channels(np.exp(point))
-    column = {attribute: position for position, attribute in enumerate(problem.free)}
-    values, slopes, first = [], [], 0
-    for number, table in enumerate(problem.model.tables):
-        pairs = watched[(watched >= first) & (watched < first + len(table.pair_count))] - first
-        first += len(table.pair_count)
-        if not len(pairs):
-            continue
-        cells = table.pair_cell[pairs]
-        risk = table.conditional[pairs].copy()
-        slope = np.zeros((len(pairs), len(point)))
-        if problem.scope != "sensitive":
-            rec, by_axis = rec_qi_gradient(table, channels[: problem.qi_count], cells)
-            risk *= rec
-            for axis, change in by_axis.items():
-                slope[:, column[axis]] = change / rec * channels[axis].gain
-        position = problem.qi_count + number
-        if position in column:
-            rec, change = rec_sensitive_gradient(problem.model, table, channels[position])
-            risk *= rec[pairs]
-            slope[:, column[position]] = change[pairs] / rec[pairs] * channels[position].gain
-        if problem.target == "mean":
-            weight = table.pair_count[pairs] / table.pair_count[pairs].sum()
-            mean = float(weight @ risk)
-            slope = ((weight * risk) @ slope / mean)[None, :]
-            risk = np.array([mean])
-        values.append(np.log(problem.limit) - np.log(risk))
-        slopes.append(-slope)
-    return np.concatenate(values), np.concatenate(slopes)
-
-
-def rec_qi_gradient(
-    table: Occupied, qi: Sequence[RetentionChannel], wanted: IntArray
-) -> tuple[FloatArray, dict[int, FloatArray]]:
-    """Return the reconstruction probability of the QI cells `wanted` and its derivative by each gain.
-
-    Channels must have gains strictly between 0 and 1, or be identities (whose derivative is not returned). With
-    P = a I + q J and q = (1 - a) / d every derivative of a mode product is again a mode product.
-    """
-    shares = table.dense_qi()
-    at = tuple(table.cell_codes[:, wanted])
-    prior = table.cell_share[wanted]
-    released = transform(shares, qi)
-    inverse = reciprocal(released)
-    back = transform_squared(inverse, qi)
-    slopes = {}
-    for axis, channel in enumerate(qi):
-        if channel.is_identity:
-            continue
-        # released = a y + q sum(y), so its derivative y - mean(y) follows from released itself
-        change = (released - released.mean(axis=axis, keepdims=True)) / channel.gain
-        through_release = transform_squared(change * inverse**2, qi)[at]
-        slopes[axis] = prior * (_axis_slope(back, channel, axis)[at] - through_release)
-    return prior * back[at], slopes
-
-
-def _axis_slope(back: FloatArray, channel: RetentionChannel, axis: int) -> FloatArray:
-    """Differentiate one factor s I + r J of a product of squared channels by that channel's gain."""
-    s, r, ds, dr = _square_terms(channel)
-    plain_sum = back.sum(axis=axis, keepdims=True) / (s + channel.size * r)
-    return np.asarray(ds * (back - r * plain_sum) / s + dr * plain_sum, dtype=np.float64)
-
-
-def _square_terms(channel: RetentionChannel) -> tuple[float, float, float, float]:
-    """Return s, r of the squared channel s I + r J, and their derivatives by the gain."""
-    a, q, d = channel.gain, channel.q, channel.size
-    return a * a + 2 * a * q, q * q, 2 * a + 2 * q - 2 * a / d, -2 * q / d
-
-
-def rec_sensitive_gradient(
-    model: RiskModel, table: Occupied, channel: RetentionChannel
-) -> tuple[FloatArray, FloatArray]:
-    """Return the reconstruction probability of every pair's sensitive value and its derivative by the gain."""
-    prior, group, of_pair = model.sensitive_prior(table)
-    s, r, ds, dr = _square_terms(channel)
-    inverse = 1.0 / (channel.gain * prior + channel.q)
-    falling = (prior - 1.0 / channel.size) * inverse**2
-    absent = table.sensitive_size - np.bincount(group)
-    total = np.bincount(group, inverse) + absent / channel.q
-    total_falling = np.bincount(group, falling) - absent / (channel.size * channel.q**2)
-    value = prior * (s * inverse + r * total[group])
-    slope = prior * (ds * inverse - s * falling + dr * total[group] - r * total_falling[group])
-    return value[of_pair], slope[of_pair]
+    risks = problem.model.risks(channels[: problem.qi_count], channels[problem.qi_count :])
+    if problem.target == "mean":
+        parts = zip(risks, problem.included(), problem.model.tables, strict=True)
+        risk = np.array([np.average(r[c], weights=t.pair_count[c]) for r, c, t in parts if c.any()])
+    else:
+        risk = np.concatenate(risks)[watched]
+    return np.asarray(np.log(problem.limit) - np.log(risk), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Optimal parameters: the worked optima, a grid, infeasible requests, derivatives."""
+"""Optimal parameters: the worked optima, a grid, infeasible requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from duckdb_anon.kernels.randomized_response.contingency import occupied_cells
-from duckdb_anon.kernels.randomized_response.optimize_p import Problem, log_slack, optimal_channels
+from duckdb_anon.kernels.randomized_response.optimize_p import Problem, optimal_channels
 from duckdb_anon.kernels.randomized_response.risk import RiskModel
 from duckdb_anon.model.errors import RequirementError
 from tests.reference.randomized import PAPER_TABLE, grid_optimum, risk, rows_of
@@ -102,21 +102,8 @@ def test_two_sensitive_attributes_are_both_held_to_the_bound() -> None:
     assert max(worst) <= 0.3 + 1e-12
 
 
-@pytest.mark.parametrize("target", ["max", "mean"])
-def test_derivatives_of_the_risk_match_differences(target: str) -> None:
-    counts = np.random.default_rng(9).integers(0, 6, (3, 2, 4))
-    problem = problem_of(counts, 0.3, target=target)
-    point = np.log(np.array([0.6, 0.8, 0.4]))
-    watched = np.arange(len(problem.model.tables[0].pair_count))
-    _, slope = log_slack(problem, point, watched)
-    for k in range(3):
-        step = np.eye(3)[k] * 1e-6
-        up, down = (log_slack(problem, point + sign * step, watched)[0] for sign in (1, -1))
-        np.testing.assert_allclose(slope[:, k], (up - down) / 2e-6, atol=1e-7)
-
-
-@pytest.mark.parametrize("level", [2, 5])
-def test_risk_on_adult_stays_within_the_bound(shared_data, level: int) -> None:
+def test_risk_on_adult_stays_within_the_bound(shared_data) -> None:
+    level = 2
     rows = pd.read_csv(shared_data / "adult.csv").dropna()
     codes = [pd.factorize(rows[c], sort=True) for c in ("education", "income", "sex", "race", "occupation")]
     *qi, sensitive = [c.astype(np.int32) for c, _ in codes]
