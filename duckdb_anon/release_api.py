@@ -121,7 +121,7 @@ def release(
     with following.prepared():
         with _told(method, call), _transaction(con):
             comment = _written(registration, name, following.rows_sql(), replace, is_file, following.enter)
-    return f"{comment}\n{following.said()}"
+    return f"{comment}\n{following.report()}"
 
 
 def _transaction(con: duckdb.DuckDBPyConnection) -> AbstractContextManager[None]:
@@ -222,7 +222,7 @@ def _write(registration: Registration, name: str, replace: bool, is_file: bool) 
     """Run the call, write the table or file, and enter it in the register."""
     con, draft = registration.con, f"temp.main._anon_{secrets.token_hex(8)}"
     if registration.key:
-        registration.require_keys(registration.found.relation.sql)
+        registration.require_keys(registration.planned.relation.sql)
     register = registration.open()
     rows = registration.call(register, row_id=bool(registration.key))
     if registration.key or is_file:
@@ -255,13 +255,13 @@ def _written(
 
 def _describe(registration: Registration, name: str, rows: str, is_file: bool) -> Description:
     """Write the description: comments of a table; a file is written with its metadata."""
-    con, columns = registration.con, registration.found.column_comments()
+    con, columns = registration.con, registration.planned.column_comments()
     said = with_fields(registration.described(), checksum=row_checksum(con, rows), digest=release_digest(con, rows))
     said = sealed(said, columns)
     if not is_file:
         write_comments(con, rows, said.comment(), columns)
         return said
-    relation, roles = registration.found.relation, registration.found.roles
+    relation, roles = registration.planned.relation, registration.planned.roles
     labels = {**relation.comments, **({roles.person.name: "anon: person"} if roles.person else {})}
     original = described_table(con, relation.sql, relation.given, relation.comment, labels)
     release_table = described_table(con, rows, name, said.comment(), columns)

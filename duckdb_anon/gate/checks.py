@@ -156,9 +156,9 @@ def refuse_table(
     """
     attached = con.execute("select database_name from duckdb_databases() where not internal").fetchall()
     databases = [name for (name,) in attached]
-    said = read_description(release.comment)
-    if original is None and said is not None and said.original not in ("", QUERY):
-        last = names_of(said.original)[-1]
+    description = read_description(release.comment)
+    if original is None and description is not None and description.original not in ("", QUERY):
+        last = names_of(description.original)[-1]
         original = next((t for d in databases for t in tables_called(con, d, last) if not is_release(t.comment)), None)
     named = naming_tables(con, databases)
     others = [table for table in named if original is None or table.sql != original.sql]

@@ -82,10 +82,10 @@ def write_release(
     """
     refuse_table(con, function, release, original, allow, made_now=made_now)
     description = read_description(release.comment)
-    said = {KEY: "" if description is None else description.comment()}
+    metadata = {KEY: "" if description is None else description.comment()}
     for column, (_, text) in release.columns.items():
-        said[f"{COLUMN_KEY}{column}"] = clean_comment(text, lambda tree: table_name(tree).strip('"'))
-    pairs = ", ".join(f"{literal(key)}: {literal(text)}" for key, text in said.items() if text)
+        metadata[f"{COLUMN_KEY}{column}"] = clean_comment(text, lambda tree: table_name(tree).strip('"'))
+    pairs = ", ".join(f"{literal(key)}: {literal(text)}" for key, text in metadata.items() if text)
     options = "format parquet" + (f", kv_metadata {{{pairs}}}" if pairs else "")
     if not goal.name.lower().endswith(".parquet"):
         options += ", file_size_bytes '256MB', filename_pattern 'rows_{i}'"

@@ -42,11 +42,11 @@ class TreeUse:
     @property
     def least(self) -> int:
         """How many records must carry a label."""
-        said = read_description(self.release.comment)
-        given = said.parameters if said is not None else {}
-        asked = [float(given[name]) for name in ("k", "l") if isinstance(given.get(name), (int, float))]
-        asked += [1 / float(given["delta"])] if isinstance(given.get("delta"), (int, float)) else []
-        return max(2, math.ceil(max(asked) - 1e-9)) if asked else _LEAST
+        description = read_description(self.release.comment)
+        given = description.parameters if description is not None else {}
+        sizes = [float(given[name]) for name in ("k", "l") if isinstance(given.get(name), (int, float))]
+        sizes += [1 / float(given["delta"])] if isinstance(given.get("delta"), (int, float)) else []
+        return max(2, math.ceil(max(sizes) - 1e-9)) if sizes else _LEAST
 
     def released(self) -> str:
         """SELECT of the labels that the release shows."""

@@ -17,11 +17,11 @@ def _plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, st
     return dict(params), {}
 
 
-def _work(con: Any, told: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _work(con: Any, arguments: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, Any]]:
     from duckdb_anon.release_api import release
 
-    description, _, note = release(con, **told).partition("\n")
-    return [{"name": told["name"], "description": description, "note": note or None}]
+    description, _, note = release(con, **arguments).partition("\n")
+    return [{"name": arguments["name"], "description": description, "note": note or None}]
 
 
 MEASURE = Task(

@@ -63,7 +63,7 @@ class Next:
 
     @staticmethod
     def of(registration: Registration, previous: str, deleted: str, changed: str) -> Next:
-        """Check what is asked for.
+        """Check the options of a next release.
 
         Args:
             registration: of the call, with the columns of its key.
@@ -74,7 +74,7 @@ class Next:
         Raises:
             AnonError: saying what is allowed.
         """
-        method = registration.found.entry.name
+        method = registration.planned.entry.name
         if method not in METHODS:
             raise ParameterError(
                 f"release: {method} takes no previous: its releases cannot be continued record by record. "
@@ -124,34 +124,34 @@ class Next:
 
     def _compare(self) -> None:
         """Find records that are new, deleted or changed."""
-        ask, source = self.registration.con.execute, self.registration.found.relation.sql
+        execute, source = self.registration.con.execute, self.registration.planned.relation.sql
         self.registration.require_keys(source)
-        ask(f"create table {self.scratch}.current as {self.registration.records_sql(self.register, source)}")
-        ask(
+        execute(f"create table {self.scratch}.current as {self.registration.records_sql(self.register, source)}")
+        execute(
             f"create table {self.scratch}.published as select key, arg_max(content, release) as content, "
             f"bool_or(coalesce(withdrawn in {self._in}, false)) as withdrawn "
             f"from {self.register.schema}.records where release in {self._in} group by key"
         )
-        ask(
+        execute(
             f"create table {self.scratch}.batch as select * exclude (_anon_n) from "
             f"(select *, row_number() over () - 1 as _anon_n from {source}) where _anon_n in (select n from "
             f"{self.scratch}.current where key not in (select key from {self.scratch}.published)) order by _anon_n"
         )
-        new, gone, differ = ask(
+        new, gone, differ = execute(
             f"select count(*) filter (p.key is null), count(*) filter (c.key is null and not p.withdrawn), "
             "count(*) filter (c.content <> p.content and not p.withdrawn) "
             f"from (select key, any_value(content) as content from {self.scratch}.current group by key) as c "
             f"full join {self.scratch}.published as p on c.key = p.key"
         ).fetchall()[0]
         withdrawn = replaced = 0
-        ask(f"create table {self.scratch}.leaving (row ubigint)")
+        execute(f"create table {self.scratch}.leaving (row ubigint)")
         if self.deleted == "withdraw":
             rows = f"select row from ({self._latest}) where {self._withdrawn_now()}"
-            withdrawn, gone = ask(f"insert into {self.scratch}.leaving {rows}").fetchall()[0][0], 0
+            withdrawn, gone = execute(f"insert into {self.scratch}.leaving {rows}").fetchall()[0][0], 0
         if self.changed == "replace":
-            ask(f"create table {self.scratch}.replaced as {self._replaced_sql()}")
+            execute(f"create table {self.scratch}.replaced as {self._replaced_sql()}")
             rows = f"select _anon_published from {self.scratch}.replaced"
-            replaced = ask(f"insert into {self.scratch}.leaving {rows}").fetchall()[0][0]
+            replaced = execute(f"insert into {self.scratch}.leaving {rows}").fetchall()[0][0]
         self.counts = {
             "added": new, "waiting": 0, "deleted": gone, "changed": differ, "replaced": replaced,
             "withdrawn": withdrawn,
@@ -167,7 +167,7 @@ class Next:
             con.execute(f"create table {draft} as from {call}")
         except duckdb.Error as error:
             if code_of(str(error).partition("\n")[0]) != RequirementError.code:
-                raise AnonError(message_of(error, self.registration.found.entry.name)) from error
+                raise AnonError(message_of(error, self.registration.planned.entry.name)) from error
             self.reason = without_code(str(error))
             self.counts |= {"added": 0, "waiting": self.counts["added"]}
             return
@@ -197,15 +197,15 @@ class Next:
         numbered = f"select *, row_number() over () as _anon_n from ({rows})"
         return f"(select * exclude (_anon_n) from ({numbered}) order by {order})"
 
-    def enter(self, name: str, said: Description) -> None:
+    def enter(self, name: str, description: Description) -> None:
         """Enter the release and its new records; mark deleted and withdrawn ones.
 
         Raises:
             AnonError: another connection has released the original meanwhile.
         """
-        ask = self.registration.con.execute
+        execute = self.registration.con.execute
         entered = with_fields(
-            self.registration.described_in_register(self.register, name, said),
+            self.registration.described_in_register(self.register, name, description),
             previous=self.previous.number, sequence=self.previous.sequence, added=self.counts["added"],
             waiting=self.counts["waiting"], deleted=self.counts["deleted"], changed=self.counts["changed"],
         )  # fmt: skip
@@ -213,13 +213,13 @@ class Next:
         self.register.enter(entered, self.registration.known_numbers)
         records = f"{self.register.schema}.records"
         if self.deleted == "withdraw" and self.counts["withdrawn"]:
-            ask(f"update {records} set withdrawn = {number} where {self._withdrawn_now()}")
-        ask(
+            execute(f"update {records} set withdrawn = {number} where {self._withdrawn_now()}")
+        execute(
             f"update {records} set deleted = {number} where release in {self._in} and deleted is null "
             f"and key not in (select key from {self.scratch}.current)"
         )
         if self.counts["replaced"]:
-            ask(
+            execute(
                 f"insert into {records} select {number}, _anon_key, _anon_content, _anon_group, _anon_row, null, null "
                 f"from {self.scratch}.replaced"
             )
@@ -228,8 +228,8 @@ class Next:
                 self.register, number, f"{self.scratch}.draft", f"{self.scratch}.batch", self._offset_sql()
             )
 
-    def said(self) -> str:
-        """What the data holder is told beside the description; counts of the original are not published."""
+    def report(self) -> str:
+        """The note for the data holder after the description; counts of the original are not published."""
         parts = [
             f"continues {self.previous.name}: {self.counts['added']} new records published",
             f"{self.counts['waiting']} new records wait for the next release ({self.reason})",
@@ -240,10 +240,12 @@ class Next:
             "values of their buckets as before",
         ]
         numbers = ("", "waiting", "deleted", "withdrawn", "changed", "replaced")
-        told = [part for part, name in zip(parts, numbers, strict=True) if not name or self.counts[name]]
+        sentences = [part for part, name in zip(parts, numbers, strict=True) if not name or self.counts[name]]
         if self.counts["changed"] * 2 > self.counts["changed"] + self.counts["added"] + self.previous.rows:
-            told.append("a column that changes in most records, such as an age, is better published as a year of birth")
-        return "; ".join(told)
+            sentences.append(
+                "a column that changes in most records, such as an age, is better published as a year of birth"
+            )
+        return "; ".join(sentences)
 
     @property
     def _in(self) -> str:
@@ -294,11 +296,11 @@ class Next:
         Buckets and their sensitive values stay as they are, also where the sensitive value of a record has changed:
         what is replaced depends on no sensitive value.
         """
-        con, source, previous = self.registration.con, self.registration.found.relation.sql, self._previous_rows
+        con, source, previous = self.registration.con, self.registration.planned.relation.sql, self._previous_rows
         columns = column_types(con, previous)
         copied = {
             name: plan.column or plan.name
-            for name, plan in zip(columns, self.registration.found.layout, strict=True)
+            for name, plan in zip(columns, self.registration.planned.layout, strict=True)
             if plan.cells in (Source, Coded)
         }
         row = self.register.hash_sql(row_text(columns))

@@ -60,7 +60,7 @@ class Registration:
 
     Attributes:
         con: the caller's connection.
-        found: the planned call.
+        planned: the planned call.
         database: the database that keeps the register; None where none can be written.
         target: database of the table that is written; None for a file.
         version: of the package.
@@ -71,7 +71,7 @@ class Registration:
     """
 
     con: duckdb.DuckDBPyConnection
-    found: Recorded
+    planned: Recorded
     database: str | None
     target: str | None
     version: str
@@ -83,7 +83,7 @@ class Registration:
     @staticmethod
     def of(
         con: duckdb.DuckDBPyConnection,
-        found: Recorded,
+        planned: Recorded,
         where: Where,
         version: str,
         key: str | None,
@@ -93,18 +93,18 @@ class Registration:
 
         Args:
             con: the caller's connection.
-            found: the planned call.
+            planned: the planned call.
             where: databases of the release.
             version: of the package.
             key: the column that identifies a record, None for none.
             independent: whether the release is declared independent.
         """
         target = where.target
-        database = where.register or database_of(con, found.relation, target)
-        original = original_of(con, found.relation, database or "")
-        earlier = registered_releases(con, found.relation)
+        database = where.register or database_of(con, planned.relation, target)
+        original = original_of(con, planned.relation, database or "")
+        earlier = registered_releases(con, planned.relation)
         return Registration(
-            con, found, database, target, version, original, _key_column(found, key), independent, earlier
+            con, planned, database, target, version, original, _key_column(planned, key), independent, earlier
         )
 
     def guard(self) -> None:
@@ -127,16 +127,16 @@ class Registration:
 
     def _joint_risk(self) -> str:
         """What the releases that were made reveal together; '' where it is not measured."""
-        releases, roles = [release for _, release in self.earlier], roles_as_arguments(self.found.roles)
-        found = joint_risk(self.con, self.found.relation.given, releases, roles)
+        releases, roles = [release for _, release in self.earlier], roles_as_arguments(self.planned.roles)
+        found = joint_risk(self.con, self.planned.relation.given, releases, roles)
         return f" (those there are {found})" if found else ""
 
     def with_key(self, key: str) -> Registration:
         """The same with a key column."""
-        return with_fields(self, key=_key_column(self.found, key))
+        return with_fields(self, key=_key_column(self.planned, key))
 
     @property
-    def apart(self) -> bool:
+    def in_other_database(self) -> bool:
         """Whether the table is written to another database than the register's."""
         return self.database is not None and self.target not in (None, "temp", self.database)
 
@@ -145,7 +145,7 @@ class Registration:
         register = None if self.database is None else Register.made(self.con, self.database)
         if register is not None:
             register.expect(self.original)
-        if self.apart:
+        if self.in_other_database:
             next_transaction(self.con)
         return register
 
@@ -157,20 +157,20 @@ class Registration:
             row_id: whether rows are numbered by those of the original.
             table: what takes the place of the original.
         """
-        arguments = dict(self.found.arguments)
+        arguments = dict(self.planned.arguments)
         if "seed" in arguments:
             arguments["seed"] = int(arguments["seed"])
-        given = table or self.found.relation.given
-        if register is not None and "seed" not in arguments and not self.found.entry.differentially_private:
-            arguments["seed"] = register.draw_seed(call_on(self.found, given), self.version, *self._checksums(table))
+        given = table or self.planned.relation.given
+        if register is not None and "seed" not in arguments and not self.planned.entry.differentially_private:
+            arguments["seed"] = register.draw_seed(call_on(self.planned, given), self.version, *self._checksums(table))
         if row_id:
             arguments["row_id"] = True
-        return call_on(with_fields(self.found, arguments=arguments), given)
+        return call_on(with_fields(self.planned, arguments=arguments), given)
 
     def described(self) -> Description:
         """The description of the release."""
-        said = self.found.description(datetime.date.today().isoformat(), self.version)
-        return with_fields(said, independent=self.independent and (bool(self.earlier) or self.database is None))
+        description = self.planned.description(datetime.date.today().isoformat(), self.version)
+        return with_fields(description, independent=self.independent and (bool(self.earlier) or self.database is None))
 
     def entering(self, table: str, *, is_file: bool, write: Callable[[str], None]) -> None:
         """Write to the register, in a transaction of its own where the table is in another database.
@@ -181,49 +181,50 @@ class Registration:
             write: writes what the register says of it, given its name there.
         """
         undo = "" if is_file else f"drop table {table}"
-        with in_next_transaction(self.con, undo) if self.apart else nullcontext():
+        with in_next_transaction(self.con, undo) if self.in_other_database else nullcontext():
             write(release_name(self.con, table, self.database or "", is_file=is_file))
 
-    def enter_first(self, register: Register, name: str, said: Description, draft: str = "") -> None:
+    def enter_first(self, register: Register, name: str, description: Description, draft: str = "") -> None:
         """Enter a release that continues no other, with its records where it has a key.
 
         Args:
             register: the open register.
             name: of the release in it.
-            said: the description of the release, with its digest.
+            description: the description of the release, with its digest.
             draft: the released rows with the numbers of the original's.
         """
-        entered = self.described_in_register(register, name, said)
+        entered = self.described_in_register(register, name, description)
         register.enter(entered, self.known_numbers)
         if self.key:
-            self.enter_records(register, entered.number, draft, self.found.relation.sql)
+            self.enter_records(register, entered.number, draft, self.planned.relation.sql)
 
     @property
     def known_numbers(self) -> set[int]:
         """Numbers of the earlier releases in its register."""
         return {release.number for keeper, release in self.earlier if keeper == self.database}
 
-    def described_in_register(self, register: Register, name: str, said: Description) -> Registered:
+    def described_in_register(self, register: Register, name: str, description: Description) -> Registered:
         """What the register says of a release that continues no other.
 
         Args:
             register: the open register.
             name: of the release in it.
-            said: the description of the release, with its digest.
+            description: the description of the release, with its digest.
         """
-        number, entry, epsilon = register.next_number(), self.found.entry, self.found.params.get("epsilon")
-        rows = int(said.checksum.partition(":")[0])
+        number, entry, epsilon = register.next_number(), self.planned.entry, self.planned.params.get("epsilon")
+        rows = int(description.checksum.partition(":")[0])
         return Registered(
             number, name, self.original, self.key or None, entry.name, self.call_text,
-            datetime.date.fromisoformat(said.date), said.version, rows, said.digest, said.checksum, None, number,
-            said.independent, float(epsilon) if entry.differentially_private and epsilon is not None else None, rows,
+            datetime.date.fromisoformat(description.date), description.version, rows, description.digest,
+            description.checksum, None, number, description.independent,
+            float(epsilon) if entry.differentially_private and epsilon is not None else None, rows,
         )  # fmt: skip
 
     @property
     def call_text(self) -> str:
         """The call as the register holds it: on the original, with all roles, without a seed."""
-        arguments = {name: value for name, value in self.found.arguments.items() if name not in HIDDEN}
-        return call_on(with_fields(self.found, arguments=arguments), self.original)
+        arguments = {name: value for name, value in self.planned.arguments.items() if name not in HIDDEN}
+        return call_on(with_fields(self.planned, arguments=arguments), self.original)
 
     def name_of(self, release: str) -> str:
         """Name of a release in the register, as a call names it."""
@@ -258,7 +259,7 @@ class Registration:
 
     def records_sql(self, register: Register, source: str) -> str:
         """SELECT of number, keyed hash of the key and of the content of each row of a source."""
-        roles = self.found.roles
+        roles = self.planned.roles
         names = dict.fromkeys(info.name for info in (*roles.qi, *roles.sensitive, *roles.keep))
         types = column_types(self.con, source)
         content = register.hash_sql(row_text({name: types[name] for name in names}))
@@ -272,7 +273,7 @@ class Registration:
     @property
     def by_person(self) -> bool:
         """Whether the key names individuals, who may have several records."""
-        person = self.found.roles.person
+        person = self.planned.roles.person
         return person is not None and fold(person.name) == fold(self.key)
 
     def require_keys(self, source: str) -> None:
@@ -294,7 +295,7 @@ class Registration:
                 f"release: key := '{self.key}' has one value in several records ({rows} rows, {distinct} values). Name "
                 "a column that is unique, or label the column 'anon: person' where it identifies individuals"
             )
-        person = self.found.roles.person
+        person = self.planned.roles.person
         if person is None or self.by_person:
             return
         persons = self.con.execute(f"select count(distinct {ident(person.name)}) from {source}").fetchall()[0][0]
@@ -306,42 +307,42 @@ class Registration:
 
     def bucket_column(self, draft: str) -> str:
         """The released column of bucket numbers, '' where there is none."""
-        shown = zip(column_types(self.con, draft), self.found.layout, strict=False)
+        shown = zip(column_types(self.con, draft), self.planned.layout, strict=False)
         return next((name for name, plan in shown if plan.name == BUCKET.key), "")
 
     def _group_sql(self, shown: Sequence[str], offset: str) -> str:
         """SQL of the group of a released row: its bucket, or the class of its quasi-identifiers."""
-        if self.found.entry.name in HIDDEN_GROUPS:
+        if self.planned.entry.name in HIDDEN_GROUPS:
             return "null::integer"
-        qi = {info.name for info in self.found.roles.qi}
-        planned = dict(zip(shown, self.found.layout, strict=True))
-        for name, plan in planned.items():
+        qi = {info.name for info in self.planned.roles.qi}
+        layout = dict(zip(shown, self.planned.layout, strict=True))
+        for name, plan in layout.items():
             if plan.name == BUCKET.key:
                 return f"_anon_d.{ident(name)}::integer"
-        classes = [ident(name) for name, plan in planned.items() if (plan.column or plan.name) in qi]
+        classes = [ident(name) for name, plan in layout.items() if (plan.column or plan.name) in qi]
         return (
             f"(dense_rank() over (order by {', '.join(classes)}) + {offset})::integer" if classes else "null::integer"
         )
 
     def _checksums(self, table: str | None) -> list[str]:
         """Checksums of everything a call reads: rows in their order, and hierarchies."""
-        roles = self.found.roles
+        roles = self.planned.roles
         trees = {info.hierarchy for info in (*roles.qi, *roles.sensitive) if info.hierarchy}
         here = self.con.execute("select current_database(), current_schema()").fetchall()[0]
         catalog = Catalog(self.con, *here)
         sources = [catalog.relation("release", "hierarchy", tree).sql for tree in sorted(trees)]
-        numbered = f"(select *, row_number() over () as _anon_rn from {table or self.found.relation.sql})"
+        numbered = f"(select *, row_number() over () as _anon_rn from {table or self.planned.relation.sql})"
         return [row_checksum(self.con, source) for source in (numbered, *sources)]
 
 
-def _key_column(found: Recorded, key: str | None) -> str:
+def _key_column(planned: Recorded, key: str | None) -> str:
     if key is None:
         return ""
-    columns = found.relation.columns
+    columns = planned.relation.columns
     known = {fold(name): name for name in columns}
     if columns and fold(key) not in known:
         raise ColumnError(
-            f"release: key := '{key}' is not a column of {found.relation.given}{nearest(key, columns)}; there are "
+            f"release: key := '{key}' is not a column of {planned.relation.given}{nearest(key, columns)}; there are "
             f"{listed(columns)}"
         )
     return known.get(fold(key), key)

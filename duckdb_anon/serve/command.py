@@ -54,16 +54,16 @@ def main(given: Namespace) -> int:
     answer = Answering.of(given.answer).releases if given.answer else {}
     if answer and given.role == "curator":
         raise AnonError("serve: --answer is for analysts; a curator's endpoint holds the original")
-    admitted, shown = _tokens(given)
+    admitted, token_lines = _tokens(given)
     supervisor = Supervisor(given.role, given.database, limits, answer)
     try:
-        asyncio.run(_serve(supervisor, given, admitted, shown))
+        asyncio.run(_serve(supervisor, given, admitted, token_lines))
     except OSError as error:
         raise AnonError(f"serve: cannot listen at {given.listen}: {error.strerror}") from error
     return 0
 
 
-async def _serve(supervisor: Supervisor, given: Namespace, admitted: OneToken | TokenFile, shown: str) -> None:
+async def _serve(supervisor: Supervisor, given: Namespace, admitted: OneToken | TokenFile, token_lines: str) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     # From here on the process ends in order: a curator's file must be left clean.
@@ -78,7 +78,7 @@ async def _serve(supervisor: Supervisor, given: Namespace, admitted: OneToken | 
         # What is wrong with the file is said before what is missing on the machine.
         front = _front()(supervisor, admitted, supervisor.limits, audit)
         server = await front.listen(host.strip("[]"), port, tls)
-        sys.stdout.write(_greeting(supervisor, given, shown))
+        sys.stdout.write(_greeting(supervisor, given, token_lines))
         sys.stdout.flush()
         await ended.wait()
         server.close()
@@ -96,7 +96,7 @@ def _address(given: Namespace) -> tuple[str, int]:
     return host, int(port)
 
 
-def _greeting(supervisor: Supervisor, given: Namespace, shown: str) -> str:
+def _greeting(supervisor: Supervisor, given: Namespace, token_lines: str) -> str:
     """What is printed once clients can connect, with a statement that connects from where they are."""
     host, port = _address(given)
     reached = socket.gethostname() if host in _ANY_ADDRESS else host
@@ -111,7 +111,7 @@ def _greeting(supervisor: Supervisor, given: Namespace, shown: str) -> str:
             "localhost behind a proxy that does TLS\n"
         )
     return (
-        f"{supervisor.role} endpoint at {uri}\n{shown}"
+        f"{supervisor.role} endpoint at {uri}\n{token_lines}"
         f"FROM quack_query('{uri}', $${example}$$, token := '...'{option});\n"
     )
 

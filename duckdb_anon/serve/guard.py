@@ -240,18 +240,18 @@ class Guard:
 
     def _check_table_function(self, function: Node) -> None:
         name = fold(function.get("function_name", ""))
-        kinds = {**_CATALOG_FUNCTIONS, **self._table_functions}.get(name)
-        if function.get("class") != "FUNCTION" or kinds is None:
+        signature = {**_CATALOG_FUNCTIONS, **self._table_functions}.get(name)
+        if function.get("class") != "FUNCTION" or signature is None:
             raise Refused("this table function is not allowed")
-        if kinds != _ANY:
-            self._check_arguments(name, kinds, _arguments(function))
+        if signature != _ANY:
+            self._check_arguments(name, signature, _arguments(function))
 
-    def _check_arguments(self, name: str, kinds: str, given: list[Argument]) -> None:
+    def _check_arguments(self, name: str, signature: str, given: list[Argument]) -> None:
         """Check that a function gets a query that could itself run, and published tables, before everything else."""
-        wanted = kinds.split(", ")
+        wanted = signature.split(", ")
         named = [argument for argument, _ in given[len(wanted) :]]
         if any(argument for argument, _ in given[: len(wanted)]) or len(given) < len(wanted):
-            raise Refused(f"{name} takes {kinds}, in this order")
+            raise Refused(f"{name} takes {signature}, in this order")
         if named and wanted[-1] != _ANY and named != ["bounds"]:
             raise Refused(f"{name} takes no further argument here but bounds")
         for kind, (_, node) in zip(wanted, given, strict=False):

@@ -1,4 +1,4 @@
-"""What clients of an endpoint may use of the machine, and how the operating system is told."""
+"""What clients of an endpoint may use of the machine, and how the operating system enforces it."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ def bound_this_process(memory: int) -> bool:
     Returns:
         Whether the system enforces it; elsewhere than on Linux it does not, and only DuckDB's accounting is left.
     """
-    held = _status("VmData")
-    if held is None:
+    in_use = _status("VmData")
+    if in_use is None:
         return False
     import resource
 
-    most = held + memory + SLACK
+    most = in_use + memory + SLACK
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     return True
 

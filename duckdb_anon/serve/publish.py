@@ -170,9 +170,9 @@ class _Originals:
 
     def of(self, release: SourceTable) -> SourceTable | None:
         """The original a release was made from: as its comment says, else the one named for those that do not say."""
-        said = read_description(release.comment)
-        if said is not None and said.original not in ("", QUERY):
-            last = names_of(said.original)[-1]
+        description = read_description(release.comment)
+        if description is not None and description.original not in ("", QUERY):
+            last = names_of(description.original)[-1]
             found = self._tables.get(fold(last))
             return read_table(self._con, _SOURCE, *found) if found and not is_release(found[2]) else None
         return self._named[0] if len(self._named) == 1 else None
@@ -233,8 +233,8 @@ class _CopiedTrees:
             self.con.register("_anon_tree", rows)
             self.con.execute(f"create table {copy} as from _anon_tree")
             self.con.unregister("_anon_tree")
-            said = f"{_TREE}, {HIDDEN_LABELS}" if rare else _TREE
-            self.con.execute(f"comment on table {copy} is {literal(said)}")
+            description = f"{_TREE}, {HIDDEN_LABELS}" if rare else _TREE
+            self.con.execute(f"comment on table {copy} is {literal(description)}")
             self.rare[target] = rare
             self.written[place[1]] = target
         return self.written[place[1]]
@@ -272,9 +272,9 @@ def _joint_risks(con: duckdb.DuckDBPyConnection, releases: Sequence[SourceTable]
     found: dict[str, dict[str, int | str]] = {}
     risks: dict[str, str] = {}
     for table in releases:
-        said = read_description(table.comment) or Description()
-        entry = entries.get(said.digest)
-        original = entry.original if entry is not None else said.original
+        description = read_description(table.comment) or Description()
+        entry = entries.get(description.digest)
+        original = entry.original if entry is not None else description.original
         if original not in ("", QUERY):
             found.setdefault(fold(original), {})[table.name] = entry.sequence if entry is not None else table.name
     for original, sequences in found.items():
@@ -313,8 +313,8 @@ def _copy(con: duckdb.DuckDBPyConnection, table: SourceTable, trees: _CopiedTree
         f"create table {target} as select {', '.join(columns)} from {table.sql} "
         f"order by sha256('{key}' || rowid::varchar)"
     )
-    said = read_description(table.comment) or Description()
-    con.execute(f"comment on table {target} is {literal(said.comment())}")
+    description = read_description(table.comment) or Description()
+    con.execute(f"comment on table {target} is {literal(description.comment())}")
     for column, (_, text) in table.columns.items():
         _comment(con, target, column, text, trees)
     return int(con.execute(f"select count(*) from {target}").fetchall()[0][0])
@@ -342,8 +342,8 @@ def _write_shape(
         f"'RELEASE') answers from one, rewrite_query('...', '{original.name}', 'RELEASE') gives the SQL"
     )
     # an error in every column: a filter on a NULL would be settled, and answered, without asking for the row
-    kinds = {column: without_enums(original.columns[column][0]) for column in shown}
-    columns = ", ".join(f"error({literal(hint)})::{kind} as {ident(column)}" for column, kind in kinds.items())
+    types = {column: without_enums(original.columns[column][0]) for column in shown}
+    columns = ", ".join(f"error({literal(hint)})::{kind} as {ident(column)}" for column, kind in types.items())
     con.execute(f"create view {_TARGET}.main.{name} as select {columns} where error({literal(hint)})::boolean")
     con.execute(f"comment on view {_TARGET}.main.{name} is {literal(SHAPE)}")
     for column in shown:
@@ -398,13 +398,13 @@ def main(given: Namespace) -> int:
         allow=given.allow, public=given.public_hierarchy, independent=given.independent,
         storage_version=given.storage_version,
     )  # fmt: skip
-    told = {name: f"{rows} rows" for name, rows in done.releases.items()}
-    told |= dict.fromkeys(done.originals, "column names and types, no rows")
-    told |= {
+    lines = {name: f"{rows} rows" for name, rows in done.releases.items()}
+    lines |= dict.fromkeys(done.originals, "column names and types, no rows")
+    lines |= {
         name: f"hierarchy, {rare} labels that few records carry are hidden" if rare else "hierarchy"
         for name, rare in done.trees.items()
     }
-    sys.stdout.writelines(f"{name}: {what}\n" for name, what in told.items())
+    sys.stdout.writelines(f"{name}: {what}\n" for name, what in lines.items())
     for original, risk in done.risks.items():
         sys.stdout.write(f"{original}: its independent releases together {risk}\n")
     for original, epsilon in done.budgets.items():

@@ -182,16 +182,16 @@ class Supervisor:
         }  # fmt: skip
         try:
             process.stdin.write(json.dumps(job).encode() + b"\n")
-            said = json.loads(await asyncio.wait_for(process.stdout.readline(), patience) or b"{}")
+            hello = json.loads(await asyncio.wait_for(process.stdout.readline(), patience) or b"{}")
         except (TimeoutError, OSError) as error:
             process.kill()
             raise AnonError(f"serve: the worker did not start within {patience:g} s") from error
-        if "ready" not in said:
+        if "ready" not in hello:
             await process.wait()
-            raise AnonError(said.get("error", f"serve: the worker ended with exit code {process.returncode}"))
-        if said["isolation"] and self._generation == 1:
-            _say(said["isolation"])
-        if not said["bounded"] and self._generation == 1:
+            raise AnonError(hello.get("error", f"serve: the worker ended with exit code {process.returncode}"))
+        if hello["isolation"] and self._generation == 1:
+            _say(hello["isolation"])
+        if not hello["bounded"] and self._generation == 1:
             _say("this system does not enforce --memory; only DuckDB's own accounting does")
         task = asyncio.create_task(self._read_reports(process.stdout))
         self._reading.add(task)

@@ -93,12 +93,12 @@ def _wait_for_answer(address: str) -> None:
     """
     host, port = address.rsplit(":", 1)
     try:
-        with socket.create_connection((host, int(port)), timeout=_ANSWER) as asked:
-            asked.sendall(b"GET / HTTP/1.0\r\n\r\n")
-            answered = asked.recv(1)
+        with socket.create_connection((host, int(port)), timeout=_ANSWER) as connection:
+            connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            reply = connection.recv(1)
     except OSError:
-        answered = b""
-    if not answered:
+        reply = b""
+    if not reply:
         raise AnonError(f"serve: Quack does not answer at {address}; is it the version for this DuckDB?")
 
 
