@@ -29,8 +29,6 @@ BLOCK = 2048
 """Rows summed at a time, so that their sums stay in the fastest cache."""
 NEGLIGIBLE = 30.0
 """A row this far below the best of its bucket adds e^-30 of it."""
-LEAST_PRODUCT = 1e-250
-"""A best product below this has lost too much to rounding."""
 MOST_COMBINATIONS = 4096
 """Combinations of one group of joined columns, so that their scores stay in the fastest cache."""
 
@@ -93,20 +91,8 @@ class JoinedCells:
             Shape (targets, rows).
         """
         out = np.empty((len(local), self.cells.shape[1]))
-        combine_rows(self.cells, self._joined(local, active), False, out)
+        combine_rows(self.cells, self._joined(local, active), out)
         return np.maximum(out, floor, out=out)
-
-    def factors(self, local: FloatArray, active: BoolArray) -> tuple[FloatArray, FloatArray]:
-        """Exponentials of the same sums, each relative to the sum of the best cells.
-
-        Returns:
-            Factors in [0, 1], shape (targets, rows), and the sum of the best cells' scores, shape (targets,).
-        """
-        best = np.maximum.reduceat(local, self.first, axis=1)
-        relative = local - np.repeat(best, self.number, axis=1)
-        out = np.empty((len(local), self.cells.shape[1]))
-        combine_rows(self.cells, np.exp(self._joined(relative, active)), True, out)
-        return out, np.where(active, best, 0.0).sum(axis=1)
 
     def _joined(self, local: FloatArray, active: BoolArray) -> FloatArray:
         """Sum of the scores of every combination of cells, for each target, shape (targets, combinations)."""
@@ -122,8 +108,8 @@ class JoinedCells:
 
 
 @compiled
-def combine_rows(cells: CodeArray, local: FloatArray, multiply: bool, out: FloatArray) -> None:
-    """Add up, or multiply, what each row's combinations have, for each target.
+def combine_rows(cells: CodeArray, local: FloatArray, out: FloatArray) -> None:
+    """Add up what each row's combinations have, for each target.
 
     `local`: shape (targets, combinations); `out`: shape (targets, rows), filled.
     """
@@ -134,65 +120,8 @@ def combine_rows(cells: CodeArray, local: FloatArray, multiply: bool, out: Float
             for j in range(start, end):
                 out[t, j] = local[t, cells[0, j]]
             for a in range(1, cells.shape[0]):
-                if multiply:
-                    for j in range(start, end):
-                        out[t, j] *= local[t, cells[a, j]]
-                else:
-                    for j in range(start, end):
-                        out[t, j] += local[t, cells[a, j]]
-
-
-@compiled
-def bucket_means(factors: FloatArray, look: CodeArray, start: IntArray, out: FloatArray) -> None:
-    """Multiply each bucket by the mean of its rows' factors.
-
-    Args:
-        factors: of each distinct row of a part, shape (records, distinct rows).
-        look: which of them each row is, rows bucket by bucket, shape (rows,).
-        start: first row of each bucket and the number of rows, shape (buckets + 1,).
-        out: shape (records, buckets); multiplied.
-    """
-    for t in range(out.shape[0]):
-        for b in range(len(start) - 1):
-            total = 0.0
-            for j in range(start[b], start[b + 1]):
-                total += factors[t, look[j]]
-            out[t, b] *= total / (start[b + 1] - start[b])
-
-
-@compiled
-def row_products(units: FloatArray, factors: FloatArray, look: CodeArray, start: IntArray, out: FloatArray) -> None:
-    """Multiply what is said of each row's bucket by its own factor.
-
-    `units`: products of each bucket; minus infinity for what is left out, shape (records, buckets); `out`: shape
-    (records, rows); filled.
-    """
-    for t in range(out.shape[0]):
-        for b in range(len(start) - 1):
-            for j in range(start[b], start[b + 1]):
-                out[t, j] = units[t, b] * factors[t, look[j]] if units[t, b] > 0.0 else units[t, b]
-
-
-def logs_within(products: FloatArray, offset: FloatArray, reach: float) -> bool:
-    """Take logarithms where they can count, in place; minus infinity elsewhere.
-
-    Args:
-        products: shape (records, units), minus infinity for what is left out.
-        offset: added to the logarithms of each record, shape (records,).
-        reach: units may be that far below the best of their record.
-
-    Returns:
-        Whether every record that has a unit left keeps a best one above `LEAST_PRODUCT`; else they must not be used.
-    """
-    best = products.max(axis=1, keepdims=True)
-    if ((best > -np.inf) & (best <= LEAST_PRODUCT)).any():
-        return False
-    least = np.maximum(best, 0.0) * np.exp(-reach)
-    near = (products >= least) & (products > 0)
-    np.log(products, out=products, where=near)
-    products[~near] = -np.inf
-    products += offset[:, None]
-    return True
+                for j in range(start, end):
+                    out[t, j] += local[t, cells[a, j]]
 
 
 @compiled

@@ -12,14 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from duckdb_anon.kernels.attacks.linkage_scores import (
-    JoinedCells,
-    bucket_means,
-    bucket_scores,
-    leave_out_groups,
-    logs_within,
-    row_products,
-)
+from duckdb_anon.kernels.attacks.linkage_scores import JoinedCells, bucket_scores, leave_out_groups
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.kernels.thread_pool import threads
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords
@@ -115,31 +108,24 @@ class JoinedPart:
     Attributes:
         columns: places of its columns among the quasi-identifiers.
         cells: its distinct rows, columns of few cells joined.
-        look: which of them each voter is, shape (voters,); None where each is one of its own.
+        row_of_voter: which of them each row of a sliced release is, shape (voters,); else empty.
     """
 
     columns: list[int]
     cells: JoinedCells
-    look: CodeArray | None
-
-    @property
-    def of_voter(self) -> CodeArray:
-        """Which of the distinct rows each voter of a sliced release is."""
-        if self.look is None:
-            raise TypeError("not sliced")
-        return self.look
+    row_of_voter: CodeArray
 
 
 def joined_parts(release: PublishedRecords) -> list[JoinedPart]:
     """Distinct rows of each part."""
     found = []
     for part in release.parts:
-        cells, look = part.cells, None
+        cells, row_of_voter = part.cells, np.zeros(0, dtype=np.int32)
         if release.start is not None:
             keys = keys_of(list(cells))
-            cells, look = cells[:, keys.first], keys.of_row.astype(np.int32)
+            cells, row_of_voter = cells[:, keys.first], keys.of_row.astype(np.int32)
         numbers = [release.columns[a].number for a in part.columns]
-        found.append(JoinedPart(list(part.columns), JoinedCells.of(cells, numbers), look))
+        found.append(JoinedPart(list(part.columns), JoinedCells.of(cells, numbers), row_of_voter))
     return found
 
 
@@ -158,103 +144,51 @@ class Scores:
     """
 
     def __init__(self, release: PublishedRecords, scoring: Scoring, parts: Sequence[JoinedPart], some: Targets) -> None:
-        """Score the units.
-
-        `scoring`: how the attacker looks at it.
-        `parts`: of `joined_parts`.
-        `some`: whom she looks for.
-        """
+        """Score the units; `parts`: of `joined_parts`; `some`: the targets."""
         self.release, self.scoring, self.parts, self.some = release, scoring, parts, some
-        self._factors: list[tuple[FloatArray, FloatArray]] | None = None
-        self._sums: list[FloatArray] | None = None
-        if release.start is not None and scoring.share and scoring.floor == -np.inf and scoring.most_equal is None:
-            self._factors = [p.cells.factors(*self._local(p)) for p in parts]
-        self.units = self._units(None)
+        self._of_part = [self._sums(part) for part in parts]
+        if release.start is not None:
+            self.units = self._buckets(release.start, None)
+            return
+        self.units = self._of_part[0]
+        if scoring.added is not None:
+            self.units += scoring.added(some)
+        self._stay_in_group(self.units)
 
     def voters(self, part: int) -> FloatArray:
-        """Scores of those who vote for a secret: the units, or the rows of its part of a sliced release.
+        """Scores of those who vote for a secret, shape (records, voters).
 
-        Args:
-            part: the part the secret stands in, -1 for none.
-
-        Returns:
-            Shape (records, voters).
+        These are the units, or the rows of the part of a sliced release that the secret is in (-1: in none).
         """
         start = self.release.start
         if start is None or part < 0:
             return self.units
-        chosen = self.parts[part]
-        if self._factors is not None:
-            products = self._products(start, part)
-            rows = np.empty((len(products), len(chosen.of_voter)))
-            row_products(products, self._factors[part][0], chosen.of_voter, start, rows)
-            if logs_within(rows, self._offset, self.scoring.reach + 1.0):
-                return rows
-        scores = np.repeat(self._in_logs(start, part), np.diff(start), axis=1)
-        return np.maximum(scores + self._by_part()[part][:, chosen.of_voter], self.scoring.floor)
+        scores = np.repeat(self._buckets(start, part), np.diff(start), axis=1)
+        return np.maximum(scores + self._of_part[part][:, self.parts[part].row_of_voter], self.scoring.floor)
 
-    def _units(self, skipped: int | None) -> FloatArray:
-        start = self.release.start
-        if start is None:
-            units = self._by_part()[0]
-            if self.scoring.added is not None:
-                units += self.scoring.added(self.some)
-            self._stay_in_group(units)
-            return units
-        if self._factors is not None:
-            products = self._products(start, skipped)
-            if logs_within(products, self._offset, self.scoring.reach + 1.0):
-                return products
-        return self._in_logs(start, skipped)
-
-    @property
-    def _offset(self) -> FloatArray:
-        """What was taken from the logarithms of each record."""
-        total: FloatArray = np.sum([best for _, best in self._factors or ()], axis=0)
-        return total
-
-    def _products(self, start: IntArray, skipped: int | None) -> FloatArray:
-        """Products of the buckets by all parts but one."""
-        units = np.ones((len(self.some.values), len(self.release.size)))
-        for k, (factors, _) in enumerate(self._factors or ()):
-            if k != skipped:
-                bucket_means(factors, self.parts[k].of_voter, start, units)
-        self._stay_in_group(units)
-        return units
-
-    def _in_logs(self, start: IntArray, skipped: int | None) -> FloatArray:
-        """Scores of the buckets by all parts but one, as sums."""
+    def _buckets(self, start: IntArray, skipped: int | None) -> FloatArray:
+        """Scores of the buckets by all parts but one."""
         units = np.zeros((len(self.some.values), len(self.release.size)))
-        for k, scores in enumerate(self._by_part()):
+        for k, scores in enumerate(self._of_part):
             if k != skipped:
-                bucket_scores(scores, self.parts[k].of_voter, start, self.scoring.share, units)
+                bucket_scores(scores, self.parts[k].row_of_voter, start, self.scoring.share, units)
         units = np.maximum(units, self.scoring.floor)
         self._stay_in_group(units)
         return units
 
-    def _by_part(self) -> list[FloatArray]:
-        """Scores of the distinct rows of each part, shape (records, distinct rows)."""
-        if self._sums is None:
-            self._sums = [self._sums_of(part) for part in self.parts]
-        return self._sums
-
-    def _sums_of(self, part: JoinedPart) -> FloatArray:
-        local, active = self._local(part)
-        out = part.cells.scores(local, active, self.scoring.floor)
+    def _sums(self, part: JoinedPart) -> FloatArray:
+        """Scores of the distinct rows of a part, shape (records, distinct rows)."""
+        values, known = self.some.values, np.ascontiguousarray(self.some.known[:, part.columns])
+        of_cell = np.hstack([self.scoring.columns[a](values[:, a]) for a in part.columns])
+        scores = part.cells.scores(np.ascontiguousarray(of_cell, dtype=np.float64), known, self.scoring.floor)
         if self.scoring.most_equal is not None:
-            equal = np.hstack([self.release.columns[a].covered(self.some.values[:, a]) for a in part.columns])
-            same = part.cells.scores(np.ascontiguousarray(equal, dtype=np.float64), active, 0.0)
-            out[same > self.scoring.most_equal] = -np.inf
-        return out
-
-    def _local(self, part: JoinedPart) -> tuple[FloatArray, BoolArray]:
-        """Score of each cell of the part's columns for each record, and which columns are known."""
-        local = np.hstack([self.scoring.columns[a](self.some.values[:, a]) for a in part.columns])
-        known = np.ascontiguousarray(self.some.known[:, part.columns])
-        return np.ascontiguousarray(local, dtype=np.float64), known
+            equal = np.hstack([self.release.columns[a].covered(values[:, a]) for a in part.columns])
+            same = part.cells.scores(np.ascontiguousarray(equal, dtype=np.float64), known, 0.0)
+            scores[same > self.scoring.most_equal] = -np.inf
+        return scores
 
     def _stay_in_group(self, units: FloatArray) -> None:
         if self.scoring.within_group and self.release.group_of_unit is not None:
             group = self.release.group_of_unit.astype(np.int64)
-            chosen = group[self.release.unit_of_row[self.some.true_row]]
-            leave_out_groups(units, self.some.start, group, self.some.true_start, chosen)
+            of_target = group[self.release.unit_of_row[self.some.true_row]]
+            leave_out_groups(units, self.some.start, group, self.some.true_start, of_target)
