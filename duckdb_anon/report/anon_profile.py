@@ -25,7 +25,7 @@ from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.kernels.row_keys import compact, joint
 from duckdb_anon.measures.plans.missing_codes import CODES, FOUND, counted_values
 from duckdb_anon.model.coded_table import IntArray
-from duckdb_anon.model.function_specs import Parameter, Params, Task
+from duckdb_anon.model.function_specs import Parameter, Params, Task, fields
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.parameters import MOST_SEED
 from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_number
@@ -172,13 +172,7 @@ def _alone(number: IntArray) -> float:
 
 
 def hierarchy_call(table: str, column: str, suggestion: Suggestion) -> str | None:
-    """The call that makes the suggested hierarchy; None where none is.
-
-    Args:
-        table: the table as SQL names it.
-        column: its column.
-        suggestion: what was suggested for it.
-    """
+    """The call that makes the suggested hierarchy; None where none is."""
     if not suggestion.hierarchy or suggestion.role != "quasi":
         return None
     return f"anon_hierarchy({literal(table)}, {literal(column)}{_ARGUMENTS[suggestion.hierarchy]})"
@@ -211,20 +205,10 @@ MEASURE = Task(
     example="FROM anon_profile('people')",
     section="Preparing a call",
     parameters=OPTIONS,
-    returns={
-        "column_name": "VARCHAR",
-        "type": "VARCHAR",
-        "distinct_values": "BIGINT",
-        "uniqueness": "DOUBLE",
-        "nulls": "DOUBLE",
-        "adds": "DOUBLE",
-        "looks_like": "VARCHAR",
-        "role": "VARCHAR",
-        "reason": "VARCHAR",
-        "hierarchy": "VARCHAR",
-        "safe_harbor": "VARCHAR",
-        "comment": "VARCHAR",
-    },
+    returns=fields(
+        "column_name VARCHAR, type VARCHAR, distinct_values BIGINT, uniqueness DOUBLE, nulls DOUBLE, adds DOUBLE, "
+        "looks_like VARCHAR, role VARCHAR, reason VARCHAR, hierarchy VARCHAR, safe_harbor VARCHAR, comment VARCHAR"
+    ),
     plan=plan_profile,
     work=_work,
     database="own",

@@ -50,40 +50,21 @@ class Trials:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method that may be tried.
-
-    Attributes:
-        name: its SQL name.
-        sweeps: calls of it, from weak to strong.
-        needs_person: whether it releases a row a person.
-        counts_persons: whether it protects individuals with several rows.
-        takes_edges: whether it has the parameter `sensitive_edges`.
-        needs_sensitive: whether it releases nothing without a sensitive column.
-        takes_l: whether it has the parameter `l`.
-        takes_exceptions: whether it has the parameter `l_except`.
-    """
+    """A method that may be tried: its name, calls from weak to strong, needed roles, unit, and parameters' names."""
 
     name: str
     sweeps: tuple[Sweep, ...]
-    needs_person: bool
+    needs: tuple[str, ...]
     counts_persons: bool
     takes_edges: bool
-    needs_sensitive: bool
-    takes_l: bool
-    takes_exceptions: bool = False
+    parameters: tuple[str, ...]
 
     @classmethod
     def of(cls, method: Method) -> Candidate:
         """What recommend needs of a method."""
+        parameters = tuple(p.name for p in method.parameters)
         return cls(
-            method.name,
-            method.sweeps,
-            "person" in method.needs,
-            method.unit == "person",
-            takes_edges(method),
-            "sensitive" in method.needs,
-            any(p.name == "l" for p in method.parameters),
-            any(p.name == "l_except" for p in method.parameters),
+            method.name, method.sweeps, tuple(method.needs), method.unit == "person", takes_edges(method), parameters
         )
 
     @classmethod
@@ -222,8 +203,8 @@ def _nominal_argument(con: duckdb.DuckDBPyConnection, labels: Sequence[Sequence[
 
 def _suited(candidates: Sequence[Candidate], sample: Sample) -> list[Candidate]:
     """Those that need no column the sample lacks, and protect individuals where they have several rows; slow last."""
-    able = [c for c in candidates if sample.person is not None or not c.needs_person]
-    able = [c for c in able if sample.most_l is not None or not c.needs_sensitive]
+    able = [c for c in candidates if sample.person is not None or "person" not in c.needs]
+    able = [c for c in able if sample.most_l is not None or "sensitive" not in c.needs]
     able = [c for c in able if c.counts_persons or not sample.repeated]
     return sorted(able, key=lambda c: c.name == "incognito")  # whose time grows with the product of the levels
 
@@ -250,7 +231,7 @@ def _swept(
         try:
             with _ended_at(con, deadline):
                 step, released = _step(con, trials, candidate, sweep, calls[0], sample)
-                if not released and candidate.takes_l and "l := 1" not in calls[0].split(", "):
+                if not released and "l" in candidate.parameters and "l := 1" not in calls[0].split(", "):
                     relaxed, released = _step(con, trials, candidate, sweep, _with_l_1(calls[0]), sample)
                     if released:
                         step, calls = relaxed, list(dict.fromkeys(map(_with_l_1, calls)))
@@ -267,7 +248,7 @@ def _calls(candidate: Candidate, sweep: Sweep, sample: Sample) -> list[str]:
     edges = sample.edges if candidate.takes_edges else ""
     if sample.most_l is None:
         sweep = replace(sweep, arguments=sweep.arguments.replace(", l := {l}", ""))
-    exceptions = sample.exceptions if candidate.takes_exceptions else ""
+    exceptions = sample.exceptions if "l_except" in candidate.parameters else ""
     return [call + exceptions + edges for call in sweep.calls(sample.most_l or 2)]
 
 
@@ -374,16 +355,14 @@ def _attacked(con: duckdb.DuckDBPyConnection, trials: Trials, call: str, sample:
 def _questions(trials: Trials, candidate: Candidate) -> list[tuple[tuple[str, ...], str]]:
     """Further questions to each release, with the columns the answers go to."""
     # a release of a record per individual answers for individuals, and has no plain sensitive value for a predicate
-    table = literal("queried" if candidate.needs_person else "sample")
-    sensitive = literal(trials.on_sensitive and not candidate.needs_person)
-    return [
-        (("information_loss",), "select iloss from information_loss('sample', 'release') where attribute = '(all)'"),
-        (
-            ("query_error", "query_error_median"),
-            f"select avg(abs(relative_error)), median(abs(relative_error)) from workload_error({table}, 'release', "
-            f"{trials.workload}, predicate_on_sensitive := {sensitive}, seed := {trials.seed})",
-        ),
-    ]
+    lists = "person" in candidate.needs
+    table, sensitive = literal("queried" if lists else "sample"), literal(trials.on_sensitive and not lists)
+    loss = "select iloss from information_loss('sample', 'release') where attribute = '(all)'"
+    error = (
+        f"select avg(abs(relative_error)), median(abs(relative_error)) from workload_error({table}, 'release', "
+        f"{trials.workload}, predicate_on_sensitive := {sensitive}, seed := {trials.seed})"
+    )
+    return [(("information_loss",), loss), (("query_error", "query_error_median"), error)]
 
 
 def _risk(step: Step) -> float | None:

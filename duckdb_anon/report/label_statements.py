@@ -41,13 +41,7 @@ def _work(con: Any, planned: Mapping[str, Any], rows: Mapping[str, Any]) -> list
 
 
 def label_statement(table: str, column: str, role: str, comment: str) -> str:
-    """The statement that gives a column its role and keeps what its comment says.
-
-    Args:
-        table: the table as SQL names it.
-        column: name of the column.
-        role: one of the roles.
-        comment: what its comment says already, '' for none.
+    """The statement that gives a column its role and keeps its comment; `table` as SQL names it.
 
     >>> print(label_statement("people", "age", "quasi", "in years"))
     COMMENT ON COLUMN people."age" IS 'in years; anon: quasi';

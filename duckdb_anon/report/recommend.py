@@ -23,27 +23,17 @@ from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.measures.queries.workload_error import MEASURE as WORKLOAD_ERROR
 from duckdb_anon.model.errors import ParameterError, listed, nearest
-from duckdb_anon.model.function_specs import ColumnInfo, Method, Parameter, Params, Roles, Task
+from duckdb_anon.model.function_specs import ColumnInfo, Method, Parameter, Params, Roles, Task, fields
 from duckdb_anon.model.parameters import MOST_SEED
 from duckdb_anon.report.candidate_search import Candidate, try_candidates
 
 _ON_REQUEST = ("rank_swap", "merging")
 """Methods that bound no risk by themselves: tried where they are named."""
-RETURNS = {
-    "method": "VARCHAR",
-    "call": "VARCHAR",
-    "identity": "DOUBLE",
-    "attribute": "DOUBLE",
-    "advantage": "DOUBLE",
-    "information_loss": "DOUBLE",
-    "query_error": "DOUBLE",
-    "query_error_median": "DOUBLE",
-    "meets_max_risk": "BOOLEAN",
-    "on_frontier": "BOOLEAN",
-    "rows": "BIGINT",
-    "seconds": "DOUBLE",
-    "note": "VARCHAR",
-}
+RETURNS = fields(
+    "method VARCHAR, call VARCHAR, identity DOUBLE, attribute DOUBLE, advantage DOUBLE, information_loss DOUBLE, "
+    "query_error DOUBLE, query_error_median DOUBLE, meets_max_risk BOOLEAN, on_frontier BOOLEAN, rows BIGINT, "
+    "seconds DOUBLE, note VARCHAR"
+)
 
 
 def plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:

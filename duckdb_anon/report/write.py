@@ -27,28 +27,17 @@ def write_page(
     context: HoldersContext | None = None,
     edition: Edition = "internal",
 ) -> int:
-    """Measure, and write the page of an edition; return its size in bytes.
+    """Measure, and write the page of an edition and its facts; return the size of the page in bytes.
 
-    Args:
-        con: a connection with the package loaded.
-        plan: what to measure.
-        path: the HTML file.
-        say: called with one line when a release is begun.
-        context: what the holder says of the release.
-        edition: 'external' for readers who may not see figures on the original.
+    `say` is called with one line when a release is begun; 'external' and 'short' are editions without figures on the
+    original.
     """
     require_extra("report")
     return write_edition(measure(con, plan, context or HoldersContext(), say), path, edition)
 
 
 def write_edition(found: Findings, path: str, edition: Edition) -> int:
-    """Write one HTML file and the same facts as JSON beside it; return the page's size in bytes.
-
-    Args:
-        found: what was measured.
-        path: the HTML file; the JSON has its name and the ending .json.
-        edition: 'external' for readers who may not see figures on the original.
-    """
+    """Write one HTML file and the same facts as JSON, with the ending .json; return the page's size in bytes."""
     from duckdb_anon.report.html.page import page  # needs the extra
 
     html = page(found, edition)
@@ -64,14 +53,7 @@ def require_extra(function: str) -> None:
 
 @contextmanager
 def written(function: str, path: str, html: str, facts: str) -> Iterator[None]:
-    """Write a page and its facts; both appear at the end of the block, or none where it fails.
-
-    Args:
-        function: for messages.
-        path: the HTML file; the JSON has its name and the ending .json.
-        html: the page.
-        facts: the JSON.
-    """
+    """Write a page and its facts, a .json next to it; both appear at the end of the block, or none where it fails."""
     goals = {Path(path): html.encode(), Path(path).with_suffix(".json"): facts.encode()}
     if len(goals) < 2:
         raise AnonError(

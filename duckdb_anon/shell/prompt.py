@@ -19,8 +19,7 @@ from pygments.lexers.sql import PostgresLexer
 
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.shell.dot_commands import COMMANDS
-from duckdb_anon.shell.session import Session
-from duckdb_anon.shell.statement_splitter import is_blank, split_complete
+from duckdb_anon.shell.session import Session, is_blank, split_complete
 
 _LEAST_WORD = 2
 _WORD = re.compile(r'[\w."]*$')

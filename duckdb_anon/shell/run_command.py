@@ -34,8 +34,7 @@ from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.release_comment import read_description
 from duckdb_anon.release_api import release
 from duckdb_anon.report.linked_release import check_releases, comments
-from duckdb_anon.shell.plan_file import mark_of, require_known, say
-from duckdb_anon.shell.run_database import check_fields, database_tables, release_plan
+from duckdb_anon.shell.run_database import check_fields, database_tables, mark_of, release_plan, require_known, say
 from duckdb_anon.sql_functions import connect
 
 _FIELDS = ("tables", "labels", "treatments", "releases", "database")

@@ -7,10 +7,12 @@ adds up with the first one, so it is refused unless the plan says `independent =
 
 from __future__ import annotations
 
+import hmac
+import json
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -23,11 +25,11 @@ from duckdb_anon.database.plan import NAME, OPTIONS, Plan
 from duckdb_anon.database.released_tables import make_release, working, write_tables
 from duckdb_anon.database.risk import TARGETS, Risk, measured
 from duckdb_anon.engine.private_files import draft_of
-from duckdb_anon.engine.sql_quoting import literal
+from duckdb_anon.engine.release_digest import row_checksum
+from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.engine.transaction import transaction
-from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.errors import AnonError, listed, nearest
 from duckdb_anon.report.write import require_extra
-from duckdb_anon.shell.plan_file import require_known, say
 from duckdb_anon.sql_functions import connect
 
 _OUT = "anon_out"
@@ -142,3 +144,32 @@ def _write(con: duckdb.DuckDBPyConnection, output: Path, write: Any) -> None:
             con.execute(f"checkpoint {_OUT}")
         finally:
             con.execute(f"detach {_OUT}")
+
+
+def require_known(path: Path, where: str, given: Iterable[str], known: Any) -> None:
+    """Refuse names that a part of a plan does not have."""
+    for name in given:
+        if name not in known:
+            raise AnonError(
+                f"run: {path}: {where} has unknown '{name}'{nearest(name, known)}. Allowed: {listed(known)}"
+            )
+
+
+def mark_of(
+    con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], part: Mapping[str, Any], tables: Sequence[str], key: bytes
+) -> str:
+    """Keyed hash of what a part of a plan is made from, which nobody without the key can try values against.
+
+    `part` is a release or the database, `tables` are its tables; the order of their rows does not count.
+    """
+    from duckdb_anon import __version__
+
+    rows = {name: row_checksum(con, ident(name)) for name in tables}
+    labels, treatments = ({name: plan[kind].get(name) for name in tables} for kind in ("labels", "treatments"))
+    stated = json.dumps([rows, labels, treatments, part, __version__], sort_keys=True, default=str)
+    return hmac.digest(key, stated.encode(), "sha256").hex()
+
+
+def say(line: str) -> None:
+    """Report progress on stderr."""
+    sys.stderr.write(f"{line}\n")

@@ -22,10 +22,22 @@ from duckdb_anon.model.errors import AnonError, listed, nearest
 from duckdb_anon.shell.dot_commands import COMMANDS, StopScript
 from duckdb_anon.shell.render import render
 from duckdb_anon.shell.running import Meter
-from duckdb_anon.shell.statement_splitter import is_blank, split_complete
 
 Kind = duckdb.StatementType
 _CHANGES = (Kind.INSERT, Kind.UPDATE, Kind.DELETE, Kind.CREATE, Kind.COPY)
+_TOKEN = re.compile(
+    r"""
+    (?P<escaped>\b[eE]'(?:[^'\\]|''|\\.)*(?:'|\Z))
+  | (?P<text>'(?:[^']|'')*(?:'|\Z))
+  | (?P<name>"(?:[^"]|"")*(?:"|\Z))
+  | (?P<dollar>\$(?P<tag>\w*)\$.*?(?:\$(?P=tag)\$|\Z))
+  | (?P<line>--[^\n]*)
+  | (?P<block>/\*.*?(?:\*/|\Z))
+  | (?P<end>;)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""Quotes, dollar quotes and comments, which are skipped, and the ends of statements."""
 _POSITION = re.compile(r"\n*^LINE \d+: (?P<shown>.*)\n[ \t]*\^+[ \t]*$", re.MULTILINE)
 
 
@@ -175,3 +187,23 @@ def without_foreign_position(message: str, text: str) -> str:
     if position is None or position["shown"].strip().strip(".").strip() in text:
         return message
     return message[: position.start()] + message[position.end() :]
+
+
+def split_complete(text: str) -> tuple[str, str]:
+    """Cut `text` after its last statement-ending semicolon: what may run, and what is still being written.
+
+    >>> split_complete("select ';'; select 1 -- more;")
+    ("select ';';", ' select 1 -- more;')
+    """
+    cut = max((m.end() for m in _TOKEN.finditer(text) if m.lastgroup == "end"), default=0)
+    return text[:cut], text[cut:]
+
+
+def is_blank(text: str) -> bool:
+    r"""Tell whether `text` holds nothing but space, comments and semicolons.
+
+    >>> is_blank(" -- a note\n ; "), is_blank("select 1")
+    (True, False)
+    """
+    ignored = ("line", "block", "end")
+    return not _TOKEN.sub(lambda m: " " if m.lastgroup in ignored else m.group(), text).strip()

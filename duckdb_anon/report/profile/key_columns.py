@@ -34,13 +34,7 @@ _KEYS = ("key", "person key", "medical record number", "health plan number", "ac
 
 
 def key_like(con: duckdb.DuckDBPyConnection, sql: str, columns: Mapping[str, str]) -> dict[str, tuple[int, int]]:
-    """Columns whose values join rows, with their numbers of different values and of rows.
-
-    Args:
-        con: an open connection.
-        sql: what follows FROM.
-        columns: the columns to look at, with their types.
-    """
+    """Those of `columns` (name to type) whose values join rows, with their numbers of different values and of rows."""
     found = {}
     for name, kind in columns.items():
         plain = kind.strip().upper()
@@ -63,12 +57,7 @@ def refuse_keys(
 ) -> None:
     """Refuse to release rows that a column joins without a label that says so.
 
-    Args:
-        con: an open connection.
-        function: the door, for messages.
-        relation: the original.
-        roles: its columns by role.
-        remedy: what to do with a key column where rows are assigned to individuals by other means than a person column.
+    `remedy`: what to do with a key column where rows are assigned to individuals by other means than a person column.
     """
     unchanged = {info.name: info.type for info in roles.keep if info.type}
     for name, (distinct, rows) in key_like(con, relation.sql, unchanged).items():
@@ -90,13 +79,7 @@ def refuse_keys(
 
 
 def warn_of_keys(con: duckdb.DuckDBPyConnection, function: str, relation: Relation) -> None:
-    """Warn that rows are counted where an identifier repeats and no column is labelled person.
-
-    Args:
-        con: a connection that sees the table.
-        function: what counts them.
-        relation: a table that is no release.
-    """
+    """Warn that rows are counted where an identifier of a table repeats and no column is labelled person."""
     roles = {name: role_of(comment) for name, comment in relation.comments.items()}
     if "person" in roles.values():
         return
