@@ -227,7 +227,8 @@ class NodeFactor(GeneralizedFactor):
     def learnt_shares(self) -> str:
         """As of any factor."""
         column = quoted(self.columns[0])
-        if self.counted:
+        hidden = self.hierarchy is not None and self.hierarchy.hidden and not is_text(self.kind)
+        if self.counted or hidden:
             return ""
         return self._learnt_members(
             f"""
