@@ -96,8 +96,8 @@ def release(
         >>> import duckdb_anon
         >>> con = duckdb_anon.connect()
         >>> _ = con.execute("create table people as from anon_sample('census', 500, seed := 1)")
-        >>> said = duckdb_anon.release(con, "r", "anatomy('people', 4, qi := ['age', 'gender'], sensitive := 'salary')")
-        >>> said.split(" on ")[0]
+        >>> text = duckdb_anon.release(con, "r", "anatomy('people', 4, qi := ['age', 'gender'], sensitive := 'salary')")
+        >>> text.split(" on ")[0]
         'anon: release of people by anatomy(l := 4)'
     """
     load(con)
@@ -109,7 +109,7 @@ def release(
             )
         return _release_in_parts(con, name, call, method, replace, independent, part_rows, memory, register)
     is_file = name.lower().endswith(".parquet")
-    with _told(method, call), _transaction(con):
+    with _errors_of_method(method, call), _transaction(con):
         _refuse_taken(con, name, is_file, replace)
         found = _resolved(con, call, method)
         where = Where(_database_of(con, name, is_file), register)
@@ -119,7 +119,7 @@ def release(
             return _write(registration, name, replace, is_file)
         following = Next.of(registration, previous, deleted, changed)
     with following.prepared():
-        with _told(method, call), _transaction(con):
+        with _errors_of_method(method, call), _transaction(con):
             comment = _written(registration, name, following.rows_sql(), replace, is_file, following.enter)
     return f"{comment}\n{following.report()}"
 
@@ -131,7 +131,7 @@ def _transaction(con: duckdb.DuckDBPyConnection) -> AbstractContextManager[None]
 
 
 @contextmanager
-def _told(method: Method, call: str) -> Iterator[None]:
+def _errors_of_method(method: Method, call: str) -> Iterator[None]:
     """Let errors of DuckDB inside the block be the method's own words."""
     try:
         yield
@@ -159,11 +159,11 @@ def _release_in_parts(
     registration.guard()
     coded = len(found.roles.qi) + len(found.roles.sensitive)
     bounds = Bounds.of(part_rows, memory, coded)
-    place = Place(con, place_of(con, name, is_file))
+    location = Place(con, place_of(con, name, is_file))
     keep = False
     try:
         with within(con, bounds), progress.running(method.name):
-            run = Run(con, found, place, bounds)
+            run = Run(con, found, location, bounds)
             finished = run.run(said_of(found, name, bounds, _version()))
             progress.say("writing")
             with _transaction(con):
@@ -173,9 +173,9 @@ def _release_in_parts(
         keep = True
         raise
     except duckdb.Error as error:
-        raise AnonError(_failed(error, method, place)) from error
+        raise AnonError(_failed(error, method, location)) from error
     finally:
-        place.close(keep=keep)
+        location.close(keep=keep)
 
 
 def _refuse_taken(con: duckdb.DuckDBPyConnection, name: str, is_file: bool, replace: bool) -> None:
@@ -193,7 +193,7 @@ def _refuse_taken(con: duckdb.DuckDBPyConnection, name: str, is_file: bool, repl
 def _resolved(con: duckdb.DuckDBPyConnection, call: str, method: Method) -> Recorded:
     """What a call was planned to be, without running it."""
     try:
-        with recording(_may_be_shown) as recorded, planned_only():
+        with recording(_refuse_unpublishable) as recorded, planned_only():
             con.execute(f"describe from {call}")
             found = recorded()
     except duckdb.Error as error:
@@ -205,12 +205,12 @@ def _resolved(con: duckdb.DuckDBPyConnection, call: str, method: Method) -> Reco
     return found
 
 
-def _failed(error: duckdb.Error, method: Method, place: Place) -> str:
+def _failed(error: duckdb.Error, method: Method, location: Place) -> str:
     """What went wrong, and what to do where it was the disk."""
     text = str(error)
     if any(word in text for word in ("No space left", "max_temp_directory_size", "File too large", "Could not write")):
         return (
-            f"release: {place.folder.parent} has no room for the run: {text.splitlines()[0]}; nothing was written. "
+            f"release: {location.folder.parent} has no room for the run: {text.splitlines()[0]}; nothing was written. "
             "Free some space, or write to another disk"
         )
     if "Out of Memory" in text or isinstance(error, duckdb.OutOfMemoryException):
@@ -237,7 +237,7 @@ def _first(registration: Registration, register: Register | None, draft: str = "
     """What enters a release that continues no other; None where there is no register."""
     if register is None:
         return None
-    return lambda known, said: registration.enter_first(register, known, said, draft)
+    return lambda known, description: registration.enter_first(register, known, description, draft)
 
 
 def _written(
@@ -247,26 +247,26 @@ def _written(
     if not is_file:
         registration.con.execute(f"create {'or replace ' if replace else ''}table {_target(name)} as from {rows}")
         rows = _target(name)
-    said = _describe(registration, name, rows, is_file)
+    description = _describe(registration, name, rows, is_file)
     if enter is not None:
-        registration.entering(name if is_file else rows, is_file=is_file, write=lambda known: enter(known, said))
-    return said.comment()
+        registration.entering(name if is_file else rows, is_file=is_file, write=lambda known: enter(known, description))
+    return description.comment()
 
 
 def _describe(registration: Registration, name: str, rows: str, is_file: bool) -> Description:
     """Write the description: comments of a table; a file is written with its metadata."""
     con, columns = registration.con, registration.planned.column_comments()
-    said = with_fields(registration.described(), checksum=row_checksum(con, rows), digest=release_digest(con, rows))
-    said = sealed(said, columns)
+    checksum, digest = row_checksum(con, rows), release_digest(con, rows)
+    description = sealed(with_fields(registration.described(), checksum=checksum, digest=digest), columns)
     if not is_file:
-        write_comments(con, rows, said.comment(), columns)
-        return said
+        write_comments(con, rows, description.comment(), columns)
+        return description
     relation, roles = registration.planned.relation, registration.planned.roles
     labels = {**relation.comments, **({roles.person.name: "anon: person"} if roles.person else {})}
     original = described_table(con, relation.sql, relation.given, relation.comment, labels)
-    release_table = described_table(con, rows, name, said.comment(), columns)
+    release_table = described_table(con, rows, name, description.comment(), columns)
     write_release(con, "release", release_table, Path(name), original, made_now=True)
-    return said
+    return description
 
 
 def _database_of(con: duckdb.DuckDBPyConnection, name: str, is_file: bool) -> str | None:
@@ -287,7 +287,7 @@ def _version() -> str:
     return __version__
 
 
-def _may_be_shown(found: Recorded) -> None:
+def _refuse_unpublishable(found: Recorded) -> None:
     """Refuse what analysts must not get."""
     name, given = found.entry.name, found.arguments
     if given.get("row_id"):

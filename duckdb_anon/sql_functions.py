@@ -32,7 +32,7 @@ from duckdb_anon.engine import (
 from duckdb_anon.engine import sensitive_coarsening as edges
 from duckdb_anon.engine.arrow import Answers, owning
 from duckdb_anon.engine.call_text import will_run
-from duckdb_anon.engine.catalog import Catalog, place
+from duckdb_anon.engine.catalog import Catalog, use_schema
 from duckdb_anon.engine.planner import parameters_of, plan, task_function
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.private_files import private_root, spill_folder
@@ -190,17 +190,17 @@ def _shared() -> dict[str, tuple[Answers, str, bool]]:
     One set for all: a call says of which database it is, so a web server's databases cost it no functions of their own.
     """
     lasting = {
-        edges.FUNCTION: (lambda call: edges.published(_whole(call)), "BIGINT[]"),
+        edges.FUNCTION: (lambda call: edges.published(_combined(call)), "BIGINT[]"),
         "_anon_plan": (_planner, "VARCHAR"),
     }
     lasting |= estimator_udfs.FUNCTIONS
     acting: dict[str, tuple[Answers, str]] = {
         "_anon_open": (_opener, "BIGINT"),
-        "_anon_put": (lambda call: input_scan.put_rows(_whole(call)), "BIGINT"),
+        "_anon_put": (lambda call: input_scan.put_rows(_combined(call)), "BIGINT"),
         "_anon_run": (functools.partial(_run_each, _ran), result_encoding.RETURN_TYPE),
-        "_anon_take": (lambda call: result_encoding.take(_whole(call)), result_encoding.ROWS_TYPE),
+        "_anon_take": (lambda call: result_encoding.take(_combined(call)), result_encoding.ROWS_TYPE),
     }
-    acting[imputation.KEPT] = lambda call: imputation.kept(_whole(call)), "BOOLEAN"
+    acting[imputation.KEPT] = lambda call: imputation.are_stored(_combined(call)), "BOOLEAN"
     acting[imputation.FUNCTION] = functools.partial(_run_each, imputation.run), imputation.RETURN_TYPE
     acting |= {task_function(entry): _task(entry) for entry in ENTRIES if isinstance(entry, Task)}
     return {
@@ -212,17 +212,17 @@ def _shared() -> dict[str, tuple[Answers, str, bool]]:
 
 
 def _planner(call: pa.Array) -> pa.Array:
-    return pa.array([_planned(c["instance"], c) for c in _whole(call).to_pylist()], pa.string())
+    return pa.array([_planned(c["instance"], c) for c in _combined(call).to_pylist()], pa.string())
 
 
 def _run_each(work: Callable[[pa.StructArray], pa.Array], call: pa.Array) -> pa.Array:
     """What `work` returns for each row of calls."""
-    rows = _whole(call)
+    rows = _combined(call)
     return pa.concat_arrays([interrupts.run(functools.partial(work, rows.slice(k, 1))) for k in range(len(rows))])
 
 
 def _opener(call: pa.Array) -> pa.Array:
-    statements = [(c["instance"], c["caller"], c["statement"]) for c in _whole(call).to_pylist()]
+    statements = [(c["instance"], c["caller"], c["statement"]) for c in _combined(call).to_pylist()]
     return pa.array([input_scan.open_buffer(statement) for statement in statements], pa.int64())
 
 
@@ -251,7 +251,7 @@ def _done(call: pa.StructArray) -> dict[str, Any]:
         if con is None:
             raise AnonError(f"{entry.name}: there is no open connection to work on")
         if entry.database == "callers":
-            place(con, database, schema)
+            use_schema(con, database, schema)
         con.execute("set enable_progress_bar = false")  # the caller's connection shows the progress
         with interrupts.passing_on(load(con), stop_flag()):
             return {"error": None, "rows": list(entry.work(con, json.loads(info), rows))}
@@ -264,7 +264,7 @@ def _done(call: pa.StructArray) -> dict[str, Any]:
             con.close()
 
 
-def _whole(array: pa.Array) -> pa.Array:
+def _combined(array: pa.Array) -> pa.Array:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
@@ -297,7 +297,7 @@ def _planned_on(cursor: duckdb.DuckDBPyConnection | None, call: dict[str, Any]) 
     try:
         takes = [p.name for p in parameters_of(entry)]
         if cursor is not None:
-            place(cursor, call["database"], call["schema"])
+            use_schema(cursor, call["database"], call["schema"])
         catalog = Catalog(cursor, call["database"], call["schema"], takes)
         context = Context(entry.name, catalog, call["arguments"], _BY_NAME, connect)
         text = plan(entry, context)

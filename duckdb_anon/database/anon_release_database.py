@@ -57,14 +57,14 @@ def _release(con: Any, info: Mapping[str, Any], rows: Mapping[str, Any]) -> list
     note = made.lines()[-1]
     return [
         {
-            "table_name": f"{info['schema']}.{one.name}",
-            "rows": one.rows,
-            "dropped_rows": one.dropped_rows,
-            "columns": ", ".join(f"{name}: {done}" for name, done in one.columns.items()),
-            "dropped_columns": ", ".join(one.dropped) or None,
+            "table_name": f"{info['schema']}.{table.name}",
+            "rows": table.rows,
+            "dropped_rows": table.dropped_rows,
+            "columns": ", ".join(f"{name}: {done}" for name, done in table.columns.items()),
+            "dropped_columns": ", ".join(table.dropped) or None,
             "note": note,
         }
-        for one in made.tables
+        for table in made.tables
     ]
 
 

@@ -79,14 +79,14 @@ def findings(
 
 def _table(work: Work, made: DatabaseRelease, table: Table) -> dict[str, object]:
     """The facts of one table."""
-    plan, one = work.plan, made.table(table.name)
+    plan, released_table = work.plan, made.table(table.name)
     [(individuals,)] = work.con.execute(f"select count(distinct _anon_i) from {work.of(table, 'release')}").fetchall()
     link = f"{table.link.column} = {table.link.parent}.{table.link.to}" if table.link else f"{plan.key} (individual)"
     record = "the joined record" if plan.linked else "its own record"
     return {
         "table": table.name,
-        "rows": one.rows + one.dropped_rows,
-        "released": one.rows,
+        "rows": released_table.rows + released_table.dropped_rows,
+        "released": released_table.rows,
         "individuals": individuals,
         "method": f"mondrian on {record}" if table.known else "rows follow the individual",
         "known columns": ", ".join(info.name for info in table.known) or None,
@@ -150,7 +150,7 @@ def _guarantees(work: Work, made: DatabaseRelease) -> Rows:
 def _lost(work: Work, table: Table) -> Rows:
     """Rows that were dropped, by their reasons."""
     plan, con = work.plan, work.con
-    total, of_individuals, kept = con.execute(
+    total, of_individuals, released_rows_of_table = con.execute(
         f"select (select count(*) from {table.relation.sql}), (select count(*) from {work.of(table)}), "
         f"(select count(*) from {work.of(table, 'kept')})"
     ).fetchall()[0]
@@ -163,7 +163,7 @@ def _lost(work: Work, table: Table) -> Rows:
     reasons = {
         "belongs to no individual": total - of_individuals,
         f"beyond the {plan.events} events that are released of an individual": beyond,
-        rest: of_individuals - beyond - kept,
+        rest: of_individuals - beyond - released_rows_of_table,
     }
     return [
         {"table": table.name, "reason": reason, "rows": rows, "share": rows / total}

@@ -61,9 +61,9 @@ def foreign_keys(con: duckdb.DuckDBPyConnection, tables: Mapping[str, Mapping[st
         if table in tables and parent in tables
     ]
     for table, columns in tables.items():
-        known = {key.column for key in found if key.table == table}
+        with_keys = {key.column for key in found if key.table == table}
         for column in columns:
-            if column not in known:
+            if column not in with_keys:
                 found += _parents(con, tables, table, column)
     return found
 
@@ -89,14 +89,14 @@ def _parents(
 
 def _may_refer(table: str, column: str, parent: str, to: str) -> bool:
     """Whether names suggest that a column refers to the key of a table."""
-    name, key, one = fold(column), fold(to), fold(parent).rstrip("s")
-    return (name == key and _is_key_name(parent, to)) or (name in (one, f"{one}_id", f"{one}id", f"{one}_{key}"))
+    name, key, noun = fold(column), fold(to), fold(parent).rstrip("s")
+    return (name == key and _is_key_name(parent, to)) or (name in (noun, f"{noun}_id", f"{noun}id", f"{noun}_{key}"))
 
 
 def _is_key_name(table: str, column: str) -> bool:
     """Whether a column is called like the key of its own table."""
-    one, name = fold(table).rstrip("s"), fold(column)
-    return name in ("id", "key", "nr", "no") or name.startswith(one)
+    noun, name = fold(table).rstrip("s"), fold(column)
+    return name in ("id", "key", "nr", "no") or name.startswith(noun)
 
 
 def _is_key(con: duckdb.DuckDBPyConnection, table: str, column: str) -> bool:
@@ -131,7 +131,7 @@ def first_plan(con: duckdb.DuckDBPyConnection, file: str, k: int = 5) -> str:
         )
     individuals, key = _individuals(keys)
     linked, stem = _linked(individuals, keys), re.sub(r"[.]duckdb$", "", file)
-    left = [name for name in tables if name != individuals and name not in {one.table for one in linked}]
+    left = [name for name in tables if name != individuals and name not in {link.table for link in linked}]
     lines = [
         "# A first plan, proposed from names, types, values and foreign keys. Read every line before you run it:",
         "#   duckdb-anon run THIS_FILE",
@@ -139,7 +139,7 @@ def first_plan(con: duckdb.DuckDBPyConnection, file: str, k: int = 5) -> str:
         "# sensitive, insensitive: released unchanged. Identifiers, and columns without a label, are dropped.",
         "",
         "[tables]",
-        *(f"{_name(name)} = {_toml(f'{file}:{name}')}" for name in (individuals, *(one.table for one in linked))),
+        *(f"{_name(name)} = {_toml(f'{file}:{name}')}" for name in (individuals, *(link.table for link in linked))),
         *(f"# {name} does not lead to {individuals}, so it is left out" for name in left),
         "",
         "[database]",
@@ -151,12 +151,12 @@ def first_plan(con: duckdb.DuckDBPyConnection, file: str, k: int = 5) -> str:
         f"# evidence = {_toml(f'{stem}_evidence.html')}  # a page for the data holder; needs the extra report",
         "",
         "[database.keys]  # released as pseudonyms, which still join",
-        *(one.line() for one in linked),
+        *(link.line() for link in linked),
         "",
         "[database.checks]",
         f"identity = {round(1 / k + 0.05, 2)}  # at most: measured on the join",
     ]
-    for name in (individuals, *(one.table for one in linked)):
+    for name in (individuals, *(link.table for link in linked)):
         lines += _labels(con, name, name == individuals, {key} if name == individuals else set(), linked)
     return "\n".join(lines) + "\n"
 
@@ -182,11 +182,13 @@ def _linked(individuals: str, keys: Sequence[ForeignKey]) -> list[ForeignKey]:
 
 
 def _labels(
-    con: duckdb.DuckDBPyConnection, table: str, is_first: bool, own: set[str], linked: Sequence[ForeignKey]
+    con: duckdb.DuckDBPyConnection, table: str, is_first: bool, keys_of_table: set[str], linked: Sequence[ForeignKey]
 ) -> list[str]:
     """Labels and treatments of a table."""
     keys = (
-        own | {one.column for one in linked if one.table == table} | {one.to for one in linked if one.parent == table}
+        keys_of_table
+        | {link.column for link in linked if link.table == table}
+        | {link.to for link in linked if link.parent == table}
     )
     rows = con.execute(
         f"select column_name, type, role, looks_like, reason from anon_profile({literal(ident(table))})"

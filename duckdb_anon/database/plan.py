@@ -75,8 +75,8 @@ class Table:
 
     def dropped(self) -> list[str]:
         """Columns that are not released: without label and treatment, or identifiers without a treatment."""
-        known = {info.name for info in self.roles.qi}
-        released = {*known, *self.unchanged(), *self.treatments, *self.keys}
+        quasi = {info.name for info in self.roles.qi}
+        released = {*quasi, *self.unchanged(), *self.treatments, *self.keys}
         return [name for name in self.relation.columns if name not in released]
 
 
@@ -124,13 +124,13 @@ class Plan:
         Raises:
             ParameterError: the plan names what is not there, or rows of a table belong to no individual.
         """
-        known = {p.name: p for p in OPTIONS}
+        parameters = {p.name: p for p in OPTIONS}
         for name in options:
-            if name not in known:
+            if name not in parameters:
                 raise ParameterError(
-                    f"{NAME}: unknown option '{name}'{nearest(name, known)}. Options are {listed(known)}"
+                    f"{NAME}: unknown option '{name}'{nearest(name, parameters)}. Options are {listed(parameters)}"
                 )
-        checked = {name: p.check(NAME, options.get(name)) for name, p in known.items()}
+        checked = {name: p.check(NAME, options.get(name)) for name, p in parameters.items()}
         for name in (checked["individuals"], *treatments):
             if name not in tables:
                 raise ParameterError(
@@ -139,7 +139,7 @@ class Plan:
         cursor = con.cursor()
         try:
             database, schema = con.execute("select current_database(), current_schema()").fetchall()[0]
-            catalog = Catalog(cursor, database, schema, tuple(known))
+            catalog = Catalog(cursor, database, schema, tuple(parameters))
             relations = {name: catalog.relation(NAME, "table", name) for name in tables}
         finally:
             cursor.close()

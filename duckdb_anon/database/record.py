@@ -67,7 +67,7 @@ class Work:
     def parent(self, table: Table) -> Table | None:
         """The parent of a table; None for the table of individuals and what is linked to it."""
         above = table.link.parent if table.link else self.plan.individuals.name
-        return next((one for one in self.plan.tables[1:] if one.name == above), None)
+        return next((other for other in self.plan.tables[1:] if other.name == above), None)
 
 
 def read_rows(work: Work) -> None:
@@ -83,7 +83,7 @@ def read_rows(work: Work) -> None:
     for table in plan.tables[1:]:
         if table.link is None:
             continue
-        parent = next(one for one in plan.tables if one.name == table.link.parent)
+        parent = next(other for other in plan.tables if other.name == table.link.parent)
         if parent is not first:
             _require_unique(con, parent, table.link.to)
         con.execute(
@@ -218,15 +218,15 @@ def _keep(work: Work, table: Table, tables: Sequence[Table], is_known: bool) -> 
     parent = work.parent(table)
     below = parent in tables and parent is not None
     above = f"join {work.of(parent, 'kept')} as p on p._anon_n = t._anon_p" if below and parent else ""
-    kept = f"create or replace table {work.of(table, 'kept')} as"
+    statement = f"create or replace table {work.of(table, 'kept')} as"
     if not is_known:
         work.con.execute(
-            f"{kept} select t._anon_n, t._anon_i, 0 as _anon_s, 0 as _anon_ps from {work.of(table)} as t "
+            f"{statement} select t._anon_n, t._anon_i, 0 as _anon_s, 0 as _anon_ps from {work.of(table)} as t "
             f"join {work.boxes} using (_anon_i) {above}"
         )
         return
     work.con.execute(
-        f"{kept} with sizes as (select _anon_c, count(*) as size from {work.boxes} group by _anon_c), "
+        f"{statement} with sizes as (select _anon_c, count(*) as size from {work.boxes} group by _anon_c), "
         f"found as (select t._anon_n, t._anon_i, t._anon_s, b._anon_c, {'p._anon_s' if below else '0'} as _anon_ps "
         f"from {work.of(table, 'events')} as t join {work.boxes} as b using (_anon_i) {above} "
         f"where t._anon_s < {work.plan.events}), "

@@ -76,7 +76,7 @@ class DatabaseRegistration:
         return self.independent and (self.database is None or any(self.earlier.values()))
 
     @property
-    def apart(self) -> bool:
+    def in_another_database(self) -> bool:
         """Whether the register is in another database than the released tables."""
         [(here,)] = self.con.execute("select current_database()").fetchall()
         return self.database is not None and self.database != here
@@ -88,7 +88,7 @@ class DatabaseRegistration:
         register = Register.made(self.con, self.database)
         for table in self.plan.tables:
             register.expect(original_of(self.con, table.relation, self.database))
-        if self.apart:
+        if self.in_another_database:
             next_transaction(self.con)
         return register
 
@@ -103,7 +103,7 @@ class DatabaseRegistration:
             AnonError: another connection has released a table meanwhile; what was written is gone.
         """
         undo = f"drop schema {ident(schema)} cascade"
-        with in_next_transaction(self.con, undo) if self.apart else nullcontext():
+        with in_next_transaction(self.con, undo) if self.in_another_database else nullcontext():
             self._enter(register, schema)
 
     def _enter(self, register: Register, schema: str) -> None:
@@ -113,12 +113,12 @@ class DatabaseRegistration:
             checksum = row_checksum(self.con, written)
             name = release_name(self.con, written, register.database, is_file=False)
             original = original_of(self.con, table.relation, register.database)
-            known = {release.number for keeper, release in self.earlier[table.name] if keeper == register.database}
+            earlier = {release.number for keeper, release in self.earlier[table.name] if keeper == register.database}
             entered = Registered(
                 number, name, original, None, NAME, self.call_text, datetime.date.today(),
                 _version(), int(checksum.partition(":")[0]), "", checksum, None, numbers[0], self.follows_others,
             )  # fmt: skip
-            register.enter(entered, known)
+            register.enter(entered, earlier)
 
     @property
     def call_text(self) -> str:

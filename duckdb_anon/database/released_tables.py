@@ -67,7 +67,7 @@ class DatabaseRelease:
 
     def table(self, name: str) -> ReleasedTable:
         """What was released of one table."""
-        return next(one for one in self.tables if one.name == name)
+        return next(released for released in self.tables if released.name == name)
 
     def lines(self) -> list[str]:
         """The release in words, one line a table and one for the promise."""
@@ -76,10 +76,10 @@ class DatabaseRelease:
             lost = f", {table.dropped_rows} dropped" if table.dropped_rows else ""
             columns = f"; columns dropped: {', '.join(table.dropped)}" if table.dropped else ""
             found.append(f"{table.name}: {table.rows} rows{lost}{columns}")
-        said = f"every known record is that of {self.smallest} individuals or more"
+        promise = f"every known record is that of {self.smallest} individuals or more"
         if self.linked:
-            return [*found, f"the tables join; {said}"]
-        return [*found, f"the tables are not linked, each has pseudonyms of its own; in each {said}"]
+            return [*found, f"the tables join; {promise}"]
+        return [*found, f"the tables are not linked, each has pseudonyms of its own; in each {promise}"]
 
 
 @contextmanager
@@ -104,12 +104,12 @@ def make_release(work: Work) -> DatabaseRelease:
     """
     plan, key = work.plan, Key.of_file(NAME, work.plan.key_file)
     for table in plan.tables:
-        kept = tuple(info for info in table.roles.keep if info.name in table.unchanged())
+        unchanged = tuple(info for info in table.roles.keep if info.name in table.unchanged())
         refuse_keys(
             work.con,
             NAME,
             table.relation,
-            with_fields(table.roles, keep=kept),
+            with_fields(table.roles, keep=unchanged),
             remedy="give it the treatment pseudonym",
         )
     made, proved = list[ReleasedTable](), list[tuple[int, float | None]]()
@@ -133,7 +133,7 @@ def _draw(work: Work, table: Table, key: Key) -> None:
         named = f"{table.name}.{plan.key if link is None else link.column}"
     named += ":"
     hashed = key.hmac(f"{literal(named)} || _anon_k::varchar")
-    given = [text for one in plan.tables for text in one.treatments.values()]
+    given = [text for table in plan.tables for text in table.treatments.values()]
     shifts = any(parsed(NAME, table.name, text)[0].name == "shift" for text in given)
     shift = f", {key.shift_of('_anon_k')} as _anon_shift" if shifts else ""
     work.con.execute(
@@ -238,7 +238,7 @@ def _comments(work: Work, table: Table) -> tuple[str, dict[str, str]]:
     promise = f"k := {plan.k}" + (f", l := {plan.l:g}" if plan.l is not None else "")
     labels |= dict.fromkeys(table.keys, "anon: pseudonym")
     labels |= {name: "anon: pseudonym" for name, text in table.treatments.items() if text.startswith("pseudonym")}
-    together = ", ".join(one.name for one in plan.tables)
+    together = ", ".join(other.name for other in plan.tables)
     day = datetime.date.today().isoformat()
     return (
         f"anon: release; one of the tables {together}; {promise} for the known record of an individual; {day}",
@@ -248,7 +248,7 @@ def _comments(work: Work, table: Table) -> tuple[str, dict[str, str]]:
 
 def _check(work: Work, made: ReleasedTable) -> None:
     """Refuse columns with values of the original that must not leave; pseudonyms and generalized values have none."""
-    con, table = work.con, next(one for one in work.plan.tables if one.name == made.name)
+    con, table = work.con, next(other for other in work.plan.tables if other.name == made.name)
     copied = [name for name, done in made.columns.items() if done != "generalized" and not done.startswith("pseudonym")]
     if not copied:
         return
@@ -262,17 +262,17 @@ def _check(work: Work, made: ReleasedTable) -> None:
     refuse_table(con, NAME, described_table(con, rows, table.name, comment, labels), original, allowed=True)
 
 
-def write_tables(work: Work, place: str, *, independent: bool = False) -> None:
+def write_tables(work: Work, schema: str, *, independent: bool = False) -> None:
     """Copy the released tables with their comments.
 
     Args:
         work: the working tables.
-        place: a schema, as SQL writes it.
+        schema: as SQL writes it.
         independent: whether the tables were released before, and the plan says that this does not matter.
     """
     con = work.con
     for table in work.plan.tables:
-        target = f"{place}.{ident(table.name)}"
+        target = f"{schema}.{ident(table.name)}"
         con.execute(f"create table {target} as from {released_rows(work, table)}")
         comment, labels = _comments(work, table)
         comment += "; independent of earlier releases" if independent else ""

@@ -119,8 +119,8 @@ def _of_decimals(values: pa.Array) -> FloatArray:
         return np.where(narrow, low.astype(np.float64), high * 2.0**64 + low.view("<u8").astype(np.float64))
     numbers: FloatArray = low / float(10**scale)
     inexact = ~narrow | (np.abs(low) > _EXACT)
-    for place in np.flatnonzero(inexact):
-        numbers[place] = (int(high[place]) << 64 | int(low.view("<u8")[place])) / 10**scale
+    for position in np.flatnonzero(inexact):
+        numbers[position] = (int(high[position]) << 64 | int(low.view("<u8")[position])) / 10**scale
     return numbers
 
 

@@ -63,12 +63,12 @@ class Recorded:
         labels = self._labels()
         comments: dict[str, str] = {}
         for plan in self.layout:
-            own = labels.get(plan.column or plan.name)
+            label = labels.get(plan.column or plan.name)
             inside = {f.name: labels[f.column or f.name] for f in plan.fields if (f.column or f.name) in labels}
             if plan.fields and inside and plan.name != CHANNELS.key:
                 comments[plan.name] = attributes_comment(inside)
-            elif not plan.fields and own is not None:
-                comments[plan.name] = own.comment()
+            elif not plan.fields and label is not None:
+                comments[plan.name] = label.comment()
         return comments
 
     def _labels(self) -> dict[str, Label]:

@@ -73,7 +73,7 @@ class Relation:
         return bool(self.columns)
 
 
-def place(cursor: duckdb.DuckDBPyConnection, database: str, schema: str) -> None:
+def use_schema(cursor: duckdb.DuckDBPyConnection, database: str, schema: str) -> None:
     """Bring a cursor to the caller's default database and schema, with no DataFrame of ours in scope."""
     with suppress(duckdb.Error):  # a server has locked its configuration, this setting included
         cursor.execute("set python_enable_replacements = false")
@@ -189,8 +189,8 @@ class Catalog:
             return {}, ""
         if len(dict(rows)) < len(rows):
             return {}, ""
-        said = {key.removeprefix(COLUMN_KEY): text for key, text in rows if key.startswith(COLUMN_KEY)}
-        return said, dict(rows).get(KEY, "")
+        comments = {key.removeprefix(COLUMN_KEY): text for key, text in rows if key.startswith(COLUMN_KEY)}
+        return comments, dict(rows).get(KEY, "")
 
     def _subquery(self, function: str, parameter: str, text: str) -> Relation:
         try:
@@ -243,7 +243,7 @@ class Catalog:
 
 def _with_fields(comments: dict[str, str]) -> dict[str, str]:
     """Comments of columns, and of the attributes that are fields of slices; a slice may have its attribute's name."""
-    fields = {name: text for said in comments.values() for name, text in field_comments(said).items()}
+    fields = {name: text for comment in comments.values() for name, text in field_comments(comment).items()}
     return {**comments, **fields}
 
 
@@ -294,14 +294,14 @@ def located(con: duckdb.DuckDBPyConnection, target: str) -> tuple[str, str, str,
     if not found:
         return None
     here, schema = fold(found[0][4]), fold(found[0][5])
-    meant: list[list[str]] = [["temp", "main"], [here, schema], [here, "main"]]  # as DuckDB looks names up
+    namespaces: list[list[str]] = [["temp", "main"], [here, schema], [here, "main"]]  # as DuckDB looks names up
     if len(places) == 2:
-        meant = [places]
+        namespaces = [places]
     elif places:
-        meant = [[here, *places], [*places, "main"]]
-    for place in meant:
+        namespaces = [[here, *places], [*places, "main"]]
+    for namespace in namespaces:
         for table, kind, database, schema, *_ in found:
-            if [fold(database), fold(schema)] == place:
+            if [fold(database), fold(schema)] == namespace:
                 return database, schema, table, kind
     return None
 

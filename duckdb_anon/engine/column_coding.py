@@ -193,13 +193,13 @@ def canonical_order(attributes: list[Attribute], source_row: IntArray) -> IntArr
     if int(key.max(initial=0)).bit_length() + bits > _KEY_BITS or bits > _GAPS + len(key).bit_length():
         return np.lexsort((source_row, key)).astype(np.int64)
     # one sort of (key, row) packed into one number, several times faster than one of places
-    place = np.empty(1 << bits, dtype=np.int32 if len(key) < 2**31 else np.int64)
-    place[source_row] = np.arange(len(key))
+    position = np.empty(1 << bits, dtype=np.int32 if len(key) < 2**31 else np.int64)
+    position[source_row] = np.arange(len(key))
     key <<= bits
     key |= source_row
     sort(key)
     key &= (1 << bits) - 1
-    return place[key].astype(np.int64)
+    return position[key].astype(np.int64)
 
 
 def reordered(attributes: Sequence[Attribute], order: IntArray) -> list[Attribute]:

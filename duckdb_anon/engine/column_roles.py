@@ -144,9 +144,9 @@ def require_no_identifier(function: str, relation: Relation, roles: Roles, benea
     Raises:
         ColumnError: naming the column.
     """
-    own = {fold(name): role for role, names in _from_comments(function, relation).roles.items() for name in names}
-    labelled = {name: f"{role} in {relation.given}" for name, role in own.items() if role in NAMING}
-    labelled |= {name: said for name, said in beneath.items() if name not in own}
+    labels = {fold(name): role for role, names in _from_comments(function, relation).roles.items() for name in names}
+    labelled = {name: f"{role} in {relation.given}" for name, role in labels.items() if role in NAMING}
+    labelled |= {name: label for name, label in beneath.items() if name not in labels}
     named = {"qi": roles.qi, "sensitive": roles.sensitive, "keep": roles.keep}
     for argument, infos in named.items():
         wrong = [info.name for info in infos if fold(info.name) in labelled]
@@ -282,11 +282,11 @@ def with_labels_of(original: Relation, releases: Sequence[Relation]) -> Relation
     comments = dict(original.comments)
     spelled = {fold(column): column for column in original.columns}
     for release in reversed(releases):
-        said = {spelled.get(fold(n), n): text for n, text in release.comments.items() if role_of(text) in ROLES}
-        if said and is_described(release):
+        labels = {spelled.get(fold(n), n): text for n, text in release.comments.items() if role_of(text) in ROLES}
+        if labels and is_described(release):
             released = ("quasi", "sensitive", "insensitive")
-            comments = {n: text for n, text in comments.items() if n in said or role_of(text) not in released}
-        comments |= said
+            comments = {n: text for n, text in comments.items() if n in labels or role_of(text) not in released}
+        comments |= labels
     return replace(original, comments=comments)
 
 

@@ -17,7 +17,7 @@ from duckdb_anon.rewrite.query.refusals import Called
 
 def functions_there(catalog: Catalog, names: Sequence[str]) -> dict[str, list[Called]]:
     """What there is of each name that is not DuckDB's own."""
-    unknown = [name for name in names if name not in _own()]
+    unknown = [name for name in names if name not in _internal_functions()]
     if not unknown or catalog.cursor is None:
         return {}
     rows = catalog.cursor.execute(
@@ -26,16 +26,16 @@ def functions_there(catalog: Catalog, names: Sequence[str]) -> dict[str, list[Ca
         "where lower(function_name) in (select unnest($1)) and function_type <> 'table_macro'",
         [unknown],
     ).fetchall()
-    own = {row[0] for row in rows if row[4]}
+    internal = {row[0] for row in rows if row[4]}
     return {
         name: [Called(kind, changing, macro) for other, kind, changing, macro, _ in rows if other == name]
         for name in unknown
-        if name not in own
+        if name not in internal
     }
 
 
 @lru_cache(maxsize=1)
-def _own() -> frozenset[str]:
+def _internal_functions() -> frozenset[str]:
     with duckdb.connect() as con:
         rows = con.execute("select distinct lower(function_name) from duckdb_functions() where internal").fetchall()
     return frozenset(row[0] for row in rows)

@@ -50,10 +50,10 @@ def naming_steps(con: duckdb.DuckDBPyConnection, text: str = "") -> Iterator[Non
     try:
         yield
     except duckdb.Error as error:
-        said, texts = str(error), [text] * bool(text) + _planned.texts
+        message, texts = str(error), [text] * bool(text) + _planned.texts
         _planned.texts = None
-        found = with_step(con, texts, said)
-        if found == said:
+        found = with_step(con, texts, message)
+        if found == message:
             raise
         raise type(error)(found) from error
     finally:

@@ -35,9 +35,9 @@ def _row_by_row(work: Callable[..., pa.Array | None], kind: pa.DataType) -> Call
 
     def answer(*columns: pa.Array) -> pa.Array:
         found = [work(*(_of(column, k) for column in columns)) for k in range(len(columns[0]))]
-        offsets = np.cumsum([0, *(0 if one is None else len(one) for one in found)])
-        values = pa.concat_arrays([pa.array([], kind), *(one.cast(kind) for one in found if one is not None)])
-        missing = pa.array([one is None for one in found])
+        offsets = np.cumsum([0, *(0 if row is None else len(row) for row in found)])
+        values = pa.concat_arrays([pa.array([], kind), *(row.cast(kind) for row in found if row is not None)])
+        missing = pa.array([row is None for row in found])
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=missing)
 
     return answer

@@ -62,7 +62,7 @@ def identifiers_read(catalog: Catalog, relation: Relation) -> Mapping[str, str]:
     if not labelled:
         return {}
     if not relation.visible:
-        return {column: said for columns in labelled.values() for column, said in columns.items()}
+        return {column: label for columns in labelled.values() for column, label in columns.items()}
     views: dict[str, str] = dict(
         catalog.cursor.execute(
             f"select {folded_sql('view_name')}, sql from duckdb_views() where not internal"
@@ -71,10 +71,10 @@ def identifiers_read(catalog: Catalog, relation: Relation) -> Mapping[str, str]:
     waiting = [relation.text] if relation.text.startswith("(") else []
     seen: set[str] = set()
     if not waiting:
-        own = fold(relation.sql.rsplit(".", 1)[-1].strip('"'))
-        if own in labelled or own not in views:
+        view = fold(relation.sql.rsplit(".", 1)[-1].strip('"'))
+        if view in labelled or view not in views:
             return {}
-        waiting, seen = [views[own]], {own}
+        waiting, seen = [views[view]], {view}
     found: dict[str, str] = {}
     statements: list[_Statement] = []
     while waiting:
@@ -95,13 +95,13 @@ def _spread(
     for _ in range(sum(len(statement.pairs) for statement in statements) + 1):
         before = len(found)
         for statement in statements:
-            rows = {alias: said for alias, table in statement.tables.items() for said in _of_table(found, table)}
+            rows = {alias: label for alias, table in statement.tables.items() for label in _of_table(found, table)}
             for source, target in statement.pairs:
-                said = found.get(source) or rows.get(source)
-                if said is not None and target is None:
+                label = found.get(source) or rows.get(source)
+                if label is not None and target is None:
                     unnamed.add(source)
-                elif said is not None and target is not None:
-                    found.setdefault(target, said)
+                elif label is not None and target is not None:
+                    found.setdefault(target, label)
         if len(found) == before:
             break
     for column in map(fold, relation.columns):
@@ -110,13 +110,13 @@ def _spread(
             found.setdefault(column, found.get(next(iter(words)), "identifier in a table that is read"))
     if found and any(statement.renames for statement in statements):
         names = {column for (column,) in _columns_of(catalog, read)}
-        said = next(iter(found.values()))
-        found |= {column: said for column in map(fold, relation.columns) if column not in names | set(found)}
+        label = next(iter(found.values()))
+        found |= {column: label for column in map(fold, relation.columns) if column not in names | set(found)}
     return found
 
 
 def _of_table(found: Mapping[str, str], table: str) -> list[str]:
-    return [said for said in found.values() if said.endswith(f" in {table}")][:1]
+    return [label for label in found.values() if label.endswith(f" in {table}")][:1]
 
 
 def _columns_of(catalog: Catalog, tables: set[str]) -> list[tuple[str]]:

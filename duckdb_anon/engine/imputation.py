@@ -148,7 +148,7 @@ class ImputeCall:
         return json.dumps(vars(self))
 
 
-def kept(calls: pa.StructArray) -> pa.Array:
+def are_stored(calls: pa.StructArray) -> pa.Array:
     """Whether the tables of each call are kept from an earlier one."""
     return pa.array([_find(_key(call)) is not None for call in calls.to_pylist()], pa.bool_())
 
@@ -234,15 +234,15 @@ def _placed(domain: Attribute, draws: list[tuple[CodeArray, Any]]) -> tuple[Code
     """Place of each drawn value among the different ones, and their texts."""
     codes = np.concatenate([code for code, _ in draws])
     if draws[0][1] is None or domain.scale is None:
-        met, places = _different(codes)
-        return places, _texts(domain, met)
+        distinct, places = _different(codes)
+        return places, _texts(domain, distinct)
     numbers = np.concatenate([number for _, number in draws])
     special = codes >= 0
-    met, place = _different(codes[special])
+    distinct, position = _different(codes[special])
     # a place of its own for each number, and behind them those of what is no number
     different, places = _different(np.where(special, numbers.min(where=~special, initial=numbers.max()), numbers))
-    places[special] = place + len(different)
-    return places, [*texts(domain.scale, different).to_pylist(), *_texts(domain, met)]
+    places[special] = position + len(different)
+    return places, [*texts(domain.scale, different).to_pylist(), *_texts(domain, distinct)]
 
 
 def _different(values: NDArray[Any]) -> tuple[NDArray[Any], CodeArray]:
@@ -253,8 +253,8 @@ def _different(values: NDArray[Any]) -> tuple[NDArray[Any], CodeArray]:
         return different, places.astype(np.int32)
     there = np.zeros(most - least + 1, dtype=bool)
     there[values - least] = True
-    place = (np.cumsum(there) - 1).astype(np.int32)
-    return np.flatnonzero(there) + least, place[values - least]
+    position = (np.cumsum(there) - 1).astype(np.int32)
+    return np.flatnonzero(there) + least, position[values - least]
 
 
 def _texts(domain: Attribute, codes: NDArray[Any]) -> list[str | None]:

@@ -73,10 +73,10 @@ def run_ctes(
         row += f", x{k}: _anon_x{k}"
     trees, tree_sql = trees_of(context, coded)
     info = {"trees": trees, "conditions": list(conditions), "layout": layout}
-    own: dict[str, object] = {}
+    requested: dict[str, object] = {}
     if context.arguments.get(ASKED_BY) is not None:
-        own[ASKED_BY] = context.arguments[ASKED_BY]
-    call = to_json(entry.name, roles, params, {**info, **own, **context.catalog.settings()})
+        requested[ASKED_BY] = context.arguments[ASKED_BY]
+    call = to_json(entry.name, roles, params, {**info, **requested, **context.catalog.settings()})
     number, source = f"row_number() over () - 1 as {NUMBER}", relation.sql
     if params.get(edges.PARAMETER.name) is not None:
         source, number = edges.SOURCE, NUMBER

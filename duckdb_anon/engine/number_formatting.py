@@ -68,9 +68,9 @@ def _decimal(scale: Scale) -> str:
     steps = f"(v::hugeint + {scale.origin})"
     if not scale.digits:
         return f"{steps}::varchar"
-    one = f"{10**scale.digits}::hugeint"
-    fraction = f"lpad((abs({steps}) % {one})::varchar, {scale.digits}, '0')"
-    return f"case when {steps} < 0 then '-' else '' end || (abs({steps}) // {one}) || '.' || {fraction}"
+    unit = f"{10**scale.digits}::hugeint"
+    fraction = f"lpad((abs({steps}) % {unit})::varchar, {scale.digits}, '0')"
+    return f"case when {steps} < 0 then '-' else '' end || (abs({steps}) // {unit}) || '.' || {fraction}"
 
 
 def _timestamp_ends(unit: str) -> tuple[int, int]:
@@ -86,8 +86,8 @@ def _unscaled(values: pa.Array) -> NDArray[Any]:
     low, high = words[:, 0], words[:, 1]
     if (high == low >> 63).all():
         return low.copy()
-    whole: NDArray[Any] = high.astype(object) * 2**64 + low.view(np.uint64).astype(object)
-    return whole
+    numbers: NDArray[Any] = high.astype(object) * 2**64 + low.view(np.uint64).astype(object)
+    return numbers
 
 
 def _shifted(line: Any, steps: NDArray[Any], low: int, high: int, digits: int = 0) -> Scale | None:

@@ -102,9 +102,9 @@ def with_persons(entry: Entry, release: Relation, contents: Contents, original: 
             f"{entry.name}: in {release.given} row_id is permuted like every slice and does not find the individual of "
             "a sensitive value. k_anonymity counts the individuals of its buckets"
         )
-    whose = f"select {ident(person)} as _anon_person, row_number() over () - 1 as _anon_rn from {original.sql}"
+    persons = f"select {ident(person)} as _anon_person, row_number() over () - 1 as _anon_rn from {original.sql}"
     return (
-        f"(select _anon_r.*, _anon_o._anon_person from {release.sql} as _anon_r join ({whose}) as _anon_o "
+        f"(select _anon_r.*, _anon_o._anon_person from {release.sql} as _anon_r join ({persons}) as _anon_o "
         f"on _anon_o._anon_rn = _anon_r.{ident(contents.source)})"
     )
 

@@ -88,8 +88,8 @@ def parameters_of(entry: Entry) -> tuple[Parameter, ...]:
     """All SQL parameters of an entry in order: tables, its own, roles, row_id, seed."""
     tables: tuple[Parameter, ...] = ()
     if not isinstance(entry, (Method, PureSql)):
-        own = {p.name for p in entry.parameters}
-        tables = tuple(Parameter(t, "a table") for t in entry.tables if t not in own)
+        names = {p.name for p in entry.parameters}
+        tables = tuple(Parameter(t, "a table") for t in entry.tables if t not in names)
     else:
         tables = (Parameter("tbl", "a table"),)
     taken = {p.name for p in entry.parameters}
@@ -118,7 +118,7 @@ def plan(entry: Entry, context: Context) -> str:
         AnonError: whatever is wrong with the call.
     """
     begin(context)
-    params = {p.name: p.check(entry.name, context.arguments.get(p.name)) for p in _own(entry)}
+    params = {p.name: p.check(entry.name, context.arguments.get(p.name)) for p in _own_parameters(entry)}
     refine = getattr(entry, "refine", None)
     if refine is not None:
         params = refine(params)
@@ -133,7 +133,7 @@ def plan(entry: Entry, context: Context) -> str:
     return _plan_query(entry, context, params)
 
 
-def _own(entry: Entry) -> Iterable[Parameter]:
+def _own_parameters(entry: Entry) -> Iterable[Parameter]:
     roles = {p.name for p in ROLE_PARAMETERS} - {p.name for p in entry.parameters}
     tables = {"tbl"} if isinstance(entry, (Method, PureSql)) else set(entry.tables)
     tables |= set(getattr(entry, "optional", ()))
@@ -163,10 +163,10 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
 
 def _given(entry: Method, context: Context) -> dict[str, Any]:
     """The call's own arguments as they were given, a MAP as a mapping."""
-    own = {p.name: (p, context.arguments.get(p.name)) for p in _own(entry)}
+    arguments = {p.name: (p, context.arguments.get(p.name)) for p in _own_parameters(entry)}
     return {
         name: parameter.check(entry.name, value) if parameter.kind == "mapping" else value
-        for name, (parameter, value) in own.items()
+        for name, (parameter, value) in arguments.items()
         if value is not None
     }
 
@@ -185,8 +185,8 @@ def _typed(entry: Method, roles: Roles, params: Params) -> tuple[Roles, tuple[Co
     boxes = {p.name for plan in layout for p in (plan, *plan.fields) if p.cells in (Interval, Value)}
     # a box whose ends are no values of the column, as of methods that draw them
     boxes |= {plan.name for plan in layout if plan.fields and all(p.cells is Real for p in plan.fields)}
-    kept = tuple(g if g.name in boxes else info for g, info in zip(guessed, roles.qi, strict=True))
-    return replace(roles, qi=kept), layout
+    columns = tuple(g if g.name in boxes else info for g, info in zip(guessed, roles.qi, strict=True))
+    return replace(roles, qi=columns), layout
 
 
 def _sample(entry: Method, context: Context, relation: Relation, roles: Roles) -> CodedTable:
@@ -254,14 +254,14 @@ def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
 
 def _refused_if_release(entry: PureSql, context: Context, relation: Relation, select: str) -> str:
     """`select`, refused when it runs on a table, unseen till then, that may be a release."""
-    own = {fold(name) for name in context.labelled(relation).every}
-    carriers = {name for name in carriers_in_doubt(entry.answers) if name not in own}
+    labelled = {fold(name) for name in context.labelled(relation).every}
+    carriers = {name for name in carriers_in_doubt(entry.answers) if name not in labelled}
     if not carriers:
         return select
     names = "(select json_keys(to_json(_anon_row)) from (from " + relation.sql + " limit 1) as _anon_row)"
     folded, words = folded_sql("_n"), ", ".join(map(literal, sorted(carriers)))
     doubtful = f"list_filter({names}, lambda _n: rtrim({folded}, '_') in ({words}) "
-    doubtful += f"and {folded} not in ({', '.join(map(literal, sorted(own) or ['']))}))"
+    doubtful += f"and {folded} not in ({', '.join(map(literal, sorted(labelled) or ['']))}))"
     refusal = f"error({literal(f'{entry.name}: ')} || {doubtful}[1] || {literal(in_doubt(relation.given))})"
     return f"from ({select}) as _anon_answer where case when len({doubtful}) > 0 then {refusal} else true end"
 
@@ -281,9 +281,9 @@ def _plan_query(entry: Query, context: Context, params: Params) -> str:
 def _plan_task(entry: Task, context: Context, params: Params) -> str:
     """SELECT over the rows of a task's answer; the task runs once, when the SELECT does."""
     info, lists = entry.plan(context, params)
-    place = f"database: {literal(context.catalog.database)}, schema: {literal(context.catalog.schema)}"
+    schema = f"database: {literal(context.catalog.database)}, schema: {literal(context.catalog.schema)}"
     rows = "".join(f", {ident(name)}: {sql}" for name, sql in lists.items())
-    call = f"{{function: {literal(entry.name)}, {place}, {CALLER}, info: {literal(json.dumps(info))}{rows}}}"
+    call = f"{{function: {literal(entry.name)}, {schema}, {CALLER}, info: {literal(json.dumps(info))}{rows}}}"
     columns = ", ".join(f"_anon_row.{ident(name)} as {ident(name)}" for name in entry.returns)
     return (
         f"with _anon_ended as materialized (select {task_function(entry)}({call}) as r)\n"
@@ -407,9 +407,9 @@ def _buffered(
     if not relation.visible:
         # which of these columns there are shows when the rows are read; the kernel says what is missing
         listed_names = literal(["_anon_rn", *sorted(folded)])
-        own = literal([carrier.word for carrier in carriers()])
+        words = literal([carrier.word for carrier in carriers()])
         name = folded_sql("_anon_c")
-        chosen = f"list_contains({listed_names}, {name}) or list_contains({own}, rtrim({name}, '_'))"
+        chosen = f"list_contains({listed_names}, {name}) or list_contains({words}, rtrim({name}, '_'))"
         there = f"(select columns(lambda _anon_c: {chosen}) from {numbered})"
         return buffered_rows(buffer, "_anon_t", f"{there} as _anon_t")
     names = [

@@ -205,8 +205,8 @@ def database_of(con: duckdb.DuckDBPyConnection, relation: Relation, target: str 
     found = con.execute("select database_name, readonly, current_database() from duckdb_databases() where not internal")
     states = found.fetchall()
     writable = {name for name, readonly, _ in states if not readonly}
-    place = None if relation.sql.startswith(("(", "'")) else located(con, relation.sql)
-    for name in (place[0] if place else None, states[0][2] if states else None, target):
+    home = None if relation.sql.startswith(("(", "'")) else located(con, relation.sql)
+    for name in (home[0] if home else None, states[0][2] if states else None, target):
         if name in writable:
             return str(name)
     return None
@@ -273,14 +273,14 @@ class Register:
         Raises:
             AnonError: another connection has released the original meanwhile.
         """
-        known = {one.number for one in registered(self.con, self.database, release.original)}
+        entered = {earlier_release.number for earlier_release in registered(self.con, self.database, release.original)}
         try:
             self.con.execute(
                 f"update {self.schema}.originals set releases = releases + 1 where name = ?", [release.original]
             )
         except duckdb.TransactionException as error:
             raise released_meanwhile() from error
-        if known != set(earlier):
+        if entered != set(earlier):
             raise released_meanwhile()
         values: Sequence[Any] = [getattr(release, name) for name in _FIELDS]
         marks = ", ".join("?" for _ in values)
@@ -305,8 +305,8 @@ def _schema(database: str) -> str:
     return f"{ident(database)}.{SCHEMA}"
 
 
-def _name(place: tuple[str, str, str, str], database: str) -> str:
-    owner, schema, table, _ = place
+def _name(located_at: tuple[str, str, str, str], database: str) -> str:
+    owner, schema, table, _ = located_at
     parts = [owner] * (owner != database) + [schema] * (schema != "main") + [table]
     return ".".join(map(_plain, parts))
 
@@ -315,10 +315,10 @@ def _plain(name: str) -> str:
     return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else ident(name)
 
 
-def _select_of(con: duckdb.DuckDBPyConnection, place: tuple[str, str, str, str]) -> str | None:
+def _select_of(con: duckdb.DuckDBPyConnection, view: tuple[str, str, str, str]) -> str | None:
     """The SELECT of a view, in parentheses."""
     found = con.execute(
-        "select sql from duckdb_views() where (database_name, schema_name, view_name) = (?, ?, ?)", list(place[:3])
+        "select sql from duckdb_views() where (database_name, schema_name, view_name) = (?, ?, ?)", list(view[:3])
     ).fetchall()
     return f"({_VIEW.sub('', found[0][0]).strip().rstrip(';')})" if found and found[0][0] else None
 

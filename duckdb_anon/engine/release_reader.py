@@ -58,7 +58,10 @@ def read_tables(
     ordered = [_Ordered(table) for table in tables]
     spelled = {fold(name): name for name in infos}
     carried = list(contents) or [None] * len(tables)
-    raws = [_raw_columns(table, trees, spelled, one) for table, one in zip(ordered, carried, strict=True)]
+    raws = [
+        _raw_columns(table, trees, spelled, table_contents)
+        for table, table_contents in zip(ordered, carried, strict=True)
+    ]
     names = dict.fromkeys(name for raw in raws for name in raw)
     coded = {
         name: _code_together(function, name, [r.get(name) for r in raws], infos, trees, literals) for name in names
@@ -97,30 +100,30 @@ def _raw_columns(
 ) -> dict[str, _Raw]:
     """Columns by their name in the call: SQL ignores upper and lower case."""
     columns: dict[str, _Raw] = {}
-    own = {"_anon_rn", *(contents.carriers if contents else ())}
+    skipped = {"_anon_rn", *(contents.carriers if contents else ())}
     slices = contents.slices() if contents else {}
     channels = _channels(table, contents.channels) if contents and contents.channels else {}
     for i in range(table.type.num_fields):
         tick()
         name, kind = table.type.field(i).name, table.type.field(i).type
-        if name in own:
+        if name in skipped:
             continue
-        known = spelled.get(fold(name), name)
+        column = spelled.get(fold(name), name)
         if fold(name) not in channels and _is_flat(kind):
-            columns[known] = _Raw(partial(_taken, table, name), {})
+            columns[column] = _Raw(partial(_taken, table, name), {})
             continue
         array = plain(table.field(name))
         kind = array.type
         if fold(name) in channels:
             p, domain = channels[fold(name)]
-            columns[known] = _Raw(_given(array, domain), {"p": p})
+            columns[column] = _Raw(_given(array, domain), {"p": p})
         elif name in slices:
             for j in range(kind.num_fields):
                 inner = spelled.get(fold(kind.field(j).name), kind.field(j).name)
                 field = plain(array.field(j))
                 columns[inner] = _raw(field, name)
         elif not _has_fields(kind):
-            columns[known] = _raw(array, "")
+            columns[column] = _raw(array, "")
     return columns
 
 
@@ -147,10 +150,10 @@ def _channels(table: _Ordered, column: str) -> dict[str, tuple[float, pa.Array]]
     channels = table.field(column)
     channels = channels.filter(channels.is_valid())[:1]
     found = {}
-    for i, one in enumerate(channels.type):
+    for i, field in enumerate(channels.type):
         if len(channels):
             channel = channels.field(i)
-            found[fold(one.name)] = (channel.field("p")[0].as_py(), plain(channel.field("domain").flatten()))
+            found[fold(field.name)] = (channel.field("p")[0].as_py(), plain(channel.field("domain").flatten()))
     return found
 
 
@@ -217,16 +220,16 @@ def _code_together(
     if tree is not None:
         # nodes have labels: a number that is a leaf must meet the text that names its ancestor
         arrays = [labelled(function, name, a, tree) for a in arrays]
-    whole = _concatenated(function, name, arrays)
+    values = _concatenated(function, name, arrays)
     del arrays
     tick()
     if tree is not None:
-        return _code_in_tree(function, name, raws, lengths, whole, tree, literals)
+        return _code_in_tree(function, name, raws, lengths, values, tree, literals)
     kind = "" if info.kind == "hierarchy" else info.kind
-    attribute = code_column(function, name, whole, kind, literals=literals)
+    attribute = code_column(function, name, values, kind, literals=literals)
     domain = attribute.shared()
     codes = _divided(attribute.codes, lengths)
-    return [None if raw is None else _column(raw, domain, own) for raw, own in zip(raws, codes, strict=True)]
+    return [None if raw is None else _column(raw, domain, parts) for raw, parts in zip(raws, codes, strict=True)]
 
 
 def _divided(codes: CodeArray, lengths: Sequence[Sequence[int]]) -> list[list[CodeArray]]:
@@ -256,20 +259,20 @@ def _code_in_tree(
     name: str,
     raws: Sequence[_Raw | None],
     lengths: Sequence[Sequence[int]],
-    whole: pa.Array,
+    values: pa.Array,
     tree: Hierarchy,
     literals: bool,
 ) -> list[ReadColumn | None]:
     """Labels of leaves or inner nodes; a table of leaves only reads as plain values."""
     leaves = pa.array(tree.leaf_labels, pa.string())
-    known = pa.concat_arrays([leaves, pa.nulls(1 if whole.null_count else 0, pa.string())])
-    domain = code_column(function, name, known, "hierarchy", tree, literals).shared()
+    leaf_values = pa.concat_arrays([leaves, pa.nulls(1 if values.null_count else 0, pa.string())])
+    domain = code_column(function, name, leaf_values, "hierarchy", tree, literals).shared()
     numbered, _ = domain.tree()
     code_of_leaf, leaf_of_node = domain.code_of_leaf, numbered.leaf_of_node
-    nodes = _divided(_nodes(function, name, whole, numbered), lengths)
+    nodes = _divided(_nodes(function, name, values, numbered), lengths)
     return [
-        None if raw is None else _column_in_tree(raw, domain, own, leaf_of_node, code_of_leaf)
-        for raw, own in zip(raws, nodes, strict=True)
+        None if raw is None else _column_in_tree(raw, domain, parts, leaf_of_node, code_of_leaf)
+        for raw, parts in zip(raws, nodes, strict=True)
     ]
 
 
@@ -290,9 +293,9 @@ def _column_in_tree(
     return ReadColumn(domain, codes=code_of_leaf[leaf], node=nodes[0], slice=raw.slice, channel=channel)
 
 
-def _nodes(function: str, name: str, whole: pa.Array, tree: Hierarchy) -> CodeArray:
+def _nodes(function: str, name: str, values: pa.Array, tree: Hierarchy) -> CodeArray:
     node_of_label = tree.node_of_label
-    encoded = whole.dictionary_encode()
+    encoded = values.dictionary_encode()
     labels = encoded.dictionary.cast(pa.string()).to_pylist()
     missing = [label for label in labels if label not in node_of_label]
     if missing:

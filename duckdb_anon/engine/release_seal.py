@@ -25,16 +25,16 @@ KEY = "DUCKDB_ANON_KEY"
 PUBLIC_KEY = "DUCKDB_ANON_PUBLIC_KEY"
 
 
-def sealed(said: Description, comments: Mapping[str, str | None]) -> Description:
+def sealed(description: Description, comments: Mapping[str, str | None]) -> Description:
     """A description with its seal, and with a signature where there is a key."""
-    seal = seal_of(said, comments)
+    seal = seal_of(description, comments)
     file = os.environ.get(KEY)
-    return replace(said, seal=seal, signature=_signed(Path(file), seal) if file else "")
+    return replace(description, seal=seal, signature=_signed(Path(file), seal) if file else "")
 
 
-def seal_of(said: Description, comments: Mapping[str, str | None]) -> str:
+def seal_of(description: Description, comments: Mapping[str, str | None]) -> str:
     """The seal that a description and the roles of columns should have."""
-    plain = replace(said, seal="", signature="").comment()
+    plain = replace(description, seal="", signature="").comment()
     read = read_description(plain)  # numbers as they are read back
     roles = {}
     for column, text in comments.items():
@@ -46,24 +46,24 @@ def seal_of(said: Description, comments: Mapping[str, str | None]) -> str:
     return hashlib.sha256(json.dumps(facts, ensure_ascii=True).encode()).hexdigest()
 
 
-def is_sealed(said: Description, comments: Mapping[str, str | None]) -> bool:
+def is_sealed(description: Description, comments: Mapping[str, str | None]) -> bool:
     """Whether nothing of a description was changed since it was written."""
-    return bool(said.seal) and said.seal == seal_of(said, comments)
+    return bool(description.seal) and description.seal == seal_of(description, comments)
 
 
-def signer_of(said: Description) -> tuple[str, bool] | None:
+def signer_of(description: Description) -> tuple[str, bool] | None:
     """The public key of a signature and whether the signature holds; None where there is none.
 
     Raises:
         AnonError: the package that checks signatures is missing, or the reader's key cannot be read.
     """
-    if not said.signature:
+    if not description.signature:
         return None
-    public, _, signature = said.signature.partition(":")
+    public, _, signature = description.signature.partition(":")
     ed25519 = _ed25519()
     try:
         ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(
-            bytes.fromhex(signature), bytes.fromhex(said.seal)
+            bytes.fromhex(signature), bytes.fromhex(description.seal)
         )
         holds = True
     except Exception:  # InvalidSignature, or no key at all

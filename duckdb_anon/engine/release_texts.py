@@ -137,29 +137,29 @@ class ReleasePair:
         content = contents.columns.get(fold(column))
         if content is not None and content.truth == "randomized":
             return True
-        said = next((text for name, text in self.release.comments.items() if fold(name) == fold(column)), "")
-        return is_described(self.release) or "anon:" in fold(said)
+        comment = next((text for name, text in self.release.comments.items() if fold(name) == fold(column)), "")
+        return is_described(self.release) or "anon:" in fold(comment)
 
     def _values(self, column: str, texts: _Texts, contents: Contents) -> str:
         """SELECT of the texts that the original has, and of the name of the rest of a coarsened column."""
         path = ident(column)
         listing = texts.sql.startswith("unnest") and not texts.counted and list_type(self.original.columns[column])
-        own = _MEMBER.format(path=path) if listing else path
+        value = _MEMBER.format(path=path) if listing else path
         rest = f" union all select {literal(REST)}" if contents.edges else ""
-        return f"select {own}::varchar from {self.original.sql}{rest}"
+        return f"select {value}::varchar from {self.original.sql}{rest}"
 
     @staticmethod
     def _null_or_not(contents: Contents) -> str:
         """What is counted of unknown texts: NULL too, unless rows of slices are made up, which show some."""
         return "s.t" if contents.slices() else "*"
 
-    def _count_others(self, texts: _Texts, known: str, counted: str) -> int:
+    def _count_others(self, texts: _Texts, allowed: str, counted: str) -> int:
         """Number of distinct texts that `known` does not list; 0 where the planner cannot read the rows."""
         cursor = self.catalog.cursor
         select = (
             f"select count({counted.format(leaf=literal(NULL_LEAF))}) from "
             f"(select distinct {texts.sql}::varchar from {self.release.sql}) as s(t) "
-            f"anti join (select distinct t from ({known}) as k(t)) as k on s.t is not distinct from k.t"
+            f"anti join (select distinct t from ({allowed}) as k(t)) as k on s.t is not distinct from k.t"
         )
         try:
             return int(cursor.execute(select).fetchall()[0][0]) if cursor is not None else 0

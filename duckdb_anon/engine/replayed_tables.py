@@ -133,8 +133,8 @@ def _made(
         _copied(con, cursor, _RELEASE, call.release)
         con.execute(f"create table {_ORIGINAL} ({_typed(call.original)})")
         hierarchies = {}
-        for place, (attribute, tree) in enumerate(call.trees.items()):
-            hierarchies[attribute] = f"_anon_tree{place}"
+        for number, (attribute, tree) in enumerate(call.trees.items()):
+            hierarchies[attribute] = f"_anon_tree{number}"
             _copied(con, cursor, hierarchies[attribute], tree)
         roles = _written({**call.roles, **({"hierarchies": hierarchies} if hierarchies else {})})
         if not call.as_released:

@@ -98,7 +98,7 @@ class Result:
         Raises:
             RequirementError: there are more entries than the offsets of a list can count.
         """
-        rows = pa.StructArray.from_arrays(self.rows.maps(function), fields=[pa.field(*one) for one in _MAPS])
+        rows = pa.StructArray.from_arrays(self.rows.maps(function), fields=[pa.field(*pair) for pair in _MAPS])
         lists = [
             pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, pa.int32()))
             for offsets, values in self.looked_up.lists.values()
@@ -171,10 +171,10 @@ def encode_release(
         encoder.column(result, plan, given, ident(plan.name))
         return result
 
-    whole = Result()
+    release = Result()
     for result in parallel_map(encode, plans):
-        whole.update(result)
-    return whole
+        release.update(result)
+    return release
 
 
 @dataclass(frozen=True)
@@ -230,10 +230,10 @@ class ReleaseEncoder:
             result.rows.codes[key] = self._places(cells.index)
             return
         keys = _different(cells)
-        place = keys.of_row.astype(np.int32)
+        group_cell = keys.of_row.astype(np.int32)
         if isinstance(cells, c.Interval) and self.attributes[name].null_code >= 0:
-            place[cells.lower == self.attributes[name].null_code] = -1  # a group of NULLs alone is NULL
-        result.rows.codes[key] = self._places(gathered(place, cells.index))
+            group_cell[cells.lower == self.attributes[name].null_code] = -1  # a group of NULLs alone is NULL
+        result.rows.codes[key] = self._places(gathered(group_cell, cells.index))
         if isinstance(cells, c.Interval):
             ends = self._ends(name, cells)
             for end, codes in (("lower", cells.lower[keys.first]), ("upper", cells.upper[keys.first])):
@@ -270,10 +270,10 @@ class ReleaseEncoder:
     def _ends(self, name: str, cells: c.Interval) -> pa.Array:
         """Texts of the values of an attribute by code, and of those that no row has."""
         attribute = self.attributes[name]
-        known = value_texts(attribute)[: attribute.size]
+        values = value_texts(attribute)[: attribute.size]
         if attribute.scale is None or cells.new is None:
-            return known
-        return pa.concat_arrays([known, texts(attribute.scale, cells.new)])
+            return values
+        return pa.concat_arrays([values, texts(attribute.scale, cells.new)])
 
     def _places(self, codes: Array) -> Array:
         """Codes in the released order, as places in a list."""

@@ -173,8 +173,8 @@ class _Select:
             ctes.append(f"_anon_types as (select {types} from (select * from _anon_src limit 0) as _anon_none)")
             constants.append("_anon_types")
         for k, (sql, _) in enumerate(self.wide):
-            one = f"select 1 as place, {sql} as channel from {', '.join(constants)}"
-            ctes.append(f"_anon_wide{k} as materialized ({one})")
+            row = f"select 1 as place, {sql} as channel from {', '.join(constants)}"
+            ctes.append(f"_anon_wide{k} as materialized ({row})")
         names = [f"_c{k}" for k in range(len(self.listed))]
         source = "_anon_result"
         if self.listed:

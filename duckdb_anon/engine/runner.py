@@ -235,14 +235,14 @@ def _contents(
     """
     types = [seen or types_of(table) for seen, table in zip(extra["types"], tables, strict=True)]
     labelled_table = entry.labelled or (entry.tables[0] if len(tables) > 1 else "original")
-    place = entry.tables.index(labelled_table) if labelled_table in entry.tables else None
+    position = entry.tables.index(labelled_table) if labelled_table in entry.tables else None
     # of an original that the planner did not see only the columns that were read are known
-    original = types[place] if place is not None and extra["types"][place] is not None else None
-    labelled = [*extra["labelled"], *(types[place] if place is not None else ())]
+    original = types[position] if position is not None and extra["types"][position] is not None else None
+    labelled = [*extra["labelled"], *(types[position] if position is not None else ())]
     infos = (*roles.qi, *roles.sensitive, *roles.keep)
     found: list[Contents | None] = []
     for k, (columns, name) in enumerate(zip(types, params["tables"], strict=True)):
-        if k == place:
+        if k == position:
             found.append(None)
             continue
         contents = read(
@@ -256,7 +256,7 @@ def _contents(
         )
         refuse(entry.name, name, contents, entry.answers)
         doubtful = [name for name in contents.carriers if name not in (contents.channels, contents.source)]
-        if place is None and extra["types"][k] is None and doubtful:
+        if position is None and extra["types"][k] is None and doubtful:
             raise ColumnError(f"{entry.name}: {doubtful[0]}{in_doubt(name)}")
         found.append(contents)
     return found
@@ -313,7 +313,7 @@ def by_role(roles: Roles, attributes: Sequence[Attribute], other: Mapping[str, A
 
 def _combinations(counted: pa.StructArray, source_row: IntArray) -> Combinations:
     """Counts by source row as counts by row of the coded table."""
-    place = np.empty(len(source_row), dtype=np.int64)
-    place[source_row] = np.arange(len(source_row))
+    position = np.empty(len(source_row), dtype=np.int64)
+    position[source_row] = np.arange(len(source_row))
     rows, counts = (counted.field(name).to_numpy(zero_copy_only=False) for name in ("rn", "n"))
-    return Combinations(place[rows], counts)
+    return Combinations(position[rows], counts)

@@ -113,7 +113,7 @@ def _values(function: str, info: ColumnInfo, value: str, person: str | None, num
         "out"
     )
     counted = f"count(distinct {person})" if person else "count(*)"
-    whose = "flatten(list(p order by i))" if person else "null::bigint[]"
+    persons_of_values = "flatten(list(p order by i))" if person else "null::bigint[]"
     numbers = f"(select {person} as w, row_number() over () as p from (select distinct {person} from _anon_whole))"
     source = f"_anon_whole left join {numbers} on w is not distinct from {person}" if person else "_anon_whole"
     carriers = "list(distinct p)" if person else "null::bigint[]"
@@ -122,7 +122,7 @@ def _values(function: str, info: ColumnInfo, value: str, person: str | None, num
         f"{by} as materialized (select {value} as v, {counted} as n, {carriers} as p, "
         f"row_number() over (order by {value} nulls last) - 1 as i from {source} group by {value}),\n"
         f"{by}t as materialized (select {FUNCTION}({{k: {k}::bigint, ordered: {str(ordered).lower()}, "
-        f"counts: list(n order by i), persons: {whose}}}) as r from {by} where v is not null),\n"
+        f"counts: list(n order by i), persons: {persons_of_values}}}) as r from {by} where v is not null),\n"
         f"_anon_e{number} as materialized (select a.v, case when a.v is null then case when a.n < {k} then "
         f"error({rare}) end when t.r is null or len(t.r) = 0 then error({few}) when t.r[a.i + 1] < 0 then {other} "
         f"else b.v end as r from {by} as a cross join {by}t as t left join {by} as b on b.i = t.r[a.i + 1]),\n"

@@ -44,6 +44,6 @@ def idents(names: Iterable[str]) -> str:
 def planned(function: str, arguments: Mapping[str, str]) -> str:
     """SQL of the text that a call is planned as; what the planner objects to is raised."""
     given = ", ".join(f"{name}: {sql}" for name, sql in arguments.items()) or "none: NULL"
-    place = "database: current_database(), schema: current_schema()"
-    call = f"{{function: '{function}', {CALLER}, {place}, arguments: {{{given}}}}}"
+    schema = "database: current_database(), schema: current_schema()"
+    call = f"{{function: '{function}', {CALLER}, {schema}, arguments: {{{given}}}}}"
     return f"list_transform([_anon_plan({call})], lambda _s: case when _s[1] = '!' then error(_s[2:]) else _s end)[1]"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 
-from duckdb_anon.engine.catalog import Catalog, place
+from duckdb_anon.engine.catalog import Catalog, use_schema
 from duckdb_anon.engine.private_files import draft_of
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.gate.checks import refuse_table
@@ -41,7 +41,7 @@ def write_parquet(
     cursor = load(con).cursor()
     try:
         database, schema = con.execute("select current_database(), current_schema()").fetchall()[0]
-        place(cursor, database, schema)
+        use_schema(cursor, database, schema)
         catalog = Catalog(cursor, database, schema)
         relation = catalog.relation("write_parquet", "name", name)
         comments, comment = catalog.comments(relation.sql)

@@ -93,7 +93,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     ledger.check("diffgen")
     places = np.unravel_index(np.arange(prod(shape)), shape)
     cells: dict[str, Cells] = {
-        a.name: _boxes(a, p, place) for a, p, place in zip(table.qi, predictors, places, strict=False)
+        a.name: _boxes(a, p, index) for a, p, index in zip(table.qi, predictors, places, strict=False)
     }
     cells[sensitive.name] = _class_cells(sensitive, places[-1])
     return cells | {COUNT.key: Whole(counts), ROWS: Source(np.full(prod(shape), -1, dtype=np.int64))}
@@ -122,26 +122,26 @@ def _check_size(predictors: list[Predictor], shape: tuple[int, ...], params: Par
     check_written("diffgen", cells, entries, params["max_cells"], remedy)
 
 
-def _boxes(attribute: Attribute, predictor: Predictor, place: IntArray) -> Cells:
+def _boxes(attribute: Attribute, predictor: Predictor, index: IntArray) -> Cells:
     """The cut's node of each released cell."""
     if predictor.numeric:
         low, high = (np.array([getattr(node, end) for node in predictor.cut]) for end in ("low", "high"))
         if predictor.integral:
             first, last = np.ceil(low).astype(np.int64), np.floor(high).astype(np.int64)
-            return Struct({"lower": Whole(first[place]), "upper": Whole(last[place])})
-        return Struct({"lower": Real(low[place]), "upper": Real(high[place])})
+            return Struct({"lower": Whole(first[index]), "upper": Whole(last[index])})
+        return Struct({"lower": Real(low[index]), "upper": Real(high[index])})
     if predictor.tree is not None:
-        return Node(predictor.tree.labels, np.array([n.label for n in predictor.cut], dtype=np.int32), place)
+        return Node(predictor.tree.labels, np.array([n.label for n in predictor.cut], dtype=np.int32), index)
     sizes = [int(node.high - node.low) for node in predictor.cut]
     members = [np.arange(int(node.low), int(node.high)) for node in predictor.cut]
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return ValueSet(attribute.name, offsets, np.concatenate(members).astype(np.int32), place)
+    return ValueSet(attribute.name, offsets, np.concatenate(members).astype(np.int32), index)
 
 
-def _class_cells(sensitive: Attribute, place: IntArray) -> Cells:
+def _class_cells(sensitive: Attribute, index: IntArray) -> Cells:
     if sensitive.hierarchy is None:
-        return Coded(sensitive.name, place.astype(np.int32))
-    return Node(sensitive.hierarchy.labels, sensitive.hierarchy.node_of_leaf, place)
+        return Coded(sensitive.name, index.astype(np.int32))
+    return Node(sensitive.hierarchy.labels, sensitive.hierarchy.node_of_leaf, index)
 
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:

@@ -22,9 +22,9 @@ from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Layout, Param
 from duckdb_anon.model.released_columns import Cells, Interval, Node, ValueSet
 
 
-def parameters(*own: Parameter) -> tuple[Parameter, ...]:
+def parameters(*more: Parameter) -> tuple[Parameter, ...]:
     """Parameters of a method on k-anonymous groups: k, its own, how groups are cut, and the ends of their boxes."""
-    return (Parameter("k", "minimum number of records per group", "integer", REQUIRED, low=1), *own, *CUTS, EDGES)
+    return (Parameter("k", "minimum number of records per group", "integer", REQUIRED, low=1), *more, *CUTS, EDGES)
 
 
 def layout_of(name: str, columns: Callable[[str, Roles], tuple[ColumnPlan, ...]] = record_layout) -> Layout:

@@ -65,17 +65,17 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         raise TypeError("the full table satisfies the requirement, and no node does")
     published = {levels.attribute.name: levels.cells(level) for levels, level in zip(attributes, node, strict=True)}
     published = with_edges(table, published, params, person)
-    kept = np.arange(table.rows, dtype=np.int64)
+    kept_rows = np.arange(table.rows, dtype=np.int64)
     if allowed:
-        kept = _kept_rows(classes_of(list(published.values())), sensitive, requirement, person)
-        if table.rows - len(kept) > allowed:
-            raise RequirementError(f"{NAME}: {table.rows - len(kept)} rows would be suppressed, {allowed} may be")
-        published = {name: _rows_of(cells, kept) for name, cells in published.items()}
-    recheck(NAME, list(published.values()), sensitive, kept, requirement, person)
-    published |= {a.name: Coded(a.name, a.codes[kept]) for a in table.sensitive}
+        kept_rows = _kept_rows(classes_of(list(published.values())), sensitive, requirement, person)
+        if table.rows - len(kept_rows) > allowed:
+            raise RequirementError(f"{NAME}: {table.rows - len(kept_rows)} rows would be suppressed, {allowed} may be")
+        published = {name: _rows_of(cells, kept_rows) for name, cells in published.items()}
+    recheck(NAME, list(published.values()), sensitive, kept_rows, requirement, person)
+    published |= {a.name: Coded(a.name, a.codes[kept_rows]) for a in table.sensitive}
     if params["max_suppression"] > 0:
-        published[SUPPRESSED.key] = Whole(np.full(len(kept), table.rows - len(kept), dtype=np.int64))
-    return {**published, ROWS: Source(kept)}
+        published[SUPPRESSED.key] = Whole(np.full(len(kept_rows), table.rows - len(kept_rows), dtype=np.int64))
+    return {**published, ROWS: Source(kept_rows)}
 
 
 def _check_nodes(attributes: list[GeneralizationLevels], most: int) -> None:

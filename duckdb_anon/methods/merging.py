@@ -181,9 +181,9 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         for q in column
     }
     codes[sensitive.name] = in_slots
-    kept = shuffled_slots(bucket, rng)
-    cells = sliced_cells(grouping, slot_bucket, codes, insensitive_rows(records, bucket, rng)[kept], rng)
-    cells[SOURCE.key] = Source(np.where(kept < records.real, records.qi_row[kept], -1))
+    order = shuffled_slots(bucket, rng)
+    cells = sliced_cells(grouping, slot_bucket, codes, insensitive_rows(records, bucket, rng)[order], rng)
+    cells[SOURCE.key] = Source(np.where(order < records.real, records.qi_row[order], -1))
     return cells
 
 

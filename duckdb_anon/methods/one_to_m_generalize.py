@@ -87,10 +87,10 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
 def _check_table(codes: CodeArray, requirement: PrivacyModel, k: int) -> None:
     """Refuse early where lists are too alike for l, saying why: a large k leaves few of them apart."""
     counts = np.bincount(codes)
-    whole = Groups(np.zeros(len(codes), dtype=np.int64), codes, counts)
-    if not requirement.holds(whole).all():
+    table = Groups(np.zeros(len(codes), dtype=np.int64), codes, counts)
+    if not requirement.holds(table).all():
         raise RequirementError(
-            f"{NAME}: {requirement.best_achievable(whole)}. With k := {k}, {len(codes)} persons have {len(counts)} "
+            f"{NAME}: {requirement.best_achievable(table)}. With k := {k}, {len(codes)} persons have {len(counts)} "
             f"different lists, the most frequent one is that of {counts.max()}; use a smaller l, or a smaller k"
         )
 

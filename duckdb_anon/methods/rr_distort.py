@@ -48,8 +48,8 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     channels = tuple(
         ColumnPlan(i.name, released_columns.Channel, declared_type=_declared_type(i)) for i in infos if i.name in chosen
     )
-    kept = tuple(ColumnPlan(info.name, released_columns.Source) for info in roles.keep)
-    return (*coded, *kept, ColumnPlan(CHANNELS.key, released_columns.Struct, fields=channels))
+    unchanged = tuple(ColumnPlan(info.name, released_columns.Source) for info in roles.keep)
+    return (*coded, *unchanged, ColumnPlan(CHANNELS.key, released_columns.Struct, fields=channels))
 
 
 def _declared_type(info: ColumnInfo) -> str:
@@ -72,9 +72,9 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         return codes
 
     codes = parallel_map(drawn, range(len(chosen.columns)))
-    for column, channel, own in zip(chosen.columns, chosen.channels, codes, strict=True):
+    for column, channel, drawn_codes in zip(chosen.columns, chosen.channels, codes, strict=True):
         name = column.attribute.name
-        released[name] = released_columns.Coded(name, own)
+        released[name] = released_columns.Coded(name, drawn_codes)
         if column.randomized:
             channels[name] = released_columns.Channel(name, channel.p, column.domain)
     released[released_columns.ROWS] = released_columns.Source(np.arange(table.rows, dtype=np.int64))

@@ -91,7 +91,7 @@ class Parameter:
 def _repeated(names: Sequence[str]) -> list[str]:
     """The names that are there twice, as DuckDB compares names."""
     folded = [fold(name) for name in names]
-    return [name for place, name in enumerate(names) if folded[place] in folded[:place]]
+    return [name for position, name in enumerate(names) if folded[position] in folded[:position]]
 
 
 def _plainly(end: float) -> str:
@@ -126,11 +126,11 @@ def _mapping(given: Any) -> dict[str, Any]:
 
 
 def _integer(given: Any) -> int:
-    whole = int(given)
+    number = int(given)
     # a HUGEINT arrives as a Decimal, which as a float would be another number
-    if isinstance(given, bool) or (Decimal(given) if isinstance(given, str) else given) != whole:
+    if isinstance(given, bool) or (Decimal(given) if isinstance(given, str) else given) != number:
         raise TypeError
-    return whole
+    return number
 
 
 def _fraction(given: Any) -> Fraction:

@@ -119,7 +119,7 @@ class Description:
         >>> Description("people", "muco", {"delta": 0.2}, "2026-11-22", "0.2.0").comment()
         'anon: release of people by muco(delta := 0.2) on 2026-11-22 with duckdb-anon 0.2.0'
         """
-        said = (
+        facts = (
             ("of", self.original),
             ("by", self.call),
             ("counting", "persons" if self.persons else ""),
@@ -131,7 +131,7 @@ class Description:
             ("seal", self.seal),
             ("signed", self.signature),
         )
-        return "anon: release" + "".join(f" {word} {text}" for word, text in said if text)
+        return "anon: release" + "".join(f" {word} {text}" for word, text in facts if text)
 
 
 def is_release(comment: str | None) -> bool:

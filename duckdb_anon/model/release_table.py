@@ -131,16 +131,16 @@ class ReadTable:
 
     def row_weights(self) -> FloatArray:
         """How many original rows each row stands for, shape (rows,): negative where noise made it so."""
-        weight = np.ones(self.rows)
-        for one in self.contents.weights:
-            number = self.numbers[one.column]
-            if one.meaning == "rows":
-                weight = weight * number
-            elif one.meaning == "rate":
-                weight = weight / number
+        weights = np.ones(self.rows)
+        for weight in self.contents.weights:
+            number = self.numbers[weight.column]
+            if weight.meaning == "rows":
+                weights = weights * number
+            elif weight.meaning == "rate":
+                weights = weights / number
             else:
-                weight = weight * (1 + number / max(self.rows, 1))
-        return weight
+                weights = weights * (1 + number / max(self.rows, 1))
+        return weights
 
     @property
     def counted(self) -> bool:

@@ -126,14 +126,14 @@ def equal_is_same(duckdb_type: str) -> bool:
     return _TWINS.search(duckdb_type) is None
 
 
-def comparable(one: str, other: str) -> bool:
+def comparable(first: str, second: str) -> bool:
     """Whether values of one type can be compared with another's: numbers, texts, moments and truths among themselves.
 
     >>> comparable("DECIMAL(9,2)", "DOUBLE"), comparable("INTEGER", "VARCHAR"), comparable("VARCHAR", "VARCHAR[]")
     (True, False, False)
     """
-    same = without_enums(one).strip().upper() == without_enums(other).strip().upper()
-    return same or any(is_it(one) and is_it(other) for is_it in (is_number, is_moment, is_text, is_boolean))
+    same = without_enums(first).strip().upper() == without_enums(second).strip().upper()
+    return same or any(is_it(first) and is_it(second) for is_it in (is_number, is_moment, is_text, is_boolean))
 
 
 def is_nested(duckdb_type: str) -> bool:
@@ -168,8 +168,8 @@ def spread_of(duckdb_type: str) -> Spread:
     if kind_of_type(text) != "ordered":
         return "nominal"
     decimal = decimal_type(text)
-    whole = is_integer(text) or text in ("DATE", "BIGNUM") or (decimal is not None and decimal[1] == 0)
-    return "discrete" if whole else "continuous"
+    is_counted = is_integer(text) or text in ("DATE", "BIGNUM") or (decimal is not None and decimal[1] == 0)
+    return "discrete" if is_counted else "continuous"
 
 
 def is_channels(duckdb_type: str) -> bool:

@@ -188,8 +188,8 @@ def _fields_of_slice(claims: Claims, name: str, kind: str) -> tuple[tuple[str, s
         return ()
     if claims.original is None:
         return fields if not claims.labelled or names & set(claims.labelled) else ()
-    kept = claims.original_type(name) == kind or not all(claims.may_be_original(field) for field in names)
-    return () if kept else fields
+    unchanged = claims.original_type(name) == kind or not all(claims.may_be_original(field) for field in names)
+    return () if unchanged else fields
 
 
 def _buckets(claims: Claims) -> bool:

@@ -161,9 +161,9 @@ class Contents:
     @property
     def carriers(self) -> tuple[str, ...]:
         """The release's columns that are no columns of the original."""
-        own = [self.bucket, self.channels, self.retention, self.source, self.edges, self.group]
-        own += [weight.column for weight in self.weights]
-        return tuple(dict.fromkeys(name for name in own if name))
+        columns = [self.bucket, self.channels, self.retention, self.source, self.edges, self.group]
+        columns += [weight.column for weight in self.weights]
+        return tuple(dict.fromkeys(name for name in columns if name))
 
     def slices(self) -> dict[str, list[Content]]:
         """Permuted columns by the STRUCT column they are fields of."""
@@ -201,8 +201,8 @@ class Claims:
 
     def is_original(self, name: str) -> bool:
         """Whether a column is known to be the original's, and so is no carrier."""
-        known = self.labelled if self.original is None else self.original
-        return fold(name) in known
+        names = self.labelled if self.original is None else self.original
+        return fold(name) in names
 
     def may_be_original(self, name: str) -> bool:
         """Whether a name can be that of an original's column."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import random
 from decimal import Decimal
 
@@ -47,14 +46,6 @@ def test_minus_zero_is_zero() -> None:
     assert a.domain == 1
 
 
-def test_dates_and_decimals_are_ordered() -> None:
-    days = [datetime.date(2000, 1, 3), datetime.date(2000, 1, 1)]
-    a = code_column("f", "a", pa.array(days), "")
-    assert (a.kind, a.codes.tolist(), a.span) == ("ordered", [1, 0], 2)
-    b = code_column("f", "b", pa.array([Decimal("1.50"), Decimal("-2.25")]), "")
-    assert (b.kind, b.positions.tolist()) == ("ordered", [-2.25, 1.5])
-
-
 def test_text_is_nominal_in_sorted_order() -> None:
     a = code_column("f", "a", pa.array(["b", "a", None, "b"]), "")
     assert (a.kind, a.codes.tolist(), a.null_code) == ("nominal", [1, 0, 2, 1], 2)
@@ -79,13 +70,6 @@ def test_tree_nodes_are_in_preorder_and_null_is_a_leaf_of_its_own() -> None:
     assert a.hierarchy.leaf_count.tolist() == [4, 2, 1, 1, 1, 1, 1]
     assert a.hierarchy.level.tolist() == [2, 1, 0, 0, 1, 0, 0]
     assert a.leaf_of_code.tolist() == [0, 2, 3]
-
-
-def test_padded_branches_are_one_node() -> None:
-    tree = Hierarchy.of_paths((("*", "A", "a1"), ("*", "b", "b")), "t")
-    a = code_column("f", "a", pa.array(["b"]), "hierarchy", tree)
-    assert a.hierarchy is not None
-    assert a.hierarchy.labels == ("*", "A", "a1", "b")
 
 
 def test_values_missing_from_the_tree_are_counted_not_quoted() -> None:

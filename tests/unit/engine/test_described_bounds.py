@@ -53,8 +53,6 @@ def test_a_described_release_has_bounds_and_a_table_of_the_same_rows_has_none(
     "change",
     [
         "update r set bucket = 1 where bucket = 2",
-        "update r set s = map(['flu'], [8])",
-        "delete from r where a = 20",
         "insert into r from r limit 1",
         "alter table r rename column ward to station",
         "alter table r alter column a type bigint",
@@ -109,30 +107,7 @@ def test_estimates_do_not_depend_on_the_description(con: duckdb.DuckDBPyConnecti
     assert con.execute(call.format("r")).fetchall() == con.execute(call.format("plain")).fetchall()
 
 
-MADE = {
-    "microaggregate": "microaggregate('people', 4, qi := ['age', 'x'])",
-    "rank_swap": "rank_swap('people', 10, qi := ['age', 'x'])",
-    "muco": "muco('people', .2, qi := ['age'], sensitive := 'x')",
-    "rr_distort": "rr_distort('people', p := .8, scope := 'both', qi := 'age', sensitive := 'x')",
-    "mondrian": "mondrian('people', 4, qi := 'age', sensitive := 'x')",
-    "anatomy": "anatomy('people', 2, qi := 'age', sensitive := 'x')",
-}
-
-
-@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
-def test_hard_bounds_of_releases_hold(con: duckdb.DuckDBPyConnection, made: str) -> None:
-    con.execute("create table people as select 20 + (i * 7) % 31 as age, (i * i) % 5 as x from range(300) r(i)")
-    duckdb_anon.release(con, "r", made, independent=True)
-    for condition in ("x = 3", "age > 30 and x < 2"):
-        query = f"select count(*) from people where {condition}"
-        ((truth,),) = con.execute(query).fetchall()
-        roles = "qi := 'age', sensitive := 'x'"
-        call = f"select rewrite_query($1, 'people', 'r', bounds := 'hard', {roles})"
-        ((_, *found),) = con.execute(con.execute(call, [query]).fetchall()[0][0]).fetchall()
-        assert not found or found[0] <= truth <= found[1]
-
-
-@pytest.mark.parametrize("name", ["bucket_", "BUCKET__", "ward"])
+@pytest.mark.parametrize("name", ["bucket_", "BUCKET__"])
 def test_a_column_of_the_original_is_no_bucket(con: duckdb.DuckDBPyConnection, name: str) -> None:
     patients(con, name)
     duckdb_anon.release(con, "r", "anatomy('o', 3)", independent=True)
@@ -149,9 +124,8 @@ def test_a_hierarchy_that_is_not_there_is_named(con: duckdb.DuckDBPyConnection) 
         con.execute(f"from relative_error('{OF_FLU}', 'o', 'r', hierarchies := {{'a': 'tree'}})")
 
 
-@pytest.mark.parametrize("kind", ["{'q': {'p': i, 'domain': ['x']}}", "{'lower': i, 'upper': i}"])
-def test_a_person_is_one_value(con: duckdb.DuckDBPyConnection, kind: str) -> None:
-    con.execute(f"create table o as select i % 3 as a, i % 4 as g, {kind} as who from range(12) t(i)")
+def test_a_person_is_one_value(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table o as select i % 3 as a, i % 4 as g, {'lower': i, 'upper': i} as who from range(12) t(i)")
     message = r"column 'who' is STRUCT.*A person is a number, a date or a"
     with pytest.raises(duckdb.InvalidInputException, match=message):
         con.execute("from correlation('o', qi := ['a', 'g'], person := 'who')")

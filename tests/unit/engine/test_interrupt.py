@@ -15,20 +15,6 @@ import pytest
 from duckdb_anon.engine import interrupts
 
 
-def test_tick_raises_once_the_call_was_stopped() -> None:
-    with interrupts.watching():
-        interrupts.tick()
-        interrupts.stop_running()
-        with pytest.raises(interrupts.Interrupted):
-            interrupts.tick()
-
-
-def test_a_new_call_starts_unstopped() -> None:
-    interrupts.stop_running()
-    with interrupts.watching():
-        interrupts.tick()
-
-
 @pytest.mark.skipif(os.name == "nt", reason="signals are posix")
 def test_ctrl_c_stops_a_long_call_and_leaves_the_database_usable() -> None:
     script = textwrap.dedent("""

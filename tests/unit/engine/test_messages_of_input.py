@@ -41,7 +41,7 @@ def test_a_blank_beside_a_leaf_is_named() -> None:
         con.execute(f"from mondrian('people', 2, {ROLES})").fetchall()
 
 
-@pytest.mark.parametrize("label", ["anon: quasi", "anon:quasi", "Anon: quasi", "ANON:  quasi", "the age; anon:QUASI"])
+@pytest.mark.parametrize("label", ["anon:quasi", "the age; ANON:  QUASI"])
 def test_a_label_means_the_same_however_it_is_written(label: str) -> None:
     con = duckdb_anon.connect()
     con.execute("create table people as select i % 5 as age, i % 3 as s from range(60) t(i)")

@@ -7,10 +7,6 @@ import numpy as np
 import pytest
 
 from duckdb_anon.kernels.slicing.chance import belief, chance_of_occurrence
-from duckdb_anon.methods.composition import automatic_rate
-from duckdb_anon.methods.hybrid import perturbed
-from duckdb_anon.model.coded_table import CodedTable
-from tests.reference.merging import attribute
 
 ROLES = "qi := ['age', 'sex'], sensitive := 'disease'"
 GROUPS = "group by age, sex"
@@ -58,12 +54,6 @@ def test_the_automatic_rate_is_met_by_the_sample(people: duckdb.DuckDBPyConnecti
         assert 0.5 < rate.fetchone()[0] <= 1
 
 
-def test_the_automatic_rate_grows_with_alpha() -> None:
-    table = CodedTable(100, (), (attribute("d", ["a"] * 90 + ["b"] * 10),))
-    rates = [automatic_rate(table, alpha) for alpha in (0.1, 0.5, 0.9)]
-    assert rates == sorted(rates) and rates[0] < rates[2]
-
-
 def test_probabilistic_groups_keep_d_values_with_probability_alpha(people: duckdb.DuckDBPyConnection) -> None:
     people.execute(f"create table r as from probabilistic('people', 4, {ROLES}, d := 3, alpha := 0.8)")
     assert people.execute("select count(*) from r").fetchone() == (2000,)
@@ -100,13 +90,6 @@ def test_hybrid_keeps_a_sensitive_value_with_probability_q(people: duckdb.DuckDB
         ).fetchone()[0]
     )  # a replaced value is equal by chance
     assert abs(people.execute(same).fetchone()[0] - expected) < 0.06
-
-
-def test_perturbation_follows_the_sample_s_distribution() -> None:
-    codes = np.repeat([0, 1, 2], [5000, 3000, 2000]).astype(np.int32)
-    drawn = perturbed(codes, 0.0, np.random.default_rng(0))
-    assert np.bincount(drawn) / 10_000 == pytest.approx([0.5, 0.3, 0.2], abs=0.02)
-    assert np.array_equal(perturbed(codes, 1.0, np.random.default_rng(0)), codes)
 
 
 def test_laplace_counts_every_value_in_every_group(people: duckdb.DuckDBPyConnection) -> None:

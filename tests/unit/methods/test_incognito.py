@@ -55,25 +55,6 @@ def test_suppressed_rows_are_counted_in_every_released_row(con: duckdb.DuckDBPyC
     assert con.execute("select a, suppressed, count(*) from s group by all").fetchall() == [(["common", "rare"], 0, 40)]
 
 
-def test_without_suppression_there_is_no_such_column(hospital: duckdb.DuckDBPyConnection) -> None:
-    names = [row[0] for row in hospital.execute("describe from incognito('hospital', k := 2)").fetchall()]
-    assert names == ["sex", "zip", "disease"]
-
-
-def test_dates_and_numbers_are_lifted_in_intervals_that_never_overlap(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("""
-        create table t as select case when i % 17 = 0 then null else i end as age,
-            date '2020-01-01' + (i % 9)::integer as visit, i % 4 as s from range(120) r(i);
-        create table r as from incognito('t', k := 6, qi := ['age', 'visit'], sensitive := 's', max_suppression := 0.1)
-    """)
-    overlap = con.execute("""
-        with a as (select distinct age.lower as lo, age.upper as hi from r where age.lower is not null)
-        select count(*) from a x join a y on x.lo < y.lo and x.hi >= y.lo
-    """).fetchone()
-    assert overlap == (0,)
-    assert con.execute("select k >= 6 from k_anonymity('r', ['age', 'visit'])").fetchone() == (True,)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -119,30 +119,3 @@ def test_what_makes_no_sense_is_refused(patients: duckdb.DuckDBPyConnection) -> 
     ):
         with pytest.raises(duckdb.Error, match=said):
             patients.execute(f"from {call}")
-
-
-@pytest.mark.parametrize(
-    "call", ["slicing('people', 3, sensitive_column := 'alone', cut := 'sse'", "merging('people', 3, cut := 'sse'",
-             "slicing('people', 2, columns := [['age', 'zip'], ['sex', 'disease']], cut := 'sse'",
-             "anatomy('people', 3, groups := 'sse'"],
-)  # fmt: skip
-def test_buckets_of_sse_groups_are_diverse(con: duckdb.DuckDBPyConnection, call: str) -> None:
-    con.execute("""
-        create table people as select i * 7 % 61 as age, i // 3 % 2 as sex, i % 8 as zip, 'd' || i * i % 11 as disease
-        from range(600) t(i)
-    """)
-    con.execute(f"create table r as from {call}, qi := ['age', 'sex', 'zip'], sensitive := 'disease', seed := 1)")
-    level = 2 if ", 2," in call else 3
-    if call.startswith("anatomy"):
-        counts = "select bucket, v.key as disease, v.value as n from (select distinct bucket, disease from r), " \
-                 "unnest(map_entries(disease)) as u(v)"  # fmt: skip
-    else:
-        struct = next(
-            name for (name, kind) in con.execute("select column_name, column_type from (describe r)").fetchall()
-            if "disease" in kind
-        )  # fmt: skip
-        part = f"{struct}.sex" if "['sex', 'disease']" in call else "0"
-        counts = f"select (bucket, {part}) as bucket, {struct}.disease as disease, count(*) as n from r group by all"
-    worst = con.execute(f"select max(m / s) from (select max(n) as m, sum(n) as s from ({counts}) group by bucket)")
-    assert worst.fetchone()[0] <= 1 / level + 1e-9
-    assert con.execute("select count(distinct bucket) from r").fetchone()[0] > 10

@@ -79,12 +79,6 @@ def test_bad_calls_are_errors(people: duckdb.DuckDBPyConnection, arguments: str,
         people.execute(f"from mondrian('people'{separator}{arguments})").fetchall()
 
 
-def test_k_alone_needs_no_sensitive_column_and_releases_several(people: duckdb.DuckDBPyConnection) -> None:
-    call = "mondrian('people', k := 4, sensitive := ['disease', 'cost'], keep := [])"
-    assert len(people.execute(f"from {call}").fetchall()) == 32
-    assert len(people.execute("from mondrian('people', k := 4, sensitive := [])").fetchall()) == 32
-
-
 def test_groups_published_alike_are_one_class() -> None:
     index = np.array([0, 1, 2, 2], dtype=np.int64)
     ends = np.array([1, 1, 3], dtype=np.int32)
@@ -107,7 +101,7 @@ def test_a_release_that_breaks_its_promise_is_never_returned() -> None:
 
 @pytest.mark.parametrize(
     ("least", "groups", "iloss", "identity"),
-    [(8, 2205, 0.2523, 0.0549), (12, 823, 0.3482, 0.0205), (18, 177, 0.4883, 0.0044)],
+    [(8, 2205, 0.2523, 0.0549), (18, 177, 0.4883, 0.0044)],
 )
 def test_census_with_spread_width_has_the_published_groups_loss_and_disclosure(
     census: duckdb.DuckDBPyConnection, least: int, groups: int, iloss: float, identity: float
@@ -135,7 +129,7 @@ def test_loss_cuts_on_census_lose_less_than_the_target(census: duckdb.DuckDBPyCo
 
 def test_many_rows_come_in_one_order_on_every_number_of_threads(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(
-        "create table many as select hash(i) % 60 as age, 'job ' || hash(i, 1) % 20 as job from range(600000) t(i)"
+        "create table many as select hash(i) % 60 as age, 'job ' || hash(i, 1) % 20 as job from range(200000) t(i)"
     )
     # DuckDB 1.5 hands over what a CTE keeps in the order in which threads come by: there only the rows are the same
     compared = "boxes" if duckdb.__version__.startswith("1.") else "rowid, boxes"
@@ -144,4 +138,4 @@ def test_many_rows_come_in_one_order_on_every_number_of_threads(con: duckdb.Duck
         con.execute(f"set threads = {threads}")
         con.execute("create or replace table boxes as from mondrian('many', 20, qi := ['age', 'job'], seed := 1)")
         orders |= set(con.execute(f"select bit_xor(hash({compared})), count(*) from boxes").fetchall())
-    assert [rows for _, rows in orders] == [600000]
+    assert [rows for _, rows in orders] == [200000]

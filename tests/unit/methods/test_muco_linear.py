@@ -22,6 +22,15 @@ def test_seeds_repeat(patients: duckdb.DuckDBPyConnection, setting: str) -> None
     assert release(3) != release(4)
 
 
+def test_what_several_sensitive_columns_can_meet_is_named(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table t as select i * 7 % 61 as a, i * i % 7 as s, i // 5 % 9 as u from range(400) t(i)")
+    roles = f"{LINEAR}, qi := 'a', sensitive := ['s', 'u']"
+    with pytest.raises(duckdb.Error, match=r"so l := 3.5.* and delta := 1/3 are the strictest"):
+        con.execute(f"from muco('t', 0.2, {roles})")
+    with pytest.raises(duckdb.Error, match="deals by one sensitive column"):
+        con.execute(f"from muco('t', 0.5, {roles}, subdivide := 'assign')")
+
+
 def test_information_loss_is_the_mean_change(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table t as select range * 7 % 31 as a, range * 5 % 11 as b, range % 9 as s from range(200)")
     con.execute(
@@ -34,16 +43,3 @@ def test_information_loss_is_the_mean_change(con: duckdb.DuckDBPyConnection) -> 
                        "using (row_id)").fetchall()  # fmt: skip
     assert loss is not None
     assert loss[0] == pytest.approx(mean_change([row[:2] for row in both], [row[2:] for row in both]))
-
-
-def test_categorical_numbers_cost_the_same_whatever_they_are_replaced_by(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("create table t as select (range % 6) * (range % 6) as a, range % 9 as s from range(90)")
-    call = "muco_tables('t', 1/9, tables := 'linear', qi := 'a', sensitive := 's', balance := 0{})"
-    nominal_cost, ordered_cost = (
-        con.execute(
-            f"select sum(records * probability * (original <> output)::integer) from {call.format(more)}"
-        ).fetchone()
-        for more in (", categorical := 'a'", "")
-    )
-    assert nominal_cost is not None and ordered_cost is not None
-    assert nominal_cost[0] <= ordered_cost[0] + 1e-9

@@ -76,14 +76,6 @@ def test_sa_ncp_in_its_three_variants(hospital: duckdb.DuckDBPyConnection, varia
     assert row == ("disease", 10, 8, pytest.approx(value))
 
 
-def test_kl_diversity_of_table_and_release(hospital: duckdb.DuckDBPyConnection):
-    printed(hospital)
-    columns = "persons, classes, fingerprints, k, frequency_l, distinct_l, qi_risk, fingerprint_risk"
-    assert hospital.execute(f"select {columns} from kl_diversity('patients')").fetchone() == (6, 6, 6, 1, 1, 1, 1, 1)
-    released = f"select {columns} from kl_diversity('r', ['age', 'gender', 'zip'], sensitive := 'disease')"
-    assert hospital.execute(released).fetchone() == (6, 2, 3, 2, 3, 3, pytest.approx(1 / 3), 0.5)
-
-
 def test_a_fragment_finds_bob_only_among_two(hospital: duckdb.DuckDBPyConnection):
     trees = printed(hospital)
     rows = hospital.execute(f"from fragment_risk('patients', 'r', m := 3, {trees})").fetchall()
@@ -92,24 +84,12 @@ def test_a_fragment_finds_bob_only_among_two(hospital: duckdb.DuckDBPyConnection
     assert rows[0][3] == pytest.approx((7 * 0.5 + 3 * 0.25) / 10)
 
 
-def test_rmr_on_the_example_is_k_km_anonymous(hospital: duckdb.DuckDBPyConnection):
-    hospital.execute("create table m as from rmr('patients', 2, m := 2, seed := 3)")
-    rows = hospital.execute("from km_anonymity('m', ['age', 'gender', 'zip'], sensitive := 'disease')").fetchall()
-    assert min(support for *_, support in rows) >= 2
-
-
 def test_exploded_rows_keep_each_persons_nodes_together(hospital: duckdb.DuckDBPyConnection):
     call = "one_to_m_generalize('patients', 2, 3, explode := true)"
     found = hospital.execute(f"select list(disease order by disease) from {call} group by pid order by all").fetchall()
     assert found == [(["A", "b2"],)] * 2 + [(["B"],)] * 2 + [(["C"],)] * 2
     numbers = hospital.execute(f"select distinct pid from {call} order by all").fetchall()
     assert numbers == [(i,) for i in range(1, 7)]
-
-
-def test_complications_can_be_counted_on_exploded_rows(hospital: duckdb.DuckDBPyConnection):
-    hospital.execute("create table x as from one_to_m_generalize('patients', 2, 3, explode := true)")
-    pairs = "select a.disease, b.disease, count(*) from x a join x b using (pid) where a.disease < b.disease"
-    assert hospital.execute(f"{pairs} group by all").fetchall() == [("A", "b2", 2)]
 
 
 def test_changing_quasi_identifiers_are_an_error_that_counts_persons(hospital: duckdb.DuckDBPyConnection):

@@ -9,10 +9,8 @@ import duckdb
 import pytest
 
 import duckdb_anon
-from duckdb_anon.registry import METHODS
 
 CONSTANT = ("month_of_birth", "year_of_birth", "race", "years_of_education", "income")
-TRIED = {"muco", "mondrian", "incognito", "anatomy", "slicing", "merging"}
 # most persons that share a value, and most rows of a value and of a person, as shares of a bucket
 SHARES = """
 with linked as (
@@ -43,20 +41,13 @@ def visits(shared_data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     con.close()
 
 
-def test_every_method_that_counts_persons_is_tried() -> None:
-    # the two others release a row a person and are proved in their own tests
-    assert {m.name for m in METHODS if m.unit == "person" and "person" not in m.needs} == TRIED
-
-
 @pytest.mark.parametrize(
     "call",
     [
         "anatomy('visits', 2)",
-        "anatomy('visits', 2, groups := 'sse')",
         "slicing('visits', 2)",
         "slicing('visits', 2, cut := 'sse', column_count := 3)",
         "merging('visits', 2, fake := 0)",
-        "merging('visits', 2, fake := 0, cut := 'sse')",
     ],
 )
 def test_buckets_hold_whole_persons_and_no_share_above_one_in_l(visits: duckdb.DuckDBPyConnection, call: str) -> None:
@@ -186,13 +177,13 @@ def test_delta_is_of_persons(visits: duckdb.DuckDBPyConnection) -> None:
     visits.execute("create or replace table named as select *, dense_rank() over (order by person_id) as n from visits")
     roles = "qi := ['year_of_birth', 'n', 'income'], sensitive := 'diagnosis', person := 'person_id'"
     own, exchanged = 0.0, []
-    for seed in range(8):
+    for seed in range(4):
         visits.execute(f"create or replace table r as from muco('named', 0.1, repair := false, {roles}, "
                        f"row_id := true, seed := {seed})")  # fmt: skip
         rows = visits.execute("""
             select v.n, r.n from r join (select *, row_number() over () - 1 as row_id from named) v using (row_id)
         """).fetchall()
-        own += sum(a == b for a, b in rows) / len(rows) / 8
+        own += sum(a == b for a, b in rows) / len(rows) / 4
         exchanged += rows
     # persons who exchange values share a group; nobody's rows may come from fewer than ten
     home = {n: n for n, _ in exchanged}
@@ -208,7 +199,7 @@ def test_delta_is_of_persons(visits: duckdb.DuckDBPyConnection) -> None:
     for n in home:
         sizes[root(n)] = sizes.get(root(n), 0) + 1
     assert min(sizes.values()) >= 10
-    assert own <= 0.1 + 4 * (0.1 * 0.9 / (8 * len(home))) ** 0.5
+    assert own <= 0.1 + 4 * (0.1 * 0.9 / (4 * len(home))) ** 0.5
 
 
 def test_sensitive_columns_stay_with_their_rows_in_muco(visits: duckdb.DuckDBPyConnection) -> None:

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import duckdb_anon
-from duckdb_anon import AnonError, ParameterError
+from duckdb_anon import AnonError
 from duckdb_anon.cli import main
 
 ROLES = "qi := ['age', 'edu'], sensitive := 'disease', hierarchies := {'edu': 'edu tree'}"
@@ -188,8 +188,3 @@ def test_shell_and_command_line_write_the_same(tmp_path: Path, capsys: pytest.Ca
         assert columns == same and first != second  # a seal is of all that a description says
         assert first.split(" seal ")[0] == second.replace(" independent of earlier releases", "").split(" seal ")[0]
         assert {name for (name,) in con.execute("show tables").fetchall()} == {"a", "b", "people", "edu tree"}
-
-
-def test_what_is_no_call_is_a_parameter_error(people: duckdb.DuckDBPyConnection) -> None:
-    with pytest.raises(ParameterError):
-        duckdb_anon.release(people, "r", "mondrian", independent=True)

@@ -332,11 +332,6 @@ def test_journalist_risk_is_that_of_the_population_and_prosecutor_risk_that_of_t
     assert risk[2] == pytest.approx((1 + 2 * second) / 3)
 
 
-def test_uniques_are_the_classes_of_one_record(plain: duckdb.DuckDBPyConnection) -> None:
-    plain.execute("create table t as select unnest([1, 2, 2, 3]) as a, unnest(['x', 'y', 'y', NULL]) as b")
-    assert plain.execute("from uniques('t', ['a', 'b']) order by a").fetchall() == [(1, "x"), (3, None)]
-
-
 def test_plain_k_map_counts_the_population(plain: duckdb.DuckDBPyConnection) -> None:
     plain.execute("create table t as select unnest([1, 2, 2, NULL, 9]) as a")
     plain.execute("create table register as select unnest([1, 1, 2, NULL, NULL, NULL, 5]) as a")
@@ -385,3 +380,8 @@ def test_figures_of_arx_on_its_adult_table(plain: duckdb.DuckDBPyConnection, sha
     levels = ARX_LEVELS | {"age": 2, "occupation": 1}
     plain.execute(f"create or replace table adult as {recoded_adult(shared_data / 'arx', levels)}")
     assert plain.execute(f"from k_anonymity('adult', {list(levels)})").fetchone() == (5,)
+
+
+def test_uniques_are_the_classes_of_one_record(plain: duckdb.DuckDBPyConnection) -> None:
+    plain.execute("create table t as select unnest([1, 2, 2, 3]) as a, unnest(['x', 'y', 'y', NULL]) as b")
+    assert plain.execute("from uniques('t', ['a', 'b']) order by a").fetchall() == [(1, "x"), (3, None)]

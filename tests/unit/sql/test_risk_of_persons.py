@@ -102,11 +102,3 @@ def test_missing_columns_are_errors(plain: duckdb.DuckDBPyConnection, call: str,
     plain.execute("create table t (a integer, s varchar[])")
     with pytest.raises(duckdb.Error, match=message):
         plain.execute(f"from {call}")
-
-
-def test_the_entropy_of_one_fingerprint_is_exactly_one(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute(
-        "create table classes as select i as a, 'x' as s, 100 * i + j as p from range(1, 80) t(i), range(i) u(j)"
-    )
-    levels = con.execute("select entropy_l from kl_diversity('classes', qi := 'a', sensitive := 's', person := 'p')")
-    assert levels.fetchall() == [(1,)]
