@@ -1,11 +1,15 @@
 """Plain loops compiled to machine code: the only module that talks to numba.
 
 `@compiled` marks a function whose body is loops over arrays and numbers. numba is imported, and the function compiled
-for the types at hand and cached (`code_cache`), at its first call. Compiled functions release the GIL, may call one
-another, and never raise; one that takes longer than a pass over its rows takes a flag, see `kernels.thread_pool`.
+for the types at hand and cached, at its first call. Compiled functions release the GIL, may call one another, and never
+raise; one that takes longer than a pass over its rows takes a flag, see `kernels.thread_pool`.
 
-Some options that numba does not document halve the time to compile. They are used if a trial shows that they work, and
-never where `DUCKDB_ANON_PLAIN_NUMBA` is set. Cost: 0.1 to 3 s to compile a function, 0.4 s to import numba.
+Each function and combination of types has a folder of its own, named by the sources of all that the function calls, by
+types, processor and versions; so a process never reads code that another version writes at the same time. Folders
+stand next to the package, else in the user's cache folder; `NUMBA_CACHE_DIR` overrides both. Those that were not used
+for a week are removed. Some options that numba does not document halve the time to compile. They are used if a trial
+shows that they work, and never where `DUCKDB_ANON_PLAIN_NUMBA` is set.
+Cost: 0.1 to 8 s to compile a function, 0.4 s to import numba.
 """
 
 from __future__ import annotations
@@ -17,16 +21,58 @@ import os
 import platform
 import shutil
 import threading
+import time
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from duckdb_anon.kernels.code_cache import cache_folder
 from duckdb_anon.model.progress import tick
+
+_KERNELS = Path(__file__).parent
+_WEEK = 7 * 24 * 3600.0
+AnyFunction = Callable[..., Any]
+
+
+def cache_folder(functions: Iterable[AnyFunction], versions: str) -> Path | None:
+    """Return the folder for the machine code of a function."""
+    reached = sorted((f.__code__.co_filename, f.__module__, f.__qualname__) for f in functions)
+    files = sorted({Path(file) for file, _, _ in reached})
+    if not all(file.is_file() for file in files):
+        return None
+    digest = hashlib.sha256(f"{versions} {[names for _, *names in reached]}".encode())
+    for file in files:
+        digest.update(file.read_bytes())
+    for parent in _parents():
+        folder = parent / f"compiled-{digest.hexdigest()[:24]}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            os.utime(folder)  # the time of last use
+        except OSError:
+            continue
+        if os.access(folder, os.W_OK | os.X_OK):
+            _remove_unused(parent)
+            return folder
+    return None
+
+
+def _parents() -> tuple[Path, ...]:
+    override = os.environ.get("NUMBA_CACHE_DIR")
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    return (Path(override),) if override else (_KERNELS / "__pycache__", user / "duckdb_anon")
+
+
+def _remove_unused(parent: Path) -> None:
+    for folder in parent.glob("compiled-*"):
+        try:
+            if time.time() - folder.stat().st_mtime > _WEEK:
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            continue
+
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _PUBLIC = {"nogil": True, "error_model": "numpy"}

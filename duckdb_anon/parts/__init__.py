@@ -1,7 +1,7 @@
 """Tables too large for one call: cut into parts by counting, worked part by part, shuffled as one.
 
     source_encoding  the values of every column with their counts, coded as the kernels code them; rows as codes
-    placement        the part of each row: by the method's own cuts (`split_planner`, `split_tree`), or by chance
+    placement        the part of each row: by the method's own cuts (`split_planner`), or by chance
     run_part         the method on one part, with the values and counts of the full table
     shuffle_merge    what the parts released, as small numbers, in one random order
     release_checks   checks of the finished release in SQL

@@ -21,8 +21,7 @@ from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.function_specs import Cutting
 from duckdb_anon.parts.run_part import cutting_of
-from duckdb_anon.parts.split_planner import PERSON, CodedPart, parts_of
-from duckdb_anon.parts.split_tree import CODE
+from duckdb_anon.parts.split_planner import CODE, PERSON, CodedPart, parts_of
 
 
 @dataclass(frozen=True)

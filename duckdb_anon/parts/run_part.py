@@ -30,8 +30,7 @@ from duckdb_anon.model.errors import AnonError, ColumnError, of_function, unexpe
 from duckdb_anon.model.function_specs import Cutting, Params
 from duckdb_anon.model.progress import Interrupted
 from duckdb_anon.model.release_formats import BUCKET
-from duckdb_anon.parts.split_planner import PERSON
-from duckdb_anon.parts.split_tree import CODE
+from duckdb_anon.parts.split_planner import CODE, PERSON
 
 _ENCODED = "_anon_encoded"
 

@@ -33,8 +33,7 @@ from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.parts.placement import CodedRows
 from duckdb_anon.parts.run_directory import DATABASE
 from duckdb_anon.parts.run_part import FullTable
-from duckdb_anon.parts.split_planner import PERSON
-from duckdb_anon.parts.split_tree import CODE
+from duckdb_anon.parts.split_planner import CODE, PERSON
 
 _TYPES = ((2**8, "utinyint"), (2**16, "usmallint"), (2**32, "uinteger"))
 _OFTEN = 4

@@ -1,11 +1,12 @@
-"""Cutting a table into parts that are small enough, from counts.
+"""Cutting a table into parts that are small enough, from counts; the cuts are a tree, and the tree is SQL.
 
 Every part that is too large is cut where the method itself would cut such a group: level by level, one GROUP BY over
 GROUPING SETS for the rows of each value, with the sensitive values where the requirement reads them, or a sample of the
 rows for cuts by squared error. A cut whose sides fail the method's requirement gives way to the next best, judged from
 the same counts; only sides of persons with several rows, of samples, and of very many sensitive values are queried.
-So what the method then does with a part is what it would have done with it as a group of the whole: with cuts by loss
-and strict medians, classes are the same as without parts.
+So what the method then does with a part is what it would have done with it as a group of the full table: with cuts by
+loss and strict medians, classes are the same as without parts. Rows have codes, columns `_anon_c0`, `_anon_c1`, ...; a
+tree needs no table of parts: it is a nested CASE over codes, which DuckDB and Spark evaluate while they count.
 
 Cost: one pass over the codes a level (two more a try where sides are queried), and as many levels as rows / part_rows
 has bits, more or less.
@@ -22,12 +23,142 @@ import pyarrow as pa
 
 from duckdb_anon.kernels.partition.equivalence_classes import Groups, SensitiveCells
 from duckdb_anon.kernels.partition.privacy_models import require_table
-from duckdb_anon.kernels.partition.split_from_counts import Cut, by_counts, cuts_at_median, cuts_by_error, cuts_by_loss
+from duckdb_anon.kernels.partition.split_from_counts import (
+    Cut,
+    GroupCounts,
+    by_counts,
+    cuts_at_median,
+    cuts_by_error,
+    cuts_by_loss,
+)
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
 from duckdb_anon.model.function_specs import Cutting
-from duckdb_anon.parts.split_tree import CODE, CutPart
-from duckdb_anon.parts.value_rows import Cells, sensitive_codes, summed
+
+CODE = "_anon_c"
+"""Columns of codes are called so, with the number of the attribute."""
+
+
+@dataclass
+class CutPart:
+    """A group of rows: a part, or the parts it was cut into.
+
+    Attributes:
+        number: unique in the tree.
+        rows: rows (persons, where parts are of persons).
+        cut: how it was cut, None for a part.
+        children: the parts of the cut.
+        settled: whether no cut is left to try.
+    """
+
+    number: int
+    rows: int
+    cut: Cut | None = None
+    children: list[CutPart] = field(default_factory=list)
+    settled: bool = False
+
+    def leaves(self) -> Iterator[CutPart]:
+        """Parts that are not cut."""
+        if self.cut is None:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
+    def sql(self) -> str:
+        """SQL of the number of the part a row belongs to.
+
+        >>> root = CutPart(0, 10, Cut(1, np.array([0, 0, 1, 0]), 2), [CutPart(1, 6), CutPart(2, 4)])
+        >>> root.sql()
+        'case when _anon_c1 <= 1 or _anon_c1 = 3 then 1 else 2 end'
+        """
+        if self.cut is None:
+            return str(self.number)
+        *first, last = self.children
+        cases = "".join(f" when {_holds(self.cut, place)} then {child.sql()}" for place, child in enumerate(first))
+        return f"case{cases} else {last.sql()} end"
+
+
+def _holds(cut: Cut, place: int) -> str:
+    """Condition that a row goes to one part of a cut."""
+    column = f"{CODE}{cut.attribute}"
+    runs = _runs(np.flatnonzero(cut.part == place))
+    last = len(cut.part) - 1
+    parts = []
+    for low, high in runs:
+        if low == high:
+            parts.append(f"{column} = {low}")
+        elif low == 0:
+            parts.append(f"{column} <= {high}")
+        elif high == last:
+            parts.append(f"{column} >= {low}")
+        else:
+            parts.append(f"{column} between {low} and {high}")
+    return " or ".join(parts) or "false"
+
+
+def _runs(codes: IntArray) -> list[tuple[int, int]]:
+    if len(codes) == 0:
+        return []
+    ends = np.flatnonzero(np.diff(codes) > 1)
+    return list(zip(codes[np.r_[0, ends + 1]].tolist(), codes[np.r_[ends, len(codes) - 1]].tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A part by its values.
+
+    Attributes:
+        code: of each attribute, the code of each cell.
+        sensitive: of each attribute, the sensitive code of each cell; all 0 where no requirement reads any.
+        rows: of each attribute, the rows of each cell.
+    """
+
+    code: tuple[IntArray, ...]
+    sensitive: tuple[IntArray, ...]
+    rows: tuple[IntArray, ...]
+
+    def counts(self) -> GroupCounts:
+        """Rows of each value of each attribute.
+
+        >>> Cells((np.array([4, 0, 4]),), (np.array([0, 0, 1]),), (np.array([5, 2, 3]),)).counts().rows[0].tolist()
+        [2, 8]
+        """
+        codes, rows = [], []
+        for code, many in zip(self.code, self.rows, strict=True):
+            values, place = np.unique(code, return_inverse=True)
+            codes.append(values)
+            rows.append(summed(place, many, len(values)))
+        return GroupCounts(tuple(codes), tuple(rows))
+
+    def sides(self, cut: Cut) -> tuple[IntArray, IntArray, IntArray]:
+        """Side, sensitive code and rows of the cells the cut makes, rows of one side and code not yet added up."""
+        k = cut.attribute
+        return cut.part[self.code[k]], self.sensitive[k], self.rows[k]
+
+
+def summed(place: IntArray, rows: IntArray, size: int) -> IntArray:
+    """Rows of each place; whole numbers throughout, for floating sums of many rows are not exact."""
+    total = np.zeros(size, dtype=np.int64)
+    np.add.at(total, place, rows)
+    return total
+
+
+def sensitive_codes(combinations: CodeArray, codes: IntArray, columns: list[IntArray]) -> IntArray:
+    """Code a requirement reads for each row of some combinations of sensitive values.
+
+    Args:
+        combinations: every combination that occurs, shape (combinations, sensitive columns).
+        codes: its code.
+        columns: sensitive columns of the rows; each row is one of the combinations.
+
+    >>> sensitive_codes(np.array([[0, 1], [2, 0]]), np.array([7, 9]), [np.array([2, 0, 2]), np.array([0, 1, 0])])
+    array([9, 7, 9])
+    """
+    every = keys_of([np.r_[combinations[:, k].astype(np.int64), column] for k, column in enumerate(columns)])
+    code_of = np.full(every.number, -1, dtype=np.int64)
+    code_of[every.of_row[: len(combinations)]] = codes
+    return np.asarray(code_of[every.of_row[len(combinations) :]], dtype=np.int64)
+
 
 PERSON = "_anon_person"
 NUMBER = "_anon_rn"

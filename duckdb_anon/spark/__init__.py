@@ -11,8 +11,7 @@ that are SQL, and rewritten queries, run on Spark in its own dialect. Needs the 
 
 from __future__ import annotations
 
-from duckdb_anon.spark.measures import k_anonymity, l_diversity, t_closeness
-from duckdb_anon.spark.queries import estimate_sql
+from duckdb_anon.spark.queries import estimate_sql, k_anonymity, l_diversity, t_closeness
 from duckdb_anon.spark.release import release
 
 __all__ = ["estimate_sql", "k_anonymity", "l_diversity", "release", "t_closeness"]

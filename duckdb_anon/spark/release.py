@@ -35,8 +35,7 @@ from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.parts.placement import CodedRows
 from duckdb_anon.parts.release_checks import check
 from duckdb_anon.parts.run_part import FullTable, message_of, numbered_columns, work_part
-from duckdb_anon.parts.split_planner import PERSON
-from duckdb_anon.parts.split_tree import CODE
+from duckdb_anon.parts.split_planner import CODE, PERSON
 from duckdb_anon.rewrite.dialects import spoken
 from duckdb_anon.spark.dataframe_planning import TABLE, Planned, in_utc, planned, quoted, said_in_task
 from duckdb_anon.sql_functions import connect

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, project, transform
-from duckdb_anon.kernels.randomized_response.contingency import occupied_cells
 from duckdb_anon.kernels.randomized_response.optimize_p import Problem, optimal_channels
-from duckdb_anon.kernels.randomized_response.risk import RiskModel, reconstruction_probability
+from duckdb_anon.kernels.randomized_response.risk import RiskModel, occupied_cells, reconstruction_probability
 from duckdb_anon.model.errors import RequirementError
 from tests.reference.randomized import channel_matrix, inverted, reconstruction, risk, rows_of
 

@@ -26,8 +26,7 @@ from duckdb_anon.kernels.partition import (
     TCloseness,
     combine,
 )
-from duckdb_anon.kernels.partition.privacy_models import OfRows
-from duckdb_anon.kernels.partition.t_closeness import Ground
+from duckdb_anon.kernels.partition.privacy_models import Ground, OfRows
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable
 from duckdb_anon.model.errors import ColumnError, ParameterError
 from duckdb_anon.model.function_specs import Parameter, Params

@@ -3,8 +3,7 @@
 from duckdb_anon.kernels.partition.equivalence_classes import Groups
 from duckdb_anon.kernels.partition.generalize import BoxLoss, box_loss, boxes
 from duckdb_anon.kernels.partition.m_invariance import assign
-from duckdb_anon.kernels.partition.partition import partition
-from duckdb_anon.kernels.partition.person_level import person_level
+from duckdb_anon.kernels.partition.partition import partition, person_level
 from duckdb_anon.kernels.partition.privacy_models import (
     All,
     DistinctDiversity,
@@ -15,9 +14,9 @@ from duckdb_anon.kernels.partition.privacy_models import (
     PersonShare,
     PrivacyModel,
     RecursiveDiversity,
+    TCloseness,
     combine,
 )
-from duckdb_anon.kernels.partition.t_closeness import TCloseness
 
 __all__ = [
     "All",

@@ -1,26 +1,22 @@
-"""Ends of intervals that tell no single person: each is shared by k rows, or is a round number beyond them.
+"""Ends of intervals that reveal no single record: each is shared by k rows, or is a round number beyond them.
 
-A tight box prints the smallest and largest value of its group, so the age 123 of one person, or the only gain of
-84,321, would stand in the release. Here every end is moved outwards, so that the box still covers its rows:
-
-* The values of the column are dealt, in order, into classes of at least k rows (persons, where persons count).
-* An upper end moves to the greatest value of its class if k rows have that value, otherwise to the roundest number
-  between it and the greatest value of the next class (`round_numbers`).
-* The last class has no next one. Its end is reckoned from the value that k rows reach or exceed: this one, rounded to
-  a tenth of the range between it and its like at the other end, and 0, 1, 2, 5, 10, 20, 50 ... such steps beyond it:
-  the first that covers the greatest value; but 0 rather than a number of the other sign.
-
-Lower ends mirror this. So whatever end is published stands for k rows at least, and of a value that fewer have
-nothing but its place among round numbers can be told. A box of a single value stays one: its group has it k times.
-Columns whose type cannot be reckoned with exactly have only shared values for ends, or none (the whole line).
+A tight box prints the smallest and largest value of its group, which may be those of one individual. Here every end is
+moved outwards, so that the box still covers its rows. The values of the column are dealt, in order, into classes of at
+least k rows (persons, where persons count). An upper end moves to the greatest value of its class if k rows have that
+value, otherwise to the roundest number between it and the greatest value of the next class. The last class has no next
+one: its end is the first that covers the greatest value, from the value that k rows reach or exceed on, rounded to a
+tenth of the range between it and its counterpart at the other end, in 0, 1, 2, 5, 10, 20, ... such steps; but 0 rather
+than a number of the other sign. Lower ends mirror this. So a published end stands for k rows at least. A box of a
+single value stays one. Round numbers are multiples of 1, 2 and 5 times powers of ten, whole years, months, hours, by
+the type of the column; columns whose type has no exact arithmetic have shared values for ends, or none.
 Cost: a sort of the rows an attribute, then linear in its values.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
@@ -28,12 +24,122 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.jit import compiled_in_place
-from duckdb_anon.kernels.partition.round_numbers import Grid, grids
 from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
 from duckdb_anon.model.function_specs import Parameter, Params
 from duckdb_anon.model.number_scale import Numbers, Scale
 from duckdb_anon.model.released_columns import Cells, Interval
+
+_MONTHS = (12_000, 6_000, 1_200, 600, 240, 120, 60, 24, 12, 6, 3, 1)
+_SECONDS = (43_200, 21_600, 3_600, 1_800, 900, 300, 60, 30, 10, 5, 1)
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_FINEST = 30
+"""Powers of ten below the largest number at which floats are told apart no further."""
+_LARGEST = 2.0**62
+_FARTHEST_MONTH = 60_000_000
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Every number that is a whole multiple of one step."""
+
+    scale: Scale  # the type
+    step: float  # length of a step on the scale, or in months
+    decimals: int = 0  # decimal places of a step of a 'real' scale
+    months: bool = False  # whether steps are months of the calendar
+
+    @property
+    def length(self) -> float:
+        """Length of a step on the scale; of months, that of an average one."""
+        per_day = 1 if self.scale.line == "date" else 86_400 * _PER_SECOND.get(self.scale.unit, 1)
+        return self.step * 30.44 * per_day if self.months else self.step
+
+    def above(self, numbers: Numbers) -> Numbers:
+        """The least multiple that is no smaller than each number, or the greatest number of the type."""
+        return self._moved(numbers, 1)
+
+    def below(self, numbers: Numbers) -> Numbers:
+        """The greatest multiple that is no greater than each number, or the least number of the type.
+
+        >>> Grid(Scale('integer', np.array([0]), low=-128, high=127), 50).below(np.array([-7, 49, -120])).tolist()
+        [-50, 0, -128]
+        """
+        return self._moved(numbers, -1)
+
+    def steps_beyond(self, start: Any, count: int, sign: int) -> Numbers:
+        """The multiple `count` steps above (sign 1) or below (-1) a multiple, or the end of the type."""
+        index = self._index(np.asarray([start]))
+        if self.scale.line == "real":
+            return self._number(index + float(sign * count))
+        # Python's integers have no end; what is beyond the type's is far beyond them on every scale
+        far = _FARTHEST_MONTH if self.months else 2**63 - 1
+        return self._number(np.array([min(max(int(index[0]) + sign * count, -far), far)]))
+
+    def _moved(self, numbers: Numbers, sign: int) -> Numbers:
+        index = self._index(numbers)
+        found = self._number(index)
+        beyond = (found < numbers) if sign > 0 else (found > numbers)
+        found = np.where(beyond, self._number(index + sign), found)
+        # a float next to a multiple may be rounded past it
+        return np.maximum(found, numbers) if sign > 0 else np.minimum(found, numbers)
+
+    def _index(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        if self.months:
+            whole: NDArray[Any] = (self._month(numbers) + 1970 * 12) // int(self.step)
+            return whole
+        if self.scale.line == "real":
+            return np.floor(numbers / self.step)
+        return numbers // int(self.step)
+
+    def _number(self, index: NDArray[Any]) -> Numbers:
+        low, high = self.scale.low, self.scale.high
+        if self.scale.line == "real":
+            spelled = np.round(index * self.step, self.decimals) if abs(self.decimals) < 300 else index * self.step
+            return np.clip(spelled, low, high)
+        if self.months:
+            months = np.clip(index * int(self.step) - 1970 * 12, -_FARTHEST_MONTH, _FARTHEST_MONTH)
+            days = months.astype("M8[M]").astype("M8[D]").astype(np.int64)
+            return self._fitting(days, 1 if self.scale.line == "date" else 86_400 * _PER_SECOND[self.scale.unit])
+        return self._fitting(index, int(self.step))
+
+    def _fitting(self, index: NDArray[Any], step: int) -> Numbers:
+        """Multiples of a step, moved to the ends of the type where they leave it."""
+        far = index.astype(np.float64) * step
+        inside = (far > max(self.scale.low, -_LARGEST)) & (far < min(self.scale.high, _LARGEST))
+        ends = np.where(far < 0, int(self.scale.low), int(self.scale.high))
+        return np.where(inside, np.where(inside, index, 0) * step, ends)
+
+    def _month(self, numbers: Numbers) -> NDArray[np.int64]:
+        per_day = 1 if self.scale.line == "date" else 86_400 * _PER_SECOND[self.scale.unit]
+        days = numbers // per_day
+        return days.astype(np.int64).astype("M8[D]").astype("M8[M]").astype(np.int64)
+
+
+def grids(scale: Scale, largest: float) -> Iterator[Grid]:
+    """Grids from coarse to fine.
+
+    >>> [g.step for g in grids(Scale('integer', np.array([0])), 120)][:5]
+    [5000, 2000, 1000, 500, 200]
+    """
+    if scale.line in ("date", "timestamp"):
+        yield from (Grid(scale, months, months=True) for months in _MONTHS)
+    if scale.line == "date":
+        yield Grid(scale, 1)
+        return
+    if scale.line in ("time", "timestamp"):
+        ticks = _PER_SECOND[scale.unit]
+        yield from (Grid(scale, seconds * ticks) for seconds in (86_400, *_SECONDS))
+        while ticks > 1:
+            ticks //= 10
+            yield from (Grid(scale, part * ticks) for part in (5, 2, 1))
+        return
+    power = int(np.floor(np.log10(max(largest, 1e-300)))) + 1
+    if scale.line != "real":
+        yield from (Grid(scale, part * 10**p) for p in range(min(power, 18), -1, -1) for part in (5, 2, 1) if p < 18)
+        return
+    for p in range(min(power, 307), max(power - _FINEST, -300), -1):
+        yield from (Grid(scale, float(f"{part}e{p}"), -p) for part in (5, 2, 1))
+
 
 EDGES = Parameter(
     "edges",

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -23,9 +24,9 @@ from duckdb_anon.kernels.jit import compiled_in_place, compiled_inline, instead
 from duckdb_anon.kernels.partition.equivalence_classes import Groups
 from duckdb_anon.kernels.partition.feature_encoding import features_of
 from duckdb_anon.kernels.partition.partition_state import Columns, Rows, Workspace, carry_out, lay_out, push
-from duckdb_anon.kernels.partition.person_level import person_level
 from duckdb_anon.kernels.partition.privacy_checks_jit import Checks, CheckSpace, for_size_alone, satisfied
 from duckdb_anon.kernels.partition.privacy_models import PrivacyModel, require_table
+from duckdb_anon.kernels.partition.sort_count import most_frequent
 from duckdb_anon.kernels.partition.split_candidates import (
     DISTINCT,
     NO_MORE,
@@ -254,3 +255,31 @@ def _check_options(function: str, cut: str, width: str, mode: str, qi: Sequence[
             raise ParameterError(f"{function}: {name} = '{value}' is not one of {listed(known)}{nearest(value, known)}")
     if not qi:
         raise ParameterError(f"{function}: there is no quasi-identifier; name some with qi := [...]")
+
+
+def person_level(qi: Sequence[Attribute], person: CodeArray) -> tuple[Attribute, ...]:
+    """Attributes in which all rows of a person are alike.
+
+    What is constant over a person's rows stays; of values that change, ordered ones become the person's lower median
+    and others her most frequent one.
+
+    `qi`: attributes with a code a row, shape (n,).
+
+    >>> age = Attribute("age", "ordered", np.array([2, 0, 1, 1], np.int32), np.arange(3.0), 3, -1, np.array([1, 2, 0]))
+    >>> person_level([age], np.array([0, 0, 0, 1], np.int32))[0].codes.tolist()
+    [1, 1, 1, 1]
+    """
+    return tuple(replace(a, codes=_of_persons(a, person)) for a in qi)
+
+
+def _of_persons(attribute: Attribute, person: CodeArray) -> CodeArray:
+    """One code for all rows of a person."""
+    if attribute.kind == "ordered":
+        key = np.sort(person.astype(np.int64) * attribute.domain + attribute.codes)
+        rows = np.bincount(person)
+        middle = np.cumsum(rows) - rows + (rows - 1) // 2
+        chosen = (key[middle] % attribute.domain).astype(np.int32)
+    else:
+        chosen = most_frequent(person, attribute.codes, attribute.domain)
+    result: CodeArray = chosen[person]
+    return result

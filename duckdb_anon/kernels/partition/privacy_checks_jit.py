@@ -1,8 +1,8 @@
 """Privacy models as compiled checks: what a partitioner asks of one part, in passes over its rows.
 
 Each `PrivacyModel` translates itself into checks. Its array form (`PrivacyModel.holds`) is written apart: finished
-groups and published classes are checked again with that one. Formulas and sources: see `privacy_models`, `t_closeness`
-and `slicing.chance`.
+groups and published classes are checked again with that one. Formulas and sources: see `privacy_models` and
+`slicing.chance`.
 
 Where rows belong to persons, a group's size is the number of its persons and a value's count the number of
 persons that have it, so that several rows of one person never count as several people. A part of the codes, which

@@ -1,15 +1,17 @@
 """What a group of rows must satisfy before it may be released together.
 
 Guarantees: k-anonymity (Sweeney 2002); distinct, entropy and recursive (c, l)-diversity (Machanavajjhala et al. 2006);
-frequency l-diversity (share of every sensitive value at most 1/l), also among the rows that are alike; t-closeness
-(`t_closeness`); all of several. Where rows belong to individuals, all of them count individuals: a group's size is the
-number of its individuals, a value's count the number of those that have it. `OfRows` counts rows all the same, for else
-a single row may show a value more often, and `PersonShare` bounds the share of one individual in a group's rows.
+frequency l-diversity (share of every sensitive value at most 1/l), also among the rows that are alike; t-closeness: the
+earth mover's distance between group and table is at most t, with three ground distances (Li, Li and Venkatasubramanian
+2007); all of several. Where rows belong to individuals, all of them count individuals: a group's size is the number of
+its individuals, a value's count the number of those that have it. `OfRows` counts rows all the same, for else a single
+row may show a value more often, and `PersonShare` bounds the share of one individual in a group's rows.
 
 To add one, subclass `PrivacyModel`. A partitioner only checks the parts of a group, so a model need not be monotone
 under union; but where the full table fails there is no partition at all.
 
-Cost: one sort of the rows for the cells, then linear in the number of cells.
+Cost: one sort of the rows for the cells, then linear in the occupied (group, value) cells; for t over a hierarchy times
+its height. It does not depend on the size of the domain.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +31,11 @@ from duckdb_anon.kernels.partition.privacy_checks_jit import (
     CONDITIONAL,
     DISTINCT,
     ENTROPY,
+    EQUAL,
     FREQUENCY,
     FREQUENCY_OF_SOME,
+    HIERARCHICAL,
+    ORDERED,
     PERSON_ROWS,
     RECURSIVE,
     SIZE,
@@ -40,6 +46,7 @@ from duckdb_anon.kernels.partition.sort_count import order_by
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.hierarchy import Hierarchy
 
 BoolArray = NDArray[np.bool_]
 _DENOMINATOR = 10**6
@@ -399,3 +406,152 @@ def _too_frequent(count: IntArray, rows: IntArray, least: float) -> BoolArray:
 
 def _rounded_down(number: float) -> float:
     return math.floor(number * 1000 + 1e-6) / 1000
+
+
+Ground = Literal["equal", "ordered", "hierarchical"]
+
+
+@dataclass(frozen=True, eq=False)
+class TCloseness(PrivacyModel):
+    """Earth mover's distance to the table's distribution at most t."""
+
+    t: float  # largest distance allowed, 0 .. 1 (tolerance 1e-9)
+    # 'equal' (any two values are 1 apart), 'ordered' (values i and j of m are |i - j| / (m - 1) apart, codes in order
+    # of value) or 'hierarchical' (height of the lowest common ancestor over the height of the tree)
+    ground: Ground = "equal"
+    hierarchy: Hierarchy | None = None  # the tree, for 'hierarchical'
+    leaf_of_code: CodeArray | None = None  # its leaf for each sensitive code
+    # rows of the whole table with each code, where the rows at hand are a part of it
+    whole_counts: IntArray | None = None
+
+    def distance(self, groups: Groups) -> FloatArray:
+        """Return the earth mover's distance of each group to the table, shape (groups,)."""
+        if self.whole_counts is not None:
+            groups = Groups.of_cells(groups.cells, self.whole_counts, groups.sizes)
+        if self.ground == "equal":
+            return equal_distance(groups)
+        if self.ground == "ordered":
+            return ordered_distance(groups)
+        if self.hierarchy is None or self.leaf_of_code is None:
+            raise ValueError("the hierarchical distance needs a hierarchy and the leaf of each code")
+        return hierarchical_distance(groups, self.hierarchy, self.leaf_of_code)
+
+    def checks(self, table_counts: IntArray) -> list[Check]:
+        counts = table_counts if self.whole_counts is None else self.whole_counts
+        shares = counts / counts.sum()
+        if self.ground == "equal":
+            return [Check(EQUAL, (self.t,), shares=shares)]
+        if self.ground == "ordered":
+            running = np.cumsum(shares)
+            return [Check(ORDERED, (self.t,), shares=np.concatenate((running, [0.0], np.cumsum(running))))]
+        if self.hierarchy is None or self.leaf_of_code is None:
+            raise ValueError("the hierarchical distance needs a hierarchy and the leaf of each code")
+        step, levels = _steps(self.hierarchy), _levels(self.hierarchy, self.leaf_of_code)
+        below = np.zeros(len(step))
+        for nodes in levels:
+            below += np.bincount(nodes, weights=shares, minlength=len(step))
+        below[0] = 0.0
+        return [
+            Check(
+                HIERARCHICAL,
+                (self.t,),
+                codes=np.concatenate(([len(levels), len(shares)], *levels)).astype(np.int32),
+                shares=np.concatenate(([float(below @ step)], np.stack((step, below), axis=1).ravel())),
+            )
+        ]
+
+    def holds(self, groups: Groups) -> BoolArray:
+        return np.asarray(self.distance(groups) <= self.t + TOLERANCE)
+
+    def best_achievable(self, table: Groups) -> str:
+        smallest = float(self.distance(table).max(initial=0.0))
+        return f"t = {self.t:g} was requested; the smallest t this table can meet is {smallest:.6g}"
+
+
+def equal_distance(groups: Groups) -> FloatArray:
+    """Return half the sum of |p - q|, which is the sum of the positive p - q.
+
+    >>> groups = Groups(np.array([0, 0, 1]), np.array([0, 1, 0]), np.array([2, 1]))
+    >>> equal_distance(groups).round(4).tolist()
+    [0.1667, 0.3333]
+    """
+    cells = groups.cells
+    share = cells.counts / groups.totals[cells.group]
+    return groups.sum_cells(np.maximum(share - _table_shares(groups)[cells.code], 0.0))
+
+
+def ordered_distance(groups: Groups) -> FloatArray:
+    """Return sum over i < m of |P(i) - Q(i)| / (m - 1), P and Q the cumulative shares of group and table.
+
+    P is constant between two values of the group, Q rises, so |P - Q| is summed over each such stretch from
+    the prefix sums of Q and the place where Q passes P.
+
+    >>> groups = Groups(np.zeros(3, dtype=np.int64), np.array([0, 1, 2]), np.ones(9, dtype=np.int64))
+    >>> ordered_distance(groups).round(6).tolist()
+    [0.375]
+    """
+    domain = len(groups.table_counts)
+    if domain < 2:
+        return np.zeros(len(groups))
+    cells = groups.cells
+    table = np.cumsum(_table_shares(groups))
+    prefix = np.concatenate(([0.0], np.cumsum(table)))
+    running = np.cumsum(cells.counts)
+    before = running[cells.offsets[:-1]] - cells.counts[cells.offsets[:-1]]
+    level = (running - before[cells.group]) / groups.totals[cells.group]
+    end = np.append(cells.code[1:], domain - 1)
+    end[cells.offsets[1:] - 1] = domain - 1
+    passed = np.clip(np.searchsorted(table, level), cells.code, np.maximum(end, cells.code))
+    below = level * (passed - cells.code) - (prefix[passed] - prefix[cells.code])
+    above = (prefix[end] - prefix[passed]) - level * (end - passed)
+    # Values before the first one of the group: P is 0 there.
+    head = prefix[cells.code[cells.offsets[:-1]]]
+    return (groups.sum_cells(below + above) + head) / (domain - 1)
+
+
+def hierarchical_distance(groups: Groups, hierarchy: Hierarchy, leaf_of_code: CodeArray) -> FloatArray:
+    """Return the distance over a tree.
+
+    Mass moved across node N costs height(N) / H; with e the share of group minus table below a node, that
+    adds up to the sum over all nodes but the root of |e| (height(parent) - height(node)) / 2 H. Nodes
+    without rows of the group have e = -q, summed once for the table and corrected where there are rows.
+    """
+    if hierarchy.height == 0:
+        return np.zeros(len(groups))
+    step, shares, cells = _steps(hierarchy), _table_shares(groups), groups.cells
+    total = np.zeros(len(groups))
+    for node_of_code in _levels(hierarchy, leaf_of_code):
+        table = np.bincount(node_of_code, weights=shares, minlength=len(step))
+        total += float((table * step).sum())
+        group, node, count, _ = groups.recode_cells(node_of_code[cells.code], len(step))
+        share = count / groups.totals[group]
+        excess = (np.abs(share - table[node]) - table[node]) * step[node]
+        total += np.bincount(group, weights=excess, minlength=len(groups))
+    return total
+
+
+def _steps(hierarchy: Hierarchy) -> FloatArray:
+    """What mass moved through each node costs, half of it on either side."""
+    step = (hierarchy.level[hierarchy.parent] - hierarchy.level) / (2.0 * max(1, hierarchy.height))
+    step[0] = 0.0
+    return np.asarray(step, dtype=np.float64)
+
+
+def _levels(hierarchy: Hierarchy, leaf_of_code: CodeArray) -> list[IntArray]:
+    """Node of each code at each depth below the root; the root (which costs nothing) where it was met before.
+
+    A leaf above a depth stands for itself there again.
+    """
+    counted = np.zeros(len(hierarchy.parent), dtype=bool)
+    levels = []
+    for ancestors in hierarchy.ancestors[1:]:
+        node_of_code = ancestors[leaf_of_code.astype(np.int64)]
+        node_of_code = np.where(counted[node_of_code], 0, node_of_code)
+        counted[node_of_code] = True
+        levels.append(node_of_code)
+    return levels
+
+
+def _table_shares(groups: Groups) -> FloatArray:
+    shares: FloatArray = groups.table_counts / groups.table_counts.sum()
+    return shares

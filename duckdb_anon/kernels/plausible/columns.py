@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.held_out_em import Lists, Ranges
+from duckdb_anon.kernels.cell_shares import Lists, Ranges
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 
 _LEAST = 1e-12

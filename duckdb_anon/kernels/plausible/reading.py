@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.held_out_em import Lists, Ranges, learn_shares
-from duckdb_anon.kernels.interval_em import member_weights
+from duckdb_anon.kernels.cell_shares import Lists, Ranges, learn_shares, member_weights
 from duckdb_anon.kernels.plausible.augmentation import Evidence
 from duckdb_anon.kernels.plausible.columns import Column, Noisy
 from duckdb_anon.kernels.plausible.tree import Options

@@ -1,5 +1,7 @@
-"""The linear programs of one attribute: classes of equal rows, pieces of wide groups, distinct programs.
+"""The linear programs of one attribute: distances, classes of equal rows, pieces of wide groups, distinct programs.
 
+* All three distances of MuCo follow from the gaps between neighbouring values: their sum for numbers, the largest gap
+  for a hierarchy whose leaves stand left to right, and 0/1 for nominal values.
 * Rows of a group with equal values can share one row of the random output table: averaging an optimal table over
   permutations of equal rows preserves cost and constraints. So programs are about classes (group, value) with a count.
 * Any division of a group's classes into pieces of at least 1/delta records, each with separate tables, satisfies delta
@@ -8,7 +10,7 @@
 * A program depends on its gaps and counts only, not on where values lie, their scale or direction, and for nominal
   attributes not on their order. Each distinct program is solved once.
 
-Source: Li et al. (2020), arXiv 2008.10771, section 4. Cost: one sort of the rows, a few passes over the classes.
+Source: Li et al. (2020), arXiv 2008.10771, sections 3, 4. Cost: one sort of the rows, a few passes over the classes.
 """
 
 from __future__ import annotations
@@ -20,8 +22,63 @@ from functools import cached_property
 import numpy as np
 
 from duckdb_anon.kernels.partition.sort_count import offsets_of, order_by, ranges, run_starts
-from duckdb_anon.kernels.random_output_tables.distance import leaf_order, pair_distance
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray, Kind
+
+_LARGE = 1e150
+
+
+def leaf_order(attribute: Attribute) -> IntArray:
+    """Return the place of each code in the order that `gaps` expects, shape (domain,)."""
+    if attribute.kind == "hierarchy" and attribute.leaf_of_code is not None:
+        return np.argsort(np.argsort(attribute.leaf_of_code, kind="stable"), kind="stable").astype(np.int64)
+    return np.arange(attribute.domain, dtype=np.int64)
+
+
+def safe_positions(attribute: Attribute) -> FloatArray:
+    """Return positions whose differences cannot overflow; scaled by a power of two, which is exact."""
+    positions = attribute.positions.astype(np.float64)
+    largest = float(np.abs(positions).max(initial=0.0))
+    if largest > _LARGE:
+        positions = np.asarray(np.ldexp(positions, -int(np.frexp(largest)[1])))
+    return positions
+
+
+def pair_distance(attribute: Attribute, first: CodeArray, second: CodeArray) -> FloatArray:
+    """Return the distance of each pair of codes: |difference|, 0/1, or height of the common ancestor / of the tree."""
+    if attribute.kind == "ordered":
+        positions = safe_positions(attribute)
+        return np.asarray(np.abs(positions[first] - positions[second]))
+    if attribute.kind == "nominal" or attribute.hierarchy is None or attribute.leaf_of_code is None:
+        return np.asarray(first != second, dtype=np.float64)
+    tree = attribute.hierarchy
+    a = tree.node_of_leaf[attribute.leaf_of_code[first]].astype(np.int64)
+    b = tree.node_of_leaf[attribute.leaf_of_code[second]].astype(np.int64)
+    # Preorder numbers grow downwards: lifting the larger of the two until they meet ends at the ancestor.
+    while True:
+        different = a != b
+        if not different.any():
+            break
+        lifted = tree.parent[np.maximum(a, b)]
+        a, b = np.where(different, lifted, a), np.where(different, np.minimum(a, b), b)
+    height = np.where(first == second, 0, tree.level[a])
+    return np.asarray(height / max(tree.height, 1), dtype=np.float64)
+
+
+def spread(kind: Kind, gaps: FloatArray) -> FloatArray:
+    """Expand gaps, shape (batch, classes - 1), to distance matrices, shape (batch, classes, classes)."""
+    batch, classes = gaps.shape[0], gaps.shape[1] + 1
+    if kind == "nominal":
+        return np.broadcast_to(1.0 - np.eye(classes), (batch, classes, classes)).copy()
+    if kind == "ordered":
+        place = np.concatenate([np.zeros((batch, 1)), np.cumsum(gaps, axis=1)], axis=1)
+        return np.asarray(np.abs(place[:, :, None] - place[:, None, :]))
+    distance = np.zeros((batch, classes, classes))
+    for first in range(classes - 1):
+        reach = np.maximum.accumulate(gaps[:, first:], axis=1)
+        distance[:, first, first + 1 :] = reach
+        distance[:, first + 1 :, first] = reach
+    return distance
+
 
 _DIGITS = 12
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.random_output_tables.distance import spread
+from duckdb_anon.kernels.random_output_tables.lp_grouping import spread
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import FloatArray, IntArray, Kind
 from duckdb_anon.model.errors import RequirementError

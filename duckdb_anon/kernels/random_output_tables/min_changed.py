@@ -19,8 +19,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.random_output_tables.distance import leaf_order, pair_distance
-from duckdb_anon.kernels.random_output_tables.lp_grouping import Classes
+from duckdb_anon.kernels.random_output_tables.lp_grouping import Classes, leaf_order, pair_distance
 from duckdb_anon.kernels.random_output_tables.output_tables import MutualCover
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import RequirementError

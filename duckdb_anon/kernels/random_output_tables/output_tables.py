@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.partition.sort_count import offsets_of, ranges
-from duckdb_anon.kernels.random_output_tables.distance import pair_distance
 from duckdb_anon.kernels.random_output_tables.lp_grouping import (
     Classes,
     Patterns,
     cut_wide_groups,
     find_classes,
     find_patterns,
+    pair_distance,
 )
 from duckdb_anon.kernels.random_output_tables.lp_solver import random_output_tables
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray

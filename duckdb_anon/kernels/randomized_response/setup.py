@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, inverse_terms
-from duckdb_anon.kernels.randomized_response.contingency import occupied_cells
 from duckdb_anon.kernels.randomized_response.optimize_p import Problem, optimal_channels
-from duckdb_anon.kernels.randomized_response.risk import RiskModel
+from duckdb_anon.kernels.randomized_response.risk import RiskModel, occupied_cells
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, FloatArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
 from duckdb_anon.model.function_specs import Parameter, Params

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from duckdb_anon.kernels.interval_em import member_weights
+from duckdb_anon.kernels.cell_shares import member_weights
 from duckdb_anon.kernels.randomized_response.channel import InvertedValues
 from duckdb_anon.measures.cells import PublishedCells
 from duckdb_anon.measures.queries.factor_product import BLOCK, Product, ProductPart, summed

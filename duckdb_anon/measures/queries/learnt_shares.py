@@ -1,6 +1,6 @@
 """Shares of the values inside generalized cells, learnt from a release when a query is planned.
 
-The text of the query carries them as numbers, so it runs where this package is not (see `kernels.interval_em` for the
+The text of the query carries them as numbers, so it runs where this package is not (see `kernels.cell_shares` for the
 estimator: expectation maximisation, Dempster, Laird and Rubin 1977). A column with more than `MOST` distinct ends or
 values is spread evenly: its numbers would be a text of their own.
 Cost: one pass over the column, and a few over its distinct cells.
@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.held_out_em import SET_ROUNDS
-from duckdb_anon.kernels.interval_em import NODE_ROUNDS, Boxes, member_shares
+from duckdb_anon.kernels.cell_shares import NODE_ROUNDS, SET_ROUNDS, Boxes, member_shares
 from duckdb_anon.rewrite.query.tables import Member, Segment
 
 MOST = 5000

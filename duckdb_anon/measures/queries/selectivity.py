@@ -1,6 +1,6 @@
 """What share of each released cell each query of a workload asks for.
 
-For all queries at once, with the shares of values that `kernels.interval_em` learns from all cells of the column:
+For all queries at once, with the shares of values that `kernels.cell_shares` learns from all cells of the column:
 
 * a single value: 0 or 1;
 * an interval: share of its asked values, which is number over number where nothing is learnt (uniform overlap, Zhang et
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from duckdb_anon.kernels.interval_em import Boxes, ColumnScale
+from duckdb_anon.kernels.cell_shares import Boxes, ColumnScale
 from duckdb_anon.measures.queries.workload import BoolArray
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 

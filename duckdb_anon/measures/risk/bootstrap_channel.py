@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.kernels.attacks.gower_nn import nearest_rows
+from duckdb_anon.kernels.attacks.record_matching import nearest_rows
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, Replay
 from duckdb_anon.model.progress import stop_flag
 

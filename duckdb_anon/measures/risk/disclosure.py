@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.attacks.exact_matches import count_covering
+from duckdb_anon.kernels.attacks.record_matching import count_covering
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.cells import Boxes, PublishedCells, distinct_boxes
 from duckdb_anon.measures.released_rows import is_plain, released_rows, require_columns

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.attacks.gower_nn import nearest_rows
+from duckdb_anon.kernels.attacks.record_matching import nearest_rows
 from duckdb_anon.measures.risk.wp29 import (
     ATTACKS,
     BOXES,

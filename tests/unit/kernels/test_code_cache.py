@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from duckdb_anon.kernels import code_cache
-from duckdb_anon.kernels.code_cache import cache_folder
-from duckdb_anon.kernels.jit import compiled
+from duckdb_anon.kernels import jit
+from duckdb_anon.kernels.jit import cache_folder, compiled
 
 MODULE = """
 import json, sys
@@ -84,7 +83,7 @@ def test_the_users_folder_serves_where_the_package_cannot_be_written_to(tmp_path
     blocked = tmp_path / "package"
     blocked.write_text("a file where the folder would be")
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setattr(code_cache, "_KERNELS", blocked)
+    monkeypatch.setattr(jit, "_KERNELS", blocked)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
     folder = cache_folder([added], "1")
     assert folder is not None and folder.parent == tmp_path / "user" / "duckdb_anon"

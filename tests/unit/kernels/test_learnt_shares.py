@@ -6,8 +6,8 @@ import duckdb
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels import held_out_em
-from duckdb_anon.kernels.interval_em import Boxes, learnt_scale, member_weights
+from duckdb_anon.kernels import cell_shares
+from duckdb_anon.kernels.cell_shares import Boxes, learnt_scale, member_weights
 
 CELLS = [(0, 9), (0, 3), (2, 5), (5, 5), (4, 8), (9, 9), (2, 2)]
 ROWS = [3, 10, 4, 6, 2, 1, 5]
@@ -19,8 +19,8 @@ ROUNDS = 3
 @pytest.fixture
 def three_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Held-out rows do not decide."""
-    monkeypatch.setattr(held_out_em, "MOST_ROUNDS", ROUNDS)
-    monkeypatch.setattr(held_out_em, "LEAST_GAIN", -np.inf)
+    monkeypatch.setattr(cell_shares, "MOST_ROUNDS", ROUNDS)
+    monkeypatch.setattr(cell_shares, "LEAST_GAIN", -np.inf)
 
 
 def slow(cells: list[list[object]], rows: list[int]) -> list[list[float]]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from duckdb_anon.kernels import thread_pool
-from duckdb_anon.kernels.held_out_em import Lists, Ranges, learn_shares
+from duckdb_anon.kernels.cell_shares import Lists, Ranges, learn_shares
 from duckdb_anon.kernels.plausible import Options
 from duckdb_anon.kernels.plausible.augmentation import Augmentation, Evidence
 from duckdb_anon.kernels.plausible.columns import Column, Noisy

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.random_output_tables.distance import pair_distance, spread
-from duckdb_anon.kernels.random_output_tables.lp_grouping import find_classes
+from duckdb_anon.kernels.random_output_tables.lp_grouping import find_classes, pair_distance, spread
 from tests.reference.cover_lp import distances, in_tree, nominal, ordered
 
 TREE = in_tree([0, 1, 2, 3, 4, 5, 6, 7, 8], [3, 1, 5])

@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from duckdb_anon.kernels.randomized_response.contingency import occupied_cells
 from duckdb_anon.kernels.randomized_response.optimize_p import Problem, optimal_channels
-from duckdb_anon.kernels.randomized_response.risk import RiskModel
+from duckdb_anon.kernels.randomized_response.risk import RiskModel, occupied_cells
 from duckdb_anon.model.errors import RequirementError
 from tests.reference.randomized import PAPER_TABLE, grid_optimum, risk, rows_of
 

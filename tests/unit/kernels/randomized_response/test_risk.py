@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from duckdb_anon.kernels.randomized_response.channel import RetentionChannel
-from duckdb_anon.kernels.randomized_response.contingency import occupied_cells
-from duckdb_anon.kernels.randomized_response.risk import RiskModel, reconstruction_probability, require_dense
+from duckdb_anon.kernels.randomized_response.risk import (
+    RiskModel,
+    occupied_cells,
+    reconstruction_probability,
+    require_dense,
+)
 from duckdb_anon.model.errors import ParameterError
 from tests.reference.randomized import PAPER_TABLE, channel_matrix, reconstruction, risk, rows_of
 
