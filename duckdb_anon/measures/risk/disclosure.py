@@ -5,10 +5,10 @@ attacker knows each quasi-identifier with probability `p_match`, at least one. I
 the target's own row is among the rows that match, attribute disclosure the share of matches with the target's sensitive
 value, 0 without a match; means over targets, in [0, 1] (Li et al. 2020, section 5.1). A plain value matches when equal,
 a box when it covers the value; counts of a bucket carry each value to its share; slices are taken as printed. Of
-several sensitive columns the most exposed counts. Departure: the mean over what is known is exact, over all subsets by
-their probabilities, up to 12 quasi-identifiers; with more, one subset is drawn for each target. This is what the
-attacker `exact` of linkage_risk looks for. Cost: for rows one sort a subset; for boxes targets times distinct boxes,
-once for all subsets.
+several sensitive columns the most exposed counts. The mean over what is known is exact: over all subsets by their
+probabilities, of at most 12 quasi-identifiers. This is what the attacker `exact` of linkage_risk looks for, who draws
+one subset for each target. Cost: for rows one sort a subset; for boxes targets times distinct boxes, once for all
+subsets.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.cells import Boxes, PublishedCells, distinct_boxes
 from duckdb_anon.measures.released_rows import is_plain, released_rows, require_columns
 from duckdb_anon.model.coded_table import FloatArray, IntArray
-from duckdb_anon.model.errors import ColumnError, RequirementError
+from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError
 from duckdb_anon.model.function_specs import Parameter, Params, Report, fields
 from duckdb_anon.model.progress import stop_flag, tick
 from duckdb_anon.model.release_table import BoolArray, ReadColumn, ReadTable
 
-EXACT_UP_TO = 12
+MOST_COLUMNS = 12
 _BLOCK = 16_000_000
 
 
@@ -53,19 +53,17 @@ def disclosure(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
                 "lists or nodes cannot be read"
             )
     secrets = [_secret(original.columns[name], release.columns[name]) for name in sensitive]
-    known = _knowledge(len(qi), len(targets), params["p_match"], rng)
+    subsets, weights = _knowledge(len(qi), params["p_match"])
     if not is_plain(release, qi):
-        identity, attribute = _of_boxes(original, release, qi, secrets, true_row, targets, known)
+        identity, attribute = _of_boxes(original, release, qi, secrets, true_row, targets, subsets, weights)
     else:
         rows = _ReleasedRows(original, release, qi, secrets, true_row)
-        for columns, weight in known:
+        for columns, weight in zip(subsets, weights, strict=True):
             tick()
-            picked = np.flatnonzero(weight > 0)
-            true_match, matches, with_secret = rows.match(targets[picked], columns)
-            found = matches > 0
-            at = picked[found]
-            identity[at] += weight[at] * true_match[found] / matches[found]
-            attribute[at] += weight[at] * with_secret[found] / matches[found]
+            true_match, matches, with_secret = rows.match(targets, columns)
+            share = np.divide(weight, matches, out=np.zeros(len(targets)), where=matches > 0)
+            identity += share * true_match
+            attribute += share * with_secret
     return {
         "p_match": [params["p_match"]],
         "targets": [len(targets)],
@@ -82,18 +80,17 @@ def _targets(rows: int, wanted: int | None, rng: np.random.Generator) -> IntArra
     return np.sort(rng.choice(rows, wanted, replace=False))
 
 
-def _knowledge(qi: int, targets: int, p: float, rng: np.random.Generator) -> list[tuple[BoolArray, FloatArray]]:
-    """Subsets the attacker may know, each with its weight for every target."""
-    if qi <= EXACT_UP_TO:
-        some = 1 - (1 - p) ** qi
-        subsets = [np.array(bits, dtype=bool) for bits in product((False, True), repeat=qi) if any(bits)]
-        weights = [p ** s.sum() * (1 - p) ** (qi - s.sum()) / some for s in subsets]
-        return [(s, np.full(targets, w)) for s, w in zip(subsets, weights, strict=True) if w > 0]
-    drawn = rng.random((targets, qi)) < p
-    while not (known := drawn.any(axis=1)).all():
-        drawn[~known] = rng.random((int((~known).sum()), qi)) < p
-    different, index = np.unique(drawn, axis=0, return_inverse=True)
-    return [(s, (index == k).astype(np.float64)) for k, s in enumerate(different)]
+def _knowledge(qi: int, p: float) -> tuple[BoolArray, FloatArray]:
+    """Subsets that the attacker may know, and the probability of each."""
+    if qi > MOST_COLUMNS:
+        raise ParameterError(
+            f"disclosure: {qi} quasi-identifiers have too many subsets. Name at most {MOST_COLUMNS} in qi := [...]; "
+            "linkage_risk takes any number"
+        )
+    subsets = np.array([bits for bits in product((False, True), repeat=qi) if any(bits)])
+    size = subsets.sum(axis=1)
+    weights = p**size * (1 - p) ** (qi - size) / (1 - (1 - p) ** qi)
+    return subsets[weights > 0], weights[weights > 0]
 
 
 @dataclass(frozen=True)
@@ -159,7 +156,8 @@ def _of_boxes(
     secrets: list[_Secret],
     true_row: IntArray,
     targets: IntArray,
-    known: list[tuple[BoolArray, FloatArray]],
+    subsets: BoolArray,
+    weights: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Identity and attribute disclosure of each target where boxes, sets and nodes cover each known value."""
     boxes = distinct_boxes(release, qi)
@@ -172,26 +170,22 @@ def _of_boxes(
     first_secret = np.cumsum([0, *(secret.domain for secret in secrets)])[:-1]
     values = np.stack([original.columns[name].value_codes().astype(np.int64)[targets] for name in qi], axis=1)
     theirs = np.stack([s.theirs[targets] + f for s, f in zip(secrets, first_secret, strict=True)], axis=1)
-    bits = np.array([int(columns @ (1 << np.arange(len(qi)))) for columns, _ in known], dtype=np.int64)
-    every = len(qi) <= EXACT_UP_TO
-    weights = np.stack([weight for _, weight in known], axis=1)
-    subset = np.full(len(targets), -1, dtype=np.int64) if every else bits[weights.argmax(axis=1)]
+    bits = subsets @ (1 << np.arange(len(qi)))
     box = np.where(true_row[targets] >= 0, boxes.of_row[true_row[targets]], -1)
-    alike = keys_of([*values.T, *theirs.T, box + 1, subset + 1])
+    alike = keys_of([*values.T, *theirs.T, box + 1])
     identity, attribute = np.zeros(alike.number), np.zeros(alike.number)
-    sets = 1 << len(qi) if every else 1
+    sets = 1 << len(qi)
     step = max(1, min(_BLOCK // boxes.number, _BLOCK // sets))
     for at in range(0, alike.number, step):
         tick()
         block, some = slice(at, at + step), alike.first[at : at + step]
         covered, row = _covered(boxes, values[some])
         out = np.zeros((1 + len(secrets), len(some), sets))
-        count_covering(covered, row, size, np.vstack(tables), theirs[some], subset[some], out, stop_flag())
-        queried = bits[None, :] if every else subset[some][:, None]
-        counts = out[:, :, bits] if every else out
-        weight = weights[0] if every else 1.0
-        hit = (_covering(boxes, values[some], box[some])[:, None] & queried) == queried
-        share = np.divide(weight, counts[0], out=np.zeros(counts[0].shape), where=counts[0] > 0)
+        every = np.full(len(some), -1, dtype=np.int64)
+        count_covering(covered, row, size, np.vstack(tables), theirs[some], every, out, stop_flag())
+        counts = out[:, :, bits]
+        hit = (_covering(boxes, values[some], box[some])[:, None] & bits) == bits
+        share = np.divide(weights, counts[0], out=np.zeros(counts[0].shape), where=counts[0] > 0)
         identity[block] = (share * hit).sum(axis=1)
         attribute[block] = (share * counts[1:].max(axis=0)).sum(axis=1)
     return identity[alike.of_row], attribute[alike.of_row]
