@@ -128,7 +128,7 @@ def _of_original(ask: Asking, found: Findings) -> dict[str, Rows]:
         population = ask.rows("population uniqueness", uniqueness)
     sizes = _class_sizes(ask, plan.original, found.qi)
     return {
-        "risk": [_against(row, context.threshold) for row in risk],
+        "risk": [against(row, context.threshold) for row in risk],
         "classes": _by_class(ask, plan.original, found.qi, context, sizes),
         "population": [{"figure": key, "value": value} for row in population for key, value in row.items()],
     }
@@ -150,7 +150,7 @@ def _by_class(ask: Asking, table: str, qi: Sequence[str], context: HoldersContex
     return [{**row, "small_cells": small} for row in ask.rows("risk by equivalence class", question)]
 
 
-def _against(row: Row, threshold: float, *, all_tried: bool = True) -> Row:
+def against(row: Row, threshold: float, *, all_tried: bool = True) -> Row:
     """Risk with the holder's threshold: the upper end of the interval must not exceed it.
 
     Where an attacker who might find more was not tried, a release may fail and cannot pass.
@@ -284,4 +284,4 @@ def _risk(ask: Asking, attackers: Rows, threshold: float) -> Rows:
     for row in untried:
         ask.missing["within the limit"] = f"the strongest attacker was not tried: {row['note']}"
     strongest = [row for row in rows if row["attacker"] == "strongest" and row["identity"] is not None]
-    return [_against(row, threshold, all_tried=not untried) for row in strongest]
+    return [against(row, threshold, all_tried=not untried) for row in strongest]

@@ -81,15 +81,6 @@ def test_a_missing_figure_is_a_dash(page: Path) -> None:
         assert re.search(f'<td data-label="{missing}"[^>]*>\N{EN DASH}</td>', plain)
 
 
-def test_command_writes_nothing_but_the_files_name_on_stdout(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    target = page.parent / "again.html"
-    given = ["report", str(page.parent / "c.duckdb"), "--original", "census", "--release", "plain", "-o", str(target)]
-    assert main([*given, "--targets", "20", "--queries", "5"]) == 0
-    output = capsys.readouterr()
-    assert re.fullmatch(rf"{re.escape(str(target))}: \d+ KB\n", output.out)
-    assert output.err == "plain: measuring\n"
-
-
 def test_release_with_row_id_carries_a_warning(page: Path) -> None:
     assert "not for publication" in body(page).split("<h2>covered</h2>")[1].split("<h2>")[0]
 
@@ -139,11 +130,26 @@ def test_browser_without_a_network_draws_every_chart(page: Path) -> None:
     assert "Error" not in re.sub(r"<script.*?</script>", "", done.stdout, flags=re.DOTALL)
 
 
-def test_sql_function_writes_the_same_page(page: Path, tmp_path: Path) -> None:
-    target = tmp_path / "from_sql.html"
-    releases = """['covered', '"the boxes"', 'plain']"""
+def test_command_and_sql_function_write_the_same_page(
+    page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    by_command, target = tmp_path / "command.html", tmp_path / "from_sql.html"
+    given = [
+        "report",
+        str(page.parent / "c.duckdb"),
+        "--original",
+        "census",
+        "--release",
+        "plain",
+        "-o",
+        str(by_command),
+    ]
+    assert main([*given, "--targets", "20", "--queries", "5"]) == 0
+    output = capsys.readouterr()
+    assert re.fullmatch(rf"{re.escape(str(by_command))}: \d+ KB\n", output.out)
+    assert output.err == "plain: measuring\n"
     with duckdb_anon.connect(str(page.parent / "c.duckdb"), read_only=True) as con:
-        call = f"from anon_report('census', {releases}, '{target}', targets := 200, queries := 40)"
+        call = f"from anon_report('census', ['plain'], '{target}', targets := 20, queries := 5)"
         con.execute(f"explain {call}").fetchall()
         assert not target.exists()
         assert con.execute(call).fetchall() == [(str(target),)]
@@ -151,19 +157,14 @@ def test_sql_function_writes_the_same_page(page: Path, tmp_path: Path) -> None:
             con.execute(f"from anon_report('census', ['nowhere'], '{target}')").fetchall()
         with pytest.raises(duckdb.Error, match="No such file"):
             con.execute("from anon_report('census', ['plain'], '/no/such/folder/r.html', queries := 5)").fetchall()
-    assert body(target) == body(page)
+    assert body(target) == body(by_command)
 
 
-def test_table_that_does_not_exist_is_an_error_and_nothing_is_written(
+def test_an_original_without_labels_and_a_missing_release_are_errors_and_nothing_is_written(
     page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     database, target = str(page.parent / "c.duckdb"), tmp_path / "r.html"
-    assert main(["report", database, "--original", "census", "--release", "nowhere", "-o", str(target)]) == 1
-    assert "nowhere" in capsys.readouterr().err
-    assert not target.exists()
-
-
-def test_original_without_labels_is_an_error(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    database = str(page.parent / "c.duckdb")
-    assert main(["report", database, "--original", "plain", "--release", "covered"]) == 1
-    assert "anon: quasi" in capsys.readouterr().err
+    for original, release, message in (("census", "nowhere", "nowhere"), ("plain", "covered", "anon: quasi")):
+        assert main(["report", database, "--original", original, "--release", release, "-o", str(target)]) == 1
+        assert message in capsys.readouterr().err
+        assert not target.exists()
