@@ -341,17 +341,11 @@ class Boxes:
         """How many there are."""
         return len(self.first_row)
 
-    def covered(self, values: Sequence[NDArray[Any]], which: Sequence[int] | None = None) -> BoolArray:
-        """Whether each box covers each combination of values, shape (combinations, boxes).
-
-        Args:
-            values: codes of each combination, one array a column.
-            which: the columns that are compared, all by default.
-        """
-        which = range(len(self.columns)) if which is None else which
-        result = self.columns[which[0]].covered(values[0])
-        for a, codes in zip(which[1:], values[1:], strict=True):
-            result &= self.columns[a].covered(codes)
+    def covered(self, values: Sequence[NDArray[Any]]) -> BoolArray:
+        """Whether each box covers each combination of codes, an array a column, shape (combinations, boxes)."""
+        result = self.columns[0].covered(values[0])
+        for cells, codes in zip(self.columns[1:], values[1:], strict=True):
+            result &= cells.covered(codes)
         return result
 
 

@@ -97,22 +97,16 @@ class Sample:
 def try_candidates(
     con: duckdb.DuckDBPyConnection, planned: Mapping[str, Any], rows: Mapping[str, pa.StructArray]
 ) -> list[Step]:
-    """Try the calls of every candidate and return the steps best first.
+    """Try the calls of every candidate; the steps, one mapping a step with the columns of recommend.
+
+    Steps that meet the largest risk come first, by query error; then the others, by risk; then those whose risk could
+    not be measured; then those that could not be taken.
 
     Args:
         con: a loaded connection to an empty database, which is filled.
         planned: the fields of `Trials`; `candidates`; `labels`, column and comment of each column of the sample;
             `unseen`, whether planning saw no types; `visible`, whether it saw columns.
         rows: sample `t0`, hierarchies `h{k}`.
-
-    Returns:
-        One mapping a step with the columns of recommend. Steps that meet the largest risk come first, by query
-        error; then the others, by risk; then those whose risk could not be measured; then those that could not
-        be taken.
-
-    Raises:
-        RequirementError: when the table has no rows.
-        Interrupted: when the user stops the call.
     """
     trials = Trials(**{name: planned[name] for name in Trials.__dataclass_fields__})
     sample = _fill(con, rows, planned["labels"])

@@ -42,18 +42,7 @@ _UNLINKED = "risk not measured: the release has no row_id"
 
 
 def plan_compare(original: TableInfo, releases: Sequence[TableInfo], params: Params) -> str:
-    """Write the SQL of compare.
-
-    Args:
-        original: the original, with roles.
-        releases: its releases, in the order of the rows.
-        params: `n`, `dims`, `aggregate`, `selectivity` and `predicate_on_sensitive` of the workload, `p_match`,
-            `targets`, `seed`.
-
-    Returns:
-        SELECT with columns release, shape VARCHAR, rows BIGINT, k, l, identity, attribute, advantage, singled_out,
-        iloss, ncp, mean_error, median_error DOUBLE, note VARCHAR.
-    """
+    """SQL of one row for each release; `params` of the workload and the attackers."""
     seed = params["seed"] if params["seed"] is not None else secrets.randbelow(2**31)
     return "\nunion all by name\n".join(_row(original, release, {**params, "seed": seed}) for release in releases)
 

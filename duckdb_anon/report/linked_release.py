@@ -77,12 +77,7 @@ class Checks:
     def group(self, check: Check, column: str, value: str) -> tuple[str, str]:
         """The rows of one subgroup, and a check release that gives row numbers to nobody else.
 
-        The attacker still sees every released row; those of others are strangers to her, as fake rows are.
-
-        Args:
-            check: the check release of all.
-            column: column of the original that makes subgroups.
-            value: the subgroup's value as text.
+        The attacker still sees every released row; those of others match no target, as fake rows do.
         """
         people, release = f"{self.database}.main.people", f"{self.database}.main.release"
         inside = f"{ident(column)}::varchar = {literal(value)}"

@@ -71,10 +71,8 @@ def wrapped(rows: Sequence[Sequence[str]], out: TextIO) -> None:
 def paragraphs(text: str, out: TextIO, hanging: int = 0) -> None:
     """Write text as wide as the terminal, broken at words and nowhere else.
 
-    Args:
-        text: paragraphs, parted by empty lines; items of lists ('* ') and headed sentences ('Cost: ') begin a line.
-        out: where to.
-        hanging: by how much the lines after a first one are indented.
+    Empty lines separate paragraphs; items of lists ('* ') and headed sentences ('Cost: ') begin a line; `hanging`
+    indents the lines after the first.
     """
     width = max(shutil.get_terminal_size((120, 24)).columns, 60)
     for paragraph in text.split("\n\n"):

@@ -21,13 +21,7 @@ _TEXTS = (
 
 
 def counted_values(source: str, column: str, kind: str) -> str:
-    """SELECT of the values of a column but NULL: number of records `n`, number `x`, whether it may be a code.
-
-    Args:
-        source: what follows FROM.
-        column: its name.
-        kind: its DuckDB type.
-    """
+    """SELECT of the values of a column but NULL: records `n`, number `x`, text `v`, whether it `may_be` a code."""
     name, number, may_be = ident(column), "null::double", "false"
     if is_number(kind):
         number = f"case when isfinite({name}::double) then {name}::double end"
@@ -56,11 +50,6 @@ CODES = (
 
 
 def number_codes(source: str, column: str) -> str:
-    """SQL of the codes among the numbers of a column, a DOUBLE[].
-
-    Args:
-        source: what follows FROM.
-        column: its name.
-    """
+    """SQL of the codes among the numbers of a column, a DOUBLE[]; `source`: what follows FROM."""
     counted = counted_values(source, column, "DOUBLE")
     return f"(select list_transform({CODES}, lambda s: s.x) from (select {FOUND} from ({counted})))"

@@ -40,13 +40,7 @@ def coverage(lists: PublishedCells) -> Flags:
 
 
 def candidates(covers: Flags, count: FloatArray, fragments: IntArray) -> IntArray:
-    """Return how many released persons cover each fragment, shape (fragments,).
-
-    Args:
-        covers: from `coverage`.
-        count: rows of each list.
-        fragments: items of each fragment, shape (fragments, size).
-    """
+    """Released individuals whose list covers each fragment; `count`: rows of each list."""
     if fragments.shape[1] == 2:
         together = covers.T @ (covers * count[:, None].astype(np.float32))
         pairs: IntArray = np.rint(together[fragments[:, 0], fragments[:, 1]]).astype(np.int64)

@@ -112,11 +112,9 @@ def rows_of(
     chosen: Sequence[Attacker],
     all_of_them: bool,
 ) -> list[dict[str, Any]]:
-    """One row an attacker; who cannot be asked says why, and is an error where she was named.
+    """One row an attacker. With `all_of_them` one that cannot be used gives the reason, else it is an error.
 
-    `outside`: persons who are not, None for none.
-    `chosen`: the attackers.
-    `all_of_them`: whether 'all' were asked for, so that one who cannot be asked is no error.
+    `outside`: individuals who are not in the original, None for none.
     """
     sensitive = [secret.name for secret in release.secrets]
     without = [_mean(guesses(release, k, targets)) for k in range(len(sensitive))]

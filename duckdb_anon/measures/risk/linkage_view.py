@@ -114,11 +114,10 @@ def published(
     replay: ReadTable | None = None,
     known_values: int = 0,
 ) -> PublishedRecords:
-    """Read a release of any shape.
+    """Read a release of any format.
 
-    `sensitive`: sensitive columns; may be none.
-    `replay`: what the call that made the release makes of the release, with `row_id`.
-    `known_values`: values of each sensitive column that the attacker knows of a person, where rows show lists.
+    `replay`: what the call that made the release makes of the release, with `row_id`; `known_values`: values of each
+    sensitive column that the attacker knows of an individual, where rows show lists.
     """
     require_columns(function, release, [*qi, *sensitive])
     if not release.rows:

@@ -69,13 +69,9 @@ class Secret:
 
 
 def read_secret(name: str, column: ReadColumn, part: int, voter: IntArray, weight: FloatArray, voters: int) -> Secret:
-    """Read a released sensitive column.
+    """Read a released sensitive column in part number `part`.
 
-    `name`: the column.
-    `part`: number of its part.
-    `voter`: voter of each row, shape (rows,).
-    `weight`: how much each row counts, shape (rows,).
-    `voters`: how many there are.
+    `voter`: voter of each row; `weight`: how much each row counts, both of shape (rows,); `voters`: their number.
     """
     if not (column.plain or column.counted or column.lists_nodes):
         raise ColumnError(

@@ -140,13 +140,7 @@ def draw_targets(
 
 
 def persons_of(function: str, table: ReadTable, person: str | None) -> IntArray | None:
-    """Number of the person of each row; None where no column tells.
-
-    Args:
-        function: for messages.
-        table: the original.
-        person: the column that says whose its rows are.
-    """
+    """Number of the individual of each row of the original; None without such a column."""
     if person is None or person not in table.columns:
         return None
     column = table.columns[person]

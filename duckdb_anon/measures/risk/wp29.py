@@ -114,15 +114,7 @@ def of_rows(names: Sequence[str], release: ReadTable) -> tuple[list[str], str]:
 def rates(
     criterion: str, attack: FloatArray, baseline: FloatArray, control: FloatArray | None, note: str
 ) -> dict[str, Any]:
-    """One row of a criterion's answer, from the successes of each attack.
-
-    Args:
-        criterion: name of the criterion.
-        attack: success of each attack on the release.
-        baseline: success of each by chance.
-        control: success of each with persons who are not in it; None for none.
-        note: what to keep in mind.
-    """
+    """One row of a criterion's answer, from the success of each attack, by chance, and on the holdout."""
     low, high = wilson(float(attack.sum()), len(attack))
     rate, (risk, risk_low, risk_high) = float(attack.mean()), residual(attack, control)
     return {

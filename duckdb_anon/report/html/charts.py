@@ -102,9 +102,7 @@ def joined_risk(rows: Rows) -> Spec | None:
 def query_errors(report: Findings, *, rounded: bool = False) -> Spec | None:
     """Share of the workload's queries with at most a given error.
 
-    Args:
-        report: what was measured.
-        rounded: errors are raised to the next twentieth, for an exact one of a known query gives the count behind it.
+    `rounded`: errors are raised to the next twentieth, for an exact one of a known query gives the count behind it.
     """
     frames = []
     for r in report.releases:

@@ -45,13 +45,7 @@ class _Charts:
 
 
 def page(found: Findings, edition: Edition = "internal") -> str:
-    """The report as HTML text.
-
-    Args:
-        found: what was measured.
-        edition: 'external' leaves out values and counts of the original that no release contains, 'short' also what
-            only an expert reads.
-    """
+    """The report as HTML text, in an edition."""
     facts, drawn, internal = Facts(found, edition), _Charts(), edition == "internal"
     placed = {
         "overview": drawn.add(("Risk and utility", charts.risk_utility_map(found))),

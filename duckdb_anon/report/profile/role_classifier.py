@@ -159,9 +159,7 @@ def _hierarchy(facts: Facts, kind: str) -> str:
 def with_single_person(found: Sequence[tuple[Facts, Suggestion]], labelled: bool) -> list[Suggestion]:
     """The suggestions with one person column at most: of several candidates the one that most individuals could have.
 
-    Args:
-        found: each column.
-        labelled: whether a column is labelled as the person already, so that no other is.
+    `labelled`: whether a column is labelled as the person already, so that no other is.
     """
     candidates = [facts for facts, suggestion in found if suggestion.role == "person"]
     named = [f for f in candidates if f.called in ("person key", *_NUMBERS_OF_PERSONS)] or candidates

@@ -110,15 +110,10 @@ def _channel(cells: PublishedCells, values: CodeArray) -> FloatArray:
 
 
 def learned(cells: PublishedCells, before: CodeArray, after: CodeArray) -> ColumnScore:
-    """Log-likelihood ratios of a column's cells, from pairs of codes before and after.
+    """Log-likelihood ratios of a column's cells, plain values, from pairs of codes before and after the call.
 
     Transitions are counted between values, or between quantile bins where a column has more than 100 ordered values;
-    in bins, that a value stays exactly what it was is counted apart.
-
-    Args:
-        cells: plain values.
-        before: code of each row of the release in the column's domain, shape (pairs,).
-        after: the code its row has once the call is run on it, shape (pairs,).
+    in bins, that a value stays exactly the same is counted separately.
     """
     bin_of_code, bins = _bins(cells.domain, before)
     left, right = bin_of_code[before], bin_of_code[after]
