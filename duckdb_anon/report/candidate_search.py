@@ -360,7 +360,7 @@ def _questions(trials: Trials, candidate: Candidate) -> list[tuple[tuple[str, ..
 
 
 def _risk(step: Step) -> float | None:
-    """What is held against the largest risk: somebody is found, or her value is told better than by a model."""
+    """What is compared with the largest risk: re-identification, or inference beyond that of a model."""
     if step["identity"] is None or (step["advantage"] is None and step["attribute"] is not None):
         return None
     return float(max(step["identity"], step["advantage"] or 0.0))

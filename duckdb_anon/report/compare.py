@@ -119,7 +119,7 @@ def _row(original: TableInfo, release: TableInfo, params: Params) -> str:
 
 
 def _linkage(original: str, release: str, params: Params, *, measured: bool, linked: bool) -> str:
-    """A table of one row: what the strongest attacker finds, or why she was not asked."""
+    """A table of one row: what the strongest attacker finds, or why it was not measured."""
     if not measured:
         why = literal(_UNLINKED if not linked else "risk not measured: linkage_risk does not read this shape")
         return f"(select {', '.join(f'null as {name}' for name in _RISK)}, {why} as note) as _risk"

@@ -1,8 +1,8 @@
 """What an attacker is, and how well one does against a release.
 
-An attacker says how she scores the cells of each column for a known value; the rest is the same for all of them: rows
-score the sum over what is known, she picks evenly among the best, and votes on the secret (attackers.__init__ lists
-them, `kernels.attacks.linkage_scores` does the work).
+An attacker defines how it scores the cells of each column for a known value; the rest is the same for all: rows score
+the sum over what is known, the attacker picks evenly among the best, and they vote on the sensitive value
+(attackers.__init__ lists the attackers, `kernels.attacks.linkage_scores` does the work).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.progress import tick
 
 
-class CannotAsk(AnonError):
-    """This attacker needs something that the release, or the call, does not tell."""
+class NotApplicable(AnonError):
+    """The attacker needs something that neither the release nor the call has."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class Attacker:
     """One attacker.
 
     Attributes:
-        name: as the SQL functions call her.
-        doc: what she takes for the target's row.
-        scoring: release to her way of looking at it; raises CannotAsk where she cannot.
-        outsider: whether she knows no more than the public; others are listed, but never the strongest.
+        name: in SQL.
+        doc: what it takes for the target's row.
+        scoring: how it scores a release; raises NotApplicable where it cannot be used.
+        outsider: whether it uses public knowledge alone; others are listed, but never the strongest.
         order: place in reports.
     """
 
@@ -95,7 +95,7 @@ def attack(release: PublishedRecords, scoring: Scoring, targets: Targets) -> Suc
 
 
 def best_scores(release: PublishedRecords, scoring: Scoring, targets: Targets) -> FloatArray:
-    """Score of the best row for each target: how well the release fits her, shape (targets,).
+    """Score of the best row for each target: how well the release fits, shape (targets,).
 
     `scoring`: how the attacker looks at it.
     """

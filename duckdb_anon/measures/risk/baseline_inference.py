@@ -1,4 +1,4 @@
-"""What can be guessed of a person's secret without her row: naive Bayes on the release, leaving her rows out.
+"""What can be inferred of a target's sensitive value without the target's rows: naive Bayes on the other rows.
 
 P(s) prod_a P(x_a | s), counted in the released cells (a box counts evenly for the values it covers), ordered columns of
 more than 100 values in quantile bins, smoothed by one row drawn from the column. The 1,000 most frequent sensitive

@@ -101,7 +101,7 @@ def _pairs(first: Evidence, second: Evidence, persons: list[IntArray], secret: I
 
 
 def _true_triples(first: Evidence, second: Evidence, known: list[IntArray], true_value: IntArray) -> IntArray:
-    """Number of each (class, class, value) in which some person lies with her value."""
+    """Number of each (class, class, value) in which some individual lies with the true value."""
     sides = []
     for release in (first, second):
         lies = (release.shares(known).toarray() > 0) & release.holds[:, true_value].T

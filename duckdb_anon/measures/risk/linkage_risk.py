@@ -26,7 +26,7 @@ import numpy as np
 
 from duckdb_anon.measures.released_rows import released_rows
 from duckdb_anon.measures.risk.attackers import ATTACKERS
-from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk, attack, wilson
+from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable, attack, wilson
 from duckdb_anon.measures.risk.baseline_inference import guesses
 from duckdb_anon.measures.risk.bootstrap_channel import bootstrapped
 from duckdb_anon.measures.risk.linkage_view import BOOTSTRAP, PublishedRecords, published
@@ -122,7 +122,7 @@ def rows_of(
     for attacker in chosen:
         try:
             scoring = attacker.scoring(release)
-        except CannotAsk as reason:
+        except NotApplicable as reason:
             if not all_of_them:
                 raise ParameterError(f"{function}: attacker '{attacker.name}' cannot be used. {reason}") from reason
             rows.append(_row(attacker.name, str(reason)))
@@ -193,7 +193,7 @@ def _mean(chances: FloatArray) -> float:
 
 
 def advantage(rate: float, base: float) -> float:
-    """Share of what the baseline does not know that the attacker does; negative where she knows less."""
+    """Share of what the baseline does not know that the attacker does; negative where it knows less."""
     return 0.0 if base >= 1 else (rate - base) / (1 - base)
 
 

@@ -2,11 +2,11 @@
 
 A class is what an attacker cannot look inside: rows with equal boxes, or a bucket of a sliced release (with
 the part of the sensitive column that holds quasi-identifiers, if there is one). A person matches a class when
-her values are covered; in a sliced release, when every column of the bucket has a cell that covers her part.
+its values are covered; in a sliced release, when every column of the bucket has a cell that covers its part.
 Rows with a noisy count that rounds below 1 are taken as absent.
 
 p(t, s), how surely a person t is linked to a sensitive value s: in a sliced release as slicing defines it (Li, Li,
-Zhang and Molloy 2012, section 5), elsewhere the share of s among the rows that cover her, a row with a noisy count
+Zhang and Molloy 2012, section 5), elsewhere the share of s among the rows that cover it, a row with a noisy count
 standing for that many. Cost: persons times classes, in blocks chosen by the caller.
 """
 

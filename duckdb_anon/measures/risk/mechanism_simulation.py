@@ -1,7 +1,7 @@
 """The call that made a release, run again on the release: how an attacker learns what the method does.
 
-She has the release, the method and its parameters, and nothing of the original. The SELECT written here runs inside the
-measure's own statement, on the caller's connection.
+The attacker has the release, the method and its parameters, and nothing of the original. The SELECT written here runs
+inside the measure's statement, on the caller's connection.
 """
 
 from __future__ import annotations

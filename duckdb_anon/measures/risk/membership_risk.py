@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.measures.risk.attacks import CannotAsk, best_scores, wilson
+from duckdb_anon.measures.risk.attacks import NotApplicable, best_scores, wilson
 from duckdb_anon.measures.risk.linkage_risk import PARAMETERS, chosen_attackers, note_of, prepared
 from duckdb_anon.measures.risk.mechanism_simulation import replay_select
 from duckdb_anon.model.coded_table import FloatArray
@@ -44,7 +44,7 @@ def membership_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.
         row |= dict.fromkeys(_DISTANCES, np.nan)
         try:
             scoring = attacker.scoring(release)
-        except CannotAsk as reason:
+        except NotApplicable as reason:
             rows.append(row | dict.fromkeys(_FIGURES, np.nan) | {"note": str(reason)})
             continue
         inside, outside = best_scores(release, scoring, members), best_scores(release, scoring, others)

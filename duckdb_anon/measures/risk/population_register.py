@@ -1,7 +1,7 @@
 """What an attacker has who holds a register: the quasi-identifiers of every individual of the original.
 
-She can run the release's call on the register, where the method moves values: that gives the groups of everybody and
-what a release of each group looks like. Sensitive values are not in the register.
+Where the method moves values, the attacker can run the release's call on the register: that gives the groups of
+everybody and what a release of each group looks like. Sensitive values are not in the register.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class Scoring:
         tilts: for each secret what a model says of its values; none for none.
         view: the release with the units that `added` speaks of, in place of the release as it is.
         added: what is added to the scores of the units, shape (records, units); None for nothing.
-        finds: whether she looks for the record, and not for the sensitive value alone.
+        finds: whether it looks for the record, and not for the sensitive value alone.
         register: whether only individuals of the register can be looked for.
         channel: how the attacker knows P(published | value), see `PublishedRecords.channel`; None where it is not used.
     """

@@ -26,7 +26,7 @@ from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.register import Registered, numbered_rows, registered_releases
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.measures.risk.attackers import ATTACKERS
-from duckdb_anon.measures.risk.attacks import CannotAsk, wilson
+from duckdb_anon.measures.risk.attacks import NotApplicable, wilson
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, published
 from duckdb_anon.measures.risk.scores import JoinedPart, Scores, Scoring, joined_parts
 from duckdb_anon.measures.risk.targets import Targets, draw_targets, persons_of
@@ -129,7 +129,7 @@ def sequence_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Ge
                 _View.of(release, attacker.scoring(release), individual)
                 for release, individual in zip(releases, individuals, strict=True)
             ]
-        except CannotAsk:
+        except NotApplicable:
             continue
         _stronger(found, _attacked(views, names, targets, wanted, presence))
     return MEASURE.columns([_row(name, rates) for name, rates in found.items()])

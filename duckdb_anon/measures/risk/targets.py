@@ -1,8 +1,8 @@
-"""Whom an attacker looks for: persons drawn from the original, what she knows of them, and what is theirs.
+"""Targets of an attacker: individuals drawn from the original, what the attacker knows of them, and the truth.
 
-Where a column says whose a row is, a target is a person: she may have several records in the original, several rows in
-the release, and several sensitive values. The attacker knows the quasi-identifiers of all her records. Where nobody has
-two rows, a target is a row.
+With a person column a target is an individual, who may have several records in the original, several rows in the
+release, and several sensitive values; the attacker knows the quasi-identifiers of all the records. Without one a target
+is a row.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Targets:
         start: first record of each target and the number of records, shape (targets + 1,).
         values: code of each known column, shape (records, columns).
         known: which of them the attacker knows, shape (records, columns).
-        true_start: first own row of each target and their number, shape (targets + 1,).
-        true_row: her rows in the release, one after another.
+        true_start: first true row of each target and their number, shape (targets + 1,).
+        true_row: their rows in the release, target by target.
         secrets: for each sensitive column the values that are to be found.
         known_values: for each sensitive column the values the attacker knows.
-        who: number of each target in the table she was drawn from, shape (targets,).
+        who: number of each target in the table it was drawn from, shape (targets,).
     """
 
     start: IntArray

@@ -1,12 +1,12 @@
 """The deFinetti attacker: what a model trained on the release says of the values in a person's class or bucket.
 
 The values of a bucket are not equally likely for each of its rows: other buckets tell which values go with which
-quasi-identifiers. She fits naive Bayes, P(s) prod_a P(x_a | s), on the release alone: where rows show the values of
+quasi-identifiers. It fits naive Bayes, P(s) prod_a P(x_a | s), on the release alone: where rows show the values of
 their bucket only (Anatomy), or columns are permuted (slicing, merging), by expectation maximization under the counts
 of the buckets; where rows of a class of boxes show their values, by counting. Ordered
-values that are many are fitted in quantile bins. She looks for the row as `likelihood` does. Source: Kifer (2009),
+values that are many are fitted in quantile bins. It looks for the row as `likelihood` does. Source: Kifer (2009),
 Attacks on privacy and deFinetti's theorem. `within_group` also knows the class or bucket of the
-person's row, a bound on what groups could leak; she is no outsider, so she is never the strongest.
+target's row, a bound on what groups could leak; that is no public knowledge, so it is never the strongest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from duckdb_anon.kernels.attacks.definetti import spread_values
 from duckdb_anon.kernels.partition.sort_count import offsets_of
 from duckdb_anon.kernels.row_keys import Keys, keys_of
 from duckdb_anon.measures.risk.attackers.record_linkage import likelihood
-from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk
+from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable
 from duckdb_anon.measures.risk.baseline_inference import bins_of
 from duckdb_anon.measures.risk.linkage_view import PublishedPart, PublishedRecords
 from duckdb_anon.measures.risk.scores import Scoring, Tilt
@@ -38,7 +38,7 @@ MOST_CELLS = 100_000_000
 def scoring(release: PublishedRecords) -> Scoring:
     """As likelihood, with the values of each class or bucket weighed by the model."""
     if release.group_of_unit is None or not release.secrets:
-        raise CannotAsk("The release has no class or bucket with several sensitive values")
+        raise NotApplicable("The release has no class or bucket with several sensitive values")
     models = _models.get(release)
     if models is None:
         models = _models[release] = [_model(release, secret) for secret in release.secrets]
@@ -48,14 +48,14 @@ def scoring(release: PublishedRecords) -> Scoring:
 def class_membership(release: PublishedRecords) -> Scoring:
     """As definetti, or likelihood where no values are mixed, inside the target's own group."""
     if not release.persons:
-        raise CannotAsk("This attack needs record-level data. The release holds noisy counts")
+        raise NotApplicable("This attack needs record-level data. The release holds noisy counts")
     if release.group_of_unit is None:
-        raise CannotAsk("The release has no equivalence classes or buckets")
+        raise NotApplicable("The release has no equivalence classes or buckets")
     if not release.linked:
-        raise CannotAsk(f"The release has no {SOURCE.word}, so the class of the target's record is unknown")
+        raise NotApplicable(f"The release has no {SOURCE.word}, so the class of the target's record is unknown")
     try:
         scored = scoring(release)
-    except CannotAsk:
+    except NotApplicable:
         scored = likelihood(release)
     return replace(scored, within_group=True)
 
@@ -92,7 +92,7 @@ class _Bins:
 def _model(release: PublishedRecords, secret: Secret) -> _Model:
     bins = _all_bins(release)
     if len(bins.marginal) * secret.domain > MOST_CELLS:
-        raise CannotAsk(f"'{secret.name}' has {secret.domain} values, too many for a model of each")
+        raise NotApplicable(f"'{secret.name}' has {secret.domain} values, too many for a model of each")
     if secret.mixed:
         return _Model(_within_buckets(release, secret, bins), None)
     counts = np.zeros((len(bins.marginal), secret.domain))

@@ -1,6 +1,6 @@
 """Attackers who look for a person's row: by equality, by distance, and by likelihood.
 
-* exact: a row matches when everything known is equal, or inside its box, set or bucket; where nothing matches she picks
+* exact: a row matches when everything known is equal, or inside its box, set or bucket; where nothing matches it picks
   any row (Li et al. 2020, arXiv 2008.10771, section 5.1).
 * nearest: minus the sum of the distances, 0 inside a box, else to its nearer end (Pagliuca and Seri 1999;
   Domingo-Ferrer and Torra 2001; distances as Gower 1971).
@@ -21,7 +21,7 @@ from functools import partial
 import numpy as np
 
 from duckdb_anon.measures.cells import PublishedCells, quantile_bins
-from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk
+from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, Replay
 from duckdb_anon.measures.risk.scores import ColumnScore, Scoring
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
@@ -51,7 +51,7 @@ def nearest(release: PublishedRecords) -> Scoring:
 def likelihood(release: PublishedRecords) -> Scoring:
     """Score the log-likelihood ratio of each row."""
     if release.plain and release.persons and not release.randomized and release.replay is None:
-        raise CannotAsk("The method that produced this release is unknown. Pass it as call := 'muco(0.2)'")
+        raise NotApplicable("The method that produced this release is unknown. Pass it as call := 'muco(0.2)'")
     columns = [_ratio(release, a) for a in range(len(release.columns))]
     return Scoring(columns, share=True, reach=REACH, channel=release.channel)
 
@@ -59,7 +59,9 @@ def likelihood(release: PublishedRecords) -> Scoring:
 def likelihood_excluding(release: PublishedRecords) -> Scoring:
     """As likelihood, and the largest number of columns in which a row may equal its person."""
     if release.replay is None or not release.replay.of_call:
-        raise CannotAsk("This attacker needs a release of plain values and its call. Pass it as call := 'muco(0.2)'")
+        raise NotApplicable(
+            "This attacker needs a release of plain values and its call. Pass it as call := 'muco(0.2)'"
+        )
     return replace(likelihood(release), most_equal=most_equal(release.replay))
 
 

@@ -1,6 +1,6 @@
-"""The attacker who has a register: everybody's quasi-identifiers, and who assigns records one to one.
+"""The attacker with a register of everybody's quasi-identifiers, which assigns records one to one.
 
-She runs the method's grouping on the release and on the register and takes the one whose groups the other side fits
+It runs the method's grouping on the release and on the register and takes the one whose groups the other side fits
 better, or sees which released class covers whom. Rows are spread over the individuals of their groups so that each has
 one (Sinkhorn and Knopp 1967), weighted by a model of the sensitive value trained on the release. Individuals of other
 groups compete for no row of a group, so the work is done in blocks.
@@ -19,7 +19,7 @@ from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.risk.attackers.record_linkage import REACH
 from duckdb_anon.measures.risk.attackers.regroup import GroupValues
 from duckdb_anon.measures.risk.attackers.sensitive_model import models_of
-from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk
+from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, refined
 from duckdb_anon.measures.risk.population_register import Register
 from duckdb_anon.measures.risk.scores import Scoring, unscored
@@ -42,13 +42,13 @@ def scoring(release: PublishedRecords) -> Scoring:
     """Score each row by the chance that it is the individual's, under one-to-one assignment."""
     register = release.register
     if register is None:
-        raise CannotAsk("This attacker needs a register: one row per individual, and p_match := 1")
+        raise NotApplicable("This attacker needs a register: one row per individual, and p_match := 1")
     if release.plain and release.replay is not None and release.replay.group is not None:
         person, row, score = _located(release, register, release.replay.group)
     elif release.start is None and release.group_of_unit is not None and not any(s.mixed for s in release.secrets):
         person, row, score = _covered(release, register, release.group_of_unit)
     else:
-        raise CannotAsk("This attacker needs classes, or a method that moves values inside groups, and its call")
+        raise NotApplicable("This attacker needs classes, or a method that moves values inside groups, and its call")
     if release.secrets:
         everybody = register.values.T
         known = np.broadcast_to(register.known, everybody.shape)
@@ -103,7 +103,9 @@ def _in_groups(
     size = np.bincount(group)
     alike = keys_of(list(values))
     if alike.number * len(size) > MOST_SCORES:
-        raise CannotAsk(f"{alike.number:,} records and {len(size):,} groups are too many to compare; measure a sample")
+        raise NotApplicable(
+            f"{alike.number:,} records and {len(size):,} groups are too many to compare; measure a sample"
+        )
     groups = GroupValues.of(group, codes, domains)
     take = min(CANDIDATES, len(size))
     candidate, likely = np.empty((alike.number, take), dtype=np.int64), np.empty((alike.number, take))
@@ -129,7 +131,7 @@ def _members(group: IntArray, size: IntArray, row: IntArray, of_pair: IntArray, 
     order, start = np.argsort(group, kind="stable"), np.cumsum(size) - size
     many = size[of_pair]
     if int(many.sum()) > MOST_PAIRS:
-        raise CannotAsk("Groups are too large to assign their records one to one")
+        raise NotApplicable("Groups are too large to assign their records one to one")
     return order[ranges(start[of_pair], many)], np.repeat(row, many), np.repeat(score, many)
 
 
@@ -140,7 +142,7 @@ def _covered(release: PublishedRecords, register: Register, group_of_unit: IntAr
     cells = part.cells[:, first]
     alike = keys_of([column for column, known in zip(register.values, register.known, strict=True) if known])
     if alike.number * len(group) > MOST_SCORES:
-        raise CannotAsk(f"{alike.number:,} individuals and {len(group):,} classes are too many; measure a sample")
+        raise NotApplicable(f"{alike.number:,} individuals and {len(group):,} classes are too many; measure a sample")
     width = np.zeros(len(group))
     for a in np.flatnonzero(register.known):
         width += np.log(np.maximum(release.columns[a].sizes[cells[a]], 1))
@@ -158,7 +160,7 @@ def _covered(release: PublishedRecords, register: Register, group_of_unit: IntAr
     number = np.unique(group_of_unit, return_inverse=True)[1][release.unit_of_row]
     size = np.bincount(number, minlength=len(group))
     if int((people[facts] * size[of_pair]).sum()) > MOST_PAIRS:
-        raise CannotAsk("Classes are too large to assign their records one to one")
+        raise NotApplicable("Classes are too large to assign their records one to one")
     person, which, score = _members(alike.of_row, people, of_pair, facts, -width[of_pair])
     # `_members` has spread facts over individuals; now classes are spread over their rows
     row, pair, score = _members(number, size, np.arange(len(person)), which, score)

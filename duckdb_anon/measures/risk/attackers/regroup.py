@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from duckdb_anon.measures.risk.attackers.record_linkage import likelihood
-from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk
+from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, refined
 from duckdb_anon.measures.risk.scores import ColumnScore, Scoring
 from duckdb_anon.measures.risk.targets import Targets
@@ -91,7 +91,7 @@ class GroupValues:
 def scoring(release: PublishedRecords) -> Scoring:
     """Score each row by its group, and a little by its own cells."""
     if release.replay is None or release.replay.group is None:
-        raise CannotAsk("This attacker needs a release of plain values whose method moves them inside groups")
+        raise NotApplicable("This attacker needs a release of plain values whose method moves them inside groups")
     group, base = release.replay.group, likelihood(release)
     codes = np.stack([cells.codes[cells.of_row] for cells in release.columns])
     values = GroupValues.of(group, codes, [cells.domain.size for cells in release.columns])

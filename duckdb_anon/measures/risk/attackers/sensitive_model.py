@@ -20,7 +20,7 @@ from scipy.special import logsumexp
 
 from duckdb_anon.measures.risk.attackers import regroup
 from duckdb_anon.measures.risk.attackers.record_linkage import REACH, likelihood, likelihood_excluding, most_equal
-from duckdb_anon.measures.risk.attacks import Attacker, CannotAsk
+from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable
 from duckdb_anon.measures.risk.baseline_inference import bins_of
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, refined
 from duckdb_anon.measures.risk.scores import Scoring, sums_of_bins, unscored
@@ -63,9 +63,9 @@ class SensitiveModel:
 def models_of(release: PublishedRecords) -> list[SensitiveModel]:
     """A model of each sensitive column."""
     if not release.secrets or not release.persons:
-        raise CannotAsk("This attacker needs records with a sensitive column")
+        raise NotApplicable("This attacker needs records with a sensitive column")
     if release.start is not None or any(secret.mixed or secret.listed for secret in release.secrets):
-        raise CannotAsk("This attacker needs a release whose rows show one sensitive value each")
+        raise NotApplicable("This attacker needs a release whose rows show one sensitive value each")
     if release not in _models:
         _models[release] = [_fitted(release, secret) for secret in release.secrets]
     return _models[release]
@@ -88,7 +88,7 @@ def _fitted(release: PublishedRecords, secret: Secret) -> SensitiveModel:
         first += spread.shape[1]
     number = int(bin_of_value.max()) + 1
     if first * number > MOST_COEFFICIENTS:
-        raise CannotAsk(f"'{secret.name}' has too many values for a model of each")
+        raise NotApplicable(f"'{secret.name}' has too many values for a model of each")
     prior = np.bincount(bin_of_row, minlength=number) + 0.5
     log_prior = np.log(prior / prior.sum())
     coefficient = _logit(sparse.csr_matrix(sparse.hstack(design)), bin_of_row[rows], log_prior)
