@@ -164,7 +164,7 @@ def test_independent_noise_is_found_by_chance_alone(con: duckdb.DuckDBPyConnecti
             assert abs(np.mean(rates) - 1 / rows) < 4 * error, attacker
 
 
-@pytest.mark.parametrize("shown", ["boxes", "buckets"])
+@pytest.mark.parametrize("cells", ["boxes", "buckets"])
 def test_an_undistorted_copy_is_found_by_those_who_use_classes(con: duckdb.DuckDBPyConnection, cells: str) -> None:
     rows = table(con, "original", 400, 3, spread=9)
     columns = {
