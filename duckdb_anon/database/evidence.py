@@ -40,9 +40,6 @@ def evidence_page(
         path: the HTML file.
         name: the file or schema of the release.
         limit: largest identity that the plan allows.
-
-    Raises:
-        AnonError: the report extra is missing, or the files cannot be written.
     """
     require_extra(NAME)
     from duckdb_anon.report.html.page import database_page  # needs the extra

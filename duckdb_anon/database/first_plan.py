@@ -111,9 +111,6 @@ def first_plan(con: duckdb.DuckDBPyConnection, file: str, k: int = 5) -> str:
         con: a connection to it; the package is loaded on it.
         file: the database as the plan names it, 'hospital.duckdb'.
         k: number of individuals that share a known record.
-
-    Raises:
-        AnonError: there is no table, or no key between tables.
     """
     load(con)
     names = [

@@ -120,9 +120,6 @@ class Plan:
             tables: their names.
             options: as `OPTIONS` lists them.
             treatments: of each table, by column.
-
-        Raises:
-            ParameterError: the plan names what is not there, or rows of a table belong to no individual.
         """
         parameters = {p.name: p for p in OPTIONS}
         for name in options:

@@ -113,9 +113,6 @@ def make_classes(work: Work, tables: Sequence[Table]) -> list[Cell]:
 
     Returns:
         The cells of the record.
-
-    Raises:
-        RequirementError: k or l cannot be met.
     """
     con, first = work.con, work.plan.individuals
     events = [table for table in tables if table is not first and table.known]

@@ -56,9 +56,6 @@ class DatabaseRegistration:
             plan: what is released.
             register: database that is to keep the register; None for that of the table of individuals.
             independent: whether the release is declared independent.
-
-        Raises:
-            AnonError: a table has been released before, or no register can be written.
         """
         database = register or database_of(con, plan.individuals.relation)
         earlier = {table.name: registered_releases(con, table.relation) for table in plan.tables}
@@ -98,9 +95,6 @@ class DatabaseRegistration:
         Args:
             register: the open register.
             schema: where they were written.
-
-        Raises:
-            AnonError: another connection has released a table meanwhile; what was written is gone.
         """
         undo = f"drop schema {ident(schema)} cascade"
         with in_next_transaction(self.con, undo) if self.in_another_database else nullcontext():

@@ -97,11 +97,7 @@ def working(con: duckdb.DuckDBPyConnection, plan: Plan) -> Iterator[Work]:
 
 
 def make_release(work: Work) -> DatabaseRelease:
-    """Make the released tables among the working tables.
-
-    Raises:
-        AnonError: the promise cannot be kept, or something must not leave.
-    """
+    """Make the released tables among the working tables."""
     plan, key = work.plan, Key.of_file(NAME, work.plan.key_file)
     for table in plan.tables:
         unchanged = tuple(info for info in table.roles.keep if info.name in table.unchanged())
@@ -192,9 +188,6 @@ def _proved(work: Work, tables: Sequence[Table], record: Sequence[Cell]) -> tupl
     """The least number of individuals that publish one known record, counted on the finished tables.
 
     Where the plan says l, also the largest share of one list of sensitive values among them.
-
-    Raises:
-        AnonError: k or l does not hold.
     """
     plan, parts = work.plan, []
     for number, table in enumerate(tables):

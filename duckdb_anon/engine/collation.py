@@ -20,11 +20,7 @@ _PAIRS = (("AB", "ab"), ("\u00e1", "a\u0301"), ("\u00e1", "a"), ("b\u200b", "b")
 
 
 def check_types(function: str, infos: Iterable[ColumnInfo]) -> None:
-    """Refuse columns of a type whose values would change.
-
-    Raises:
-        ColumnError: naming the column and the cast.
-    """
+    """Refuse columns of a type whose values would change."""
     for info in infos:
         if info.type in _CASTS:
             raise ColumnError(_of_type(function, info.name, info.type))

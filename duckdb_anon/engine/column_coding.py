@@ -38,11 +38,7 @@ def code_column(
     tree: Hierarchy | None = None,
     literals: bool = False,
 ) -> Attribute:
-    """Code one column; kind '' is decided by the arrow type; `literals` adds the SQL text of each value.
-
-    Raises:
-        ColumnError: when an ordered column has no order, or values are missing from the hierarchy.
-    """
+    """Code one column; kind '' is decided by the arrow type; `literals` adds the SQL text of each value."""
     tick()
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()

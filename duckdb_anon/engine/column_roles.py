@@ -67,10 +67,13 @@ def label_of(comment: str | None) -> Label | None:
 
 
 @dataclass
-class _Labels:
+class Labels:
+    """Columns by role, columns whose numbers are names, hierarchy tables, and all columns that are given a role."""
+
     roles: dict[str, list[str]] = field(default_factory=lambda: {role: [] for role in ROLES})
     categorical: set[str] = field(default_factory=set)
     hierarchies: dict[str, str] = field(default_factory=dict)
+    named: set[str] = field(default_factory=set)
 
 
 def resolve_roles(
@@ -81,11 +84,7 @@ def resolve_roles(
     needs: tuple[str, ...] = ("qi",),
     nested: bool = False,
 ) -> Roles:
-    """Merge comments and arguments into roles; `nested` allows released (STRUCT, list) columns.
-
-    Raises:
-        ColumnError: for an unknown column or role word, a column with two roles, or a missing role.
-    """
+    """Merge comments and arguments into roles; `nested` allows released (STRUCT, list) columns."""
     require_free_names(function, relation, [n for names in _given(arguments).values() for n in names or ()])
     labels = _from_comments(function, relation)
     _override(function, relation, arguments, labels)
@@ -111,24 +110,14 @@ def resolve_roles(
     )
 
 
-@dataclass(frozen=True)
-class LabelledNames:
-    """Columns and fields that comments or arguments give a role, by role; none is checked to exist."""
-
-    every: tuple[str, ...]
-    sensitive: tuple[str, ...]
-    kept: tuple[str, ...]
-    trees: tuple[str, ...]
-
-
-def labels_of(function: str, relation: Relation, arguments: Mapping[str, Any]) -> LabelledNames:
-    """Columns and fields that comments or arguments give a role; they may stand inside slices."""
+def labels_of(function: str, relation: Relation, arguments: Mapping[str, Any]) -> Labels:
+    """Columns, and fields of slices, that comments or arguments give a role; none is checked to exist."""
     labels = _from_comments(function, relation)
     given = {role: names for role, names in _given(arguments).items() if names is not None}
-    roles = {**labels.roles, **given}
-    every = [name for names in (*labels.roles.values(), *given.values()) for name in names]
-    trees = [*labels.hierarchies, *(arguments.get("hierarchies") or {})]
-    return LabelledNames(tuple(every), tuple(roles["sensitive"]), tuple(roles["insensitive"]), tuple(trees))
+    labels.roles |= given
+    labels.named.update(name for names in given.values() for name in names)
+    labels.hierarchies |= arguments.get("hierarchies") or {}
+    return labels
 
 
 def require_no_identifier(function: str, relation: Relation, roles: Roles, beneath: Mapping[str, str]) -> None:
@@ -140,9 +129,6 @@ def require_no_identifier(function: str, relation: Relation, roles: Roles, benea
         roles: columns by role.
         beneath: columns that tables beneath the relation label so, with that role and the table; one that the relation
             gives a role of its own is what that says.
-
-    Raises:
-        ColumnError: naming the column.
     """
     labels = {fold(name): role for role, names in _from_comments(function, relation).roles.items() for name in names}
     labelled = {name: f"{role} in {relation.given}" for name, role in labels.items() if role in NAMING}
@@ -172,8 +158,8 @@ def column_of(function: str, relation: Relation, name: str) -> str:
     )
 
 
-def _from_comments(function: str, relation: Relation) -> _Labels:
-    labels = _Labels()
+def _from_comments(function: str, relation: Relation) -> Labels:
+    labels = Labels()
     for column in relation.columns:
         comment = relation.comments.get(column, "")
         roles = {found.group(1).lower() for found in _COMMENT.finditer(comment)}
@@ -194,6 +180,7 @@ def _from_comments(function: str, relation: Relation) -> _Labels:
         if label is None:
             continue
         labels.roles[label.role].append(column)
+        labels.named.add(column)
         if label.categorical:
             labels.categorical.add(column)
         if label.hierarchy is not None:
@@ -218,7 +205,7 @@ def _given(arguments: Mapping[str, Any]) -> dict[str, list[str] | None]:
     }
 
 
-def _override(function: str, relation: Relation, arguments: Mapping[str, Any], labels: _Labels) -> None:
+def _override(function: str, relation: Relation, arguments: Mapping[str, Any], labels: Labels) -> None:
     given = _given(arguments)
     named: dict[str, str] = {}
     for role, names in given.items():
@@ -251,7 +238,7 @@ def _check_clash(function: str, roles: Mapping[str, list[str]]) -> None:
             seen[column] = role
 
 
-def _info(function: str, relation: Relation, name: str, labels: _Labels, nested_allowed: bool) -> ColumnInfo:
+def _info(function: str, relation: Relation, name: str, labels: Labels, nested_allowed: bool) -> ColumnInfo:
     duckdb_type = relation.columns.get(name, "")
     if is_nested(duckdb_type) and nested_allowed:
         tree = labels.hierarchies.get(name)

@@ -42,9 +42,6 @@ def naming_steps(con: duckdb.DuckDBPyConnection, text: str = "") -> Iterator[Non
     Args:
         con: the connection that runs statements.
         text: a rewritten query that is run as it is; those that functions write are known.
-
-    Raises:
-        duckdb.Error: as it came, of its own class, with the step in its message.
     """
     before, _planned.texts = _planned.texts, []
     try:

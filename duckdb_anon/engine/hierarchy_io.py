@@ -18,11 +18,7 @@ from duckdb_anon.model.hierarchy import NULL_LEAF, Hierarchy
 
 
 def read_tree(function: str, name: str, rows: pa.StructArray) -> Hierarchy:
-    """Read a hierarchy table: one struct a leaf, fields from the leaf to the root.
-
-    Raises:
-        ParameterError: when it has no rows, a NULL, a repeated leaf, a leaf named as its group, or more than one root.
-    """
+    """Read a hierarchy table: one struct a leaf, fields from the leaf to the root."""
     columns = [pc.cast(rows.field(i), pa.string()).to_pylist() for i in range(rows.type.num_fields)]
     if not columns or not columns[0]:
         raise ParameterError(f"{function}: hierarchy '{name}' has no rows. It has a row for each leaf. Add rows")
@@ -63,9 +59,6 @@ def labelled(function: str, column: str, array: pa.Array, tree: Hierarchy) -> pa
 
     One number, date or time is written in several ways (5.0, 5, 5.00), so labels are read as values of the type of the
     column, as DuckDB reads them. A value that no label reads as stays what Arrow writes.
-
-    Raises:
-        ColumnError: the column has a type whose values have no one text, or two labels read as the same value.
     """
     kind = array.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind):
@@ -124,11 +117,7 @@ def _remedy(column: str, tree: Hierarchy, missing: Sequence[str]) -> str:
 def tree_leaves(
     function: str, column: str, tree: Hierarchy, labels: list[str], has_null: bool
 ) -> tuple[Hierarchy, CodeArray]:
-    """The tree, with a leaf for NULL when `has_null`, and the leaf of each value (NULL has the last code).
-
-    Raises:
-        ColumnError: when values are not leaves of the tree.
-    """
+    """The tree, with a leaf for NULL when `has_null`, and the leaf of each value (NULL has the last code)."""
     hierarchy = tree.with_null() if has_null else tree
     leaf_number = {label: leaf for leaf, label in enumerate(hierarchy.leaf_labels)}
     missing = [label for label in labels if label not in leaf_number]

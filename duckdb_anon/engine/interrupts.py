@@ -74,11 +74,7 @@ def watching() -> Iterator[IntArray]:
 
 
 def run(work: Callable[[], _Answer]) -> _Answer:
-    """Run `work` on a thread of its own and wait for it, so that Ctrl-C reaches this thread meanwhile.
-
-    Raises:
-        BaseException: whatever `work` raised.
-    """
+    """Run `work` on a thread of its own and wait for it, so that Ctrl-C reaches this thread meanwhile."""
 
     def watched() -> _Answer:
         with watching():
@@ -96,9 +92,6 @@ def in_thread(
         work: what is run.
         beat: called while this thread waits, every twentieth of a second.
         stop: called at a KeyboardInterrupt of this thread, which goes on waiting.
-
-    Raises:
-        BaseException: whatever `work` raised.
     """
     answers: list[_Answer] = []
     errors: list[BaseException] = []
@@ -145,11 +138,7 @@ def passing_on(con: duckdb.DuckDBPyConnection, flag: IntArray) -> Iterator[None]
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Let an interrupt end the call, not only the statement it met: a caller that survives errors ends as well.
-
-    Raises:
-        Interrupted: the call was stopped before the block, or a statement inside it was.
-    """
+    """Let an interrupt end the call, not only the statement it met: a caller that survives errors ends as well."""
     tick()
     try:
         yield

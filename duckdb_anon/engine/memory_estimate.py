@@ -45,11 +45,7 @@ def rows_within(memory: int, columns: int) -> int:
 def require_fit(
     entry: Method, catalog: Catalog, relation: Relation, roles: Roles, arguments: Mapping[str, Any]
 ) -> None:
-    """Refuse a call whose table would not fit.
-
-    Raises:
-        RequirementError: naming the rows, the estimate, and what to do.
-    """
+    """Refuse a call whose table would not fit."""
     if not will_run() or catalog.cursor is None or not relation.visible:
         return
     columns = len(roles.qi) + len(roles.sensitive) + (roles.person is not None)
@@ -104,9 +100,6 @@ def _estimated_rows(cursor: duckdb.DuckDBPyConnection, relation: Relation) -> in
 
 def size_of(function: str, text: str | int) -> int:
     """Read an amount of memory.
-
-    Raises:
-        ParameterError: it is none.
 
     >>> size_of("release", "2GB"), size_of("release", "1.5 GiB")
     (2000000000, 1610612736)

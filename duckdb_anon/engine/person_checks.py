@@ -24,11 +24,7 @@ FREQUENCIES = ("freq", "frequency", "n", "count")
 
 
 def check_persons(entry: Entry, name: str, codes: CodeArray, null_code: int) -> None:
-    """Make sure that an entry may read a table whose rows belong to persons.
-
-    Raises:
-        RequirementError: an individual has several rows and the entry counts rows, or a row has no individual.
-    """
+    """Make sure that an entry may read a table whose rows belong to persons."""
     if entry.unit == "any":
         return
     missing = int((codes == null_code).sum())
@@ -65,11 +61,7 @@ def refusing(entry: Entry, select: str, table: str, name: str) -> str:
 
 
 def check_described(entry: Entry, relation: Relation) -> None:
-    """Refuse to count rows of a release whose description counts individuals, and which does not identify them.
-
-    Raises:
-        ParameterError: naming what counts persons.
-    """
+    """Refuse to count rows of a release whose description counts individuals, and which does not identify them."""
     description = read_description(relation.comment)
     if entry.unit != "any" and description is not None and description.persons:
         raise ParameterError(
@@ -82,11 +74,7 @@ def check_described(entry: Entry, relation: Relation) -> None:
 
 
 def with_persons(entry: Entry, release: Relation, contents: Contents, original: Relation, person: str | None) -> str:
-    """A release with the persons of its rows, as a SELECT in parentheses.
-
-    Raises:
-        ColumnError: the original has no person column, or the release no row numbers.
-    """
+    """A release with the persons of its rows, as a SELECT in parentheses."""
     if person is None:
         raise ColumnError(
             f"{entry.name}: no column of {original.given} identifies the individual of a row. Say person := '...' or "
@@ -115,9 +103,6 @@ def require_no_frequency(
     """Refuse a quasi-identifier that is the number of records of each row of a table of counts.
 
     It is one by its name, where it holds whole numbers and no two rows agree on all other attributes.
-
-    Raises:
-        ColumnError: naming the column, and the table with a row a record.
     """
     named = [i for i in roles.qi if fold(i.name) in FREQUENCIES and is_integer(i.type)]
     if roles.person or not named or catalog.cursor is None:

@@ -112,11 +112,7 @@ def parameters_of(entry: Entry) -> tuple[Parameter, ...]:
 
 
 def plan(entry: Entry, context: Context) -> str:
-    """Return the SQL of one SELECT that answers the call.
-
-    Raises:
-        AnonError: whatever is wrong with the call.
-    """
+    """Return the SQL of one SELECT that answers the call."""
     begin(context)
     params = {p.name: p.check(entry.name, context.arguments.get(p.name)) for p in _own_parameters(entry)}
     refine = getattr(entry, "refine", None)
@@ -254,7 +250,7 @@ def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
 
 def _refused_if_release(entry: PureSql, context: Context, relation: Relation, select: str) -> str:
     """`select`, refused when it runs on a table, unseen till then, that may be a release."""
-    labelled = {fold(name) for name in context.labelled(relation).every}
+    labelled = {fold(name) for name in context.labels(relation).named}
     carriers = {name for name in carriers_in_doubt(entry.answers) if name not in labelled}
     if not carriers:
         return select

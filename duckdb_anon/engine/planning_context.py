@@ -12,7 +12,7 @@ from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
 from duckdb_anon.engine.collation import collated
 from duckdb_anon.engine.column_roles import (
     ROLE_PARAMETERS,
-    LabelledNames,
+    Labels,
     labels_of,
     resolve_roles,
     with_labels_of,
@@ -69,14 +69,14 @@ class Context:
 
     def contents(self, relation: Relation) -> Contents:
         """What a table carries, where nothing is known of its original but roles."""
-        labels = self.labelled(relation)
+        labels = self.labels(relation)
         return read(
             relation.columns,
             None,
-            labelled=labels.every,
-            sensitive=labels.sensitive,
-            trees=labels.trees,
-            kept=labels.kept,
+            labelled=labels.named,
+            sensitive=labels.roles["sensitive"],
+            trees=labels.hierarchies,
+            kept=labels.roles["insensitive"],
             table=relation.given,
             function=self.function,
         )
@@ -91,8 +91,8 @@ class Context:
             columns |= {part.field: part.type for part in slices[name]} if name in slices else {name: kind}
         return replace(relation, columns=columns)
 
-    def labelled(self, relation: Relation) -> LabelledNames:
-        """Columns that comments or this call give a role."""
+    def labels(self, relation: Relation) -> Labels:
+        """What comments and this call say of columns."""
         checked = {p.name: p.check(self.function, self.arguments.get(p.name)) for p in ROLE_PARAMETERS}
         return labels_of(self.function, relation, checked)
 

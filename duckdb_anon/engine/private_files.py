@@ -28,11 +28,7 @@ _WRITER = re.compile(r"\.(\d+)\.[0-9a-f]{8}\.part(\.wal)?$")
 
 
 def private_root() -> Path:
-    """The user's folder for rows of originals.
-
-    Raises:
-        AnonError: it is not the user's alone.
-    """
+    """The user's folder for rows of originals."""
     user = os.getuid() if hasattr(os, "getuid") else 0
     lasting = Path("/var/tmp")  # noqa: S108 -- a folder inside it that belongs to the user is checked below
     given = os.environ.get("TMPDIR")

@@ -268,11 +268,7 @@ class Register:
         self.con.execute(f"insert into {self.schema}.originals values (?, 0) on conflict do nothing", [original])
 
     def enter(self, release: Registered, earlier: Collection[int]) -> None:
-        """Enter a release.
-
-        Raises:
-            AnonError: another connection has released the original meanwhile.
-        """
+        """Enter a release."""
         entered = {earlier_release.number for earlier_release in registered(self.con, self.database, release.original)}
         try:
             self.con.execute(

@@ -51,9 +51,6 @@ def read_tables(
         trees: hierarchies by column name.
         literals: whether domains carry the SQL text of their values.
         contents: what each table carries, None for an original; none are releases by default.
-
-    Raises:
-        ColumnError: when columns of one name have types that cannot be compared.
     """
     ordered = [_Ordered(table) for table in tables]
     spelled = {fold(name): name for name in infos}

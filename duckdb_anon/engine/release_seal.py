@@ -52,11 +52,7 @@ def is_sealed(description: Description, comments: Mapping[str, str | None]) -> b
 
 
 def signer_of(description: Description) -> tuple[str, bool] | None:
-    """The public key of a signature and whether the signature holds; None where there is none.
-
-    Raises:
-        AnonError: the package that checks signatures is missing, or the reader's key cannot be read.
-    """
+    """The public key of a signature and whether the signature holds; None where there is none."""
     if not description.signature:
         return None
     public, _, signature = description.signature.partition(":")

@@ -63,9 +63,6 @@ class ReleasePair:
 
         Args:
             columns: the original's columns that are read, in lower case; all of them by default.
-
-        Raises:
-            ColumnError: naming the column, how many texts are unknown, and what to do.
         """
         if not (self.catalog.sees and self.original.visible and self.release.visible):
             return

@@ -93,11 +93,7 @@ class Result:
         self.looked_up.update(other.looked_up)
 
     def to_arrow(self, function: str, count: int, statement: Statement) -> pa.StructArray:
-        """An array of one struct, with the number under which its rows are stored for `take`.
-
-        Raises:
-            RequirementError: there are more entries than the offsets of a list can count.
-        """
+        """An array of one struct, with the number under which its rows are stored for `take`."""
         rows = pa.StructArray.from_arrays(self.rows.maps(function), fields=[pa.field(*pair) for pair in _MAPS])
         lists = [
             pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, pa.int32()))

@@ -23,11 +23,7 @@ _REPORT_COLUMNS = {"VARCHAR": "texts", "CODE": "texts", "DOUBLE": "reals", "DOUB
 
 
 def layout_of(entry: Method, roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
-    """Released columns of a call, what `sensitive_edges` were and `row_id` last where the call has it.
-
-    Raises:
-        ColumnError: two columns would have one name.
-    """
+    """Released columns of a call, what `sensitive_edges` were and `row_id` last where the call has it."""
     layout = entry.layout(roles, params)
     if params.get(EDGES.word) is not None:
         layout += (ColumnPlan(EDGES.key, c.Whole),)

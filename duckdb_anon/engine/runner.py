@@ -228,11 +228,7 @@ def _texts(table: CodedTable, attributes: Sequence[str], codes: Sequence[int]) -
 def _contents(
     entry: Report, roles: Roles, params: Params, tables: Sequence[InputTable], extra: Mapping[str, Any]
 ) -> list[Contents | None]:
-    """What each table carries, None for the original of the others.
-
-    Raises:
-        ColumnError: a release has a shape that the measure does not answer.
-    """
+    """What each table carries, None for the original of the others."""
     types = [seen or types_of(table) for seen, table in zip(extra["types"], tables, strict=True)]
     labelled_table = entry.labelled or (entry.tables[0] if len(tables) > 1 else "original")
     position = entry.tables.index(labelled_table) if labelled_table in entry.tables else None
@@ -277,9 +273,6 @@ def coded_table(
 
     With `canonical` the rows are put in the order of their codes, so that what a seed draws does not depend
     on the order in which DuckDB hands rows over.
-
-    Raises:
-        RequirementError: when the table has no rows.
     """
     if len(rows) == 0:
         raise RequirementError(f"{function}: the table is empty. Give a table with rows")

@@ -54,9 +54,6 @@ def edged(entry: Method, relation: Relation, roles: Roles, k: int) -> tuple[str,
     Returns:
         CTEs, each followed by a comma, of which `SOURCE` has the rows with their numbers `_anon_rn`; and the relation
         with the types its columns have there.
-
-    Raises:
-        ColumnError: a sensitive column has a hierarchy, or a type that is unknown or has no order and no names.
     """
     function = entry.name
     if not roles.sensitive:

@@ -21,9 +21,6 @@ def transaction(
         function: for messages.
         reason: why an open transaction does not do, behind a comma.
         conflict: the error where another transaction has written the same rows.
-
-    Raises:
-        AnonError: a transaction is open, or `conflict`.
     """
     try:
         con.execute("begin")

@@ -213,11 +213,7 @@ def conditions(roles: Roles, params: Params) -> dict[str, str]:
 
 
 def refuse_unique(table: CodedTable) -> None:
-    """Refuse to release insensitive columns whose values are mostly unique together with fakes.
-
-    Raises:
-        ColumnError: there is one.
-    """
+    """Refuse to release insensitive columns whose values are mostly unique together with fakes."""
     for name, truth in table.other.items():
         if name.startswith(_UNIQUE) and (truth.positions[truth.codes] == 1).any():
             raise ColumnError(

@@ -155,11 +155,7 @@ class Attribute:
         return rank
 
     def scale_for(self, function: str) -> Scale:
-        """The exact numbers behind the codes, for a method that makes new values.
-
-        Raises:
-            ColumnError: the attribute is not ordered, or its values are more than 2^63 steps apart.
-        """
+        """The exact numbers behind the codes, for a method that makes new values."""
         if self.scale is None and self.kind != "ordered":
             raise ColumnError(
                 f"{function}: column '{self.name}' is categorical. New values are made of numbers and dates alone"
@@ -183,22 +179,14 @@ class Attribute:
 
     @property
     def code_of_leaf(self) -> CodeArray:
-        """Code of each leaf of the hierarchy.
-
-        Raises:
-            ColumnError: the attribute has no hierarchy.
-        """
+        """Code of each leaf of the hierarchy."""
         tree, leaf_of_code = self.tree()
         code = np.full(tree.leaves, -1, dtype=np.int32)
         code[leaf_of_code] = np.arange(len(leaf_of_code), dtype=np.int32)
         return code
 
     def tree(self) -> tuple[Hierarchy, CodeArray]:
-        """The hierarchy, and the leaf of each code in it.
-
-        Raises:
-            ColumnError: the attribute has none.
-        """
+        """The hierarchy, and the leaf of each code in it."""
         if self.hierarchy is None or self.leaf_of_code is None:
             raise ColumnError(
                 f"column '{self.name}' has no hierarchy. Say hierarchies := {{'{self.name}': 'its_table'}}"

@@ -77,11 +77,7 @@ class Roles:
     identifier: tuple[str, ...] = ()
 
     def one_sensitive(self, function: str) -> ColumnInfo:
-        """The sensitive column of a function that takes exactly one.
-
-        Raises:
-            ColumnError: there are several, or none.
-        """
+        """The sensitive column of a function that takes exactly one."""
         if len(self.sensitive) != 1:
             found = listed(info.name for info in self.sensitive)
             raise ColumnError(

@@ -56,9 +56,6 @@ class Scale:
         Args:
             numbers: any shape, on this scale: means, sums, noisy values. Whole numbers stay as they are.
 
-        Raises:
-            ValueError: a number is not finite and the type is not a float; use -1 in `Value.index` for NULL.
-
         >>> Scale('integer', np.array([0, 9]), low=-128, high=127).fitted(np.array([2.5, 7.2, 400.0])).tolist()
         [2, 7, 127]
         """

@@ -109,9 +109,6 @@ def stop_flag() -> IntArray:
 def tick() -> None:
     """Go on, or not: called once a level, batch or round.
 
-    Raises:
-        Interrupted: the user has stopped the call that runs on this thread.
-
     >>> flag = new_flag()
     >>> with stopped_by(flag):
     ...     tick()

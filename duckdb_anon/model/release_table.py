@@ -102,11 +102,7 @@ class ReadColumn:
         return "nodes"
 
     def value_codes(self) -> CodeArray:
-        """Codes of a column of plain values.
-
-        Raises:
-            ColumnError: for any other shape, which a table has that was given in another's place.
-        """
+        """Codes of a column of plain values."""
         if not self.plain or self.codes is None:
             raise ColumnError(f"column '{self.domain.name}' has no plain values{_SWAPPED}")
         return self.codes
@@ -169,11 +165,7 @@ class ReadTable:
         return self.numbers.get(self.contents.source)
 
     def attribute(self, name: str) -> Attribute:
-        """Column `name` (plain values) as an attribute with rows.
-
-        Raises:
-            ColumnError: the table has no such column, or it has no plain values.
-        """
+        """Column `name` (plain values) as an attribute with rows."""
         if name not in self.columns:
             raise ColumnError(f"there is no column '{name}'{_SWAPPED}")
         column = self.columns[name]

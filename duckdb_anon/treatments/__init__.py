@@ -41,9 +41,6 @@ class Key:
         Args:
             function: for messages.
             path: the file; its bytes, without line ends, are the key.
-
-        Raises:
-            ParameterError: the file cannot be read or is too short.
         """
         if path is None:
             return Key(secrets.token_bytes(32))
@@ -146,9 +143,6 @@ def parsed(function: str, column: str, text: object) -> tuple[Treatment, Params]
         function: for messages.
         column: what messages call the column.
         text: the text.
-
-    Raises:
-        ParameterError: it names no treatment, or arguments that the treatment does not take.
     """
     found = _CALL.fullmatch(text) if isinstance(text, str) else None
     known = treatments()
@@ -195,9 +189,6 @@ def treated(function: str, column: Column, text: object, key: Key) -> str | None
         column: the column.
         text: the treatment, 'shift(days := 90)'.
         key: of the release.
-
-    Raises:
-        ColumnError: the column's type does not suit.
     """
     treatment, params = parsed(function, f"{column.table}.{column.name}", text)
     if not treatment.types(column.type):

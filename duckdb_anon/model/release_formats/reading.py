@@ -64,9 +64,6 @@ def read(
         table: the release's name, for messages.
         function: the SQL function that asks, for messages.
 
-    Raises:
-        ColumnError: a column is called like a carrier, but its type is none a carrier has;
-
     Example:
         >>> found = read({"age": "STRUCT(lower INTEGER, upper INTEGER)", "bucket": "BIGINT"}, {"age": "INTEGER"})
         >>> found.shape, found.columns["age"].cell, found.unread
@@ -111,9 +108,6 @@ def refuse(function: str, table: str, contents: Contents, answers: Collection[st
         table: the release's name.
         contents: what it carries.
         answers: names of the shapes the measure answers.
-
-    Raises:
-        ColumnError: naming the shape and what would answer instead.
     """
     if not contents.answered(answers):
         missing = [shape for shape in formats.FORMATS if shape.name in contents.shapes and shape.name not in answers]

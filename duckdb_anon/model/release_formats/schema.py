@@ -258,11 +258,7 @@ class Claims:
 
 
 def refuse_strangers(claims: Claims, carriers: Collection[Carrier], table: str, caller: str) -> None:
-    """Raise where a column is named like a carrier, is none of the original's and has a type no carrier has.
-
-    Raises:
-        ColumnError: naming the column: it may be a carrier that lost its type on the way through a file.
-    """
+    """Raise where a column is named like a carrier, is none of the original's and has a type no carrier has."""
     for carrier in carriers:
         for name, kind in claims.unclaimed.items():
             if carrier.stands_for(name) and not claims.is_original(name) and kind and not carrier.fits(kind):
