@@ -96,6 +96,7 @@ def _uncovered(con: duckdb.DuckDBPyConnection) -> int:
     return int(con.execute(sql).fetchone()[0])
 
 
+@settings(max_examples=20)
 @given(rows=TABLE, guarantee=st.sampled_from(GUARANTEES), options=st.sampled_from(MONDRIAN))
 def test_mondrian_keeps_its_promises(
     base: duckdb.DuckDBPyConnection, guarantee: tuple[str, Check], options: str, rows: list[tuple[Any, ...]]
@@ -114,6 +115,7 @@ def test_mondrian_keeps_its_promises(
     assert all(check(group, table) for group in _classes(base, "r"))
 
 
+@settings(max_examples=20)
 @given(rows=TABLE, guarantee=st.sampled_from(GUARANTEES), suppression=st.sampled_from([0.0, 0.3]))
 def test_incognito_keeps_its_promises(
     base: duckdb.DuckDBPyConnection, guarantee: tuple[str, Check], suppression: float, rows: list[tuple[Any, ...]]
@@ -137,7 +139,7 @@ def test_incognito_keeps_its_promises(
     assert all(check(group, table) for group in _classes(base, "r"))
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(rows=TABLE, least=st.integers(1, 4), seed=st.integers(0, 5))
 def test_anatomy_keeps_its_promises(
     base: duckdb.DuckDBPyConnection, rows: list[tuple[Any, ...]], least: int, seed: int
@@ -165,11 +167,8 @@ def test_anatomy_keeps_its_promises(
         assert set(told[bucket].values()) == {1}
 
 
-@pytest.mark.parametrize(
-    "call", ["mondrian({}, k := 2, cut := 'median', {})", "mondrian({}, k := 2, cut := 'loss', {})",
-             "incognito({}, k := 2, {})"],
-)  # fmt: skip
-@settings(max_examples=8)
+@pytest.mark.parametrize("call", ["mondrian({}, k := 2, {})", "incognito({}, k := 2, {})"])
+@settings(max_examples=6)
 @given(rows=TABLE, order=st.randoms(use_true_random=False))
 def test_the_release_does_not_depend_on_the_order_of_the_rows(
     base: duckdb.DuckDBPyConnection, call: str, rows: list[tuple[Any, ...]], order: Any

@@ -86,7 +86,7 @@ def build(con: duckdb.DuckDBPyConnection, case: dict[str, Any]) -> None:
     """)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=tables())
 def test_promises_hold_on_random_tables(database: duckdb.DuckDBPyConnection, case: dict[str, Any]) -> None:
     con = database
@@ -128,7 +128,7 @@ def tables_of_the_paper(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=tables_of_the_paper())
 def test_promises_of_the_papers_tables_hold_on_random_tables(
     database: duckdb.DuckDBPyConnection, case: dict[str, Any]
@@ -183,15 +183,13 @@ def census_columns(shared: Any) -> tuple[list[Any], Any]:
 
 
 def adult_columns(shared: Any) -> tuple[list[Any], Any]:
-    table = duckdb.read_csv(str(shared / "adult.csv")).df().sample(12_000, random_state=1).fillna("")
+    table = duckdb.read_csv(str(shared / "adult.csv")).df().sample(6_000, random_state=1).fillna("")
     kinds = {"age": ordered, "workclass": nominal, "education": nominal, "marital_status": nominal, "race": nominal,
              "sex": nominal, "native_country": nominal}  # fmt: skip
     return [kind(table[name].tolist()) for name, kind in kinds.items()], nominal(table["occupation"].tolist())
 
 
-@pytest.mark.parametrize(
-    ("columns", "repair"), [(census_columns, True), (adult_columns, True), (census_columns, False)]
-)
+@pytest.mark.parametrize(("columns", "repair"), [(adult_columns, True), (census_columns, False)])
 def test_an_insider_with_a_model_stays_at_delta_in_the_smallest_groups(
     shared_data: Any, columns: Any, repair: bool
 ) -> None:

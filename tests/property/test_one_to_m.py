@@ -58,18 +58,6 @@ def test_sa_ncp_is_that_of_the_published_nodes_and_never_above_the_root(records:
     assert fast <= 1
 
 
-@given(fingerprints, st.integers(2, 5))
-def test_the_published_algorithm_keeps_the_same_promises(records: list[set[str]], k: int):
-    if len(records) < k:
-        return
-    buckets = slow.partition(records, TREE, k)
-    assert sorted(i for _, members in buckets for i in members) == list(range(len(records)))
-    for cut, members in buckets:
-        assert len(members) >= k
-        for i in members:
-            assert {slow.cover(TREE, cut, item) for item in records[i]} == cut
-
-
 visits = st.lists(
     st.tuples(
         st.integers(18, 30),
@@ -96,7 +84,7 @@ CALL = """from one_to_m_generalize('visits', {k}, {l}, qi := ['age', 'sex'], sen
 
 
 @given(visits, st.integers(2, 4), st.sampled_from([1, 1.5, 2]), st.sampled_from(["loss", "median"]))
-@settings(max_examples=12)
+@settings(max_examples=7)
 def test_the_release_is_k_l_diverse_and_loses_no_person(people, k, l, cut):  # noqa: E741
     con = loaded(people)
     try:
@@ -132,7 +120,7 @@ RMR = """from rmr('visits', {k}, m := {m}, max_qid_ncp := {bound}, qi := ['age',
 
 
 @given(visits, st.integers(2, 4), st.integers(1, 2), st.sampled_from([0.8, 1]))
-@settings(max_examples=10)
+@settings(max_examples=6)
 def test_rmr_is_k_km_anonymous_and_loses_no_person(people, k, m, bound):
     con = loaded(people)
     try:

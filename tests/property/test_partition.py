@@ -20,12 +20,10 @@ from duckdb_anon.kernels.partition import (
     TCloseness,
     assign,
     box_loss,
-    boxes,
     partition,
 )
 from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.released_columns import Interval, Node, ValueSet
 from tests.reference import mondrian as slow
 
 TREE = [
@@ -157,26 +155,6 @@ def test_groups_do_not_depend_on_the_order_of_the_rows(table, requirement, cut, 
         return
     again = partition(moved, sensitive[order], requirement, cut=cut)
     assert np.array_equal(again, first[order])
-
-
-@given(tables(), st.sampled_from(["median", "loss"]))
-def test_every_value_lies_in_the_box_of_its_group(table, cut):
-    qi, _ = table
-    rows = len(qi[0].codes)
-    groups = partition(qi, None, KAnonymity(min(3, rows)), cut=cut)
-    every = boxes(qi, groups)
-    for attribute in qi:
-        box = every[attribute.name]
-        for row, code in enumerate(attribute.codes.tolist()):
-            group = groups[row]
-            match box:
-                case Interval():
-                    lower, upper = box.lower[group], box.upper[group]
-                    assert lower == upper == -1 or lower <= code <= upper
-                case ValueSet():
-                    assert code in box.codes[box.offsets[group] : box.offsets[group + 1]]
-                case Node():
-                    assert box.node[group] in slow.ancestors(attribute, slow.leaf(attribute, row))
 
 
 @given(tables())

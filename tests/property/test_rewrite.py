@@ -77,7 +77,7 @@ def test_identity_releases_answer_hundreds_of_random_queries_exactly(
     answers_exactly(people, seed)
 
 
-DRAWS = 160
+DRAWS = 90
 SIGMAS = 4.5
 """With some 60 estimates a shape, a right one strays this far once in 2,000 runs."""
 RELEASES = {"boxes": BOXES, "buckets": BUCKETS, "sliced": SLICED}
@@ -117,7 +117,7 @@ def test_estimates_are_means_over_completions(shape: str) -> None:
 @pytest.mark.parametrize("shape", ["boxes", "buckets"])
 def test_hard_bounds_contain_every_completion(shape: str) -> None:
     queries = COUNTED + AVERAGED + GROUPED
-    con, answers = completed(shape, queries, 60)
+    con, answers = completed(shape, queries, 25)
     people, release = seen(con, "people", with_tree=True), seen(con, shape)
     checked = 0
     for query, drawn in zip(queries, answers, strict=True):
@@ -131,7 +131,7 @@ def test_hard_bounds_contain_every_completion(shape: str) -> None:
                     assert low is None or low <= value + 1e-9, (query, key, place)
                     assert high is None or value <= high + 1e-9, (query, key, place)
                     checked += 1
-    assert checked > 500
+    assert checked > 200
 
 
 def test_sliced_releases_have_no_hard_bounds_because_rows_may_be_fake() -> None:

@@ -8,8 +8,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from duckdb_anon.model.coded_table import CodedTable
 from tests.reference.mondrian import attribute
 
@@ -110,14 +108,6 @@ def unseen(table: CodedTable, least: float) -> list[Forbidden]:
         pairs = [(c, s) for c in own for s in other if not both[c, s] and own[c] * other[s] / table.rows >= least]
         found += [({q: {c}}, {s}) for c, s in pairs]
     return found
-
-
-def best_medoids(distance: np.ndarray, count: int) -> float:
-    """Least total distance of any choice of medoids."""
-    items = range(len(distance))
-    return min(
-        sum(min(distance[i, m] for m in chosen) for i in items) for chosen in itertools.combinations(items, count)
-    )
 
 
 def _covers(cell: object, value: object) -> bool:

@@ -35,7 +35,7 @@ def _eligible(seed: int, least: int) -> list[int]:
     return values
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("least", [1, 2, 3, 5, 8])
 def test_buckets_hold_l_different_values_and_are_as_many_as_in_the_paper(seed: int, least: int) -> None:
     values = _eligible(seed, least)

@@ -47,7 +47,7 @@ def spread(passes: int, together: bool) -> dict[tuple[int, ...], float]:
     return {(*key[:3], value): w / size[key] for (key, value), w in zip(entries, weight.tolist(), strict=True)}
 
 
-@pytest.mark.parametrize("passes", [1, 3, 50])
+@pytest.mark.parametrize("passes", [1, 50])
 def test_rows_put_together_get_what_each_of_them_would(passes: int) -> None:
     assert spread(passes, together=True) == pytest.approx(spread(passes, together=False), abs=1e-12)
 

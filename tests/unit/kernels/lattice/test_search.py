@@ -94,9 +94,9 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("requirement", "holds"), ROWS)
-@pytest.mark.parametrize("share", [0, 0.1, 0.3])
+@pytest.mark.parametrize("share", [0, 0.3])
 def test_the_result_is_that_of_trying_every_node(
     seed: int, requirement: PrivacyModel, holds: incognito.Predicate, share: float
 ) -> None:
@@ -134,9 +134,9 @@ PERSONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("requirement", "holds"), PERSONS)
-@pytest.mark.parametrize("share", [0, 0.1, 0.3])
+@pytest.mark.parametrize("share", [0, 0.3])
 def test_the_result_is_that_of_trying_every_node_where_persons_have_several_rows(
     seed: int, requirement: PrivacyModel, holds: incognito.Predicate, share: float
 ) -> None:
@@ -145,7 +145,7 @@ def test_the_result_is_that_of_trying_every_node_where_persons_have_several_rows
     assert example.search(requirement, allowed) == example.exhaustive(holds, allowed)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("persons", [False, True])
 @pytest.mark.parametrize("share", [0, 0.2])
 def test_the_result_is_that_of_trying_every_node_for_closeness(seed: int, persons: bool, share: float) -> None:
@@ -155,7 +155,7 @@ def test_the_result_is_that_of_trying_every_node_for_closeness(seed: int, person
     assert example.search(TCloseness(0.3, "equal"), allowed) == example.exhaustive(holds, allowed)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("share", [0, 0.2])
 def test_each_of_several_sensitive_columns_is_diverse_at_the_least_loss(seed: int, share: float) -> None:
     example = _random_example(seed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import time
 
 import numpy as np
 import pandas as pd
@@ -118,22 +117,6 @@ def test_tick_is_polled_and_may_stop_the_work():
 
     with pytest.raises(KeyboardInterrupt):
         partition(x, None, KAnonymity(1), tick=stop)
-
-
-def test_work_under_way_stops_within_a_second():
-    rng = np.random.default_rng(1)
-    x = tuple(attribute(name, rng.integers(0, 1000, 400_000)) for name in "abcdefg")
-    partition(tuple(attribute(a.name, a.codes[:9]) for a in x), None, KAnonymity(2), cut="loss")  # compiled by now
-    asked: list[float] = []
-
-    def stop() -> None:
-        asked.append(time.perf_counter())
-        if len(asked) > 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        partition(x, None, KAnonymity(2), cut="loss", tick=stop)
-    assert len(asked) == 4
 
 
 @pytest.mark.parametrize("cut", ["median", "loss"])

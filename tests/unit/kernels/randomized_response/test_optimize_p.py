@@ -40,7 +40,7 @@ def test_optima_of_the_example_table(level: int, scope: str, shares: tuple[float
 
 def test_optimum_is_not_worse_than_a_grid() -> None:
     rng = np.random.default_rng(4)
-    for _ in range(3):
+    for _ in range(2):
         counts = rng.integers(1, 20, (2, 3, 3))
         limit = 0.8 * risk(counts, [1, 1], 1).max()
         solution = optimal_channels(problem_of(counts, limit), "rr_distort")

@@ -8,7 +8,6 @@ import pytest
 from duckdb_anon.kernels.set_valued.partition_top_down import Fingerprints, publish_top_down
 from duckdb_anon.kernels.set_valued.person_sets import Persons, fingerprints_of
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.progress import Interrupted, new_flag, stopped_by
 from tests.reference.one_to_m_example import PATHS, RECORDS, attribute_of, persons_of
 
 
@@ -62,13 +61,6 @@ def test_where_no_option_can_spare_enough_the_cheapest_is_given_up():
     persons = persons_of([{"a1"}, {"b1"}, {"b1"}, {"c1", "c2"}, {"c1", "c2"}])
     published = lists(persons, publish_top_down(persons, 2))
     assert published == [["*"], ["*"], ["*"], ["c1", "c2"], ["c1", "c2"]]
-
-
-def test_an_interrupt_stops_the_descent():
-    flag = new_flag()
-    flag[0] = 1
-    with pytest.raises(Interrupted), stopped_by(flag):
-        publish_top_down(persons_of(RECORDS), 1)
 
 
 def test_no_persons_give_no_fingerprints():

@@ -12,7 +12,7 @@ from duckdb_anon.kernels.slicing.attribute_clustering import (
     phi_squared,
     related_columns,
 )
-from tests.reference.merging import HOSPITAL_A, HOSPITAL_B, attribute, best_medoids, hospital
+from tests.reference.merging import HOSPITAL_A, HOSPITAL_B, attribute, hospital
 from tests.reference.merging import phi_squared as slow_phi
 
 
@@ -83,14 +83,6 @@ def test_no_single_exchange_of_medoids_would_be_better() -> None:
         for keep in chosen:
             for other in set(range(6)) - set(chosen):
                 assert distance[:, [keep, other]].min(axis=1).sum() >= cost - 1e-9
-
-
-def test_well_separated_clusters_are_found_at_least_cost() -> None:
-    place = np.array([0.0, 0.1, 0.2, 5.0, 5.1, 9.0])
-    distance = np.abs(place[:, None] - place[None, :])
-    medoid = pam(distance, 3)
-    assert medoid.tolist() == [1, 1, 1, 3, 3, 5]
-    assert distance[np.arange(6), medoid].sum() == best_medoids(distance, 3)
 
 
 def test_equal_distances_give_the_smallest_indices() -> None:
