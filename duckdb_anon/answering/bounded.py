@@ -34,11 +34,11 @@ def mentions_bounds(text: str) -> bool:
 
 def unbounded(message: str) -> str:
     """DuckDB's message, or what is wrong with `low` or `high` of a table that no release answers for."""
-    asked = re.search(r"Scalar Function with name (low|high) does not exist", message)
-    if asked is None:
+    requested = re.search(r"Scalar Function with name (low|high) does not exist", message)
+    if requested is None:
         return message
     return (
-        f"Catalog Error: {asked[1]}(...) is a bound of an answer from a release: the URL needs "
+        f"Catalog Error: {requested[1]}(...) is a bound of an answer from a release: the URL needs "
         "answer=ORIGINAL:RELEASE, and the query reads ORIGINAL"
     )
 
@@ -80,25 +80,29 @@ def with_bounds(
     _unnumbered(tree)
     order = _order_of_bounds(tree)
     outputs: list[_Bound | str] = []
-    kept: list[exp.Expr] = []
+    chosen: list[exp.Expr] = []
     for projection in tree.expressions:
         plain = projection.unalias()
         if not _is_call(plain):
-            kept.append(projection)
+            chosen.append(projection)
             outputs.append(_title(projection))
             continue
         measure = plain.expressions[0]
-        names = (one.output_name for one in [*tree.expressions, *kept] if one.unalias() == measure and one.output_name)
-        name = next(names, f"bounded_{len(kept)}")
-        if all(one.output_name != name for one in [*tree.expressions, *kept]):
-            kept.append(exp.alias_(measure.copy(), name, quoted=True))
+        names = (
+            projection.output_name
+            for projection in [*tree.expressions, *chosen]
+            if projection.unalias() == measure and projection.output_name
+        )
+        name = next(names, f"bounded_{len(chosen)}")
+        if all(projection.output_name != name for projection in [*tree.expressions, *chosen]):
+            chosen.append(exp.alias_(measure.copy(), name, quoted=True))
         outputs.append((fold(plain.name), name))
-    titles = [_title(one) for one in tree.expressions]
-    tree.set("expressions", kept)
+    titles = [_title(projection) for projection in tree.expressions]
+    tree.set("expressions", chosen)
     text = rewritten(tree.sql("duckdb"))
-    known = {fold(name): name for name in columns(text)}
-    shown = [_column(output, title, known) for output, title in zip(outputs, titles, strict=True)]
-    return f"SELECT {', '.join(shown)} FROM ({text}) AS bounded{order}"
+    spelled = {fold(name): name for name in columns(text)}
+    selected = [_column(output, title, spelled) for output, title in zip(outputs, titles, strict=True)]
+    return f"SELECT {', '.join(selected)} FROM ({text}) AS bounded{order}"
 
 
 def _is_call(node: exp.Expr) -> bool:
@@ -126,8 +130,8 @@ def _call(end: str, measure: exp.Expr) -> exp.Anonymous:
 
 def _place(call: exp.Expr, tree: exp.Select) -> str | None:
     """Where a call stands that may stand there: as a projection, or in ORDER BY."""
-    whole = call.parent if isinstance(call.parent, exp.Alias) else call
-    if whole.parent is tree and whole.arg_key == "expressions":
+    outermost = call.parent if isinstance(call.parent, exp.Alias) else call
+    if outermost.parent is tree and outermost.arg_key == "expressions":
         return "column"
     ordered = call.parent if isinstance(call.parent, exp.Ordered) else None
     return "order" if ordered is not None and ordered.parent is tree.args.get("order") else None
@@ -138,26 +142,26 @@ def _outward(tree: exp.Select, listed: bool) -> None:
     inner = _source(tree)
     if inner is None:
         return
-    known = _held(inner, listed)
-    if not known:
+    ends = _bound_columns(inner, listed)
+    if not ends:
         return
     if any(projection.is_star for projection in tree.expressions) and any(
-        one[1] == name for name, one in known.items()
+        node[1] == name for name, node in ends.items()
     ):
         tree.set("expressions", [exp.column(name, quoted=True) for name in inner.named_selects])
     for column in list(tree.find_all(exp.Column)):
-        bound = known.get(fold(column.name))
+        bound = ends.get(fold(column.name))
         if bound is None or column.parent_select is not tree:
             continue
         aggregate = column.find_ancestor(exp.AggFunc, exp.Select)
-        whole = aggregate if isinstance(aggregate, exp.AggFunc) else column
-        if whole is not column and column.parent is not whole:
-            raise ParameterError(f"{_text(whole)}: {column.name} may be aggregated by itself only")
+        outermost = aggregate if isinstance(aggregate, exp.AggFunc) else column
+        if outermost is not column and column.parent is not outermost:
+            raise ParameterError(f"{_text(outermost)}: {column.name} may be aggregated by itself only")
         name = column.name
         column.set("this", exp.to_identifier(bound[1], quoted=True))
-        aliased = isinstance(whole.parent, exp.Select) and whole.arg_key == "expressions"
-        made = _call(bound[0], whole.copy())
-        whole.replace(exp.alias_(made, name, quoted=True) if aliased and whole is column else made)
+        aliased = isinstance(outermost.parent, exp.Select) and outermost.arg_key == "expressions"
+        made = _call(bound[0], outermost.copy())
+        outermost.replace(exp.alias_(made, name, quoted=True) if aliased and outermost is column else made)
 
 
 def _source(tree: exp.Select) -> exp.Select | None:
@@ -173,7 +177,7 @@ def _source(tree: exp.Select) -> exp.Select | None:
     return found if isinstance(found, exp.Select) else None
 
 
-def _held(inner: exp.Select, listed: bool) -> Mapping[str, _Bound]:
+def _bound_columns(inner: exp.Select, listed: bool) -> Mapping[str, _Bound]:
     """Columns of a subquery that are bounds; the calls that made them are replaced by their measures."""
     found: dict[str, _Bound] = {}
     for projection in inner.expressions:
@@ -202,8 +206,8 @@ def _unnumbered(tree: exp.Select) -> None:
 def _order_of_bounds(tree: exp.Select) -> str:
     """ORDER BY, LIMIT and OFFSET of a query that is ordered by a bound, taken from it; '' for others."""
     order = tree.args.get("order")
-    titles = {fold(one.output_name): one for one in tree.expressions if one.output_name}
-    plain = {one.unalias(): _title(one) for one in tree.expressions}
+    titles = {fold(projection.output_name): projection for projection in tree.expressions if projection.output_name}
+    plain = {projection.unalias(): _title(projection) for projection in tree.expressions}
 
     def bound(term: exp.Expr) -> bool:
         named = titles.get(fold(term.name)) if isinstance(term, exp.Column) and not term.table else None
@@ -222,12 +226,12 @@ def _order_of_bounds(tree: exp.Select) -> str:
     return "".join(f" {part.sql('duckdb').strip()}" for part in parts)
 
 
-def _column(output: _Bound | str, title: str, known: Mapping[str, str]) -> str:
+def _column(output: _Bound | str, title: str, spelled: Mapping[str, str]) -> str:
     """A column of the answer by its name, a bound under the name it was asked for."""
     quoted = exp.to_identifier(title, quoted=True).sql("duckdb")
     if isinstance(output, str):
         return quoted
     end, measure = output
-    column = known.get(fold(f"{measure}_{end}"))
+    column = spelled.get(fold(f"{measure}_{end}"))
     value = "NULL::DOUBLE" if column is None else exp.to_identifier(column, quoted=True).sql("duckdb")
     return f"{value} AS {quoted}"

@@ -77,17 +77,21 @@ class Answering:
         """
         texts = [answer] if isinstance(answer, str) else list(answer)
         releases: dict[str, str] = {}
-        for pair in (one.strip() for text in texts for one in text.split(",")):
+        for pair in (part.strip() for text in texts for part in text.split(",")):
             original, _, release = pair.rpartition(":")
             if not original.strip() or not release.strip():
                 raise ParameterError(f"answer={pair}: expected ORIGINAL:RELEASE, for instance answer=people:release")
             if fold(original.strip()) in releases:
                 raise ParameterError(f"answer={pair}: {original.strip()} is answered by a release already")
             releases[fold(original.strip())] = release.strip()
-        known = {"true": "sure", "false": "none", **{one: one for one in ("none", "hard", "sure", "likely")}}
-        if str(bounds).lower() not in known:
-            raise ParameterError(f"bounds={bounds}: allowed are {', '.join(known)}")
-        return cls(releases, known[str(bounds).lower()])
+        levels = {
+            "true": "sure",
+            "false": "none",
+            **{node: node for node in ("none", "hard", "sure", "likely")},
+        }
+        if str(bounds).lower() not in levels:
+            raise ParameterError(f"bounds={bounds}: allowed are {', '.join(levels)}")
+        return cls(releases, levels[str(bounds).lower()])
 
     def require_published(self, con: duckdb.DuckDBPyConnection) -> None:
         """Refuse a file that holds an original: SUMMARIZE, COPY, query() and views would show its rows.
@@ -98,17 +102,17 @@ class Answering:
         Raises:
             ParameterError: it holds one, or a register of releases, whose key undoes them.
         """
-        held = con.execute(
+        found = con.execute(
             "select lower(table_name) from duckdb_tables() where not internal union all "
             "select lower(view_name) from duckdb_views() where not internal and comment is distinct from $1",
             [SHAPE],
         ).fetchall()
-        names = {name for (name,) in held}
+        names = {name for (name,) in found}
         register = con.execute("select 1 from duckdb_tables() where schema_name = 'anon' and table_name = 'secret'")
-        kept = bool(register.fetchall())
+        chosen = bool(register.fetchall())
         for original, release in self.releases.items():
-            if kept or original.rpartition(".")[2] in names:
-                what = "a register of releases" if kept else f"{original} itself"
+            if chosen or original.rpartition(".")[2] in names:
+                what = "a register of releases" if chosen else f"{original} itself"
                 raise ParameterError(
                     f"answer={original}:{release}: this file holds {what}. Only a file that duckdb-anon publish wrote "
                     "may answer. Publish the release and open that file"
@@ -128,14 +132,14 @@ class Answering:
         if not any(original.rpartition(".")[2] in fold(statement) for original in self.releases):
             return statement, False
         try:
-            trees = [one for one in parse(statement, read="duckdb") if one is not None]
+            trees = [node for node in parse(statement, read="duckdb") if node is not None]
         except SqlglotError as error:
             if not _QUERY.match(statement):
                 return statement, False  # DuckDB will say what is wrong
             # DuckDB may well read it, and would answer it from the original
             raise ParameterError(f"the query could not be parsed: {str(error).splitlines()[0]}") from error
-        queries = [one for one in trees if isinstance(one, (exp.Query, exp.Pivot))]
-        named = {found for one in queries for table in one.find_all(exp.Table) if (found := self._original(table))}
+        queries = [tree for tree in trees if isinstance(tree, (exp.Query, exp.Pivot))]
+        named = {found for query in queries for table in query.find_all(exp.Table) if (found := self._original(table))}
         if not named:
             return statement, False
         if len(trees) > 1:
@@ -148,14 +152,14 @@ class Answering:
             )
         original = named.pop()
         query = _filled(trees[0], parameters).sql("duckdb") if parameters else statement
-        release, shown = self.releases[original], self.bounds != "none"
+        release, selected = self.releases[original], self.bounds != "none"
 
-        def answered(asked: str, bounds: str) -> str:
-            return rewriter.rewritten(asked.strip().rstrip(";"), original, release, bounds)
+        def answered(requested: str, bounds: str) -> str:
+            return rewriter.rewritten(requested.strip().rstrip(";"), original, release, bounds)
 
         if mentions_bounds(query.lower()):
-            level = self.bounds if shown else _LEVEL
-            bounded = with_bounds(trees[0], lambda asked: answered(asked, level), rewriter.columns, shown)
+            level = self.bounds if selected else _LEVEL
+            bounded = with_bounds(trees[0], lambda requested: answered(requested, level), rewriter.columns, selected)
             if bounded is not None:
                 return bounded, True
         return answered(query, self.bounds), True
@@ -165,9 +169,9 @@ class Answering:
             return None
         parts = [fold(part.name) for part in table.parts]
         for original in self.releases:
-            known = original.split(".")
-            shared = min(len(known), len(parts))
-            if known[-shared:] == parts[-shared:]:
+            qualified = original.split(".")
+            shared = min(len(qualified), len(parts))
+            if qualified[-shared:] == parts[-shared:]:
                 return original
         return None
 
@@ -180,14 +184,14 @@ def _filled(query: exp.Expr, values: Sequence[Any] | Mapping[str, Any]) -> exp.E
     """
     position = 0
     for node in list(query.find_all(exp.Placeholder, exp.Parameter, bfs=False)):
-        place: Any = "" if node.this is None else node.name
-        if not place:
-            place, position = str(position + 1), position + 1
+        index: Any = "" if node.this is None else node.name
+        if not index:
+            index, position = str(position + 1), position + 1
         if not isinstance(values, Mapping):
-            place = int(place) - 1 if place.isdigit() else len(values)
-        if place not in (values if isinstance(values, Mapping) else range(len(values))):
+            index = int(index) - 1 if index.isdigit() else len(values)
+        if index not in (values if isinstance(values, Mapping) else range(len(values))):
             raise ParameterError(f"the query asks for the parameter {node.sql('duckdb')}, and there is no value for it")
-        value = values[place]
+        value = values[index]
         if not isinstance(value, _VALUES):
             raise ParameterError(f"parameter {node.sql('duckdb')} is a {type(value).__name__}, which has no literal")
         node.replace(exp.convert(value))

@@ -80,14 +80,14 @@ class LoadedCursor(CursorWrapper):
 
     def execute(self, statement: str, parameters: Any = None, context: Any = None) -> None:
         """Run a statement; an argument no parameter takes is named, with the nearest one."""
-        asked, inlined = statement, False
+        requested, inlined = statement, False
         if self._answering is not None:
             statement, inlined = self._answering.rewritten(statement, parameters, RewriteQuery(self._own))
         try:
             with naming_steps(self._own, statement if inlined else ""):
                 super().execute(statement, None if inlined or not parameters else parameters, context)
         except (duckdb.BinderException, duckdb.CatalogException) as error:
-            message = unbounded(explained(str(error), asked))
+            message = unbounded(explained(str(error), requested))
             if message == str(error):
                 raise
             raise type(error)(message) from error
@@ -119,10 +119,10 @@ class AnonDialect(Dialect):
     def connect(self, *arguments: Any, **options: Any) -> Any:
         """Open a connection and load the package on it: macros belong to one connection."""
         config = dict(options.pop("url_config", {}))  # the pool hands the same one to its next connection
-        asked = {key: config.pop(key) for key in ("answer", "bounds") if key in config}
-        if "bounds" in asked and "answer" not in asked:
+        requested = {key: config.pop(key) for key in ("answer", "bounds") if key in config}
+        if "bounds" in requested and "answer" not in requested:
             raise ParameterError("bounds=... belongs to answer=ORIGINAL:RELEASE, which the URL does not have")
-        answering = Answering.of(asked["answer"], asked.get("bounds", "false")) if asked else None
+        answering = Answering.of(requested["answer"], requested.get("bounds", "false")) if requested else None
         if answering is not None:
             options["read_only"] = True
         connection = _connection_of(super().connect(*arguments, **options, url_config=config))
@@ -137,14 +137,16 @@ class AnonDialect(Dialect):
         The inherited questions go to PostgreSQL's catalog tables, of which DuckDB has a part only.
         """
         found: dict[tuple[str | None, str], list[dict[str, Any]]] = {}
-        for table, column, declared, nullable, default, comment in _asked(connection, _COLUMNS, schema, filter_names):
+        for table, column, declared, nullable, default, comment in _catalog_rows(
+            connection, _COLUMNS, schema, filter_names
+        ):
             entry = {"name": column, "type": _type_of(declared), "nullable": nullable, "default": default}
             found.setdefault((schema, table), []).append({**entry, "comment": comment})
         return list(found.items())
 
     def get_multi_pk_constraint(self, connection: Any, schema: Any = None, filter_names: Any = None, **_: Any) -> Any:
         """Primary keys; a table without one has an empty list, as SQLAlchemy expects."""
-        rows = _asked(connection, _KEYS, schema, filter_names)
+        rows = _catalog_rows(connection, _KEYS, schema, filter_names)
         return [((schema, table), {"constrained_columns": list(key or []), "name": None}) for table, key in rows]
 
     def get_columns(self, connection: Any, table_name: str, schema: Any = None, **_: Any) -> list[Any]:
@@ -158,7 +160,7 @@ class AnonDialect(Dialect):
 
     def get_multi_table_comment(self, connection: Any, schema: Any = None, filter_names: Any = None, **_: Any) -> Any:
         """Comments of tables and views: of a release, what describes it."""
-        rows = _asked(connection, _COMMENTS, schema, filter_names)
+        rows = _catalog_rows(connection, _COMMENTS, schema, filter_names)
         return [((schema, table), {"text": comment}) for table, comment in rows]
 
     def get_table_comment(self, connection: Any, table_name: str, schema: Any = None, **_: Any) -> Any:
@@ -190,7 +192,7 @@ def _single(found: list[Any], table_name: str) -> Any:
     return found[0][1]
 
 
-def _asked(connection: Any, question: str, schema: str | None, tables: Any) -> list[Any]:
+def _catalog_rows(connection: Any, question: str, schema: str | None, tables: Any) -> list[Any]:
     """Rows of some tables, None for all, of a schema given as NAME or DATABASE.NAME, by default the current one."""
     database, _, name = (schema or "").rpartition(".")
     values = {"database": database.strip('"') or None, "schema": name.strip('"') or None}
@@ -205,10 +207,10 @@ def _type_of(kind: str) -> types.TypeEngine[Any]:
         return types.Numeric(*decimal)
     if is_nested(kind) and kind not in _TYPES:
         return types.NullType()
-    known = _TYPES.get(kind.split("(")[0])
+    type_class = _TYPES.get(kind.split("(")[0])
     if is_timestamp(kind) and is_zoned(kind):
         return types.DateTime(timezone=True)
-    return known() if known else types.NullType()
+    return type_class() if type_class else types.NullType()
 
 
 def _connection_of(wrapper: Any) -> duckdb.DuckDBPyConnection:

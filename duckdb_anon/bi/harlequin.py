@@ -57,11 +57,11 @@ class AnonConnection(DuckDbConnection):
 
     def get_completions(self) -> list[HarlequinCompletion]:
         """DuckDB's completions and the package's functions, which are temporary macros and not in its list."""
-        own = [
+        functions = [
             HarlequinCompletion(label=e.name, type_label="anon", value=e.name, priority=_FIRST, context=None)
             for e in ENTRIES
         ]
-        return own + super().get_completions()
+        return functions + super().get_completions()
 
     def execute(self, query: str) -> DuckDbCursor | None:
         """Run a query; an argument no parameter takes is named, with the nearest one."""
@@ -89,15 +89,19 @@ class AnonAdapter(DuckDbAdapter):
 
     def connect(self) -> AnonConnection:
         """Open the database and load the package."""
-        asked: dict[str, list[str]] = {}
+        requested: dict[str, list[str]] = {}
         files = []
         for path in self.conn_str:
             file, _, query = str(path).partition("?")
             found = parse_qs(query) if query.startswith(("answer=", "bounds=")) else {}
             files.append(file if found else str(path))
-            asked.update(found)
+            requested.update(found)
         self.conn_str = files
-        answering = Answering.of(asked["answer"], asked.get("bounds", ["false"])[0]) if asked.get("answer") else None
+        answering = (
+            Answering.of(requested["answer"], requested.get("bounds", ["false"])[0])
+            if requested.get("answer")
+            else None
+        )
         self.read_only = self.read_only or answering is not None
         plain = super().connect()
         if answering is not None:

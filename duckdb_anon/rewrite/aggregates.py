@@ -1,14 +1,21 @@
 """Aggregates over rows with weights: COUNT adds up weights, SUM weighted amounts, AVG divides the two, moments follow.
 
+A weighted quantile is the value where the sum of weights passes the share. With weights of one it is DuckDB's: the
+continuous quantile of n values lies at position share * (n - 1); the discrete one is the first value that at least
+share * n values do not exceed.
+
 What is not linear in rows (DISTINCT, order statistics, lists) is refused here; plausible tables answer it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from sqlglot import exp
 
 from duckdb_anon.rewrite.factors import NotLinearError
-from duckdb_anon.rewrite.query.trees import plain, tree
+from duckdb_anon.rewrite.query.trees import plain, tree, without_filter
 
 LINEAR = (exp.Count, exp.CountIf, exp.Sum, exp.Avg)
 MOMENTS = (
@@ -22,16 +29,7 @@ _UNDEFINED = "case when {{n}} > 0 then coalesce({x}, 'nan'::double) end"
 
 
 def weighted(node: exp.Expr, where: exp.Expr | None, weight: exp.Expr) -> exp.Expr:
-    """The estimate of one aggregate over weighted rows.
-
-    Args:
-        node: the aggregate, without FILTER.
-        where: its FILTER condition.
-        weight: the weight of a row.
-
-    Raises:
-        NotLinearError: the aggregate is not a function of weighted sums.
-    """
+    """The estimate of one aggregate over weighted rows."""
     argument = node.this
     if isinstance(argument, (exp.Predicate, exp.Connector, exp.Not, exp.Boolean)) and isinstance(node, exp.Sum):
         argument = exp.Cast(this=argument.copy(), to=exp.DataType.build("int"))
@@ -99,13 +97,88 @@ def _moment(node: exp.Expr, where: exp.Expr | None, weight: exp.Expr) -> exp.Exp
     return tree(form, **{name: hole for name, hole in holes.items() if "{" + name + "}" in form})
 
 
-def _both(one: exp.Expr | None, other: exp.Expr | None) -> exp.Expr | None:
-    if one is None or other is None:
-        return one if other is None else other
-    return tree("{a} and {b}", a=one, b=other)
+def _both(node: exp.Expr | None, other: exp.Expr | None) -> exp.Expr | None:
+    if node is None or other is None:
+        return node if other is None else other
+    return tree("{a} and {b}", a=node, b=other)
 
 
 def _filtered(aggregate: exp.Expr, where: exp.Expr | None) -> exp.Expr:
     if where is None:
         return aggregate
     return exp.Filter(this=aggregate, expression=exp.Where(this=where.copy()))
+
+
+HALF: exp.Expr | None = exp.Literal.number(0.5)
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """A median or quantile of a query.
+
+    Attributes:
+        value: what it is taken of.
+        share: SQL of the share, 0.5 for the median.
+        continuous: whether it lies between two values.
+        condition: its FILTER.
+    """
+
+    value: exp.Expr
+    share: str
+    continuous: bool
+    condition: exp.Expr | None
+
+
+def read_quantile(node: exp.Expr) -> Quantile | None:
+    """Read a median or quantile with its FILTER; None for other aggregates.
+
+    Raises:
+        NotLinearError: it asks for several shares, or a share that is not a number.
+    """
+    inner, where = without_filter(node)
+    order = None
+    if isinstance(inner, exp.WithinGroup):
+        order, inner = inner.expression.expressions[0], inner.this
+    if isinstance(inner, exp.Median):
+        value, share = inner.this, HALF
+    elif isinstance(inner, (exp.PercentileCont, exp.PercentileDisc)):
+        value, share = (order.this, inner.this) if order is not None else (inner.this, inner.expression)
+    elif isinstance(inner, (exp.Quantile, exp.ApproxQuantile)):
+        value, share = inner.this, inner.args.get("quantile")
+    else:
+        return None
+    if value is None or isinstance(value, exp.Distinct) or not isinstance(share, exp.Literal):
+        raise NotLinearError(f"{inner.sql('duckdb')} is not one quantile of all values")
+    text = share.sql("duckdb")
+    if order is not None and order.args.get("desc"):
+        text = f"(1 - {text})"
+    return Quantile(value, text, isinstance(inner, (exp.Median, exp.PercentileCont)), where)
+
+
+def weighted_quantile(quantile: Quantile, keys: Sequence[exp.Expr], weight: exp.Expr, source: exp.Select) -> str:
+    """SELECT the keys k0, k1, ... and the quantile `value` of each group."""
+    rows = source.copy()
+    selected = [f"{key.sql('duckdb')} as _k{i}" for i, key in enumerate(keys)]
+    selected += [f"{quantile.value.sql('duckdb')} as x", f"sum({weight.sql('duckdb')}) as w"]
+    rows.set("expressions", [exp.Var(this=node) for node in selected])
+    for condition in (
+        exp.Not(this=exp.Is(this=exp.Paren(this=quantile.value.copy()), expression=exp.Null())),
+        quantile.condition,
+    ):
+        if condition is not None:
+            rows.where(condition.copy(), copy=False)
+    names = "".join(f"_k{i}, " for i, _ in enumerate(keys))
+    parts = f"partition by {names.rstrip(', ')} " if keys else ""
+    summed = f"""
+        select {names}x, sum(w) over ({parts}order by x) as upto, sum(w) over ({parts.rstrip()}) as total
+        from ({rows.sql("duckdb")} group by all) as v"""
+    if not quantile.continuous:
+        found = f"coalesce(min(x) filter (where upto >= {quantile.share} * total * (1 - 1e-12)), max(x))"
+    else:
+        at = f"greatest({quantile.share} * (total - 1), 0)"
+        below, above = (
+            f"coalesce(min(x) filter (where upto > {end}({at}) + 1e-9), max(x))" for end in ("floor", "ceil")
+        )
+        found = f"{below}::double + ({above} - {below})::double * any_value({at} - floor({at}))"
+    last = f" group by {names.rstrip(', ')}" if keys else ""
+    return f"select {names}{found} as value from ({summed}) as c where total > 0{last}"

@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.rewrite.aggregates import read_quantile
 from duckdb_anon.rewrite.compile_query import Block, cell_name, constants_beside
 from duckdb_anon.rewrite.factors import BucketFactor, ColumnUse, Factor, NotLinearError, RandomizedFactor, where_all
 from duckdb_anon.rewrite.interval_factor import IntervalFactor
-from duckdb_anon.rewrite.quantiles import read_quantile
 from duckdb_anon.rewrite.query.tables import Bounds
 from duckdb_anon.rewrite.query.trees import all_of, groups_of, outermost_aggregates, quoted, tree, without_filter
 
@@ -54,7 +54,7 @@ class Measure:
     @property
     def filter(self) -> str:
         """FILTER clause, '' without conditions."""
-        return _filter([one.sql("duckdb") for one in self.conditions])
+        return _filter([condition.sql("duckdb") for condition in self.conditions])
 
 
 @dataclass
@@ -78,7 +78,7 @@ def read_measure(node: exp.Expr) -> Measure | None:
     """An aggregate that has bounds; None for any other."""
     inner, where = without_filter(node)
     conditions = () if where is None else (where,)
-    if any(one.to.is_type(exp.DType.FLOAT) for one in all_of(inner, exp.Cast)):
+    if any(cast.to.is_type(exp.DType.FLOAT) for cast in all_of(inner, exp.Cast)):
         return None  # sums that SQL rounds to single precision
     if isinstance(inner, exp.CountIf):
         return Measure("count", None, (*conditions, inner.this))
@@ -103,19 +103,12 @@ class BoundedBlock(Block):
     """The outermost SELECT of a query, read for its bounds; it is changed."""
 
     def bounds(self, wanted: Bounds) -> FoundBounds:
-        """The bounds of its measures.
-
-        Args:
-            wanted: 'hard', 'sure' or 'likely'.
-
-        Raises:
-            RewriteError: a column's values cannot be listed.
-        """
+        """The bounds of its measures."""
         found, factors = FoundBounds(leveled=len(self.sets()) > 1), self.factors()
-        counted = any(one.counted for one in self.model.factors)
+        counted = any(factor.counted for factor in self.model.factors)
         if self.select.args.get("distinct") or counted or not self.preserved or len(self.sets()) > MOST_SETS:
             return found
-        inverted = bool(factors) and all(isinstance(one, RandomizedFactor) for one in factors)
+        inverted = bool(factors) and all(isinstance(factor, RandomizedFactor) for factor in factors)
         sampled = bool(self.model.rate) and not factors
         if not factors and self.model.weight == "1":
             return self._exact_bounds(found) if self.model.has_original_values else found
@@ -124,7 +117,7 @@ class BoundedBlock(Block):
         rows_are_original = self.model.bounded and (
             (self.model.weight == "1" and self.model.complete) or self.model.missing
         )
-        if not rows_are_original or any(one.signed for one in factors):
+        if not rows_are_original or any(factor.signed for factor in factors):
             return found
         if self._reads_one_bucket_factor(factors):
             return self._exact_bounds(found)
@@ -138,12 +131,12 @@ class BoundedBlock(Block):
 
     def _exact_bounds(self, found: FoundBounds) -> FoundBounds:
         """An answer that is exact lies between itself and itself."""
-        for place, one in enumerate(self.select.expressions):
-            nodes = list(outermost_aggregates(one))
+        for position, item in enumerate(self.select.expressions):
+            nodes = list(outermost_aggregates(item))
             certain = all(isinstance(without_filter(node)[0], _CERTAIN) or _reads(node) is not None for node in nodes)
-            if nodes and certain and not all_of(one, exp.Window):
-                name = exp.column(one.alias_or_name, table="_answers", quoted=True)
-                found.ends[place], found.confidence[place] = (name, name), 1.0
+            if nodes and certain and not all_of(item, exp.Window):
+                name = exp.column(item.alias_or_name, table="_answers", quoted=True)
+                found.ends[position], found.confidence[position] = (name, name), 1.0
         return found
 
     def _hard_bounds(self, found: FoundBounds, factors: Sequence[Factor]) -> FoundBounds:
@@ -169,7 +162,7 @@ class BoundedBlock(Block):
         exact_conditions: Sequence[str],
     ) -> str:
         """SELECT of bounds from the possible values of each row."""
-        left = {fold(one.name) for one in all_of(self.select, exp.Column) if one.table == self.alias}
+        left = {fold(column.name) for column in all_of(self.select, exp.Column) if column.table == self.alias}
         rows = self.steps.add("possible_rows", self._numbered_rows(factors, left, exact_conditions))
         text, ends = self._possible(rows, bool(exact_conditions), factors, conditions, left)
         joined = bool(self.select.args.get("joins"))
@@ -183,14 +176,14 @@ class BoundedBlock(Block):
     def _intervals(self, found: FoundBounds, factors: Sequence[Factor]) -> FoundBounds:
         """95% intervals of totals and means over inverted channels, or over a sample."""
         conditions, exact_conditions = self.push_conditions(factors)
-        measures = [one for one in self._measures() if one.kind in ("count", "sum", "avg")]
-        left = {fold(one.name) for one in all_of(self.select, exp.Column) if one.table == self.alias}
+        measures = [measure for measure in self._measures() if measure.kind in ("count", "sum", "avg")]
+        left = {fold(column.name) for column in all_of(self.select, exp.Column) if column.table == self.alias}
         rows = self.steps.add("rows", self._numbered_rows(factors, left, exact_conditions))
-        uses = {one: self.use(one, conditions) for one in self.read}
+        uses = {column: self.use(column, conditions) for column in self.read}
         joins, columns, share = self.spread_over(rows, bool(exact_conditions), factors, uses, conditions, left)
-        shown = [*(f"g.{quoted(one)}" for one in sorted(left) if one in self.exact), *columns]
-        shown += ["g._id", "g._records", f"{share} as _share", *["g._rate"] * bool(self.model.rate)]
-        text = f"select {', '.join(shown)} from {quoted(rows)} as g {' '.join(joins)}"
+        selected = [*(f"g.{quoted(column)}" for column in sorted(left) if column in self.exact), *columns]
+        selected += ["g._id", "g._records", f"{share} as _share", *["g._rate"] * bool(self.model.rate)]
+        text = f"select {', '.join(selected)} from {quoted(rows)} as g {' '.join(joins)}"
         source = self._source(self.steps.add("values", text))
         levels = [
             interval_of_groups(measures, keys, level, source, bool(self.model.rate)) for level, keys in self._levels()
@@ -202,20 +195,22 @@ class BoundedBlock(Block):
     def _measures(self) -> list[Measure]:
         """The aggregates of output columns that may have bounds."""
         found: dict[Measure, None] = {}
-        for one in self.select.expressions:
-            if not all_of(one, exp.Window, exp.Query, exp.Grouping):
-                found.update((m, None) for node in outermost_aggregates(one) if (m := _reads(node)) is not None)
-        return [one for one in found if not one.quantile.startswith("quantile_cont") or not self._may_be_decimal(one)]
+        for projection in self.select.expressions:
+            if not all_of(projection, exp.Window, exp.Query, exp.Grouping):
+                found.update((m, None) for node in outermost_aggregates(projection) if (m := _reads(node)) is not None)
+        return [
+            node for node in found if not node.quantile.startswith("quantile_cont") or not self._may_be_decimal(node)
+        ]
 
     def _may_be_decimal(self, measure: Measure) -> bool:
         """Whether values may be decimals, to whose digits a continuous quantile is cut."""
         value = measure.value.unnest() if measure.value is not None else exp.Null()
         if isinstance(value, exp.Cast):
             return "DECIMAL" in value.to.sql("duckdb")
-        kinds = [self.original.types.get(fold(one.name), "") for one in all_of(value, exp.Column)]
-        kinds += [one.to.sql("duckdb") for one in all_of(value, exp.Cast)]
-        fractions = [one for one in all_of(value, exp.Literal) if not one.is_string and not one.is_int]
-        return bool(fractions) or any("DECIMAL" in kind.upper() for kind in kinds)
+        types = [self.original.types.get(fold(column.name), "") for column in all_of(value, exp.Column)]
+        types += [cast.to.sql("duckdb") for cast in all_of(value, exp.Cast)]
+        fractions = [literal for literal in all_of(value, exp.Literal) if not literal.is_string and not literal.is_int]
+        return bool(fractions) or any("DECIMAL" in kind.upper() for kind in types)
 
     def _fill(
         self, found: FoundBounds, measures: Sequence[Measure], aliases: Mapping[int, str], confidence: float
@@ -230,13 +225,13 @@ class BoundedBlock(Block):
             low, high = (exp.Var(this=f"{aliases[i]}.{end}_{i}") for end in ("low", "high"))
             return low, high
 
-        for place, one in enumerate(self.select.expressions):
-            nodes = list(outermost_aggregates(one))
-            if not nodes or (confidence < 1 and len(nodes) > 1) or all_of(one, exp.Window, exp.Query, exp.Grouping):
+        for position, item in enumerate(self.select.expressions):
+            nodes = list(outermost_aggregates(item))
+            if not nodes or (confidence < 1 and len(nodes) > 1) or all_of(item, exp.Window, exp.Query, exp.Grouping):
                 continue
-            ends = range_of(one.unalias(), ends_of)
+            ends = range_of(item.unalias(), ends_of)
             if ends is not None:
-                found.ends[place], found.confidence[place] = ends, confidence
+                found.ends[position], found.confidence[position] = ends, confidence
 
     def _levels(self) -> list[tuple[int, list[exp.Expr | None]]]:
         """Each grouping set: its GROUPING number, and its keys, None for those that are not in it."""
@@ -251,8 +246,8 @@ class BoundedBlock(Block):
 
     def _numbered_rows(self, factors: Sequence[Factor], left: Collection[str], exact_conditions: Sequence[str]) -> str:
         """SELECT of the released rows that pass the conditions, equal ones together, each with a number."""
-        columns = [f"{self.exact[one]} as {quoted(one)}" for one in sorted(left) if one in self.exact]
-        columns += [f"{one.cell} as {cell_name(one)}" for one in factors]
+        columns = [f"{self.exact[column]} as {quoted(column)}" for column in sorted(left) if column in self.exact]
+        columns += [f"{factor.cell} as {cell_name(factor)}" for factor in factors]
         columns += [f"{self.model.rate} as _rate"] * bool(self.model.rate)
         where = where_all(exact_conditions)
         grouped = (
@@ -269,32 +264,32 @@ class BoundedBlock(Block):
         left: Collection[str],
     ) -> tuple[str, dict[str, Ends]]:
         """SELECT of each row's possible values, and the columns that hold the ends of intervals."""
-        shown = [f"g.{quoted(one)}" for one in sorted(left) if one in self.exact]
+        selected = [f"g.{quoted(column)}" for column in sorted(left) if column in self.exact]
         numbers: dict[str, list[str]] = {"_hits": ["1"], "_total": ["1"]}
         joins: list[str] = []
         ends: dict[str, Ends] = {}
-        for one in factors:
-            needed = [c for c in one.columns if c in left]
-            uses = {c: self.use(c, conditions, _MONOTONE_AGGREGATES, most=1) for c in one.columns if c in self.read}
-            possible = self.of_step(one, rows, filtered)
-            text = possible.possible(uses, [self.plain(c) for c in conditions[one.name]], needed)
-            alias = quoted(f"_v_{one.name}")
-            step = quoted(self.steps.add(f"{one.name}_possible", text))
-            joins.append(f"join {step} as {alias} on g.{cell_name(one)} is not distinct from {alias}._cell")
+        for factor in factors:
+            needed = [c for c in factor.columns if c in left]
+            uses = {c: self.use(c, conditions, _MONOTONE_AGGREGATES, most=1) for c in factor.columns if c in self.read}
+            possible = self.of_step(factor, rows, filtered)
+            text = possible.possible(uses, [self.plain(c) for c in conditions[factor.name]], needed)
+            alias = quoted(f"_v_{factor.name}")
+            step = quoted(self.steps.add(f"{factor.name}_possible", text))
+            joins.append(f"join {step} as {alias} on g.{cell_name(factor)} is not distinct from {alias}._cell")
             for c in needed:
-                shown.append(self.typed(c, f"{alias}.{quoted(c)}"))
-                if isinstance(one, IntervalFactor):
+                selected.append(self.typed(c, f"{alias}.{quoted(c)}"))
+                if isinstance(factor, IntervalFactor):
                     low, high = (quoted(f"_{end}_{c}") for end in ("low", "high"))
-                    shown += [f"{alias}.{low}", f"{alias}.{high}"]
+                    selected += [f"{alias}.{low}", f"{alias}.{high}"]
                     ends[c] = (
                         exp.Var(this=f"{quoted(self.alias)}.{low}"),
                         exp.Var(this=f"{quoted(self.alias)}.{high}"),
                     )
             for number, used in numbers.items():
                 used.append(f"{alias}.{number}")
-        shown += ["g._id", "g._records", "row_number() over () as _combination"]
-        shown += [f"{' * '.join(used)} as {number}" for number, used in numbers.items()]
-        return f"select {', '.join(shown)} from {quoted(rows)} as g {' '.join(joins)}", ends
+        selected += ["g._id", "g._records", "row_number() over () as _combination"]
+        selected += [f"{' * '.join(used)} as {number}" for number, used in numbers.items()]
+        return f"select {', '.join(selected)} from {quoted(rows)} as g {' '.join(joins)}", ends
 
     def _source(self, step: str) -> str:
         """FROM and WHERE of the SELECT with a step in the place of the original."""
@@ -302,46 +297,46 @@ class BoundedBlock(Block):
         made = exp.Select(expressions=[])
         for part in ("from_", "joins", "where"):
             value = self.select.args.get(part)
-            made.set(part, [one.copy() for one in value] if isinstance(value, list) else value and value.copy())
+            made.set(part, [measure.copy() for measure in value] if isinstance(value, list) else value and value.copy())
         return made.sql("duckdb").strip().removeprefix("SELECT").strip()
 
     def _of_groups(
         self, measures: Sequence[Measure], keys: Sequence[exp.Expr | None], level: int, cells: str, joined: bool
     ) -> str:
         """SELECT of the bounds of each group from what each released row adds to it at least and at most."""
-        shown = [f"_k{i}" for i, _ in enumerate(keys)] + [f"{level} as level"]
-        for i, one in enumerate(measures):
-            low, high = _ends_of_groups(i, one, joined)
-            shown += [f"{low} as low_{i}", f"{high} as high_{i}"]
-            if one.kind in _SURE:
-                shown.append(f"{_SURE[one.kind].format(i=i)} as sure_{i}")
-        if any(one.kind == "quantile" for one in measures):
+        selected = [f"_k{i}" for i, _ in enumerate(keys)] + [f"{level} as level"]
+        for i, measure in enumerate(measures):
+            low, high = _ends_of_groups(i, measure, joined)
+            selected += [f"{low} as low_{i}", f"{high} as high_{i}"]
+            if measure.kind in _SURE:
+                selected.append(f"{_SURE[measure.kind].format(i=i)} as sure_{i}")
+        if any(measure.kind == "quantile" for measure in measures):
             cells = f"select * replace (1 as n), unnest(range(n)) as _copy from ({cells}) as c"
         grouped = [f"_k{i}" for i, key in enumerate(keys) if key is not None]
-        return f"select {', '.join(shown)} from ({cells}) as c" + _group_by([*grouped, *_nulls(keys)])
+        return f"select {', '.join(selected)} from ({cells}) as c" + _group_by([*grouped, *_nulls(keys)])
 
     def _with_open_cells(self, text: str, rows: str, factors: Sequence[Factor], measures: Sequence[Measure]) -> str:
         """Add rows of which anything may be true: cells without ends, and rows that were left out."""
-        opened = " or ".join(one.open_cell(f"g.{cell_name(one)}") for one in factors if one.open_cell("x"))
+        opened = " or ".join(factor.open_cell(f"g.{cell_name(factor)}") for factor in factors if factor.open_cell("x"))
         more = [f"(select coalesce(sum(_records), 0) from {quoted(rows)} as g where {opened})"] if opened else []
         more += [self.model.missing] if self.model.missing else []
         if not more:
             return text
         number = " + ".join(more)
         single = not self.select.args.get("joins")
-        shown = [f"_k{i}" for i, _ in enumerate(groups_of(self.select).keys)] + ["level"]
-        for i, one in enumerate(measures):
-            if one.kind == "count" and single:
-                shown += [f"low_{i}", f"high_{i} + {number} as high_{i}"]
-            elif one.kind == "count":
-                shown += [f"low_{i}", f"case when {number} = 0 then high_{i} end as high_{i}"]
+        selected = [f"_k{i}" for i, _ in enumerate(groups_of(self.select).keys)] + ["level"]
+        for i, measure in enumerate(measures):
+            if measure.kind == "count" and single:
+                selected += [f"low_{i}", f"high_{i} + {number} as high_{i}"]
+            elif measure.kind == "count":
+                selected += [f"low_{i}", f"case when {number} = 0 then high_{i} end as high_{i}"]
             else:
                 # a group of such rows alone has an extreme of any value
-                kept = {"min": "high", "max": "low"}.get(one.kind)
+                chosen = {"min": "high", "max": "low"}.get(measure.kind)
                 for end in ("low", "high"):
-                    otherwise = f" else sure_{i}" if end == kept else ""
-                    shown.append(f"case when {number} = 0 then {end}_{i}{otherwise} end as {end}_{i}")
-        return f"select {', '.join(shown)} from ({text}) as b"
+                    otherwise = f" else sure_{i}" if end == chosen else ""
+                    selected.append(f"case when {number} = 0 then {end}_{i}{otherwise} end as {end}_{i}")
+        return f"select {', '.join(selected)} from ({text}) as b"
 
     def _counts_in_buckets(
         self,
@@ -356,14 +351,18 @@ class BoundedBlock(Block):
         factor = factors[0]
         if self.select.args.get("where") or self.select.args.get("joins"):
             return None
-        counts = {i: self._two_sides(one.conditions, factor) for i, one in enumerate(measures) if one.kind == "count"}
+        counts = {
+            i: self._two_sides(measure.conditions, factor)
+            for i, measure in enumerate(measures)
+            if measure.kind == "count"
+        }
         sides = {i: both for i, both in counts.items() if both is not None}
         keys = groups_of(self.select).keys
         if not sides or any(self._side(key, factor) is None for key in keys):
             return None
         uses = {c: ColumnUse(every_value=True) for c in factor.columns if c in self.read}
         size = f"select {factor.cell} as _cell, count(*) as n from {self.release.sql} as r group by all"
-        inside = [self.plain(one) for one in conditions[factor.name]]
+        inside = [self.plain(condition) for condition in conditions[factor.name]]
         texts = []
         for level, chosen in self._levels():
             rows, values = ["_cell"], ["_cell"]
@@ -373,22 +372,22 @@ class BoundedBlock(Block):
                 elif key is not None:
                     rows.append(f"{self.over_row(key)} as _k{i}")
             grouped = [_group_by([str(n + 1) for n, _ in enumerate(side)]) for side in (rows, values)]
-            for i, (own, permuted) in sides.items():
-                rows.append(f"count(*){_filter([self.over_row(one) for one in own])} as m_{i}")
-                values.append(f"sum(_share){_filter([self.plain(one) for one in permuted])} as c_{i}")
+            for i, (local, permuted) in sides.items():
+                rows.append(f"count(*){_filter([self.over_row(node) for node in local])} as m_{i}")
+                values.append(f"sum(_share){_filter([self.plain(node) for node in permuted])} as c_{i}")
             rows[0] = f"{factor.cell} as _cell"
             of_rows = f"select {', '.join(rows)} from {self.release.sql} as r{where_all(exact_conditions)}{grouped[0]}"
             listed = f"({factor.listing(uses)}) as l{where_all(inside)}"
             of_values = f"select {', '.join(values)} from {listed}{grouped[1]}"
-            shown = [f"_k{i}" if key is not None else f"null as _k{i}" for i, key in enumerate(chosen)]
-            shown.append(f"{level} as level")
+            selected = [f"_k{i}" if key is not None else f"null as _k{i}" for i, key in enumerate(chosen)]
+            selected.append(f"{level} as level")
             for i in sides:
                 c = f"coalesce(round(c_{i} * n), 0)"
-                shown.append(f"coalesce(sum(greatest(m_{i} + {c} - n, 0)), 0) as low_{i}")
-                shown.append(f"coalesce(sum(least(m_{i}, {c})), 0) as high_{i}")
+                selected.append(f"coalesce(sum(greatest(m_{i} + {c} - n, 0)), 0) as low_{i}")
+                selected.append(f"coalesce(sum(least(m_{i}, {c})), 0) as high_{i}")
             last = _group_by([f"_k{i}" for i, key in enumerate(chosen) if key is not None])
             texts.append(
-                f"select {', '.join(shown)} from ({of_rows}) as r join ({of_values}) as v "
+                f"select {', '.join(selected)} from ({of_rows}) as r join ({of_values}) as v "
                 "on r._cell is not distinct from v._cell "
                 f"join ({size}) as s on r._cell is not distinct from s._cell{last}"
             )
@@ -398,42 +397,39 @@ class BoundedBlock(Block):
         """Whether an expression reads 'exact' columns or those of a 'factor' alone; None for any other."""
         if all_of(node, exp.Query):
             return None
-        sides = {"factor" if fold(one.name) in factor.columns else "exact" for one in all_of(node, exp.Column)}
+        sides = {"factor" if fold(column.name) in factor.columns else "exact" for column in all_of(node, exp.Column)}
         return next(iter(sides), "exact") if len(sides) < 2 else None
 
     def _two_sides(
         self, conditions: Sequence[exp.Expr], factor: Factor
     ) -> tuple[list[exp.Expr], list[exp.Expr]] | None:
         """Conditions on a row's own columns, and those on the permuted ones; None where one reads both."""
-        parts = [piece for one in conditions for piece in (one.flatten() if isinstance(one, exp.And) else [one])]
-        sides = [self._side(one, factor) for one in parts]
+        parts = [
+            piece
+            for condition in conditions
+            for piece in (condition.flatten() if isinstance(condition, exp.And) else [condition])
+        ]
+        sides = [self._side(part, factor) for part in parts]
         if None in sides:
             return None
         return tuple(
-            [one for one, side in zip(parts, sides, strict=True) if side == name] for name in ("exact", "factor")
+            [node for node, side in zip(parts, sides, strict=True) if side == name] for name in ("exact", "factor")
         )  # type: ignore[return-value]
 
 
 def row_cells(
     measures: Sequence[Measure], keys: Sequence[exp.Expr | None], source: str, ends: Mapping[str, Ends]
 ) -> str:
-    """SELECT of what each released row adds to each group: fewest_i, most_i rows, least_i to greatest_i a value.
-
-    Args:
-        measures: the aggregates.
-        keys: expressions of GROUP BY, None for those that the grouping set leaves out.
-        source: FROM and WHERE of the rows' possible values.
-        ends: columns whose values are intervals.
-    """
-    shown = ["_id", "any_value(_records) as n", "any_value(_total) as total", *_shown_keys(keys)]
-    for i, one in enumerate(measures):
-        shown.append(f"coalesce(sum(_hits){one.filter}, 0) as hits_{i}")
-        shown += _least_and_greatest(i, one, ends)
-    cells = f"select {', '.join(shown)} {source}{_group_by(['_id', *_named(keys), *_nulls(keys)])}"
+    """SELECT of what each released row adds to each group: fewest_i, most_i rows, least_i to greatest_i a value."""
+    selected = ["_id", "any_value(_records) as n", "any_value(_total) as total", *_key_columns(keys)]
+    for i, measure in enumerate(measures):
+        selected.append(f"coalesce(sum(_hits){measure.filter}, 0) as hits_{i}")
+        selected += _least_and_greatest(i, measure, ends)
+    cells = f"select {', '.join(selected)} {source}{_group_by(['_id', *_named(keys), *_nulls(keys)])}"
     added = []
-    for i, one in enumerate(measures):
+    for i, measure in enumerate(measures):
         added += [f"(hits_{i} = total)::integer as fewest_{i}", f"(hits_{i} > 0)::integer as most_{i}"]
-        if one.kind == "sum":
+        if measure.kind == "sum":
             for end in ("least", "greatest"):
                 value = f"{end}_{i}"
                 added.append(
@@ -446,29 +442,22 @@ def row_cells(
 def joined_cells(
     measures: Sequence[Measure], keys: Sequence[exp.Expr | None], source: str, ends: Mapping[str, Ends]
 ) -> str:
-    """As `row_cells`, where a row meets any number of rows of other tables, more or fewer by its value.
-
-    Args:
-        measures: the aggregates.
-        keys: expressions of GROUP BY, None for those that the grouping set leaves out.
-        source: FROM and WHERE of the rows' possible values.
-        ends: columns whose values are intervals.
-    """
+    """As `row_cells`, where a row meets any number of rows of other tables, more or fewer by its value."""
     first = ["_id", "any_value(_records) as n", "any_value(_total) as total", "any_value(_hits) as hits"]
-    first += _shown_keys(keys)
+    first += _key_columns(keys)
     cells = ["_id", "any_value(n) as n", *(f"_k{i}" for i, _ in enumerate(keys))]
-    for i, one in enumerate(measures):
-        first.append(f"count(*){one.filter} as c_{i}")
-        first += _least_and_greatest(i, one, ends)
+    for i, measure in enumerate(measures):
+        first.append(f"count(*){measure.filter} as c_{i}")
+        first += _least_and_greatest(i, measure, ends)
         everywhere = f"sum(hits) filter (where c_{i} > 0) = any_value(total)"
         cells.append(f"case when {everywhere} then min(c_{i}) else 0 end as fewest_{i}")
         cells.append(f"max(c_{i}) as most_{i}")
-        if one.value is not None:
+        if measure.value is not None:
             cells += [f"min(least_{i}) as least_{i}", f"max(greatest_{i}) as greatest_{i}"]
-        if one.kind == "sum":
-            corners = _corners(one.value, ends) if one.value is not None else []
+        if measure.kind == "sum":
+            corners = _corners(measure.value, ends) if measure.value is not None else []
             for end in ("least", "greatest"):
-                first.append(f"sum({end}({', '.join(corners)})){one.filter} as total_{end}_{i}")
+                first.append(f"sum({end}({', '.join(corners)})){measure.filter} as total_{end}_{i}")
                 outer = "min" if end == "least" else "max"
                 total = f"{outer}(total_{end}_{i})"
                 cells.append(f"case when {everywhere} then {total} else {end}({total}, 0) end as {end}_total_{i}")
@@ -494,25 +483,25 @@ _SURE = {
 """The bound of an extreme by the rows that are surely in the group."""
 
 
-def _ends_of_groups(i: int, one: Measure, joined: bool) -> Ends | tuple[str, str]:
+def _ends_of_groups(i: int, measure: Measure, joined: bool) -> Ends | tuple[str, str]:
     """Low and high of one aggregate in a group, from what each row adds."""
     may, must = f"most_{i} > 0", f"fewest_{i} > 0"
-    if one.kind == "count":
+    if measure.kind == "count":
         return f"coalesce(sum(n * fewest_{i}), 0)", f"coalesce(sum(n * most_{i}), 0)"
     low, high = f"min(least_{i}) filter (where {may})", f"max(greatest_{i}) filter (where {may})"
-    if one.kind == "min":
+    if measure.kind == "min":
         return low, f"coalesce({_SURE['min'].format(i=i)}, {high})"
-    if one.kind == "max":
+    if measure.kind == "max":
         return f"coalesce({_SURE['max'].format(i=i)}, {low})", high
-    if one.kind == "sum":
+    if measure.kind == "sum":
         low, high = f"sum(n * least_total_{i})", f"sum(n * greatest_total_{i})"
-    elif one.kind == "quantile" and not joined:
+    elif measure.kind == "quantile" and not joined:
         low, high = (
-            one.quantile.format(x=f"(case when {must} then {end}_{i}::double else '{sign}infinity'::double end)")
+            measure.quantile.format(x=f"(case when {must} then {end}_{i}::double else '{sign}infinity'::double end)")
             + f" filter (where {may})"
             for end, sign in (("least", "-"), ("greatest", ""))
         )
-    elif one.kind == "avg" and not joined:
+    elif measure.kind == "avg" and not joined:
         low, high = (_mean(i, end, may, must) for end in ("least", "greatest"))
     low, high = (f"case when isfinite(({end})::double) then {end} end" for end in (low, high))
     return low, high
@@ -526,7 +515,7 @@ def _mean(i: int, end: str, may: str, must: str) -> str:
     """
     furthest = "min" if end == "least" else "max"
     others = f"{may} and not {must}"
-    surely, doubtful = (f"coalesce(sum(n) filter (where {one}), 0)" for one in (must, others))
+    surely, doubtful = (f"coalesce(sum(n) filter (where {node}), 0)" for node in (must, others))
     summed = f"sum(n * {end}_{i}::double) filter (where {must})"
     far = f"{furthest}({end}_{i}) filter (where {others})"
     return (
@@ -538,26 +527,18 @@ def _mean(i: int, end: str, may: str, must: str) -> str:
 def interval_of_groups(
     measures: Sequence[Measure], keys: Sequence[exp.Expr | None], level: int, source: str, sampled: bool
 ) -> str:
-    """SELECT of the keys, `level`, and the 95% interval of each total or mean.
-
-    Args:
-        measures: the aggregates.
-        keys: expressions of GROUP BY, None for those that the grouping set leaves out.
-        level: number of the grouping set.
-        source: FROM and WHERE of the weighted values: `_id`, `_records`, `_share`, and `_rate` of a sample.
-        sampled: whether rows were sampled, and not randomized.
-    """
-    cells = ["_id", "any_value(_records) as n", *_shown_keys(keys), *["any_value(_rate) as rate"] * sampled]
-    for i, one in enumerate(measures):
-        value = "1" if one.value is None else f"({one.value.sql('duckdb')})::double"
+    """SELECT of the keys, `level`, and the 95% interval of each total or mean."""
+    cells = ["_id", "any_value(_records) as n", *_key_columns(keys), *["any_value(_rate) as rate"] * sampled]
+    for i, measure in enumerate(measures):
+        value = "1" if measure.value is None else f"({measure.value.sql('duckdb')})::double"
         cells += [
-            f"coalesce(sum(_share * {value}){one.filter}, 0) as w_{i}",
-            f"coalesce(sum(_share * {value} * {value}){one.filter}, 0) as v_{i}",
-            f"coalesce(sum(_share){one.filter}, 0) as c_{i}",
+            f"coalesce(sum(_share * {value}){measure.filter}, 0) as w_{i}",
+            f"coalesce(sum(_share * {value} * {value}){measure.filter}, 0) as v_{i}",
+            f"coalesce(sum(_share){measure.filter}, 0) as c_{i}",
         ]
-    shown = [f"_k{i}" for i, _ in enumerate(keys)] + [f"{level} as level"]
+    selected = [f"_k{i}" for i, _ in enumerate(keys)] + [f"{level} as level"]
     scale = "/ rate" if sampled else ""
-    for i, one in enumerate(measures):
+    for i, measure in enumerate(measures):
 
         def product(a: str, b: str, both: str) -> str:
             """The sum of the covariances of two totals' rows."""
@@ -567,7 +548,7 @@ def interval_of_groups(
         w, v, c = (f"{name}_{i}" for name in "wvc")
         middle, variance = f"sum(n * {w} {scale})", product(w, w, v)
         one_row = "0" if sampled else f"case when {variance} > 1e-6 then max({w} * {w}) else 0 end"
-        if one.kind == "avg":
+        if measure.kind == "avg":
             count = f"sum(n * {c} {scale})"
             one_row = "0"
             middle = f"({middle} / {count})"
@@ -577,18 +558,13 @@ def interval_of_groups(
             )
         # a value that no row is estimated to have may still be that of one
         reach = f"{REACH} * sqrt(greatest({variance} + {one_row}, 0))"
-        shown += [f"{middle} - {reach} as low_{i}", f"{middle} + {reach} as high_{i}"]
+        selected += [f"{middle} - {reach} as low_{i}", f"{middle} + {reach} as high_{i}"]
     inner = f"select {', '.join(cells)} {source}{_group_by(['_id', *_named(keys), *_nulls(keys)])}"
-    return f"select {', '.join(shown)} from ({inner}) as c{_group_by([f'_k{i}' for i, _ in enumerate(keys)])}"
+    return f"select {', '.join(selected)} from ({inner}) as c{_group_by([f'_k{i}' for i, _ in enumerate(keys)])}"
 
 
 def range_of(node: exp.Expr, ends_of: Callable[[exp.Expr], Ends | None]) -> Ends | None:
-    """Ends of an expression by interval arithmetic; None where a part has none.
-
-    Args:
-        node: an output column.
-        ends_of: ends of its aggregates.
-    """
+    """Ends of an expression by interval arithmetic; None where a part has none."""
     found = ends_of(node)
     if found is not None:
         return found
@@ -597,7 +573,9 @@ def range_of(node: exp.Expr, ends_of: Callable[[exp.Expr], Ends | None]) -> Ends
     if isinstance(node, _MONOTONE):
         inner = range_of(node.this, ends_of)
         return None if inner is None else tuple(_with(node, "this", end) for end in inner)  # type: ignore[return-value]
-    if isinstance(node, exp.Coalesce) and not any(list(outermost_aggregates(one)) for one in node.expressions):
+    if isinstance(node, exp.Coalesce) and not any(
+        list(outermost_aggregates(projection)) for projection in node.expressions
+    ):
         inner = range_of(node.this, ends_of)
         return None if inner is None else tuple(_with(node, "this", end) for end in inner)  # type: ignore[return-value]
     if isinstance(node, exp.Neg):
@@ -627,8 +605,10 @@ def _with(node: exp.Expr, key: str, value: exp.Expr) -> exp.Expr:
 
 def _corners(value: exp.Expr, ends: Mapping[str, Ends]) -> list[str]:
     """SQL of a value that is linear in each column, at every combination of their ends; conditions stay as they are."""
-    columns = [one for one in all_of(value, exp.Column) if fold(one.name) in ends and constants_beside(one) is None]
-    names = sorted({fold(one.name) for one in columns})
+    columns = [
+        column for column in all_of(value, exp.Column) if fold(column.name) in ends and constants_beside(column) is None
+    ]
+    names = sorted({fold(column.name) for column in columns})
     corners = []
     for chosen in itertools.product((0, 1), repeat=len(names)):
         holder = exp.Paren(this=value.copy())
@@ -647,7 +627,7 @@ def _reads(node: exp.Expr) -> Measure | None:
         return None
 
 
-def _shown_keys(keys: Sequence[exp.Expr | None]) -> list[str]:
+def _key_columns(keys: Sequence[exp.Expr | None]) -> list[str]:
     return [f"{key.sql('duckdb') if key is not None else 'null'} as _k{i}" for i, key in enumerate(keys)]
 
 

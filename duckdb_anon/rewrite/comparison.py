@@ -18,8 +18,7 @@ from duckdb_anon.model.errors import RewriteError, when_run
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite.engines import LEFT_OUT, Engine, Question, answer
 from duckdb_anon.rewrite.learnt_counts import learnable_counts, with_learnt_counts
-from duckdb_anon.rewrite.query.outputs import Describe, Output, outputs, read_query, unique_names
-from duckdb_anon.rewrite.query.parse import grounded
+from duckdb_anon.rewrite.query.parse import Describe, Output, grounded, outputs, read_query, unique_names
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.trees import (
     aggregate_nodes,
@@ -38,7 +37,7 @@ _ANSWER = ("measure", "estimate", "low", "high", "confidence", "method", "note")
 
 
 @dataclass(frozen=True)
-class _Sides:
+class _Answers:
     original: str
     estimate: str
     columns: tuple[Output, ...]
@@ -46,8 +45,8 @@ class _Sides:
     levels: tuple[exp.Expr, ...]
     made_of: tuple[exp.Expr, ...]
     limited: bool
-    told_apart: bool
-    unseen: tuple[str, ...]
+    has_unique_keys: bool
+    hidden_keys: tuple[str, ...]
     notes: tuple[str, ...]
     unbounded: str
     draws: int
@@ -85,7 +84,7 @@ def comparison(
     Raises:
         RewriteError: when the query cannot be estimated from the release.
     """
-    sides = _sides(query, original, release, tables, bounds, spread, describe, engine)
+    sides = _read_answers(query, original, release, tables, bounds, spread, describe, engine)
     keys = [number for number, c in enumerate(sides.columns) if not c.measure]
     measures = [number for number, c in enumerate(sides.columns) if c.measure]
     if not measures:
@@ -136,19 +135,19 @@ def answers(
     Raises:
         RewriteError: when the query cannot be estimated from the release.
     """
-    sides = _sides(query, original, release, tables, bounds, spread, describe, engine, alone=True)
+    sides = _read_answers(query, original, release, tables, bounds, spread, describe, engine, alone=True)
     keys = [number for number, c in enumerate(sides.columns) if not c.measure]
     measures = [number for number, c in enumerate(sides.columns) if c.measure]
     if not measures:
         raise RewriteError("the query has no aggregate to estimate; give it a COUNT, SUM, AVG, MIN or MAX")
     wanted = ",\n    ".join(_measure(sides, number) for number in measures)
     names = unique_names([*_ANSWER, *(sides.columns[number].name for number in keys)])[len(_ANSWER) :]
-    shown = [f"e._c{number} as {quoted(name)}" for number, name in zip(keys, names, strict=True)]
-    shown += [f"e._level as {quoted(unique_names([*_ANSWER, *names, 'grouping'])[-1])}"] * bool(sides.levels)
+    selected = [f"e._c{number} as {quoted(name)}" for number, name in zip(keys, names, strict=True)]
+    selected += [f"e._level as {quoted(unique_names([*_ANSWER, *names, 'grouping'])[-1])}"] * bool(sides.levels)
     return "\n".join(
         [
             f"with _estimate as (\n{sides.estimate}\n),",
-            f"_both as (\n  select {', '.join([*shown, ''])}unnest([\n    {wanted}\n  ]) as _m",
+            f"_both as (\n  select {', '.join([*selected, ''])}unnest([\n    {wanted}\n  ]) as _m",
             "  from (select _one as e, _one as o from _estimate as _one)\n)",
             "select * exclude (_m), _m.measure as measure, _m.estimate as estimate, _m.low as low, _m.high as high,",
             "  _m.confidence as confidence,",
@@ -158,13 +157,13 @@ def answers(
     )
 
 
-def _method(sides: _Sides, measure: str) -> str:
+def _method(sides: _Answers, measure: str) -> str:
     """SQL of how a measure was answered."""
     method = "imputed" if sides.draws else "closed form"
     return f"case when {measure}.confidence = 1 and {measure}.low = {measure}.high then 'exact' else '{method}' end"
 
 
-def _sides(
+def _read_answers(
     query: str,
     original: TableInfo,
     release: TableInfo,
@@ -174,7 +173,7 @@ def _sides(
     describe: Describe | None,
     engine: Engine,
     alone: bool = False,
-) -> _Sides:
+) -> _Answers:
     everything = (original, *tables)
     tree, names = read_query(query, everything, describe)
     columns = outputs(query, names, tree)
@@ -187,35 +186,37 @@ def _sides(
     picking = ("limit", "offset", "having", "qualify", *(["distinct"] * _picks_first(tree)))
     limited = any(tree.args.get(key) for key in picking)
     levels = _mark_levels(tree)
-    unseen = _show_keys(tree)
+    hidden_keys = _show_keys(tree)
     open_ended = tree.copy()
     if limited and not alone:
         for key in ("order", *picking):
             open_ended.set(key, None)
     unbounded = release.why_unbounded()
     wanted: Bounds = "none" if unbounded else bounds
-    counts = learnable_counts(open_ended, release, original) if spread == "learnt" and not unseen else {}
+    counts = learnable_counts(open_ended, release, original) if spread == "learnt" and not hidden_keys else {}
     # how noisy an inverted count is, its interval tells
     inside: Bounds = "sure" if counts and wanted in ("none", "hard") else wanted
-    last = [*["_level"] * bool(levels), *unseen]
+    last = [*["_level"] * bool(levels), *hidden_keys]
     question = Question(open_ended, release, everything, columns, last, inside, spread, engine)
     estimate = answer(question)
-    counts = {place: there for place, there in counts.items() if estimate.bounded.get(place, 1) < 1}
-    exact = laid_out(grounded(tree, everything)) if levels or unseen else query.strip().rstrip(";")
+    counts = {position: there for position, there in counts.items() if estimate.bounded.get(position, 1) < 1}
+    exact = laid_out(grounded(tree, everything)) if levels or hidden_keys else query.strip().rstrip(";")
     made_of = tuple(e.unalias() for e in leftmost(tree).expressions)
     estimated = estimate.sql
     if counts and not estimate.draws:
         keys = [number for number, column in enumerate(columns) if not column.measure]
         every = ([*question.names, *estimate.ends], keys)
         estimated = with_learnt_counts(estimated, open_ended, counts, (release, original), every)
-    shown = {
-        place: sure for place, sure in estimate.bounded.items() if wanted == inside or (wanted == "hard" and sure == 1)
+    selected = {
+        position: sure
+        for position, sure in estimate.bounded.items()
+        if wanted == inside or (wanted == "hard" and sure == 1)
     }
-    return _Sides(
+    return _Answers(
         f"select * from (\n{exact}\n) as _q({', '.join(question.names)})",
         estimated,
         columns,
-        shown,
+        selected,
         levels,
         made_of,
         limited,
@@ -235,8 +236,8 @@ def _picks_first(query: exp.Query) -> bool:
 
 def _may_be_several(select: exp.Select) -> bool:
     """Whether a SELECT may have several rows: it groups by something, or shows rows of FROM as they are."""
-    own = any(True for _ in aggregate_nodes(select))
-    return bool(groups_of(select).keys) or (select.args.get("from_") is not None and not own)
+    local = any(True for _ in aggregate_nodes(select))
+    return bool(groups_of(select).keys) or (select.args.get("from_") is not None and not local)
 
 
 def _mark_levels(tree: exp.Query) -> tuple[exp.Expr, ...]:
@@ -252,18 +253,18 @@ def _show_keys(tree: exp.Query) -> list[str]:
     """Add the keys that are not shown as they are, so that no two groups look alike; give their names."""
     if not isinstance(tree, exp.Select) or not groups_of(tree).keys:
         return []
-    shown = [one.unalias() for one in tree.expressions]
-    hidden = [key for key in groups_of(tree).keys if key not in shown]
+    selected = [projection.unalias() for projection in tree.expressions]
+    hidden = [key for key in groups_of(tree).keys if key not in selected]
     if hidden and tree.args.get("distinct") is not None:
         raise RewriteError(
             f"nothing distinguishes the groups; put {plain(hidden[0])} into SELECT, or leave DISTINCT out"
         )
-    for place, key in enumerate(hidden):
-        tree.append("expressions", exp.alias_(key.copy(), f"_key{place}", quoted=True))
-    return [f"_key{place}" for place, _ in enumerate(hidden)]
+    for position, key in enumerate(hidden):
+        tree.append("expressions", exp.alias_(key.copy(), f"_key{position}", quoted=True))
+    return [f"_key{index}" for index, _ in enumerate(hidden)]
 
 
-def _keys(sides: _Sides, keys: Sequence[int]) -> str:
+def _keys(sides: _Answers, keys: Sequence[int]) -> str:
     """The keys as a MAP; a subtotal has the keys it is grouped by only."""
     if not keys:
         return "map([], [])::map(varchar, varchar)"
@@ -283,11 +284,11 @@ def _keys(sides: _Sides, keys: Sequence[int]) -> str:
             bit = 1 << (len(sides.levels) - 1 - sides.levels.index(key))
             used = f"({level} & {bit}) = 0"
         entries.append(f"{{k: {name}, v: {value}, used: {used}}}")
-    kept = f"list_filter([{', '.join(entries)}], lambda x: x.used)"
-    return f"map_from_entries(list_transform({kept}, lambda x: {{k: x.k, v: x.v}}))"
+    chosen = f"list_filter([{', '.join(entries)}], lambda x: x.used)"
+    return f"map_from_entries(list_transform({chosen}, lambda x: {{k: x.k, v: x.v}}))"
 
 
-def _measure(sides: _Sides, number: int) -> str:
+def _measure(sides: _Answers, number: int) -> str:
     column = sides.columns[number]
 
     def numeric(value: str, zero: bool) -> str:
@@ -317,21 +318,21 @@ _NUMBERS = (
 )
 
 
-def _note(sides: _Sides, number: int) -> str:
-    said = [*sides.notes, *([sides.unbounded] if sides.unbounded and number not in sides.bounded else [])]
-    told = [literal(one) for one in ["; ".join(said)] if one]
+def _note(sides: _Answers, number: int) -> str:
+    texts = [*sides.notes, *([sides.unbounded] if sides.unbounded and number not in sides.bounded else [])]
+    messages = [literal(node) for node in ["; ".join(texts)] if node]
     if sides.draws:
         left_out = f"concat(e.{LEFT_OUT}, ' groups that fewer than half of them have are left out')"
-        told.insert(0, f"case when e.{LEFT_OUT} > 0 then {left_out} end")
-        told.insert(0, literal(f"put together from {sides.draws} plausible tables"))
+        messages.insert(0, f"case when e.{LEFT_OUT} > 0 then {left_out} end")
+        messages.insert(0, literal(f"put together from {sides.draws} plausible tables"))
     if number in sides.bounded:
         low, high, value = (f"try_cast(e._c{number}{end}::varchar as double)" for end in ("_low", "_high", ""))
         wide = f"{high} - {low} > abs({value})"
-        told.append(f"case when {wide} then {literal(WIDE)} end")
+        messages.append(f"case when {wide} then {literal(WIDE)} end")
     if number < len(sides.made_of) and not _is_number(sides.made_of[number]):
         empty = f"e._c{number} is not null and try_cast(e._c{number}::varchar as double) is null"
-        told.append(f"case when {empty} then {literal(NO_NUMBER)} end")
-    return f"nullif(concat_ws('; ', {', '.join(told)}), '')" if told else "null::varchar"
+        messages.append(f"case when {empty} then {literal(NO_NUMBER)} end")
+    return f"nullif(concat_ws('; ', {', '.join(messages)}), '')" if messages else "null::varchar"
 
 
 def _is_number(node: exp.Expr) -> bool:
@@ -339,19 +340,19 @@ def _is_number(node: exp.Expr) -> bool:
     return isinstance(node, _NUMBERS) and not any(all_of(node, *_OF_ANY_TYPE))
 
 
-def _joined(sides: _Sides, keys: Sequence[int]) -> str:
-    if not keys and not sides.unseen:
+def _joined(sides: _Answers, keys: Sequence[int]) -> str:
+    if not keys and not sides.hidden_keys:
         return "_original as o cross join _estimate as e"
     on = [f"o._c{number} is not distinct from e._c{number}" for number in keys]
-    on += [f"o.{one} is not distinct from e.{one}" for one in sides.unseen]
+    on += [f"o.{node} is not distinct from e.{node}" for node in sides.hidden_keys]
     kind = "left" if sides.limited else "full"
     joined = f"_original as o {kind} join _estimate as e on {' and '.join(on)}"
-    if sides.told_apart:
+    if sides.has_unique_keys:
         return joined
     # groups of a step below, or of several SELECTs, may look alike: which is which is not to be guessed
-    shown = ", ".join(f"_c{number}" for number in keys)
+    selected = ", ".join(f"_c{number}" for number in keys)
     alike = " union all ".join(
-        f"select 1 from {side} group by {shown} having count(*) > 1" for side in ("_original", "_estimate")
+        f"select 1 from {side} group by {selected} having count(*) > 1" for side in ("_original", "_estimate")
     )
     return f"{joined} where case when exists ({alike}) then error({literal(when_run(_ALIKE))}) else true end"
 

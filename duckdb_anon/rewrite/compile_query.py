@@ -10,10 +10,9 @@ from sqlglot import exp
 
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats.duckdb_types import is_enum, is_number
-from duckdb_anon.rewrite.aggregates import LINEAR, MOMENTS, weighted
+from duckdb_anon.rewrite.aggregates import LINEAR, MOMENTS, Quantile, read_quantile, weighted, weighted_quantile
 from duckdb_anon.rewrite.factors import ColumnUse, Factor, GeneralizedFactor, NotLinearError, SliceFactor, where_all
 from duckdb_anon.rewrite.interval_factor import IntervalFactor
-from duckdb_anon.rewrite.quantiles import Quantile, read_quantile, weighted_quantile
 from duckdb_anon.rewrite.query.parse import grounded
 from duckdb_anon.rewrite.query.refusals import misspelt, single_row_reason
 from duckdb_anon.rewrite.query.tables import TableInfo
@@ -52,21 +51,16 @@ class Steps:
 
     def add(self, name: str, text: str) -> str:
         """Add a step under a name of its own; an equal one is used twice."""
-        for known, other in self.texts.items():
+        for earlier, other in self.texts.items():
             if other == text:
-                return known
+                return earlier
         while name in self.texts or fold(name) in self.taken:
             name += "_"
         self.texts[name] = text
         return name
 
     def attach(self, query: exp.Query, tables: Sequence[TableInfo]) -> None:
-        """Put the steps among those of a query, each after what it reads.
-
-        Args:
-            query: it is changed.
-            tables: the release, and the query's other tables.
-        """
+        """Put the steps among those of a query, each after what it reads."""
         made = [
             exp.CTE(
                 this=grounded(parsed(text), tables),
@@ -86,14 +80,14 @@ class Steps:
 
 def _merged(steps: Sequence[exp.CTE], written: Sequence[exp.CTE]) -> list[exp.CTE]:
     """Steps and CTEs of a query in one order: each step after what it reads, the query's own in their order."""
-    own = {fold(one.alias) for one in written}
+    local = {fold(step.alias) for step in written}
     placed: list[exp.CTE] = []
-    missing = set(own)
+    missing = set(local)
     waiting = list(steps)
     for cte in [*written, None]:
         later = []
         for step in waiting:
-            if missing.isdisjoint(fold(one.name) for one in all_of(step.this, exp.Table)):
+            if missing.isdisjoint(fold(table.name) for table in all_of(step.this, exp.Table)):
                 placed.append(step)
             else:
                 missing.add(fold(step.alias))
@@ -101,7 +95,7 @@ def _merged(steps: Sequence[exp.CTE], written: Sequence[exp.CTE]) -> list[exp.CT
         waiting = later
         if cte is not None:
             placed.append(cte)
-            missing = own - {fold(one.alias) for one in placed}
+            missing = local - {fold(node.alias) for node in placed}
     return placed
 
 
@@ -113,24 +107,12 @@ def parsed(text: str) -> exp.Query:
 
 
 def compile_tree(tree: exp.Query, release: TableInfo, original: TableInfo, model: ReleaseModel, steps: Steps) -> None:
-    """Rewrite a bound query over the original into one over the release, in place.
-
-    Args:
-        tree: the query as `parse.bound` returns it.
-        release: the release of the original.
-        original: names and types of its columns.
-        model: how the release's rows relate to the original's.
-        steps: gets the steps that the query reads.
-
-    Raises:
-        NotLinearError: plausible tables are needed.
-        RewriteError: what cannot be answered.
-    """
-    if model.person in {fold(one.name) for one in all_of(tree, exp.Column)}:
+    """Rewrite a bound query over the original into one over the release, in place."""
+    if model.person in {fold(column.name) for column in all_of(tree, exp.Column)}:
         raise NotLinearError(
             f"'{model.person}' is not in the release, so individuals are distinguished in plausible tables"
         )
-    for select in [one for one in all_of(tree, exp.Select) if reads_original(one)]:
+    for select in [select for select in all_of(tree, exp.Select) if reads_original(select)]:
         Block(select, model, release, original, steps).rewrite()
 
 
@@ -142,24 +124,26 @@ class Block:
     ) -> None:
         """Find what the SELECT asks of the original's columns."""
         self.select, self.model, self.steps, self.release, self.original = select, model, steps, release, original
-        items = [one for one in from_items(select) if is_original(one)]
+        items = [source for source in from_items(select) if is_original(source)]
         if len(items) != 1:
             raise NotLinearError(
                 f"{original.name} is joined with itself: a release does not say which rows belong together"
             )
         self.item = items[0]
-        joined = [one for one in select.args.get("joins") or [] if one.this is self.item or one.method == "POSITIONAL"]
-        if any(one.method in ("ASOF", "POSITIONAL") for one in joined):
+        joined = [
+            join for join in select.args.get("joins") or [] if join.this is self.item or join.method == "POSITIONAL"
+        ]
+        if any(node.method in ("ASOF", "POSITIONAL") for node in joined):
             raise NotLinearError(f"ASOF and POSITIONAL JOIN take single rows of {original.name}")
         self.alias = self.item.alias_or_name
         self.columns = [
-            one for one in all_of(select, exp.Column) if one.table == self.alias and one.find_ancestor(exp.Select)
+            node for node in all_of(select, exp.Column) if node.table == self.alias and node.find_ancestor(exp.Select)
         ]
-        for one in self.columns:
-            model.require(fold(one.name), release.name)
-        self.read = {fold(one.name) for one in self.columns}
-        for one in self.columns:
-            inner = one.find_ancestor(exp.Select)
+        for column in self.columns:
+            model.require(fold(column.name), release.name)
+        self.read = {fold(node.name) for node in self.columns}
+        for column in self.columns:
+            inner = column.find_ancestor(exp.Select)
             while inner is not None and inner is not select:
                 if reads_original(inner):
                     raise NotLinearError("a subquery of the original is correlated with the original")
@@ -181,47 +165,58 @@ class Block:
                 f"a SELECT of rows of {self.original.name} without an aggregate shows single records"
                 f"{misspelt(self.select)}"
             )
-        if any(all_of(one, exp.Window) for one in self.select.expressions if not aggregates):
+        if any(all_of(projection, exp.Window) for projection in self.select.expressions if not aggregates):
             raise NotLinearError("a window function goes through single records")
         self._require_presence(factors, aggregates)
         conditions, exact_conditions = self.push_conditions(factors)
         moments: dict[str, str] = {}
-        quantiles = {id(one): found for one in aggregates if (found := read_quantile(one)) is not None}
-        self._weigh([one for one in aggregates if id(one) not in quantiles], moments)
-        left = {fold(one.name) for one in all_of(self.select, exp.Column) if one.table == self.alias and one.parent}
-        uses = {one: self.use(one, conditions) for one in self.read}
+        quantiles = {
+            id(aggregate): found for aggregate in aggregates if (found := read_quantile(aggregate)) is not None
+        }
+        self._weigh([aggregate for aggregate in aggregates if id(aggregate) not in quantiles], moments)
+        left = {
+            fold(column.name)
+            for column in all_of(self.select, exp.Column)
+            if column.table == self.alias and column.parent
+        }
+        uses = {column: self.use(column, conditions) for column in self.read}
         self._relation(factors, conditions, exact_conditions, left, uses, moments)
-        self._add_quantiles([(one, quantiles[id(one)]) for one in aggregates if id(one) in quantiles])
+        self._add_quantiles(
+            [(aggregate, quantiles[id(aggregate)]) for aggregate in aggregates if id(aggregate) in quantiles]
+        )
 
     def _require_presence(self, factors: Sequence[Factor], aggregates: Sequence[exp.Expr]) -> None:
         """Refuse joins whose rows without a match depend on values that the release does not show."""
-        kinds = {(one.kind or "").upper() for one in self.select.args.get("joins") or [] if one.this is self.item}
-        if kinds & {"SEMI", "ANTI"}:
-            raise NotLinearError(f"{self.original.name} stands on the optional side of {kinds.pop()} JOIN")
+        types = {(join.kind or "").upper() for join in self.select.args.get("joins") or [] if join.this is self.item}
+        if types & {"SEMI", "ANTI"}:
+            raise NotLinearError(f"{self.original.name} stands on the optional side of {types.pop()} JOIN")
         if self.preserved:
             return
-        conditions = [one.args["on"] for one in self.select.args.get("joins") or [] if one.args.get("on")]
-        shown = {fold(one.name) for on in conditions for one in all_of(on, exp.Column) if one.table == self.alias}
-        if self.model.weight == "1" and shown <= self.exact.keys():
+        conditions = [join.args["on"] for join in self.select.args.get("joins") or [] if join.args.get("on")]
+        selected = {
+            fold(column.name) for on in conditions for column in all_of(on, exp.Column) if column.table == self.alias
+        }
+        if self.model.weight == "1" and selected <= self.exact.keys():
             return
         reads_columns = all(
-            columns_of(one, self.alias) and isinstance(without_filter(one)[0], STRICT) for one in aggregates
+            columns_of(aggregate, self.alias) and isinstance(without_filter(aggregate)[0], STRICT)
+            for aggregate in aggregates
         )
         where = self.select.args.get("where")
         parts = list(where.this.flatten()) if where is not None and isinstance(where.this, exp.And) else []
         parts = parts or ([where.this] if where is not None else [])
-        if not reads_columns or not all(self._rejects_null(one) for one in parts):
+        if not reads_columns or not all(self._rejects_null(part) for part in parts):
             raise NotLinearError(f"{self.original.name} stands on the optional side of an outer join")
 
     def _rejects_null(self, condition: exp.Expr) -> bool:
         """Whether a condition is never true of a row of NULLs in the place of the original, or does not read it."""
-        columns = [one for one in all_of(condition, exp.Column) if one.table == self.alias]
+        columns = [column for column in all_of(condition, exp.Column) if column.table == self.alias]
         compares = isinstance(condition, (*_COMPARISONS[:6], exp.Between, exp.In, exp.Like))
-        return not columns or (compares and any(isinstance(one.parent, type(condition)) for one in columns))
+        return not columns or (compares and any(isinstance(column.parent, type(condition)) for column in columns))
 
-    def _add_quantiles(self, asked: Sequence[tuple[exp.Expr, Quantile]]) -> None:
+    def _add_quantiles(self, requested: Sequence[tuple[exp.Expr, Quantile]]) -> None:
         """Let quantiles be read from steps that have them for each group."""
-        if not asked:
+        if not requested:
             return
         if len(self.sets()) > 1:
             raise NotLinearError("the query has quantiles of several grouping sets")
@@ -229,26 +224,26 @@ class Block:
         source = exp.Select(expressions=[])
         for part in ("from_", "joins", "where"):
             value = self.select.args.get(part)
-            source.set(part, [one.copy() for one in value] if isinstance(value, list) else value and value.copy())
-        if any(reads_original(one) for one in all_of(source, exp.Select)):
+            source.set(part, [node.copy() for node in value] if isinstance(value, list) else value and value.copy())
+        if any(reads_original(select) for select in all_of(source, exp.Select)):
             raise NotLinearError("the query has quantiles of rows that a subquery of the original picks")
-        for number, (node, quantile) in enumerate(asked):
+        for number, (node, quantile) in enumerate(requested):
             self._require_ordered(quantile)
             text = weighted_quantile(quantile, keys, self.weight(), source)
             step = self.steps.add(f"quantile_{number + 1}", text)
             alias = f"_quantile_{number + 1}"
             if keys:
                 join_step(self.select, step, alias, keys)
-            shown = f"any_value({alias}.value)" if keys else f"any_value((select value from {quoted(step)}))"
-            node.replace(exp.Var(this=shown))
+            selected = f"any_value({alias}.value)" if keys else f"any_value((select value from {quoted(step)}))"
+            node.replace(exp.Var(this=selected))
 
     def _require_ordered(self, quantile: Quantile) -> None:
         """Raise unless values lie between others: numbers that are no decimals, or any where one of them is taken."""
         value = quantile.value.unnest()
-        kinds = [self.original.types.get(fold(one.name), "") for one in all_of(value, exp.Column)]
+        types = [self.original.types.get(fold(column.name), "") for column in all_of(value, exp.Column)]
         if isinstance(value, exp.Cast):
-            kinds = [value.to.sql("duckdb")]
-        if quantile.continuous and not all(is_number(kind) and "DECIMAL" not in kind.upper() for kind in kinds):
+            types = [value.to.sql("duckdb")]
+        if quantile.continuous and not all(is_number(kind) and "DECIMAL" not in kind.upper() for kind in types):
             raise NotLinearError("a median of anything but plain numbers has the digits of its type")
 
     def sets(self) -> tuple[tuple[exp.Expr, ...], ...]:
@@ -257,19 +252,19 @@ class Block:
 
     def factors(self) -> list[Factor]:
         """The factors that the query reads; of slices, the one with most columns is read from the row itself."""
-        used = [one for one in self.model.factors if set(one.columns) & self.read or one.counted]
-        slices = [one for one in used if isinstance(one, SliceFactor) and not one.generalized]
+        used = [factor for factor in self.model.factors if set(factor.columns) & self.read or factor.counted]
+        slices = [factor for factor in used if isinstance(factor, SliceFactor) and not factor.generalized]
         # exact columns belong to the released row, and slices were permuted apart from them
         if slices and not self.read & self.model.exact.keys():
-            first = max(slices, key=lambda one: len(set(one.columns) & self.read))
+            first = max(slices, key=lambda node: len(set(node.columns) & self.read))
             self.exact = {**self.model.exact, **dict(first.fields)}
-            return [one for one in used if one is not first]
+            return [factor for factor in used if factor is not first]
         self.exact = dict(self.model.exact)
         return used
 
     def _exact(self) -> None:
         """Nothing that is read was changed: the release's columns stand for the original's."""
-        columns = ", ".join(f"{self.exact[one]} as {quoted(one)}" for one in sorted(self.read)) or "1 as one"
+        columns = ", ".join(f"{self.exact[column]} as {quoted(column)}" for column in sorted(self.read)) or "1 as one"
         name = self.steps.add("released", f"select {columns} from {self.release.sql} as r")
         self._replace(name)
 
@@ -279,31 +274,31 @@ class Block:
     @property
     def preserved(self) -> bool:
         """Whether every row of the original that passes WHERE is in the answer, whatever it is joined to."""
-        place = next(k for k, one in enumerate(from_items(self.select)) if one is self.item)
+        position = next(k for k, source in enumerate(from_items(self.select)) if source is self.item)
         for number, join in enumerate(self.select.args.get("joins") or [], 1):
             side = (join.side or "").upper()
-            if side == "FULL" or (side == "LEFT" and number == place) or (side == "RIGHT" and number > place):
+            if side == "FULL" or (side == "LEFT" and number == position) or (side == "RIGHT" and number > position):
                 return False
         return True
 
     def push_conditions(self, factors: Sequence[Factor]) -> tuple[dict[str, list[exp.Expr]], list[str]]:
         """Move conjuncts of WHERE that read one factor alone, or exact columns alone, to where they are decided."""
-        found: dict[str, list[exp.Expr]] = {one.name: [] for one in factors}
+        found: dict[str, list[exp.Expr]] = {factor.name: [] for factor in factors}
         exact: list[str] = []
         where = self.select.args.get("where")
         if where is None or not self.preserved:
             return found, exact
         left = []
-        for one in where.this.flatten() if isinstance(where.this, exp.And) else [where.this]:
-            columns = list(all_of(one, exp.Column))
+        for part in where.this.flatten() if isinstance(where.this, exp.And) else [where.this]:
+            columns = list(all_of(part, exp.Column))
             names = {fold(c.name) for c in columns}
             home = {next((f.name for f in factors if c in f.columns), "") for c in names}
-            if any(c.table != self.alias for c in columns) or all_of(one, exp.Query) or len(home) != 1:
-                left.append(one)
+            if any(c.table != self.alias for c in columns) or all_of(part, exp.Query) or len(home) != 1:
+                left.append(part)
             elif home == {""}:
-                exact.append(self.over_row(one))
+                exact.append(self.over_row(part))
             else:
-                found[home.pop()].append(one)
+                found[home.pop()].append(part)
         self.select.set("where", exp.Where(this=exp.and_(*left, copy=False)) if left else None)
         return found, exact
 
@@ -336,8 +331,8 @@ class Block:
                 node, where = node.this, node.expression.this
             if isinstance(node, exp.Sum) and isinstance(node.this.unnest(), _BOOLEAN):
                 node.set("this", exp.Cast(this=node.this.copy(), to=exp.DataType.build("int")))
-            reads = [one for part in (node, where) if part is not None for one in all_of(part, exp.Column)]
-            exact = self.preserved and all(one.table == self.alias and fold(one.name) in self.exact for one in reads)
+            reads = [column for part in (node, where) if part is not None for column in all_of(part, exp.Column)]
+            exact = self.preserved and all(read.table == self.alias and fold(read.name) in self.exact for read in reads)
             if reads and exact and isinstance(node, LINEAR) and not isinstance(node.this, exp.Distinct):
                 made = self._added_before(node, where, moments)
             else:
@@ -351,9 +346,12 @@ class Block:
         rows = self.model.weight
 
         def moment(text: str) -> exp.Expr:
-            name = next((one for one, known in moments.items() if known == text), None) or f"moment_{len(moments) + 1}"
+            name = (
+                next((moment for moment, expression in moments.items() if expression == text), None)
+                or f"moment_{len(moments) + 1}"
+            )
             moments[name] = text
-            return exp.Mul(this=self._own("share"), expression=self._own(name))
+            return exp.Mul(this=self._step_column("share"), expression=self._step_column(name))
 
         def summed(text: str) -> exp.Expr:
             return exp.Sum(this=moment(text))
@@ -373,10 +371,10 @@ class Block:
 
     def weight(self) -> exp.Expr:
         """The weight of a row of FROM: one row of NULLs where the original is optional in a join and has no match."""
-        weight = self._own("weight")
+        weight = self._step_column("weight")
         return weight if self.preserved else exp.Coalesce(this=weight, expressions=[exp.Literal.number(1)])
 
-    def _own(self, name: str) -> exp.Column:
+    def _step_column(self, name: str) -> exp.Column:
         return exp.column(f"_{name}", table=self.alias, quoted=True)
 
     def use(
@@ -386,17 +384,10 @@ class Block:
         monotone: tuple[type[exp.Expr], ...] = (),
         most: int = 2,
     ) -> ColumnUse:
-        """What the query asks of a column.
-
-        Args:
-            column: its folded name.
-            conditions: conditions that were taken out of the SELECT.
-            monotone: further aggregates in which a linear value lies between those of its ends.
-            most: the highest degree in which segments stand for their values.
-        """
+        """What the query asks of a column."""
         constants: list[str] = []
         degree = 0
-        roots = [self.select, *(one for group in conditions.values() for one in group)]
+        roots = [self.select, *(node for group in conditions.values() for node in group)]
         for root in roots:
             for node in all_of(root, exp.Column):
                 if node.table != self.alias or fold(node.name) != column:
@@ -418,9 +409,9 @@ class Block:
         moments: dict[str, str],
     ) -> None:
         """Write the steps: released rows grouped by equal cells, values of each factor, and the weighted relation."""
-        exact = [one for one in sorted(left) if one in self.exact]
-        columns = [f"{self.exact[one]} as {quoted(one)}" for one in exact]
-        columns += [f"{one.cell} as {cell_name(one)}" for one in factors]
+        exact = [column for column in sorted(left) if column in self.exact]
+        columns = [f"{self.exact[node]} as {quoted(node)}" for node in exact]
+        columns += [f"{factor.cell} as {cell_name(factor)}" for factor in factors]
         rows = "count(*)" if self.model.weight == "1" else f"sum({self.model.weight})"
         numbers = [f"{rows} as _records", *(f"{text} as _{name}" for name, text in moments.items())]
         where = where_all(exact_conditions)
@@ -429,9 +420,9 @@ class Block:
             f"select {', '.join([*columns, *numbers])} from {self.release.sql} as r{where} group by all",
         )
         joins, columns, share = self.spread_over(released, bool(exact_conditions), factors, uses, conditions, left)
-        shown = [*(f"g.{quoted(one)}" for one in exact), *columns]
+        selected = [*(f"g.{quoted(node)}" for node in exact), *columns]
         numbers = [f"{share} as _share", f"g._records * {share} as _weight", *(f"g._{m}" for m in moments)]
-        text = f"select {', '.join([*shown, *numbers])} from {quoted(released)} as g {' '.join(joins)}"
+        text = f"select {', '.join([*selected, *numbers])} from {quoted(released)} as g {' '.join(joins)}"
         self._replace(self.steps.add("weighted", text))
 
     def spread_over(
@@ -443,34 +434,25 @@ class Block:
         conditions: Mapping[str, Sequence[exp.Expr]],
         left: Collection[str],
     ) -> tuple[list[str], list[str], str]:
-        """Joins of grouped rows `g` with the values of each factor, the columns of these, and the product of shares.
-
-        Args:
-            step: the step that groups the rows.
-            filtered: whether it leaves rows out.
-            factors: the parts of the rows.
-            uses: what the query asks of each column.
-            conditions: conditions of each factor.
-            left: columns that the query still reads.
-        """
+        """Joins of grouped rows `g` with the values of each factor, the columns of these, and the product of shares."""
         joins, columns, shares = [], [], []
-        for one in factors:
-            needed = [c for c in one.columns if c in left]
-            asked = {c: uses[c] for c in one.columns if c in self.read}
-            factor = self.of_step(one, step, filtered)
+        for node in factors:
+            needed = [c for c in node.columns if c in left]
+            requested = {c: uses[c] for c in node.columns if c in self.read}
+            factor = self.of_step(node, step, filtered)
             if isinstance(factor, SliceFactor):
                 fields = tuple(
                     self.with_shares(field) if field.name in self.read else field for field in factor.generalized
                 )
                 factor = replace(factor, generalized=fields)
-            elif isinstance(factor, GeneralizedFactor) and isinstance(one, GeneralizedFactor):
-                factor = replace(factor, shares=self.with_shares(one).shares)
+            elif isinstance(factor, GeneralizedFactor) and isinstance(node, GeneralizedFactor):
+                factor = replace(factor, shares=self.with_shares(node).shares)
             if isinstance(factor, IntervalFactor):
-                ends = self.steps.add(f"{one.name}_ends", factor.ends_of_cells())
+                ends = self.steps.add(f"{node.name}_ends", factor.ends_of_cells())
                 factor = replace(factor, ends=quoted(ends))
-            text = factor.values(asked, [self.plain(c) for c in conditions[one.name]], needed)
-            values, alias = self.steps.add(f"{one.name}_values", text), quoted(f"v_{one.name}")
-            joins.append(f"join {quoted(values)} as {alias} on g.{cell_name(one)} is not distinct from {alias}._cell")
+            text = factor.values(requested, [self.plain(c) for c in conditions[node.name]], needed)
+            values, alias = self.steps.add(f"{node.name}_values", text), quoted(f"v_{node.name}")
+            joins.append(f"join {quoted(values)} as {alias} on g.{cell_name(node)} is not distinct from {alias}._cell")
             columns += [self.typed(c, f"{alias}.{quoted(c)}") for c in needed]
             shares.append(f"{alias}._share")
         return joins, columns, " * ".join(shares) or "1.0"
@@ -516,9 +498,13 @@ def constants_beside(column: exp.Column) -> list[str] | None:
         return [other.sql("duckdb")] if single and _constant(other) else None
     if isinstance(parent, exp.Between) and parent.this is node:
         ends = [parent.args["low"], parent.args["high"]]
-        return [one.sql("duckdb") for one in ends] if all(map(_constant, ends)) else None
+        return [end.sql("duckdb") for end in ends] if all(map(_constant, ends)) else None
     if isinstance(parent, exp.In) and parent.this is node and parent.expressions and not parent.args.get("query"):
-        return [one.sql("duckdb") for one in parent.expressions] if all(map(_constant, parent.expressions)) else None
+        return (
+            [projection.sql("duckdb") for projection in parent.expressions]
+            if all(map(_constant, parent.expressions))
+            else None
+        )
     if isinstance(parent, exp.Is) and parent.this is node and isinstance(parent.expression, exp.Null):
         return []
     return None
@@ -528,7 +514,7 @@ def _constant(node: exp.Expr) -> bool:
     """Whether an expression is the same for every row."""
     if all_of(node, exp.Column, exp.Query, exp.Placeholder, exp.Parameter):
         return False
-    return not any(one.name.lower() in _VOLATILE for one in all_of(node, exp.Anonymous, exp.Rand, exp.Uuid))
+    return not any(item.name.lower() in _VOLATILE for item in all_of(node, exp.Anonymous, exp.Rand, exp.Uuid))
 
 
 def _degree_of_use(column: exp.Column, name: str, monotone: tuple[type[exp.Expr], ...]) -> int:
@@ -545,8 +531,8 @@ def _degree_of_use(column: exp.Column, name: str, monotone: tuple[type[exp.Expr]
     if isinstance(node, exp.Count):
         only_null = isinstance(node.this, exp.Column)
         return 1 if only_null else _MANY
-    arguments = [one for one in (node.this, node.args.get("expression")) if isinstance(one, exp.Expr)]
-    degree = sum(_degree(one, name) for one in arguments)
+    arguments = [item for item in (node.this, node.args.get("expression")) if isinstance(item, exp.Expr)]
+    degree = sum(_degree(argument, name) for argument in arguments)
     return 2 * degree if isinstance(node, MOMENTS) and len(arguments) == 1 else degree
 
 
@@ -554,7 +540,7 @@ def _degree(node: exp.Expr, name: str) -> int:
     """Degree of an expression as a polynomial of a column, `_MANY` where it is none."""
     if isinstance(node, exp.Column) and fold(node.name) == name:
         return 1
-    if not any(fold(one.name) == name for one in all_of(node, exp.Column)):
+    if not any(fold(column.name) == name for column in all_of(node, exp.Column)):
         return 0
     if isinstance(node, (exp.Paren, exp.Neg)):
         return _degree(node.this, name)
@@ -568,10 +554,10 @@ def _degree(node: exp.Expr, name: str) -> int:
         return _degree(node.this, name)
     if isinstance(node, (exp.Case, exp.If)):
         branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
-        tests = [one.this for one in branches] + ([node.this] if isinstance(node, exp.Case) and node.this else [])
-        tested = [one for test in tests for one in all_of(test, exp.Column) if fold(one.name) == name]
-        if any(constants_beside(one) is None for one in tested):
+        tests = [branch.this for branch in branches] + ([node.this] if isinstance(node, exp.Case) and node.this else [])
+        tested = [column for test in tests for column in all_of(test, exp.Column) if fold(column.name) == name]
+        if any(constants_beside(node) is None for node in tested):
             return _MANY
-        values = [one.args.get("true") for one in branches] + [node.args.get("default"), node.args.get("false")]
-        return max(_degree(one, name) for one in values if one is not None)
+        values = [branch.args.get("true") for branch in branches] + [node.args.get("default"), node.args.get("false")]
+        return max(_degree(value, name) for value in values if value is not None)
     return _MANY

@@ -60,7 +60,7 @@ def spoken(sql: str, dialect: str) -> str:
         _widen_types(tree, dialect)
         _count_arguments(tree)
         _measure(tree)
-        _tell_steps_apart(tree)
+        _rename_equal_steps(tree)
         return str(tree.sql(dialect, unsupported_level=sqlglot.ErrorLevel.RAISE))
     except (sqlglot.errors.UnsupportedError, sqlglot.errors.ParseError) as error:
         raise RewriteError(f"{dialect} has no words for this: {str(error).splitlines()[0]}") from error
@@ -88,7 +88,7 @@ def _end(sign: str) -> exp.Expr:
 def _refuse_rows_without_order(tree: exp.Expr, dialect: str) -> None:
     """Refuse numbers of rows, and rows before others, where no order is said: rows of a DataFrame have none."""
     by_order = (exp.RowNumber, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue)
-    if any(isinstance(one.this, by_order) and not one.args.get("order") for one in tree.find_all(exp.Window)):
+    if any(isinstance(window.this, by_order) and not window.args.get("order") for window in tree.find_all(exp.Window)):
         raise RewriteError(
             f"{dialect} does not number rows that have no order, which the estimate needs; fewer do without low and "
             "high (bounds := 'none')"
@@ -111,7 +111,7 @@ def _unnest_alone(tree: exp.Expr, dialect: str) -> None:
             inside.replace(exp.Cast(this=inside.copy(), to=kind))
             cast.replace(unnested.copy())
     for select in tree.find_all(exp.Select):
-        if sum(1 for one in select.expressions for _ in one.find_all(exp.Explode, exp.Unnest)) > 1:
+        if sum(1 for projection in select.expressions for _ in projection.find_all(exp.Explode, exp.Unnest)) > 1:
             raise RewriteError(f"{dialect} unnests one list a SELECT, and the estimate needs several side by side")
 
 
@@ -139,11 +139,13 @@ def _count_arguments(tree: exp.Expr) -> None:
     for grouping in list(tree.find_all(exp.Grouping)):
         if len(grouping.expressions) > 1:
             grouping.replace(
-                exp.Anonymous(this="grouping_id", expressions=[one.copy() for one in grouping.expressions])
+                exp.Anonymous(
+                    this="grouping_id", expressions=[projection.copy() for projection in grouping.expressions]
+                )
             )
 
 
-def _tell_steps_apart(tree: exp.Expr) -> None:
+def _rename_equal_steps(tree: exp.Expr) -> None:
     """Give steps inside of steps names of their own, as sqlglot brings them to one WITH, and none a table's."""
     tables: set[str] = set()
     _rename_steps(tree, {}, lambda name: tables.add(fold(name)), lambda name: name)

@@ -17,12 +17,12 @@ from sqlglot import exp
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.learnt import Spread
-from duckdb_anon.rewrite.combine import COMBINED
 from duckdb_anon.rewrite.factors import NotLinearError
-from duckdb_anon.rewrite.plausible import over_draws, prefers_draws
-from duckdb_anon.rewrite.query.outputs import Output
+from duckdb_anon.rewrite.plausible import COMBINED, over_draws
+from duckdb_anon.rewrite.query.parse import Output
 from duckdb_anon.rewrite.query.tables import Bounds, PlausibleTables, TableInfo
 from duckdb_anon.rewrite.query.trees import all_of, laid_out, leftmost
+from duckdb_anon.rewrite.release_model import prefers_draws
 from duckdb_anon.rewrite.replay import Measures, half_widths, with_intervals
 from duckdb_anon.rewrite.rewriter import estimator
 
@@ -153,9 +153,9 @@ def _imputed(question: Question) -> Answer:
     on = " and ".join(f"i.{key} is not distinct from c.{key}" for key in [*keys, *question.hidden]) or "true"
     inside = ", ".join(f"{_inside(number)} as _c{number}" for number, sure in closed.bounded.items() if sure == 1)
     estimates = f"i.* exclude (_place, {LEFT_OUT})" + (f" replace ({inside})" if inside else "")
-    shown = ", ".join([estimates, *(f"c.{end}" for end in closed.ends), f"i.{LEFT_OUT}"])
+    selected = ", ".join([estimates, *(f"c.{end}" for end in closed.ends), f"i.{LEFT_OUT}"])
     numbered = f"select *, row_number() over () as _place from (\n{sql}\n)"
-    joined = f"select {shown}\nfrom ({numbered}) as i left join (\n{closed.sql}\n) as c on {on} order by i._place"
+    joined = f"select {selected}\nfrom ({numbered}) as i left join (\n{closed.sql}\n) as c on {on} order by i._place"
     return replace(closed, sql=joined, draws=draws[0])
 
 
@@ -188,7 +188,7 @@ def _with_replay(question: Question, found: Answer) -> Answer:
         return replace(found, unbounded=str(error))
     if not widths:
         return replace(found, unbounded=NOT_REPLAYED)
-    outputs = [one.unalias() for one in leftmost(question.tree).expressions]
+    outputs = [projection.unalias() for projection in leftmost(question.tree).expressions]
     counts = [number for number in wanted if isinstance(outputs[number], (exp.Count, exp.CountIf))]
     hard = {number: confidence == 1 for number, confidence in found.bounded.items()}
     sql = with_intervals(found.sql, measures, widths, hard, counts)

@@ -83,7 +83,7 @@ class Factor:
 
     def possible_values(self, uses: Uses) -> str:
         """SELECT cell and the columns of `uses`: every value a cell may stand for."""
-        columns = ", ".join(quoted(one) for one in self.columns if one in uses)
+        columns = ", ".join(quoted(column) for column in self.columns if column in uses)
         return f"select distinct _cell, {columns} from ({self.listing(uses)}) as l where _share > 0"
 
     def open_cell(self, cell: str) -> str:
@@ -98,7 +98,7 @@ class Factor:
             conditions: SQL over the columns; all must hold.
             needed: columns that the query still reads.
         """
-        columns = "".join(f", {quoted(one)}" for one in needed)
+        columns = "".join(f", {quoted(node)}" for node in needed)
         listed = f"from ({self.listing(uses)}) as v{where_all(conditions)}"
         if set(uses) <= set(needed):
             return f"select _cell{columns}, _share {listed}"
@@ -112,7 +112,7 @@ class Factor:
             conditions: SQL over the columns; all must hold.
             needed: columns that the query still reads.
         """
-        columns = "".join(f", {quoted(one)}" for one in needed)
+        columns = "".join(f", {quoted(node)}" for node in needed)
         counted = f"select *, count(*) over (partition by _cell) as _total from ({self.possible_values(uses)}) as v"
         return f"""
             select _cell{columns}, count(*) as _hits, any_value(_total) as _total
@@ -125,7 +125,7 @@ class Factor:
 
 def where_all(conditions: Sequence[str]) -> str:
     """WHERE clause of conditions that must all hold, '' for none."""
-    return f" where {' and '.join(f'({one})' for one in conditions)}" if conditions else ""
+    return f" where {' and '.join(f'({condition})' for condition in conditions)}" if conditions else ""
 
 
 @dataclass(frozen=True)
@@ -338,18 +338,18 @@ class SliceFactor(Factor):
 
     def listing(self, uses: Uses) -> str:
         """The cells of each bucket, counted; generalized fields are spread over their values."""
-        inside = [one for one in self.generalized if one.columns[0] in uses]
-        shown = [(column, sql) for column, sql in self.fields if column in uses]
-        columns = "".join(f", {sql} as {quoted(column)}" for column, sql in shown)
-        columns += "".join(f", {one.cell} as {quoted('cell_' + one.name)}" for one in inside)
+        inside = [node for node in self.generalized if node.columns[0] in uses]
+        selected = [(column, sql) for column, sql in self.fields if column in uses]
+        columns = "".join(f", {sql} as {quoted(column)}" for column, sql in selected)
+        columns += "".join(f", {node.cell} as {quoted('cell_' + node.name)}" for node in inside)
         counted = f"select {self.cell} as _cell{columns}, count(*) as records from {self.release} as r group by all"
         listed = f"select *, records / sum(records) over (partition by _cell) as of_bucket from ({counted}) as g"
-        outputs = ["s._cell", *(f"s.{quoted(column)}" for column, _ in shown)]
-        outputs += [f"f{k}.{quoted(one.columns[0])}" for k, one in enumerate(inside)]
+        outputs = ["s._cell", *(f"s.{quoted(column)}" for column, _ in selected)]
+        outputs += [f"f{k}.{quoted(node.columns[0])}" for k, node in enumerate(inside)]
         share = " * ".join(["of_bucket", *(f"f{k}._share" for k, _ in enumerate(inside))])
         joins = "".join(
-            f" join ({one.listing(uses)}) as f{k} on s.{quoted('cell_' + one.name)} is not distinct from f{k}._cell"
-            for k, one in enumerate(inside)
+            f" join ({node.listing(uses)}) as f{k} on s.{quoted('cell_' + node.name)} is not distinct from f{k}._cell"
+            for k, node in enumerate(inside)
         )
         return f"select {', '.join(outputs)}, {share} as _share from ({listed}) as s{joins}"
 
@@ -396,11 +396,11 @@ class RetainedFactor(Factor):
 
     def listing(self, uses: Uses) -> str:
         """One row a released value and value it may stand for."""
-        shown = f"""
+        selected = f"""
             select {self.cell} as _cell, count(*) / sum(count(*)) over () as frequency,
               any_value({self.retention}) as kept
             from {self.release} as r group by all"""
         return f"""
             select s._cell, a._cell as {quoted(self.columns[0])},
               ((s._cell is not distinct from a._cell)::double - (1 - s.kept) * a.frequency) / s.kept as _share
-            from ({shown}) as s, ({shown}) as a"""
+            from ({selected}) as s, ({selected}) as a"""

@@ -138,9 +138,10 @@ class IntervalFactor(GeneralizedFactor):
         if not use.squares or not is_number(self.kind):
             return f"select _cell, {self._value('mean')} as {column}, _share from ({segments}) as s"
         variance = "((last - first + 1)::double ** 2 - 1) / 12" if self.discrete else "(last - first) ** 2 / 12"
-        apart = f"least(sqrt(greatest({variance}, 0)), mean::double - first, last - mean::double)"
+        deviation = f"least(sqrt(greatest({variance}, 0)), mean::double - first, last - mean::double)"
         return f"""
-            select _cell, unnest([mean::double - {apart}, mean::double + {apart}]) as {column}, _share / 2 as _share
+            select _cell, unnest([mean::double - {deviation}, mean::double + {deviation}]) as {column},
+              _share / 2 as _share
             from ({segments}) as s"""
 
     def _every_value(self) -> str:
@@ -171,7 +172,7 @@ class IntervalFactor(GeneralizedFactor):
             from ({self.counted_cells()}) as c where _cell.lower is not null"""
         found = self.learner.segments(cells, self.discrete)
         rows = [f"({', '.join(map(_number_text, segment))})" for segment in found]
-        kind = self._whole if self.discrete else "double"
+        kind = self._integer_type if self.discrete else "double"
         ends = ", ".join(f"{end}::{kind} as {end}" for end in ("first_value", "last_value"))
         listed = f"(values {', '.join(rows)}) as s(first_value, last_value, density)"
         return f"select {ends}, density from {listed}" if rows else ""
@@ -211,19 +212,19 @@ class IntervalFactor(GeneralizedFactor):
         Segments of a counted type hold both ends, NULL where there is none; those of a measured one hold neither where
         it is a point too.
         """
-        cuts = [self._known_cut(one) for one in constants]
-        known = sorted({one for one in cuts if one is not None})
+        cuts = [self._known_cut(constant) for constant in constants]
+        known_cuts = sorted({cut for cut in cuts if cut is not None})
         if None in cuts:
             return self._pieces_when_run(constants, largest)
-        ends = [(None, None), *known, (None, None)]
-        pieces: list[tuple[float | None, float | None]] = [one for one in known if one[0] == one[1]]
+        ends = [(None, None), *known_cuts, (None, None)]
+        pieces: list[tuple[float | None, float | None]] = [cut for cut in known_cuts if cut[0] == cut[1]]
         for (below, above), (next_below, next_above) in pairwise(ends):
             # a constant that is a value of a counted type is a piece of its own
             a = above + 1 if self.discrete and above is not None and below == above else above
             b = next_below - 1 if self.discrete and next_below is not None and next_below == next_above else next_below
             if a is None or b is None or a <= b:
                 pieces.append((a, b))
-        kind = self._whole if self.discrete else "double"
+        kind = self._integer_type if self.discrete else "double"
         least, most = ("null", "null") if self.discrete else ("'-inf'", f"'{largest}'")
         rows = [f"({least if a is None else a}::{kind}, {most if b is None else b}::{kind})" for a, b in pieces]
         return f"select a, b from (values {', '.join(rows)}) as s(a, b)"
@@ -254,10 +255,10 @@ class IntervalFactor(GeneralizedFactor):
         points = f"select distinct * from (values {cuts}) as c(below, above) where below is not null"
         ends = f"values ({least}, {least}), ({most}, {most})"
         # a constant that is no value of the type cuts between its neighbours
-        own, following = "(below = above)::integer", "lead((below = above)::integer) over (order by below)"
+        local, following = "(below = above)::integer", "lead((below = above)::integer) over (order by below)"
         a, b = "above", "lead(below) over (order by below)"
         if self.discrete:
-            a, b = f"nullif({a} + {own}, {1 - _FAR})", f"nullif({b} - {following}, {_FAR - 1})"
+            a, b = f"nullif({a} + {local}, {1 - _FAR})", f"nullif({b} - {following}, {_FAR - 1})"
         return f"""
             select {a} as a, {b} as b from ({points} union {ends}) as cuts
             qualify lead(below) over (order by below) is not null
@@ -283,29 +284,19 @@ class IntervalFactor(GeneralizedFactor):
         if is_moment(kind):
             function = "epoch_ns" if kind.endswith("_NS") else "epoch_us"
             return f"{function}(({sql})::{self.kind})::double"
-        return f"({sql})::{self._whole}" if self.discrete else f"({sql})::double"
+        return f"({sql})::{self._integer_type}" if self.discrete else f"({sql})::double"
 
     @property
-    def _whole(self) -> str:
+    def _integer_type(self) -> str:
         """A type of whole numbers in which two values can be added."""
         return "hugeint" if "BIGINT" in self.kind.upper() else "bigint"
 
     def _middle(self, first: str, last: str) -> str:
         """The mean of a segment, exact for whole numbers."""
-        if not self.discrete or self._whole == "bigint":
+        if not self.discrete or self._integer_type == "bigint":
             return f"({first} + {last}) / 2.0"
         both = f"({first} + {last})"
         return f"((({both} - {both} % 2) // 2)::decimal(37,1) + ({both} % 2)::decimal(2,1) * 0.5)"
-
-    def _between(self, first: str, last: str) -> str:
-        """A value of a segment that may have no ends."""
-        has_first, has_last = f"{first} is not null", f"{last} is not null"
-        if not self.discrete:
-            has_first, has_last = f"{first} > '-inf'::double", f"{last} < 'inf'::double"
-        return (
-            f"case when {has_first} and {has_last} then {self._middle(first, last)} when {has_first} then {first} "
-            f"when {has_last} then {last} else 0 end"
-        )
 
     def _value(self, sql: str) -> str:
         """A number on the line as something that compares as values of the column do."""

@@ -36,16 +36,7 @@ from duckdb_anon.rewrite.release_model import ReleaseModel, release_model
 
 
 def learnable_counts(query: exp.Query, release: TableInfo, original: TableInfo) -> Mapping[int, exp.Expr]:
-    """The counts of a query that may be learnt: number of the output column, and what qualifies a row.
-
-    Args:
-        query: a bound query.
-        release: the release.
-        original: its original.
-
-    Returns:
-        Nothing for a query of anything but groups and aggregates of one table with several randomized columns.
-    """
+    """The counts of a query that may be learnt: number of the output column, and what qualifies a row."""
     plain = isinstance(query, exp.Select) and len(list(query.find_all(exp.Query))) == 1
     if not isinstance(query, exp.Select) or not plain or len(from_items(query)) != 1:
         return {}
@@ -58,10 +49,10 @@ def learnable_counts(query: exp.Query, release: TableInfo, original: TableInfo) 
     if model.weight != "1" or not model.complete or _randomized(query, model) is None:
         return {}
     found = {}
-    for place, projection in enumerate(query.expressions):
+    for position, projection in enumerate(query.expressions):
         qualifies = _counted(projection.unalias())
         if qualifies is not None:
-            found[place] = qualifies
+            found[position] = qualifies
     return found
 
 
@@ -72,27 +63,19 @@ def with_learnt_counts(
     tables: tuple[TableInfo, TableInfo],
     columns: tuple[Sequence[str], Sequence[int]],
 ) -> str:
-    """Let noisy counts of a rewritten query give way to learnt ones.
-
-    Args:
-        inverted: SQL of the rewritten query, columns `_c0`, `_c1`, ...; `_c0_low` and `_c0_high` of those with bounds.
-        query: the bound query.
-        counts: what `learnable_counts` gave.
-        tables: the release and its original.
-        columns: all columns of `inverted`, and the numbers of the keys.
-    """
+    """Let noisy counts of a rewritten query give way to learnt ones."""
     assert isinstance(query, exp.Select)  # noqa: S101 -- learnable_counts has nothing else
     names, keys = columns
     release, original = tables
     learnt = _learnt(query, counts, keys, release, original)
     on = " and ".join(f"_inverted._c{key} is not distinct from _learnt._c{key}" for key in keys) or "true"
     chosen = []
-    for place in counts:
-        count, reach = f"_inverted._c{place}", f"(_inverted._c{place}_high - _inverted._c{place}) / {REACH}"
-        noisy = f"_learnt._c{place} is not null and {reach} > {NOISE} * greatest(_learnt._c{place}, 1)"
-        chosen.append(f"case when {noisy} then greatest(_learnt._c{place}, 0) else {count} end as _c{place}")
-    replaced = {f"_c{place}": text for place, text in zip(counts, chosen, strict=True)}
-    listed = ", ".join(replaced.get(one, f"_inverted.{one}") for one in names)
+    for position in counts:
+        count, reach = f"_inverted._c{position}", f"(_inverted._c{position}_high - _inverted._c{position}) / {REACH}"
+        noisy = f"_learnt._c{position} is not null and {reach} > {NOISE} * greatest(_learnt._c{position}, 1)"
+        chosen.append(f"case when {noisy} then greatest(_learnt._c{position}, 0) else {count} end as _c{position}")
+    replaced = {f"_c{index}": text for index, text in zip(counts, chosen, strict=True)}
+    listed = ", ".join(replaced.get(name, f"_inverted.{name}") for name in names)
     return f"select {listed} from (\n{inverted}\n) as _inverted left join (\n{learnt}\n) as _learnt on {on}"
 
 
@@ -105,17 +88,17 @@ def _counted(node: exp.Expr) -> exp.Expr | None:
     conditions = [] if among is None else [among]
     if isinstance(argument, exp.Expr) and not isinstance(argument, (exp.Star, exp.Literal)):
         conditions.append(tree("{x} is not null", x=argument))
-    return every([one.copy() for one in conditions])
+    return every([condition.copy() for condition in conditions])
 
 
 def _randomized(query: exp.Select, model: ReleaseModel) -> dict[str, RandomizedFactor | None] | None:
     """The query's columns, and what randomized them; None where something else was done, or to fewer than two."""
     found: dict[str, RandomizedFactor | None] = {}
-    for one in sorted(columns_of(query, from_items(query)[0].alias_or_name)):
-        factor = model.factor_of(one)
-        if one not in model.exact and not isinstance(factor, RandomizedFactor):
+    for node in sorted(columns_of(query, from_items(query)[0].alias_or_name)):
+        factor = model.factor_of(node)
+        if node not in model.exact and not isinstance(factor, RandomizedFactor):
             return None
-        found[one] = factor if isinstance(factor, RandomizedFactor) else None
+        found[node] = factor if isinstance(factor, RandomizedFactor) else None
     several = sum(factor is not None for factor in found.values()) > 1
     return found if several and len(found) <= MOST_COLUMNS else None
 
@@ -128,10 +111,10 @@ def _learnt(
     factors = _randomized(query, model)
     assert factors is not None  # noqa: S101 -- asked before
     found = query.copy()
-    projections = [one.unalias() for one in query.expressions]
+    projections = [projection.unalias() for projection in query.expressions]
     outputs = [exp.alias_(projections[key].copy(), f"_c{key}") for key in keys]
-    for place, there in counts.items():
-        outputs.append(exp.alias_(tree("sum(original_rows) filter (where {there})", there=there), f"_c{place}"))
+    for position, there in counts.items():
+        outputs.append(exp.alias_(tree("sum(original_rows) filter (where {there})", there=there), f"_c{position}"))
     found.set("expressions", outputs)
     table = from_items(found)[0]
     alias = exp.TableAlias(this=exp.to_identifier(table.alias_or_name, quoted=True))
@@ -143,7 +126,7 @@ def _learnt(
 
 def _joint(factors: Mapping[str, RandomizedFactor | None], model: ReleaseModel) -> str:
     """SELECT the true values of the columns, and how many original rows have them."""
-    channels = next(quoted(one.channels) for one in factors.values() if one is not None)
+    channels = next(quoted(factor.channels) for factor in factors.values() if factor is not None)
     places = range(len(factors))
     cells = ", ".join(
         f"{model.exact[name] if factor is None else factor.cell} as cell_{k}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sqlglot import exp
+
 from duckdb_anon.model.errors import RewriteError, listed, nearest
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats import Content, Contents
@@ -29,7 +31,7 @@ from duckdb_anon.rewrite.factors import (
 )
 from duckdb_anon.rewrite.interval_factor import IntervalFactor
 from duckdb_anon.rewrite.query.tables import Shares, TableInfo, contents_of
-from duckdb_anon.rewrite.query.trees import quoted
+from duckdb_anon.rewrite.query.trees import all_of, quoted
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,8 @@ class ReleaseModel:
     @property
     def has_original_values(self) -> bool:
         """Whether exact columns are the original's: no row was lost, and no value of them replaced."""
-        randomized = all(isinstance(one, RandomizedFactor) for one in self.factors)
-        generalized = self.bounded and not any(one.signed for one in self.factors)
+        randomized = all(isinstance(factor, RandomizedFactor) for factor in self.factors)
+        generalized = self.bounded and not any(factor.signed for factor in self.factors)
         return bool(self.factors) and self.complete and not self.edged and (randomized or generalized)
 
     @property
@@ -76,14 +78,14 @@ class ReleaseModel:
 
     def factor_of(self, column: str) -> Factor | None:
         """The factor that carries a column, None for an exact one."""
-        return next((one for one in self.factors if column in one.columns), None)
+        return next((factor for factor in self.factors if column in factor.columns), None)
 
     def require(self, column: str, name: str) -> None:
         """Raise unless the release carries a column, or its rows are the persons that the column names."""
         if column == self.person:
             return
         if column not in self.exact and self.factor_of(column) is None:
-            carried = [*self.exact, *(one for factor in self.factors for one in factor.columns)]
+            carried = [*self.exact, *(column for factor in self.factors for column in factor.columns)]
             raise RewriteError(
                 f"column '{column}' is not in the release {name}{nearest(column, carried)}; released are "
                 f"{listed(carried)}"
@@ -122,15 +124,15 @@ def release_model(release: TableInfo, original: TableInfo, learnt: bool = False)
     learner = release.shares if learnt else None
     factors: list[Factor] = []
     for carrier, fields in contents.slices().items():
-        inside = {one.column: _factor(one, release, original, contents, learner) for one in fields}
+        inside = {node.column: _factor(node, release, original, contents, learner) for node in fields}
         factors.append(
             SliceFactor(
                 name=fold(carrier),
                 columns=tuple(inside),
                 cell=f"r.{quoted(contents.bucket)}",
                 release=release.sql,
-                fields=tuple((one.column, _cell(one)) for one in fields if inside[one.column] is None),
-                generalized=tuple(one for one in inside.values() if isinstance(one, GeneralizedFactor)),
+                fields=tuple((node.column, _cell(node)) for node in fields if inside[node.column] is None),
+                generalized=tuple(node for node in inside.values() if isinstance(node, GeneralizedFactor)),
             )
         )
     for content in contents.columns.values():
@@ -142,8 +144,8 @@ def release_model(release: TableInfo, original: TableInfo, learnt: bool = False)
             exact[content.column] = f"{_cell(content)}::{content.original_type}" if declared else _cell(content)
         else:
             factors.append(factor)
-    weights = [_weight(one.column, one.meaning, release) for one in contents.weights]
-    alone = {one.meaning: f"r.{quoted(one.column)}" for one in contents.weights} if len(weights) == 1 else {}
+    weights = [_weight(weight.column, weight.meaning, release) for weight in contents.weights]
+    alone = {weight.meaning: f"r.{quoted(weight.column)}" for weight in contents.weights} if len(weights) == 1 else {}
     missing = f"(select max({alone['missing']}) from {release.sql} as r)" if "missing" in alone else ""
     return ReleaseModel(
         release=release.sql,
@@ -156,9 +158,9 @@ def release_model(release: TableInfo, original: TableInfo, learnt: bool = False)
         edged=bool(contents.edges),
         missing=missing,
         retyped={
-            one.column: (one.value_type, one.original_type)
-            for one in contents.columns.values()
-            if one.value_type and one.original_type and one.value_type != one.original_type
+            column.column: (column.value_type, column.original_type)
+            for column in contents.columns.values()
+            if column.value_type and column.original_type and column.value_type != column.original_type
         },
         person=_person(original, contents),
     )
@@ -184,11 +186,11 @@ def _are_records(contents: Contents, release: TableInfo, original: TableInfo) ->
         if content.field or content.cell != "node":
             return bool(content.field) or content.cell != "value"
         inner = release.generalized
-        shown = inner is None or not is_text(content.original_type) or fold(content.column) in inner
-        return shown and fold(content.column) not in sensitive
+        selected = inner is None or not is_text(content.original_type) or fold(content.column) in inner
+        return selected and fold(content.column) not in sensitive
 
     cells = contents.columns.values()
-    return not any(one.cell == "node" for one in cells) or any(map(is_generalized, cells))
+    return not any(column.cell == "node" for column in cells) or any(map(is_generalized, cells))
 
 
 def _cell(content: Content) -> str:
@@ -206,7 +208,7 @@ def _factor(
     """The factor of a column, or of a field of a slice; None where the cell is the value."""
     name, columns, cell, table = content.column, (content.column,), _cell(content), release.sql
     trees = {fold(name): tree for name, tree in original.hierarchies.items()}
-    noisy = [f"r.{quoted(one.column)}" for one in contents.weights if one.meaning == "rows"]
+    noisy = [f"r.{quoted(weight.column)}" for weight in contents.weights if weight.meaning == "rows"]
     records = f"sum({noisy[0]})" if noisy else "count(*)"
     if content.truth == "randomized":
         return RandomizedFactor(name, columns, cell, table, signed=True, channels=contents.channels)
@@ -251,3 +253,14 @@ def _weight(column: str, says: str, release: TableInfo) -> str:
     if says == "missing":
         return f"(1 + {number} / (select count(*) from {release.sql}))"
     return f"{number}::double"
+
+
+def prefers_draws(tree: exp.Query, release: TableInfo, original: TableInfo) -> bool:
+    """Whether a query is about how permuted values of buckets or slices go together with other columns.
+
+    A closed form takes them for independent inside each bucket; plausible tables arrange them by what all buckets say.
+    """
+    contents = contents_of(release, original)
+    read = {fold(column.name) for column in all_of(tree, exp.Column)} & contents.columns.keys()
+    carriers = {contents.columns[name].carrier for name in read}
+    return len(carriers) > 1 and any(contents.columns[name].truth == "permuted" for name in read)

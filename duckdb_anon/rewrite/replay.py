@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from duckdb_anon.rewrite.plausible import over_draws
-from duckdb_anon.rewrite.query.outputs import Output
+from duckdb_anon.rewrite.query.parse import Output
 from duckdb_anon.rewrite.query.tables import PlausibleTables, TableInfo
 from duckdb_anon.rewrite.query.trees import literal
 
@@ -54,18 +54,11 @@ class Measures:
 def half_widths(
     tree: exp.Query, measures: Measures, release: TableInfo, tables: Sequence[TableInfo]
 ) -> dict[Keys, list[float | None]]:
-    """Half the width of the interval of each wanted measure, by the texts of the keys.
-
-    Args:
-        tree: the query, which keeps all groups.
-        measures: its output columns.
-        release: the release, whose replay there is.
-        tables: the original first, then other tables of the query.
-    """
+    """Half the width of the interval of each wanted measure, by the texts of the keys."""
     if release.replay is None:
         return {}
     replay = release.replay()
-    here = [tables[0], *(replace(table, sql=f"_anon_other{place}") for place, table in enumerate(tables[1:]))]
+    here = [tables[0], *(replace(table, sql=f"_anon_other{position}") for position, table in enumerate(tables[1:]))]
 
     def answer(drawn: PlausibleTables) -> str:
         given: Callable[[Sequence[str]], PlausibleTables] = lambda columns: drawn  # noqa: E731
@@ -93,18 +86,18 @@ def _half_width(differences: Sequence[float]) -> float | None:
 
 def _differences(truth: str, answer: str, measures: Measures) -> str:
     """SELECT of the keys as texts, and how far the answers are from the truth."""
-    shown = [f"coalesce(o.{key}, e.{key})::varchar" for key in measures.keys]
+    selected = [f"coalesce(o.{key}, e.{key})::varchar" for key in measures.keys]
     for number in measures.wanted:
         sides = [f"try_cast({side}._c{number}::varchar as double)" for side in ("e", "o")]
         if measures.columns[number].additive:
             sides = [f"coalesce({side}, 0)" for side in sides]
-        shown.append(" - ".join(sides))
+        selected.append(" - ".join(sides))
     on = " and ".join(f"o.{key} is not distinct from e.{key}" for key in measures.keys)
     names = ", ".join(measures.names)
     joined = f"o full join e on {on}" if on else "o cross join e"
     return (
         f"with o as (select * from ({truth}) as q({names})), e as (select * from ({answer}) as q({names})) "
-        f"select {', '.join(shown)} from {joined}"
+        f"select {', '.join(selected)} from {joined}"
     )
 
 
@@ -115,16 +108,11 @@ def with_intervals(
     hard: Mapping[int, bool],
     counts: Sequence[int],
 ) -> str:
-    """An answer with low and high of the wanted measures.
-
-    Args:
-        sql: SELECT of the columns of the answer.
-        measures: its output columns.
-        widths: half the width of each interval, by the texts of the keys.
-        hard: whether low and high, which some measures have already, are hard bounds, which intervals are kept inside.
-        counts: numbers of the measures that are never negative.
-    """
-    names = [*(f"k{place}" for place, _ in enumerate(measures.keys)), *(f"h{number}" for number in measures.wanted)]
+    """An answer with low and high of the wanted measures."""
+    names = [
+        *(f"k{position}" for position, _ in enumerate(measures.keys)),
+        *(f"h{number}" for number in measures.wanted),
+    ]
     rows = [
         [*("null::varchar" if text is None else literal(text) for text in key), *map(_number, values)]
         for key, values in widths.items()
@@ -143,7 +131,9 @@ def with_intervals(
         ends += [f"case when w.h{number} is not null then {value} end as _c{number}_{end}"
                  for value, end in ((low, "low"), (high, "high"))]  # fmt: skip
     replaced = [f"_c{number}_{end}" for number in measures.wanted if number in hard for end in ("low", "high")]
-    on = " and ".join(f"i.{key}::varchar is not distinct from w.k{place}" for place, key in enumerate(measures.keys))
+    on = " and ".join(
+        f"i.{key}::varchar is not distinct from w.k{position}" for position, key in enumerate(measures.keys)
+    )
     return (
         f"select i.* exclude ({', '.join(['_place', *replaced])}), {', '.join(ends)}\n"
         f"from (select *, row_number() over () as _place from (\n{sql}\n)) as i\n"

@@ -14,11 +14,9 @@ from duckdb_anon.model.release_formats.duckdb_types import without_enums
 from duckdb_anon.rewrite.bounds import BoundedBlock, FoundBounds
 from duckdb_anon.rewrite.compile_query import Steps, compile_tree
 from duckdb_anon.rewrite.factors import RESERVED, NotLinearError, RandomizedFactor, RetainedFactor
-from duckdb_anon.rewrite.plausible import over_draws, prefers_draws
-from duckdb_anon.rewrite.query.conversions import answers_of, is_count, round_read, rounded, try_casts, unrounded
-from duckdb_anon.rewrite.query.nested import collapsed
-from duckdb_anon.rewrite.query.outputs import Describe, read_query, unique_names
-from duckdb_anon.rewrite.query.parse import grounded
+from duckdb_anon.rewrite.plausible import over_draws
+from duckdb_anon.rewrite.query.parse import Describe, grounded, read_query, unique_names
+from duckdb_anon.rewrite.query.prepare import answers_of, collapsed, is_count, round_read, rounded, try_casts, unrounded
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.trees import (
     all_of,
@@ -33,7 +31,7 @@ from duckdb_anon.rewrite.query.trees import (
     unquote,
 )
 from duckdb_anon.rewrite.query.trees import tree as fill
-from duckdb_anon.rewrite.release_model import ReleaseModel, release_model
+from duckdb_anon.rewrite.release_model import ReleaseModel, prefers_draws, release_model
 
 FAILS = "a value that cannot be cast counts as NULL; the original fails if its WHERE keeps one"
 WIDE = "high minus low is larger than the estimate"
@@ -87,9 +85,9 @@ def estimator(
         release.require_clear_texts(read)
     _require_free_names(original)
     tree = _prepared(tree, original)
-    for select in [one for one in all_of(tree, exp.Select) if reads_original(one)]:
+    for select in [select for select in all_of(tree, exp.Select) if reads_original(select)]:
         aliases = {item.alias_or_name for item in from_items(select) if is_original(item)}
-        for column in [one for one in all_of(select, exp.Column) if one.table in aliases]:
+        for column in [column for column in all_of(select, exp.Column) if column.table in aliases]:
             model.require(fold(column.name), release.name)
     steps = Steps(_names_taken(tree, release, tables))
     unbounded = "" if bounds == "none" else _why_unbounded(tree, model, release, original, read)
@@ -133,7 +131,9 @@ def _prepared(tree: exp.Query, original: TableInfo) -> exp.Query:
 
 def _names_taken(tree: exp.Query, release: TableInfo, tables: Sequence[TableInfo]) -> frozenset[str]:
     """Names of tables and steps that the query reads, folded."""
-    names = {fold(one.name) for one in all_of(tree, exp.Table)} | {fold(one.alias) for one in all_of(tree, exp.CTE)}
+    names = {fold(table.name) for table in all_of(tree, exp.Table)} | {
+        fold(step.alias) for step in all_of(tree, exp.CTE)
+    }
     for table in (release, *tables):
         names |= {fold(part.name) for part in exp.to_table(table.given or "t", dialect="duckdb").parts}
     return frozenset(names)
@@ -156,18 +156,18 @@ def _why_unbounded(
     rare = sorted(fold(name) for name, tree in original.hierarchies.items() if tree.hidden and fold(name) in read)
     if rare:
         return f"no bounds: values of {listed(rare)} that few records carry are hidden in the published hierarchy"
-    retyped = {one for one in model.retyped.keys() & set(read) if _reads_otherwise(tree, *model.retyped[one])}
+    retyped = {name for name in model.retyped.keys() & set(read) if _reads_otherwise(tree, *model.retyped[name])}
     retyped |= original.collated & set(read)
     if retyped:
-        kinds = [
-            f"{one} ({' for '.join(map(without_enums, model.retyped.get(one, ('another collation',))))})"
-            for one in sorted(retyped)
+        types = [
+            f"{node} ({' for '.join(map(without_enums, model.retyped.get(node, ('another collation',))))})"
+            for node in sorted(retyped)
         ]
-        return f"no bounds: the type of {listed(kinds)} is not the original's, and values may read otherwise"
-    readers = [one for one in all_of(tree, exp.Select) if reads_original(one)]
+        return f"no bounds: the type of {listed(types)} is not the original's, and values may read otherwise"
+    readers = [select for select in all_of(tree, exp.Select) if reads_original(select)]
     if readers != [tree]:
         return "no bounds: only queries of one SELECT that read the original once have bounds"
-    if any(isinstance(one, RetainedFactor) for one in model.factors):
+    if any(isinstance(factor, RetainedFactor) for factor in model.factors):
         return "no bounds: some sensitive values were replaced, and the release does not tell which"
     if model.is_noisy:
         return "no bounds: the numbers of rows are noisy"
@@ -198,25 +198,27 @@ def _with_hidden(tree: exp.Query, found: FoundBounds) -> list[str]:
     if not found.steps:
         return []
     groups = groups_of(tree)
-    outputs = {one.unalias(): one.alias_or_name for one in reversed(tree.expressions)}
+    outputs = {projection.unalias(): projection.alias_or_name for projection in reversed(tree.expressions)}
     names = []
     hidden = [*groups.keys, *([groups.level()] if len(groups.sets) > 1 else [])]
-    for place, one in enumerate(hidden):
-        name = outputs.get(one)
+    for position, node in enumerate(hidden):
+        name = outputs.get(node)
         if name is None:
-            name = f"_key_{place}"
-            tree.append("expressions", exp.alias_(one.copy(), name, quoted=True))
+            name = f"_key_{position}"
+            tree.append("expressions", exp.alias_(node.copy(), name, quoted=True))
         names.append(name)
     order = tree.args.get("order")
-    for place, term in enumerate(order.expressions if order is not None else []):
-        tree.append("expressions", exp.alias_(_output_or(term.this, tree).copy(), f"_order_{place}", quoted=True))
+    for position, term in enumerate(order.expressions if order is not None else []):
+        tree.append("expressions", exp.alias_(_output_or(term.this, tree).copy(), f"_order_{position}", quoted=True))
     return names
 
 
 def _output_or(term: exp.Expr, tree: exp.Select) -> exp.Expr:
     """What a term of ORDER BY stands for: an output column by its name, or an expression."""
     if isinstance(term, exp.Column) and not term.table:
-        found = next((one.unalias() for one in tree.expressions if one.alias_or_name == term.name), None)
+        found = next(
+            (projection.unalias() for projection in tree.expressions if projection.alias_or_name == term.name), None
+        )
         return term if found is None else found
     return term
 
@@ -226,20 +228,20 @@ def _with_bounds(answers: exp.Query, found: FoundBounds, keys: Sequence[str], im
 
     Means over plausible tables are moved inside hard bounds.
     """
-    outputs = [one for one in leftmost(answers).named_selects]
+    outputs = [named_select for named_select in leftmost(answers).named_selects]
     order = leftmost(answers).args.get("order") or answers.args.get("order")
     ordered = [name for name in outputs if name.startswith("_order_")]
     hidden = {*ordered, *(name for name in keys if name.startswith("_key_"))}
-    shown = [name for name in outputs if name not in hidden]
-    values: list[exp.Expr] = [exp.column(one, table="_answers", quoted=True) for one in shown]
-    for place, (low, high) in found.ends.items() if imputed else ():
-        if found.confidence[place] == 1:
+    selected = [name for name in outputs if name not in hidden]
+    values: list[exp.Expr] = [exp.column(node, table="_answers", quoted=True) for node in selected]
+    for position, (low, high) in found.ends.items() if imputed else ():
+        if found.confidence[position] == 1:
             inside = "case when {x} is not null then greatest({low}, least({high}, {x})) end"
-            values[place] = fill(inside, x=values[place], low=low, high=high)
-    made = exp.Select(expressions=[exp.alias_(x, one, quoted=True) for one, x in zip(shown, values, strict=True)])
-    for place, (low, high) in found.ends.items():
+            values[position] = fill(inside, x=values[position], low=low, high=high)
+    made = exp.Select(expressions=[exp.alias_(x, node, quoted=True) for node, x in zip(selected, values, strict=True)])
+    for position, (low, high) in found.ends.items():
         for end, value in (("low", low), ("high", high)):
-            made.append("expressions", exp.alias_(value.copy(), f"{shown[place]}_{end}", quoted=True))
+            made.append("expressions", exp.alias_(value.copy(), f"{selected[position]}_{end}", quoted=True))
     steps = answers.args.get("with_")
     if steps is not None:
         answers.set("with_", None)
@@ -279,8 +281,11 @@ def _refuse_groups_below(tree: exp.Query) -> None:
 
 def _reads_otherwise(query: exp.Query, kind: str, original: str) -> bool:
     """Whether a query may say something else of equal values of another type than the original's."""
-    functions = (one.name if isinstance(one, exp.Anonymous) else one.sql_name() for one in all_of(query, exp.Func))
-    return without_enums(kind) != without_enums(original) or any(fold(one) in _OF_TYPES for one in functions)
+    functions = (
+        function.name if isinstance(function, exp.Anonymous) else function.sql_name()
+        for function in all_of(query, exp.Func)
+    )
+    return without_enums(kind) != without_enums(original) or any(fold(function) in _OF_TYPES for function in functions)
 
 
 def rewrite(
@@ -289,7 +294,7 @@ def rewrite(
     release: TableInfo,
     tables: Sequence[TableInfo] = (),
     bounds: Bounds = "none",
-    whole: bool = False,
+    round_counts: bool = False,
     spread: Spread = "uniform",
     describe: Describe | None = None,
     may_impute: bool = False,
@@ -303,7 +308,7 @@ def rewrite(
         tables: other tables the query reads, as far as the planner can see them.
         bounds: other than 'none', append `<name>_low` and `<name>_high` for each aggregate that has them, and a column
             `note` that names those that are wider than the answer.
-        whole: round counts to the whole numbers they are on the original.
+        round_counts: round counts to the whole numbers they are on the original.
         spread: how the rows of a generalized cell are spread over its values: 'learnt' takes functions of this
             package.
         describe: gives DuckDB's names of the columns of a query; by default those of the bound query.
@@ -322,7 +327,7 @@ def rewrite(
     tree, names = read_query(query, everything, describe)
     wanted: Bounds = "none" if release.why_unbounded() else bounds
     estimate = estimator(tree, release, everything, wanted, spread, may_impute)
-    if whole:
+    if round_counts:
         _round(tree, estimate.tree)
     ends = [f"{names[number]}_{end}" for number in estimate.bounded for end in ("low", "high")]
     if ends:
@@ -335,17 +340,17 @@ def _round(written: exp.Query, estimated: exp.Query) -> None:
     """Let estimates of counts be whole numbers, as counts are, and rows be in the order of what is shown."""
     # a UNION over plausible tables is one SELECT of means, which are rounded there
     for before, after in zip(answers_of(written), answers_of(estimated), strict=False):
-        orders = [one.args["order"].expressions if one.args.get("order") else [] for one in (before, after)]
+        orders = [item.args["order"].expressions if item.args.get("order") else [] for item in (before, after)]
         pairs = [*zip(before.expressions, after.expressions, strict=False), *zip(*orders, strict=False)]
-        for one, other in pairs:
-            value = one.this if isinstance(one, exp.Ordered) else one.unalias()
+        for node, other in pairs:
+            value = node.this if isinstance(node, exp.Ordered) else node.unalias()
             if isinstance(other, (exp.Alias, exp.Ordered)) and other.this != value and is_count(value):
                 other.set("this", rounded(other.this))
 
 
 def _add_note(select: exp.Select, names: Sequence[str], bounded: Sequence[int]) -> None:
     """Add a column that names the answers whose bounds are wider than they are."""
-    columns = [one.unalias() for one in select.expressions]
+    columns = [projection.unalias() for projection in select.expressions]
     wide = []
     for position, number in enumerate(bounded):
         low, high = columns[len(names) + 2 * position : len(names) + 2 * position + 2]

@@ -45,27 +45,27 @@ def written_steps(text: str) -> list[WrittenStep]:
     except SqlglotError:
         return []
     steps = [cte for cte in _inside_out(query) if cte.alias]
-    return [WrittenStep(cte.alias, _own(cte), _alone(cte)) for cte in steps]
+    return [WrittenStep(cte.alias, _without_inner_steps(cte), _single_step_query(cte)) for cte in steps]
 
 
 def _inside_out(query: exp.Expr) -> Iterator[exp.CTE]:
     """Steps in the order they are needed: those inside a step before it."""
     found = all_of(query, exp.CTE)
-    inner = {id(one) for cte in found for one in all_of(cte.this, exp.CTE)}
+    inner = {id(step) for cte in found for step in all_of(cte.this, exp.CTE)}
     for cte in found:
         if id(cte) not in inner:
             yield from _inside_out(cte.this)
             yield cte
 
 
-def _own(cte: exp.CTE) -> str:
+def _without_inner_steps(cte: exp.CTE) -> str:
     made = cte.this.copy()
     for steps in all_of(made, exp.With):
         steps.pop()
     return laid_out(made).strip()
 
 
-def _alone(cte: exp.CTE) -> str:
+def _single_step_query(cte: exp.CTE) -> str:
     """A query of one step: without its hash, columns that nothing reads would not be reckoned."""
     made: exp.Query = sqlglot.select("max(hash(columns(*)))", dialect="duckdb").from_(
         exp.Table(this=exp.to_identifier(cte.alias, quoted=True))
@@ -74,15 +74,15 @@ def _alone(cte: exp.CTE) -> str:
     while True:
         around = node.find_ancestor(exp.CTE, exp.With)
         if isinstance(around, exp.With) and isinstance(node, exp.CTE):
-            needed = around.expressions[: _place(around, node) + (node is cte)]
+            needed = around.expressions[: _index_of(around, node) + (node is cte)]
             made = _with(made, needed, bool(around.args.get("recursive")))
         if around is None:
             return laid_out(made)
         node = around
 
 
-def _place(steps: exp.With, step: exp.CTE) -> int:
-    return next(number for number, one in enumerate(steps.expressions) if one is step)
+def _index_of(steps: exp.With, step: exp.CTE) -> int:
+    return next(number for number, projection in enumerate(steps.expressions) if projection is step)
 
 
 def _with(query: exp.Query, steps: list[exp.CTE], recursive: bool) -> exp.Query:
@@ -92,5 +92,5 @@ def _with(query: exp.Query, steps: list[exp.CTE], recursive: bool) -> exp.Query:
         query = exp.Select(
             expressions=[exp.Star()], from_=exp.From(this=exp.Subquery(this=query, alias=exp.TableAlias(this="inside")))
         )
-    query.set("with_", exp.With(expressions=[one.copy() for one in steps], recursive=recursive or None))
+    query.set("with_", exp.With(expressions=[step.copy() for step in steps], recursive=recursive or None))
     return query

@@ -71,8 +71,8 @@ def test_numbered_parameters_go_where_their_numbers_say(file: Path) -> None:
     query = "select count(*) from people where age < $2 and age >= $1 and $1 < $2"
     with engine(file) as made, made.connect() as connection:
         found = connection.exec_driver_sql(query, (25, 30)).scalar()
-        asked = query.replace("$1", "25").replace("$2", "30")
-        assert found == connection.execute(sa.text(asked)).scalar()
+        statement = query.replace("$1", "25").replace("$2", "30")
+        assert found == connection.execute(sa.text(statement)).scalar()
         assert 0 < found < 400
         with pytest.raises(ParameterError, match="asks for the parameter \\$2, and there is no value"):
             connection.exec_driver_sql(query, (25,))
@@ -153,18 +153,18 @@ def test_bounds_are_columns_under_the_names_a_query_gives_them(file: Path, query
         plain = "select sex, count(*) as n from people where age < 33 group by sex order by sex"
         expected = connection.execute(sa.text(plain)).mappings().all()
     assert [list(row) for row in found] == [["sex", "n", "least", "most"]] * 2
-    for row, told in zip(found, expected, strict=True):
-        assert (row["sex"], row["least"], row["most"]) == (told["sex"], told["n_low"], told["n_high"])
-        assert row["n"] == pytest.approx(told["n"], abs=0.51) and row["least"] <= row["n"] <= row["most"]
+    for row, estimated in zip(found, expected, strict=True):
+        assert (row["sex"], row["least"], row["most"]) == (estimated["sex"], estimated["n_low"], estimated["n_high"])
+        assert row["n"] == pytest.approx(estimated["n"], abs=0.51) and row["least"] <= row["n"] <= row["most"]
 
 
 def test_bounds_of_coarser_groups_are_of_what_is_asked(file: Path) -> None:
     by_sex = "(SELECT sex, count(*) AS n FROM people WHERE age < 33 GROUP BY sex) AS v"
     with engine(file, "?answer=people:release&bounds=true") as made, made.connect() as connection:
         low, high = connection.execute(sa.text(f"SELECT sum(n_low), sum(n_high) FROM {by_sex}")).one()[:2]
-        whole = connection.execute(sa.text("select count(*) as n from people where age < 33")).mappings().one()
+        complete = connection.execute(sa.text("select count(*) as n from people where age < 33")).mappings().one()
         counted = connection.execute(sa.text(f"SELECT count(*) AS rowcount FROM {by_sex}")).scalar()
-    assert low <= 260 <= high and (low, high) == (whole["n_low"], whole["n_high"]) and counted == 2
+    assert low <= 260 <= high and (low, high) == (complete["n_low"], complete["n_high"]) and counted == 2
 
 
 def test_a_query_ordered_by_a_bound_keeps_its_limit(file: Path) -> None:

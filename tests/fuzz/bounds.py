@@ -48,9 +48,9 @@ class Tally:
             for m, n in sorted(self.queries.items())
         ]
         total = (self.queries.total(), self.refused.total(), self.cells.total())
-        asked = ", ".join(f"{name} {n}" for name, n in self.measures.most_common())
+        statement = ", ".join(f"{name} {n}" for name, n in self.measures.most_common())
         return "\n".join(
-            [*lines, "{:<24}{:>9}{:>9}{:>10}".format("all", *total), asked, f"{len(self.violations)} violations"]
+            [*lines, "{:<24}{:>9}{:>9}{:>10}".format("all", *total), statement, f"{len(self.violations)} violations"]
         )
 
 
@@ -61,7 +61,7 @@ def campaign(
     queries: int = 12,
     seconds: float = math.inf,
     shapes: Sequence[str] = tuple(SHAPES),
-    told: Callable[[str], None] = lambda line: None,
+    estimated: Callable[[str], None] = lambda line: None,
 ) -> Tally:
     """Ask until so many cells with hard bounds have been held against the truth.
 
@@ -80,18 +80,18 @@ def campaign(
     while tally.cells.total() < cells and time.monotonic() < end:
         made = f"{seed} {number}"
         rng, known = random.Random(made), len(tally.violations)
-        asked = [shape for shape in SHAPES if (shape not in SELDOM or rng.random() < 0.1) and shape in shapes]
+        requested = [shape for shape in SHAPES if (shape not in SELDOM or rng.random() < 0.1) and shape in shapes]
         for statement in table(rng, rng.choice((4, 12, 40, 150, 400))):
             con.execute(statement).fetchall()
-        for shape in asked:
+        for shape in requested:
             began = time.process_time()
             _release(con, random.Random(f"{made} {shape}"), shape, tally, f"seed {seed}, table {number}", queries)
             tally.seconds[shape] += time.process_time() - began
         number += 1
         for violation in tally.violations[known:]:
-            told(violation)
+            estimated(violation)
         if number % 100 == 0:
-            told(f"table {number}: {tally.cells.total()} cells, {len(tally.violations)} violations")
+            estimated(f"table {number}: {tally.cells.total()} cells, {len(tally.violations)} violations")
     con.close()
     return tally
 
@@ -100,7 +100,7 @@ def _release(
     con: duckdb.DuckDBPyConnection, rng: random.Random, shape: str, tally: Tally, where: str, queries: int
 ) -> None:
     template = rng.choice(SHAPES[shape])
-    roles, asked, exact = roles_of(rng, template)
+    roles, statement, exact = roles_of(rng, template)
     call = template.format(k=rng.choice((1, 2, 3, 5)), roles=roles, plain=roles, person=roles)
     try:
         # only a release with a description and the digest of its rows has bounds
@@ -116,7 +116,7 @@ def _release(
         _ask(
             con,
             question_of_lists(rng) if of_lists else question(rng, exact, only),
-            asked,
+            statement,
             tally,
             shape,
             f"{where}: {call}",

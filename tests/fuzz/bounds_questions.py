@@ -94,11 +94,11 @@ class Question:
 
     def text(self) -> str:
         """The query."""
-        shown = [f"{key} as k{i}" for i, key in enumerate(self.keys)]
-        shown += [f"{one} as m{i}" for i, one in enumerate(self.measures)]
-        text = f"select {', '.join(shown)} from t{self.where}"
+        displayed = [f"{key} as k{i}" for i, key in enumerate(self.keys)]
+        displayed += [f"{node} as m{i}" for i, node in enumerate(self.measures)]
+        text = f"select {', '.join(displayed)} from t{self.where}"
         if self.in_step:
-            text = f"with T as (select * from t{self.where}) select {', '.join(shown)} from t"
+            text = f"with T as (select * from t{self.where}) select {', '.join(displayed)} from t"
         if not self.keys:
             return text
         return f"{text} group by {self.grouping.format(', '.join(str(i + 1) for i in range(len(self.keys))))}"
@@ -145,7 +145,7 @@ def question(rng: random.Random, exact: Sequence[str], only: bool) -> Question:
     measures = [within(columns, lambda: measure(rng)) for _ in range(rng.randint(3, 8))]
     if "(" in grouping and keys:
         # refused with subtotals
-        measures = [one for one in measures if "distinct" not in one and not one.startswith(("median", "quantile"))]
+        measures = [node for node in measures if "distinct" not in node and not node.startswith(("median", "quantile"))]
     where = where and f" where {where}"
     named = tuple(dict.fromkeys(keys)), tuple(measures or ["count(*)"])
     return Question(*named, where, grouping, rng.random() < 0.1)
@@ -161,12 +161,12 @@ def question_of_lists(rng: random.Random) -> Question:
             return rng.choice(
                 (f"({a} and {b})", f"({a} or {b})", f"not ({a})", f"(({a}) is not true)", f"(({a}) is null)")
             )
-        one, other = rng.sample(ills, 2)
+        node, other = rng.sample(ills, 2)
         return rng.choice(
             (
-                f"disease = '{one}'", f"disease <> '{one}'", f"disease in ('{one}', '{other}')", "disease is null",
-                f"disease not in ('{one}', '{other}')", f"disease > '{one}'", "disease like '%u%'", f"upper(disease) = '{one.upper()}'",
-                f"coalesce(disease, '{one}') = '{one}'", "length(disease) = 4", f"nullif(disease, '{one}') < '{other}'",
+                f"disease = '{node}'", f"disease <> '{node}'", f"disease in ('{node}', '{other}')", "disease is null",
+                f"disease not in ('{node}', '{other}')", f"disease > '{node}'", "disease like '%u%'", f"upper(disease) = '{node.upper()}'",
+                f"coalesce(disease, '{node}') = '{node}'", "length(disease) = 4", f"nullif(disease, '{node}') < '{other}'",
             )
         )  # fmt: skip
 

@@ -63,16 +63,16 @@ def table(rng: random.Random, rows: int) -> list[str]:
 
 def roles_of(rng: random.Random, template: str) -> tuple[str, str, list[str]]:
     """Role arguments of a method's call, and of a measure's; columns that are released as they are."""
-    whole, of_persons = "{roles}" not in template, "{person}" in template
-    quasi = list(QUASI) if whole else rng.sample(QUASI, rng.choice((1, 2, 2, 3, 4)))
+    complete, of_persons = "{roles}" not in template, "{person}" in template
+    quasi = list(QUASI) if complete else rng.sample(QUASI, rng.choice((1, 2, 2, 3, 4)))
     trees = {"region": "tree"} if "region" in quasi and rng.random() < 0.5 else {}
-    exact = [] if whole else [name for name in QUASI if name not in quasi]
+    exact = [] if complete else [name for name in QUASI if name not in quasi]
     kept_as_is = (
         exact + quasi * ("anatomy" in template or "'sensitive'" in template) + ["disease"] * ("'qi'" in template)
     )
-    kept = "" if whole else f", keep := {exact}"
+    remaining = "" if complete else f", keep := {exact}"
     common = f", qi := {quasi}, sensitive := 'disease'"
     if of_persons:
         common, trees = f"{common}, person := 'who'", trees | {"disease": "ills"}
     common += f", hierarchies := {trees}" if trees else ""
-    return common + kept + (", changing := 'set'" if of_persons else ""), common, kept_as_is
+    return common + remaining + (", changing := 'set'" if of_persons else ""), common, kept_as_is

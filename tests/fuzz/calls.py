@@ -32,18 +32,18 @@ def roles(table: Table, rng: random.Random, keep: bool = True) -> str:
     """Role arguments, for a table whose comments say none; by chance also for one whose comments do."""
     if table.labelled and rng.random() < 0.8:
         return ""
-    told = f", qi := {names(table.of('quasi'))}"
+    estimated = f", qi := {names(table.of('quasi'))}"
     if table.of("sensitive"):
-        told += f", sensitive := {names(table.of('sensitive'))}"
+        estimated += f", sensitive := {names(table.of('sensitive'))}"
     if table.of("insensitive") and keep:
-        told += f", keep := {names(table.of('insensitive'))}"
+        estimated += f", keep := {names(table.of('insensitive'))}"
     if table.of("person"):
-        told += f", person := {text(table.of('person')[0].name)}"
+        estimated += f", person := {text(table.of('person')[0].name)}"
     trees = [column for column in table.columns if column.tree]
     if trees:
         pairs = ", ".join(f"{text(c.name)}: {text(quoted(c.tree))}" for c in trees)
-        told += f", hierarchies := map {{{pairs}}}"
-    return told
+        estimated += f", hierarchies := map {{{pairs}}}"
+    return estimated
 
 
 def value(sql: str) -> Any:
@@ -57,28 +57,28 @@ def method_call(table: Table, rng: random.Random) -> Call:
     method = rng.choice([method for method in METHODS if ("person" in method.needs) == persons])
     trial = rng.choice((method.smallest, *method.trials))
     counts = "counts" in method.formats
-    told = roles(table, rng, keep=not counts)
-    if counts and ", keep" not in told and table.labelled and table.of("insensitive"):
-        told += ", keep := []"
+    estimated = roles(table, rng, keep=not counts)
+    if counts and ", keep" not in estimated and table.labelled and table.of("insensitive"):
+        estimated += ", keep := []"
     linked = "" if counts else ", row_id := true"
     seed = f", seed := {rng.randrange(1000)}" if rng.random() < 0.5 else ""
     defaults = {p.name: p.default for p in method.parameters if p.default is not None and p.default is not REQUIRED}
     params = defaults | {name: value(sql) for name, sql in arguments(trial).items()}
-    return Call(method.name, f"{method.name}({table.argument}, {trial}{told}{linked}{seed})", params)
+    return Call(method.name, f"{method.name}({table.argument}, {trial}{estimated}{linked}{seed})", params)
 
 
 def query(table: Table, rng: random.Random) -> str:
     """A query over the original."""
-    asked = table.of("quasi") + table.of("sensitive")
-    counted = [c for c in asked if c.type in ARITHMETIC and not c.tree]
-    shown = ["count(*) as n"]
+    statement = table.of("quasi") + table.of("sensitive")
+    counted = [c for c in statement if c.type in ARITHMETIC and not c.tree]
+    displayed = ["count(*) as n"]
     if counted and rng.random() < 0.5:
-        shown.append(f"{rng.choice(('sum', 'avg', 'min', 'max'))}({quoted(rng.choice(counted).name)}) as v")
-    where = " where " + _condition(asked, rng) if rng.random() < 0.8 else ""
+        displayed.append(f"{rng.choice(('sum', 'avg', 'min', 'max'))}({quoted(rng.choice(counted).name)}) as v")
+    where = " where " + _condition(statement, rng) if rng.random() < 0.8 else ""
     if rng.random() < 0.4:
-        key = quoted(rng.choice(asked).name)
-        return f"select {key} as g, {', '.join(shown)} from {quoted(table.name)}{where} group by {key}"
-    return f"select {', '.join(shown)} from {quoted(table.name)}{where}"
+        key = quoted(rng.choice(statement).name)
+        return f"select {key} as g, {', '.join(displayed)} from {quoted(table.name)}{where} group by {key}"
+    return f"select {', '.join(displayed)} from {quoted(table.name)}{where}"
 
 
 def _condition(columns: list[Column], rng: random.Random, depth: int = 0) -> str:
@@ -102,7 +102,7 @@ MEASURES = [entry for entry in ENTRIES if not isinstance(entry, (Method, Task)) 
 def measure_call(table: Table, rng: random.Random) -> Call:
     """A measure of a release, or of the original, or a query."""
     entry = rng.choices(MEASURES, [4 if "query := " in entry.smallest else 1 for entry in MEASURES])[0]
-    asked = text(query(table, rng))
+    statement = text(query(table, rng))
     inside = table.argument[1:-1]
     ordered, nominal = rng.choice(table.of("quasi")), rng.choice(table.of("quasi") + table.of("sensitive"))
     tables = Tables(
@@ -110,13 +110,13 @@ def measure_call(table: Table, rng: random.Random) -> Call:
     )
     given = tables.given(entry)
     if "query" in given:
-        given["query"] = asked
+        given["query"] = statement
     taken = {parameter.name for parameter in parameters_of(entry)}
-    told = ""
+    estimated = ""
     if "qi" in taken:
         # nothing labels a release
-        told = roles(table if reads_original(entry) else replace(table, labelled=False), rng)
+        estimated = roles(table if reads_original(entry) else replace(table, labelled=False), rng)
     seed = ", seed := 1" if "seed" in taken and rng.random() < 0.5 else ""
     named = ", ".join(f"{name} := {sql}" for name, sql in given.items())
-    about = {"of": "release" if reads_release(entry) else "original", "asked": asked}
-    return Call(entry.name, f"{entry.name}({named}{told}{seed})", about)
+    about = {"of": "release" if reads_release(entry) else "original", "asked": statement}
+    return Call(entry.name, f"{entry.name}({named}{estimated}{seed})", about)

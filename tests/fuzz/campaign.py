@@ -108,10 +108,10 @@ def judged(
     except Exception as fault:
         outcome = "fault"
         kind = "" if isinstance(fault, (Fault, proofs.Broken)) else f"{type(fault).__name__}: "
-        shown = ";\n".join(
+        displayed = ";\n".join(
             [*table.statements, *([f"create or replace table rel as from {of.sql}"] if of else []), statement]
         )
-        tally.faults.append(f"-- seed {where[0]} table {where[1]}: {kind}{str(fault)[:600]}\n{shown};")
+        tally.faults.append(f"-- seed {where[0]} table {where[1]}: {kind}{str(fault)[:600]}\n{displayed};")
     tally.outcomes[call.function, outcome] += 1
     if verbose:
         print(outcome, statement, flush=True)
@@ -120,23 +120,23 @@ def judged(
 
 def refusal(con: duckdb.DuckDBPyConnection, table: Table, call: Call, message: str, tally: Tally) -> None:
     """Raise unless an error is one that a user should see."""
-    told = message.split("\n\nLINE ")[0]
-    named = re.match(r"Invalid Input Error: (\w+): ", told)
-    if "internal error" in told or named is None:
-        raise Fault(f"not a refusal: {told}")
+    estimated = message.split("\n\nLINE ")[0]
+    named = re.match(r"Invalid Input Error: (\w+): ", estimated)
+    if "internal error" in estimated or named is None:
+        raise Fault(f"not a refusal: {estimated}")
     # workload_error asks what workload would, compare what several measures would, and estimates may ask impute
     asks_others = BY_NAME[call.function].section == "Choosing" or named[1] == "impute"
     if not (call.function.startswith(named[1]) or (asks_others and named[1] in TAKES)):
-        raise Fault(f"another function refuses: {told}")
-    if SECRET in told:
-        raise Fault(f"a value is quoted: {told}")
-    foreign = set(_ADVISED.findall(told)) - TAKES.get(named[1], set())
+        raise Fault(f"another function refuses: {estimated}")
+    if SECRET in estimated:
+        raise Fault(f"a value is quoted: {estimated}")
+    foreign = set(_ADVISED.findall(estimated)) - TAKES.get(named[1], set())
     if foreign:
-        raise Fault(f"{named[1]} does not take {sorted(foreign)}: {told}")
-    if "fails the requirement" in told and "t" in TAKES[call.function] and not call.params.get("t"):
+        raise Fault(f"{named[1]} does not take {sorted(foreign)}: {estimated}")
+    if "fails the requirement" in estimated and "t" in TAKES[call.function] and not call.params.get("t"):
         if proofs.meets(con, table, call.params):
-            raise Fault(f"the whole table meets it: {told}")
-    tally.refusals[f"{call.function}: " + re.sub(r"'[^']*'|[\d.,]+", "_", told.split(": ", 2)[-1])[:90]] += 1
+            raise Fault(f"the whole table meets it: {estimated}")
+    tally.refusals[f"{call.function}: " + re.sub(r"'[^']*'|[\d.,]+", "_", estimated.split(": ", 2)[-1])[:90]] += 1
 
 
 def prove(con: duckdb.DuckDBPyConnection, table: Table, call: Call) -> bool:
@@ -207,26 +207,26 @@ def answers(con: duckdb.DuckDBPyConnection, call: Call, header: list[str], answe
     """The truths of relative_error are the query's own answers, and lie within what is certain."""
     if call.function == "estimate":
         return False
-    told = [dict(zip(header, row, strict=True)) for row in answer]
-    asked = call.params["asked"][1:-1].replace("''", "'")
-    rows = con.execute(asked).fetchall()
-    shown = [d[0] for d in con.description or []]
+    estimated = [dict(zip(header, row, strict=True)) for row in answer]
+    statement = call.params["asked"][1:-1].replace("''", "'")
+    rows = con.execute(statement).fetchall()
+    displayed = [d[0] for d in con.description or []]
     truths = sorted(
-        (name, float(value)) for row in rows for name, value in zip(shown, row, strict=True)
+        (name, float(value)) for row in rows for name, value in zip(displayed, row, strict=True)
         if name in ("n", "v") and value is not None and not (isinstance(value, float) and not math.isfinite(value))
     )  # fmt: skip
-    said = sorted(
-        (t["measure"], t["original"]) for t in told if t["original"] is not None and math.isfinite(t["original"])
+    message = sorted(
+        (t["measure"], t["original"]) for t in estimated if t["original"] is not None and math.isfinite(t["original"])
     )
-    grouped = "g" in shown
+    grouped = "g" in displayed
     lost = [
         t
         for t in truths
-        if not any(t[0] == s[0] and math.isclose(t[1], s[1], rel_tol=1e-6, abs_tol=1e-9) for s in said)
+        if not any(t[0] == s[0] and math.isclose(t[1], s[1], rel_tol=1e-6, abs_tol=1e-9) for s in message)
     ]
     if lost:
-        raise Fault(f"relative_error's truths {said[:6]} lack {lost[:6]}{' by groups' if grouped else ''}")
-    for t in told:
+        raise Fault(f"relative_error's truths {message[:6]} lack {lost[:6]}{' by groups' if grouped else ''}")
+    for t in estimated:
         sure = t.get("confidence") == 1 and t["original"] is not None
         low, high = t.get("low"), t.get("high")
         slack = 1e-6 * max(1.0, abs(t["original"] or 0))
@@ -269,7 +269,7 @@ def main(arguments: list[str] | None = None) -> int:
     for fault in tally.faults:
         print(fault, end="\n\n")
     if given.refusals:
-        print("\n".join(f"{count:>6} {told}" for told, count in tally.refusals.most_common()))
+        print("\n".join(f"{count:>6} {estimated}" for estimated, count in tally.refusals.most_common()))
     print(tally.shown())
     print(f"{time.process_time() - began:.0f} s of CPU")
     return bool(tally.faults)

@@ -28,22 +28,23 @@ def copied(con: duckdb.DuckDBPyConnection, table: Table, release: str) -> dict[s
     con.execute(
         f"create or replace temp table o as select row_number() over () - 1 as rn, {chosen} from {quoted(table.name)}"
     )
-    shown = {row[0]: row[1] for row in con.execute(f"describe {release}").fetchall()}
+    displayed = {row[0]: row[1] for row in con.execute(f"describe {release}").fetchall()}
     renamed = {
-        name: plain.get(name, {"row_id_" if "row_id_" in shown else "row_id": "rn"}.get(name, "")) for name in shown
+        name: plain.get(name, {"row_id_" if "row_id_" in displayed else "row_id": "rn"}.get(name, ""))
+        for name in displayed
     }
-    for name, kind in shown.items():
+    for name, kind in displayed.items():
         if not renamed[name] and not kind.startswith("STRUCT"):
             renamed[name] = "own_" + name.rstrip("_")
     for name in [column.name for column in table.columns if column.role in ("identifier", "unlabelled", "person")]:
-        if name in shown and name not in plain and not renamed[name].startswith("own_") and renamed[name] != "rn":
+        if name in displayed and name not in plain and not renamed[name].startswith("own_") and renamed[name] != "rn":
             raise Broken(f"the column {name}, which nobody asked for, is released")
     chosen = ", ".join(f"{quoted(name)} as {short}" for name, short in renamed.items() if short)
     con.execute(f"create or replace temp table r as select {chosen} from {release}")
     hidden = [short for name, short in renamed.items() if short.startswith("h")]
     if hidden:
         raise Broken(f"identifiers are released: {hidden}")
-    return {short: shown[name] for name, short in renamed.items() if short}
+    return {short: displayed[name] for name, short in renamed.items() if short}
 
 
 def none(con: duckdb.DuckDBPyConnection, sql: str, promise: str) -> None:
@@ -76,20 +77,22 @@ def covered(con: duckdb.DuckDBPyConnection, table: Table, types: Mapping[str, st
     for k, column in enumerate(table.of("quasi")):
         name, kind = f"q{k}", types[f"q{k}"]
         if column.tree:
-            told = (
+            estimated = (
                 f"exists (from {quoted(column.tree)} h where h.leaf = o.{name} and r.{name}::varchar in "
                 f"(h.leaf::varchar, h.middle, h.root)) or (o.{name} is null and r.{name} in ('(null)', '<any>'))"
             )
         elif kind.endswith("[]") and kind != con.execute(f"select typeof({name}) from o limit 1").fetchone()[0]:
-            told = f"len(list_filter(r.{name}, lambda x: x is not distinct from o.{name})) > 0"
+            estimated = f"len(list_filter(r.{name}, lambda x: x is not distinct from o.{name})) > 0"
         elif kind.startswith("STRUCT(lower "):
-            told = (
+            estimated = (
                 f"(r.{name} is null and o.{name} is null) or (r.{name} is not null and r.{name}.lower is null) "
                 f"or (o.{name} between r.{name}.lower and r.{name}.upper)"
             )
         else:
             raise Broken(f"{name} is released as {kind}, which is no box")
-        none(con, f"select count(*) from r join o using ({by}) where not coalesce({told}, false)", f"{name} covered")
+        none(
+            con, f"select count(*) from r join o using ({by}) where not coalesce({estimated}, false)", f"{name} covered"
+        )
 
 
 def classes(con: duckdb.DuckDBPyConnection, table: Table, params: Mapping[str, Any], measured: str = "r") -> None:
@@ -151,8 +154,8 @@ def meets(con: duckdb.DuckDBPyConnection, table: Table, params: Mapping[str, Any
             f"select max(m), count(*), ln(sum(m)) - sum(m * ln(m)) / sum(m) from (select count(*) as m from o group by s{s})"
         ).fetchone()
         level = params.get("l", 1)
-        held = {"frequency": top * level <= rows, "distinct": distinct >= level, "entropy": entropy >= log(level)}
-        if not held[params.get("diversity", "frequency")]:
+        checked = {"frequency": top * level <= rows, "distinct": distinct >= level, "entropy": entropy >= log(level)}
+        if not checked[params.get("diversity", "frequency")]:
             return False
     return True
 
@@ -205,28 +208,28 @@ def sliced(
 ) -> None:
     """No sensitive value has a share above 1/l in what a record may have; fields keep their values (slicing)."""
     sensitive = table.of("sensitive")[0].name
-    shown = [(row[0], row[1]) for row in con.execute(f"describe {release}").fetchall()]
+    displayed = [(row[0], row[1]) for row in con.execute(f"describe {release}").fetchall()]
     chosen = [
         "{" + ", ".join(f"{quoted(f)}: {_told(f'{quoted(name)}.{quoted(f)}', k)}" for f, k in _fields(kind)) + "}"
         if kind.startswith("STRUCT") else quoted(name)
-        for name, kind in shown
+        for name, kind in displayed
     ]  # fmt: skip
     rows = con.execute(f"select {', '.join(chosen)} from {release}").fetchall()
-    place = {name: k for k, (name, _) in enumerate(shown)}
-    kept = {column.name for column in table.of("insensitive")}
-    slices = [k for k, (name, kind) in enumerate(shown) if kind.startswith("STRUCT") and name not in kept]
-    bucket = next(place[name] for name in ("bucket", "bucket_") if name in place and place[name] not in slices)
-    own = next(k for k in slices if any(row[k] and sensitive in row[k] for row in rows))
+    position = {name: k for k, (name, _) in enumerate(displayed)}
+    remaining = {column.name for column in table.of("insensitive")}
+    slices = [k for k, (name, kind) in enumerate(displayed) if kind.startswith("STRUCT") and name not in remaining]
+    bucket = next(position[name] for name in ("bucket", "bucket_") if name in position and position[name] not in slices)
+    expected = next(k for k in slices if any(row[k] and sensitive in row[k] for row in rows))
     members: dict[Any, list[Any]] = {}
     for row in rows:
         members.setdefault(row[bucket], []).append(row)
     if with_fakes:
-        for number, held in members.items():
+        for number, checked in members.items():
             counts: dict[str, int] = {}
-            for row in held:
-                counts[repr(row[own][sensitive])] = counts.get(repr(row[own][sensitive]), 0) + 1
-            if max(counts.values()) * params["l"] > len(held):
-                raise Broken(f"a value has {max(counts.values())} of {len(held)} rows of bucket {number}")
+            for row in checked:
+                counts[repr(row[expected][sensitive])] = counts.get(repr(row[expected][sensitive]), 0) + 1
+            if max(counts.values()) * params["l"] > len(checked):
+                raise Broken(f"a value has {max(counts.values())} of {len(checked)} rows of bucket {number}")
         return
     # p(t, B) is the product of the shares of the record's slices in B; p(s | t, B) the share of s among the cells of the
     # sensitive slice that agree with the record (Li et al. 2012, section 4)
@@ -236,17 +239,17 @@ def sliced(
     fields = {
         k: [name for name in (next(row[k] for row in rows if row[k] is not None)) if name != sensitive] for k in slices
     }
-    cells = {b: {k: [row[k] for row in held] for k in slices} for b, held in members.items()}
+    cells = {b: {k: [row[k] for row in holding] for k in slices} for b, holding in members.items()}
     for record in {repr(row): row for row in first}.values():
         value = dict(zip(header, record, strict=True))
         chance: dict[str, float] = {}
         total = 0.0
-        for held in cells.values():
-            share, agreeing = 1.0, list(held[own])
+        for checked in cells.values():
+            share, agreeing = 1.0, list(checked[expected])
             for k in slices:
-                agree = [c for c in held[k] if all(repr(c[f]) == repr(value[f]) for f in fields[k])]
-                share *= len(agree) / len(held[k])
-                agreeing = agree if k == own else agreeing
+                agree = [c for c in checked[k] if all(repr(c[f]) == repr(value[f]) for f in fields[k])]
+                share *= len(agree) / len(checked[k])
+                agreeing = agree if k == expected else agreeing
             total += share
             for cell in agreeing:
                 key = repr(cell[sensitive])
@@ -285,22 +288,22 @@ def noise(con: duckdb.DuckDBPyConnection, table: Table, types: Mapping[str, str]
     """Counts are whole, and every row of the original is in a cell of its own sensitive value (in one, if `exact`)."""
     if types.get("own_noisy_count") != "BIGINT":
         raise Broken(f"noisy counts are {types.get('own_noisy_count')}")
-    told = ["r.s0 is not distinct from o.s0"] if not table.of("sensitive")[0].tree else ["true"]
+    estimated = ["r.s0 is not distinct from o.s0"] if not table.of("sensitive")[0].tree else ["true"]
     for k, column in enumerate(table.of("quasi")):
         name, kind = f"q{k}", types[f"q{k}"]
         if column.tree or kind == "VARCHAR":
             return
         if kind.startswith("STRUCT(lower "):
-            told.append(
+            estimated.append(
                 f"((r.{name} is null and o.{name} is null) or (r.{name} is not null and r.{name}.lower is null) "
                 f"or o.{name} between r.{name}.lower and r.{name}.upper)"
             )
         else:
-            told.append(f"len(list_filter(r.{name}, lambda x: x is not distinct from o.{name})) > 0")
+            estimated.append(f"len(list_filter(r.{name}, lambda x: x is not distinct from o.{name})) > 0")
     few = "n = 0" if not exact else "n < 1"
     none(
         con,
-        f"select count(*) from (select o.rn, count(r.own_noisy_count) as n from o left join r on {' and '.join(told)} "
+        f"select count(*) from (select o.rn, count(r.own_noisy_count) as n from o left join r on {' and '.join(estimated)} "
         f"group by o.rn) where {few}",
         "a row that no cell covers",
     )

@@ -168,6 +168,6 @@ def random_table(rng: random.Random, with_persons: bool = False) -> Table:
         for column in columns:
             if column.role != "unlabelled":
                 tree = f" hierarchy={quoted(column.tree)}" if " " in column.tree else f" hierarchy={column.tree}"
-                said = text(f"anon: {column.role}{tree if column.tree else ''}")
-                table.statements.append(f"comment on column {sql}.{quoted(column.name)} is {said}")
+                message = text(f"anon: {column.role}{tree if column.tree else ''}")
+                table.statements.append(f"comment on column {sql}.{quoted(column.name)} is {message}")
     return table

@@ -38,25 +38,7 @@ def plan_cube_error(
     spread: Spread = "learnt",
     engine: Engine = "auto",
 ) -> str:
-    """Write the SQL of cube_error.
-
-    Args:
-        original: the original table, with roles.
-        release: its release.
-        dims: columns of the cube; by default the quasi-identifiers, if there are at most 5.
-        aggregate: an aggregate relative_error covers.
-        bounds: which low and high to give, see relative_error.
-        spread: how the rows of a generalized cell are spread over its values.
-        engine: which engine is to answer.
-
-    Returns:
-        SELECT with columns dims VARCHAR[], then those of relative_error.
-
-    Raises:
-        ParameterError: without dims, when there are too many quasi-identifiers or none.
-        ColumnError: for a dimension the original does not have.
-        RewriteError: when the release cannot answer.
-    """
+    """SELECT of columns dims VARCHAR[], then those of relative_error; by default up to 5 quasi-identifiers."""
     chosen = list(dims) if dims else [c for c, role in original.roles.items() if role == "quasi"]
     if not chosen or (not dims and len(chosen) > MOST_DIMENSIONS):
         raise ParameterError(
@@ -65,10 +47,10 @@ def plan_cube_error(
         )
     for column in chosen:
         if fold(column) not in original.types:
-            known = [name for name, _ in original.columns]
+            columns = [name for name, _ in original.columns]
             raise ColumnError(
-                f"cube_error: there is no column '{column}' in {original.name}{nearest(column, known)}; its "
-                f"columns are {listed(known)}"
+                f"cube_error: there is no column '{column}' in {original.name}{nearest(column, columns)}; its "
+                f"columns are {listed(columns)}"
             )
     spelled = list(dict.fromkeys(original.spelled(column) for column in chosen))
     names = ", ".join(quoted(column) for column in spelled)

@@ -19,33 +19,24 @@ from duckdb_anon.model.release_table import ReadColumn, ReadTable
 
 
 def with_learnt_counts(workload: Workload, table: ReadTable, inverted: FloatArray) -> FloatArray:
-    """Let noisy answers give way to learnt ones.
-
-    Args:
-        workload: n queries that count rows.
-        table: the release.
-        inverted: their answers by inversion, shape (n,).
-
-    Returns:
-        Shape (n,).
-    """
+    """Let noisy answers give way to learnt ones."""
     if table.contents.weights or not any(column.channel for column in table.columns.values()):
         return inverted
     found = inverted.copy()
     sets, of_query = np.unique(workload.used, axis=0, return_inverse=True)
     for number, used in enumerate(sets):
         attributes = np.flatnonzero(used)
-        columns = [table.columns[workload.attributes[one]] for one in attributes]
-        plain = all(one.plain and not one.slice for one in columns)
-        several = sum(one.channel is not None for one in columns) > 1
+        columns = [table.columns[workload.attributes[attribute]] for attribute in attributes]
+        plain = all(column.plain and not column.slice for column in columns)
+        several = sum(column.channel is not None for column in columns) > 1
         if not plain or not several or len(columns) > MOST_COLUMNS:
             continue
         queries = np.flatnonzero(of_query.ravel() == number)
         learnt = _Joint.of(columns)
         if learnt is not None:
             for query in queries:
-                asked = [workload.matches[one][query] for one in attributes]
-                found[query] = learnt.answer(asked, inverted[query])
+                requested = [workload.matches[attribute][query] for attribute in attributes]
+                found[query] = learnt.answer(requested, inverted[query])
     return found
 
 
@@ -60,13 +51,13 @@ class _Joint:
     @classmethod
     def of(cls, columns: list[ReadColumn]) -> _Joint | None:
         """Learn; None where inversion is better, or where a value is in no domain."""
-        domains = [one.channel.domain if one.channel else np.unique(one.value_codes()) for one in columns]
-        chances = [one.channel.p if one.channel else 1.0 for one in columns]
+        domains = [column.channel.domain if column.channel else np.unique(column.value_codes()) for column in columns]
+        chances = [column.channel.p if column.channel else 1.0 for column in columns]
         if any(not len(domain) for domain in domains):
             return None
         channels = [RetentionChannel(len(domain), p) for domain, p in zip(domains, chances, strict=True)]
-        places = [_places(one, domain) for one, domain in zip(columns, domains, strict=True)]
-        if any((one < 0).any() for one in places):
+        places = [_places(node, domain) for node, domain in zip(columns, domains, strict=True)]
+        if any((position < 0).any() for position in places):
             return None
         cells, rows = np.unique(np.stack(places, axis=1), axis=0, return_counts=True)
         counts = joint_counts(cells, rows.astype(np.float64), channels)
@@ -76,14 +67,9 @@ class _Joint:
         released[tuple(cells.T)] = rows
         return cls(domains, channels, released, counts)
 
-    def answer(self, asked: list[np.ndarray], inverted: float) -> float:
-        """The answer of one query.
-
-        Args:
-            asked: whether each code of each column's common domain is asked for.
-            inverted: its answer by inversion.
-        """
-        matches = [one[domain].astype(np.float64) for one, domain in zip(asked, self.domains, strict=True)]
+    def answer(self, requested: list[np.ndarray], inverted: float) -> float:
+        """The answer of one query."""
+        matches = [node[domain].astype(np.float64) for node, domain in zip(requested, self.domains, strict=True)]
         weights = [_inverse(match, channel) for match, channel in zip(matches, self.channels, strict=True)]
         squares = _total(self.released, [np.square(weight) for weight in weights])
         error = np.sqrt(max(squares - inverted, 0.0))
@@ -93,14 +79,14 @@ class _Joint:
 
 def _places(column: ReadColumn, domain: CodeArray) -> IntArray:
     """Place of each row's code in a domain, -1 where it is in none."""
-    place = np.full(column.domain.size, -1, dtype=np.int64)
-    place[domain] = np.arange(len(domain))
-    return place[column.value_codes()]
+    position = np.full(column.domain.size, -1, dtype=np.int64)
+    position[domain] = np.arange(len(domain))
+    return position[column.value_codes()]
 
 
 def _inverse(match: FloatArray, channel: RetentionChannel) -> FloatArray:
-    own, other = inverse_terms(channel)
-    return np.asarray(own * match + other * match.sum(), dtype=np.float64)
+    own_shares, other = inverse_terms(channel)
+    return np.asarray(own_shares * match + other * match.sum(), dtype=np.float64)
 
 
 def _total(table: FloatArray, factors: list[FloatArray]) -> float:

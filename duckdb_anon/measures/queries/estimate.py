@@ -24,8 +24,8 @@ from duckdb_anon.rewrite.comparison import answers
 def _plan(context: Any, params: Params) -> str:
     release = context.relation("release")
     require_visible("estimate", release)
-    said = read_description(release.comment)
-    name = params["original"] or (said.original if said is not None else "")
+    description = read_description(release.comment)
+    name = params["original"] or (description.original if description is not None else "")
     if not name or name == QUERY:
         raise RewriteError(
             f"estimate: {release.given} does not name its original; say original := '...', the table whose columns the "

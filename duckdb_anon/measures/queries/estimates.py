@@ -34,21 +34,7 @@ def estimated_answers(
     items: Sequence[str] = (),
     learnt: bool = True,
 ) -> FloatArray:
-    """Estimate the answer of each query from a release.
-
-    Args:
-        workload: n queries; every attribute is a column of the release.
-        table: the release, coded together with the original.
-        column: the column that is summed, None for COUNT(*).
-        items: columns of which the release has a list of nodes a person and the original a row a value.
-        learnt: whether the values of a cell weigh what all cells of the column tell, or the same.
-
-    Returns:
-        Shape (n,).
-
-    Raises:
-        ColumnError: when the release cannot say what a column's sum is.
-    """
+    """Estimate the answer of each query from a release."""
     weights = table.row_weights()
     mixed = frozenset(name for name in table.columns if table.replaced(name))
     valued = column
@@ -109,7 +95,7 @@ def _column_part(workload: Workload, table: ReadTable, name: str, valued: bool, 
     cells, cell_of_row = _cells(column, table, valued, learnt)
     position = workload.attributes.index(name) if name in workload.attributes else None
 
-    def whole() -> FloatArray:
+    def of_any_value() -> FloatArray:
         """What a query without a predicate on this attribute takes: every row, NULL and gaps included."""
         if column.lists_nodes and isinstance(cells, SpreadCells):
             return cells.records
@@ -117,29 +103,29 @@ def _column_part(workload: Workload, table: ReadTable, name: str, valued: bool, 
 
     def shares(batch: Workload) -> FloatArray:
         if position is None:
-            return np.repeat(whole()[:, None], batch.n, axis=1)
+            return np.repeat(of_any_value()[:, None], batch.n, axis=1)
         found = cells.shares(batch.matches[position], batch.interval[position])
         free = ~batch.used[:, position]
         if free.any():
-            found[:, free] = whole()[:, None]
+            found[:, free] = of_any_value()[:, None]
         return found
 
     cells_seen = int(cell_of_row.max(initial=-1)) + 1
     if not column.plain or column.channel is not None or valued or position is None:
         return ProductPart(shares, cell_of_row, cells_seen)
-    return ProductPart(shares, cell_of_row, cells_seen, asked=lambda batch: batch.matches[position])
+    return ProductPart(shares, cell_of_row, cells_seen, requested=lambda batch: batch.matches[position])
 
 
 def _unmixed(part: ProductPart, table: ReadTable) -> ProductPart:
     """Undo replacement: (own share - (1 - q) * mean share) / q (see `duckdb_anon.rewrite.shapes.replaced`)."""
-    kept = table.kept
+    chosen = table.kept
     frequency = np.bincount(part.cell_of_row, minlength=part.cells) / max(table.rows, 1)
 
     def shares(batch: Workload) -> FloatArray:
-        own = part.shares(batch)
-        return (own - (1 - kept) * (frequency[: len(own)] @ own[: len(frequency)])) / kept
+        own_shares = part.shares(batch)
+        return (own_shares - (1 - chosen) * (frequency[: len(own_shares)] @ own_shares[: len(frequency)])) / chosen
 
-    return replace(part, shares=shares, asked=None)
+    return replace(part, shares=shares, requested=None)
 
 
 def _slice_part(
@@ -239,10 +225,10 @@ def _places(domain: Attribute) -> FloatArray:
         return np.where(np.arange(domain.size) < domain.special_from, domain.positions, np.inf)
     # numbers taken as names are coded in the order of their text, but their boxes are intervals of numbers
     try:
-        known = [float(text) for text in domain.literals[: domain.size - (domain.null_code >= 0)]]
+        numbers = [float(text) for text in domain.literals[: domain.size - (domain.null_code >= 0)]]
     except ValueError as error:
         raise ColumnError(
             f"workload_error: column '{domain.name}' is published as intervals but taken as categorical; leave "
             "it out of categorical := [...]"
         ) from error
-    return np.array(known + [np.inf] * (domain.null_code >= 0))
+    return np.array(numbers + [np.inf] * (domain.null_code >= 0))

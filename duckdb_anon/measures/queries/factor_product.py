@@ -30,13 +30,13 @@ class ProductPart:
         shares: a workload to the share of each cell its queries ask for, shape (cells, n).
         cell_of_row: number of the cell each row holds.
         cells: number of cells.
-        asked: for cells that are plain values: a workload to whether each query asks for each, (n, cells).
+        requested: for cells that are plain values: a workload to whether each query asks for each, (n, cells).
     """
 
     shares: Callable[[Workload], FloatArray]
     cell_of_row: IntArray
     cells: int
-    asked: Callable[[Workload], BoolArray] | None = None
+    requested: Callable[[Workload], BoolArray] | None = None
 
 
 def summed(workload: Workload, parts: Sequence[ProductPart], weights: FloatArray) -> FloatArray:
@@ -52,7 +52,7 @@ def summed(workload: Workload, parts: Sequence[ProductPart], weights: FloatArray
     group, first = keys_of([part.cell_of_row for part in parts])
     sums = np.bincount(group, weights, minlength=len(first))
     answers = np.zeros(workload.n)
-    wide = max((part.cells for part in parts if part.asked is None), default=1)
+    wide = max((part.cells for part in parts if part.requested is None), default=1)
     batch = max(16, _MOST_SHARES // max(wide, 1))
     for start in range(0, workload.n, batch):
         which = slice(start, start + batch)
@@ -75,8 +75,10 @@ class Product:
     def __init__(self, workload: Workload, parts: Sequence[ProductPart]) -> None:
         """Prepare the tables of all parts."""
         self.n = workload.n
-        self.bits = [(packed(part.asked(workload)), part.cell_of_row) for part in parts if part.asked is not None]
-        self.tables = [(part.shares(workload), part.cell_of_row) for part in parts if part.asked is None]
+        self.bits = [
+            (packed(part.requested(workload)), part.cell_of_row) for part in parts if part.requested is not None
+        ]
+        self.tables = [(part.shares(workload), part.cell_of_row) for part in parts if part.requested is None]
 
     def of(self, rows: IntArray) -> NDArray[Any]:
         """Shape (rows, n): uint8 when every part is plain, else float64."""

@@ -49,7 +49,7 @@ def _plan(context: Any, params: Params) -> str:
             f"impute: {release.given} holds noisy counts, of which no rows can be drawn. Query it with estimate"
         )
     columns = _columns(release, original or flat, contents, roles.person.name if roles.person else "")
-    call = replace(call, drawn=[name for name, content in columns.items() if not _is_own(content)])
+    call = replace(call, drawn=[name for name, content in columns.items() if not _is_released_value(content)])
     if params["columns"] == []:
         raise ParameterError("impute: columns := [] names no column. Name one or more, or leave it out for all")
     return _select(context, release, call, _wanted(params["columns"], columns, release), contents)
@@ -98,7 +98,7 @@ def _call(context: Any, params: Params, release: Relation, original: Relation | 
     )
 
 
-def _is_own(content: Content) -> bool:
+def _is_released_value(content: Content) -> bool:
     """Whether draws have the release's own values."""
     return content.truth == "exact" and content.cell in ("value", "items") and not content.field
 
@@ -135,20 +135,20 @@ def _columns(release: Relation, original: Relation, contents: Contents, person: 
 
 def _select(context: Any, release: Relation, call: ImputeCall, columns: dict[str, Content], contents: Contents) -> str:
     """SQL that hands the release over, and puts the answer's rows together."""
-    wanted = [name for name, content in columns.items() if not _is_own(content)]
+    wanted = [name for name, content in columns.items() if not _is_released_value(content)]
     lists = ["unnest(r.rows) as _anon_row", "unnest(r.draw) as _anon_draw"]
-    steps, shown, joins = _handed_over(context, release, call, contents, wanted), [], []
+    steps, selected, joins = _handed_over(context, release, call, contents, wanted), [], []
     by_person = any(_is_list(content) for content in contents.columns.values())
     value = "first({x}) as {name}" if by_person else "{x} as {name}"
     if len(wanted) < len(columns):
         joins.append("join _anon_release on _anon_release._anon_rn = _anon_row")
     for name, content in columns.items():
-        if _is_own(content):
+        if _is_released_value(content):
             cast = f"::{content.original_type}" if content.original_type not in ("", content.type) else ""
-            own = f"_anon_release.{ident(content.carrier)}{cast}"
+            stored = f"_anon_release.{ident(content.carrier)}{cast}"
             if content.carrier == _NUMBER_OF_PERSON:
-                own = f"(_anon_row + 1)::{content.type}"
-            shown.append(value.format(x=own, name=ident(name)))
+                stored = f"(_anon_row + 1)::{content.type}"
+            selected.append(value.format(x=stored, name=ident(name)))
             continue
         k = wanted.index(name) + 1
         kind = content.original_type or content.value_type or "VARCHAR"
@@ -158,12 +158,12 @@ def _select(context: Any, release: Relation, call: ImputeCall, columns: dict[str
         steps.append(f"_anon_values{k} as materialized (select {values} from _anon_answer)")
         joins.append(f"join _anon_values{k} on _anon_values{k}.place = _anon_p{k}")
         drawn = "list({x}) as {name}" if _is_list(content) else value
-        shown.append(drawn.format(x=f"_anon_values{k}.value", name=ident(name)))
+        selected.append(drawn.format(x=f"_anon_values{k}.value", name=ident(name)))
     steps.append(f"_anon_drawn as (select {', '.join(lists)} from _anon_answer)")
     if call.draws > 1:
-        shown.append(f"_anon_draw as {ident(free_name('draw', columns))}")
+        selected.append(f"_anon_draw as {ident(free_name('draw', columns))}")
     grouped = "\ngroup by _anon_draw, _anon_row" if by_person else ""
-    return "with " + ",\n".join(steps) + f"\nselect {', '.join(shown)}\nfrom _anon_drawn {' '.join(joins)}{grouped}"
+    return "with " + ",\n".join(steps) + f"\nselect {', '.join(selected)}\nfrom _anon_drawn {' '.join(joins)}{grouped}"
 
 
 def _handed_over(
@@ -178,9 +178,9 @@ def _handed_over(
     hashes = "".join(f", hash({rows})" for rows in trees.values())
     rows = ", ".join(["_anon_rn", *map(ident, read)])
     key = f"concat_ws(',', count(*), sum(hash({rows})), bit_xor(hash({rows})){hashes})"
-    told = f"call: {literal(call.text())}, {CALLER}"
+    messages = f"call: {literal(call.text())}, {CALLER}"
     answer = (
-        f"{FUNCTION}({{{told}, wanted: {argument_text(wanted)}::varchar[], "
+        f"{FUNCTION}({{{messages}, wanted: {argument_text(wanted)}::varchar[], "
         "key: (select key from _anon_kept), kept: (select kept from _anon_kept), "
         f"rows: (select list({{_anon_rn: _anon_rn{fields}}}) from _anon_release, _anon_kept where not kept)"
         f"{''.join(f', {name}: {listed}' for name, listed in trees.items())}}})"
@@ -190,7 +190,7 @@ def _handed_over(
         f"_anon_key as materialized (select {key} as key from _anon_release)"
         if call.seed is not None
         else "_anon_key as (select null::varchar as key)",
-        f"_anon_kept as materialized (select key, {KEPT}({{{told}, key: key}}) as kept from _anon_key)",
+        f"_anon_kept as materialized (select key, {KEPT}({{{messages}, key: key}}) as kept from _anon_key)",
         f"_anon_ended as materialized (select {answer} as r)",
         "_anon_answer as materialized (select case when r.error is null then r else error(r.error) end as r "
         "from _anon_ended)",

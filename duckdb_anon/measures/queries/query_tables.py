@@ -1,22 +1,37 @@
-"""The tables a query function works with, as the rewriter sees them: original, release, and whatever it joins."""
+"""The tables a query function works with, as the rewriter sees them, and what is learnt or drawn from the release.
+
+Shares of the values inside generalized cells are learnt when a query is planned (`kernels.cell_shares`: expectation
+maximisation, Dempster, Laird and Rubin 1977), and stand in its text as numbers. A column with more than `MOST` distinct
+ends or values is spread evenly.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from duckdb_anon.engine.catalog import Relation
+from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
 from duckdb_anon.engine.duckdb_metadata import functions_there
-from duckdb_anon.measures.queries.learnt_shares import ReleaseShares
-from duckdb_anon.measures.queries.plausible_tables import plausible_tables_of
+from duckdb_anon.engine.planner import plan
+from duckdb_anon.engine.sql_quoting import literal
+from duckdb_anon.kernels.cell_shares import NODE_ROUNDS, SET_ROUNDS, Boxes, member_shares
+from duckdb_anon.measures.queries import impute
 from duckdb_anon.measures.queries.replay import replay_of
 from duckdb_anon.model.errors import RewriteError, nearest
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import QUERY, Description, read_description, table_name
+from duckdb_anon.model.release_comment import QUERY, Description, argument_text, read_description, table_name
 from duckdb_anon.rewrite.query.parse import parse, tables_of
 from duckdb_anon.rewrite.query.refusals import require_understood
-from duckdb_anon.rewrite.query.tables import Bounds, TableInfo, contents_of, same_name
+from duckdb_anon.rewrite.query.tables import Bounds, Member, PlausibleTables, Segment, TableInfo, contents_of, same_name
+
+DRAWS, FEWER_DRAWS = 10, 5
+_LARGE = 500_000
+"""Releases of more rows have fewer draws."""
 
 
 @contextmanager
@@ -30,16 +45,7 @@ def in_name_of(function: str) -> Iterator[None]:
 
 
 def query_tables(context: Any, query: str, bounds: Bounds = "sure") -> tuple[TableInfo, TableInfo, list[TableInfo]]:
-    """Resolve the arguments `original` and `release` and the other tables a query reads.
-
-    Args:
-        context: the planning context.
-        query: the query's text.
-        bounds: which low and high are asked for.
-
-    Raises:
-        RewriteError: when the planner cannot see the original or the release.
-    """
+    """Resolve the arguments `original` and `release` and the other tables a query reads."""
     original, release = context.relation("original"), context.relation("release")
     for parameter, relation in (("original", original), ("release", release)):
         if not relation.visible:
@@ -55,53 +61,134 @@ def query_tables(context: Any, query: str, bounds: Bounds = "sure") -> tuple[Tab
 def tables_around(
     context: Any, query: str, original: Any, release: Any, bounds: Bounds = "sure"
 ) -> tuple[TableInfo, TableInfo, list[TableInfo]]:
-    """What a rewrite needs of an original and a release that are visible, and of the query's other tables.
-
-    Args:
-        context: what the planner can ask.
-        query: the query.
-        original: name of the original.
-        release: name of the release.
-        bounds: which low and high are asked for.
-    """
+    """What a rewrite needs of an original and a release that are visible, and of the query's other tables."""
     require_understood(parse(query), lambda names: functions_there(context.catalog, names))
-    known = {fold(original.given), fold(original.sql), fold(release.given), fold(release.sql)}
-    others = [context.relation("query", name) for name in tables_of(query) if fold(name) not in known]
+    both = {fold(original.given), fold(original.sql), fold(release.given), fold(release.sql)}
+    others = [context.relation("query", name) for name in tables_of(query) if fold(name) not in both]
     tables = [TableInfo(r.unnamed, tuple(r.columns.items()), given=r.given) for r in others]
     info = context.table_info(original, [release])
     trees = {name: tree.given or tree.sql for name, tree in info.hierarchies.items()}
     released = context.release_info(original, release, trees, bounds=bounds != "none")
     if context.catalog.cursor is not None:
         released = replace(released, shares=ReleaseShares(context.catalog.cursor))
-    if all(one.meaning != "rows" for one in contents_of(released, info).weights):  # of noisy counts no rows are drawn
+    if all(
+        weight.meaning != "rows" for weight in contents_of(released, info).weights
+    ):  # of noisy counts no rows are drawn
         released = replace(released, drawn=plausible_tables_of(context, original, release))
-    said = read_description(release.comment)
+    description = read_description(release.comment)
     if bounds == "likely":
         released = replace(released, replay=replay_of(context, original, release))
-    if said is not None:
+    if description is not None:
         released = replace(
             released,
-            of_another=_is_of_another(context, original, said),
-            binned=_binned(said),
-            counted_rows=said.method == "anatomy",
+            of_another=_is_of_another(context, original, description),
+            binned=_binned(description),
+            counted_rows=description.method == "anatomy",
         )
     return info, released, tables
 
 
-def _binned(said: Description) -> frozenset[str]:
+def _binned(description: Description) -> frozenset[str]:
     """Columns of which a release says that their values were put into bins before they were randomized."""
-    bins = said.parameters.get("bins")
+    bins = description.parameters.get("bins")
     return frozenset(map(fold, bins)) if isinstance(bins, Mapping) else frozenset()
 
 
-def _is_of_another(context: Any, original: Any, said: Description) -> bool:
+def _is_of_another(context: Any, original: Any, description: Description) -> bool:
     """Whether a release says that it was made of a query, or of another table that is here too.
 
     A table that is not here may have had another name then.
     """
-    if not said.original or original.given.strip().startswith("("):
+    if not description.original or original.given.strip().startswith("("):
         return False
-    if said.original == QUERY:
+    if description.original == QUERY:
         return True
-    asked = table_name(original.given)
-    return not same_name(said.original, asked) and bool(context.relation("original", said.original).visible)
+    requested = table_name(original.given)
+    return not same_name(description.original, requested) and bool(
+        context.relation("original", description.original).visible
+    )
+
+
+def plausible_tables_of(
+    context: Any, original: Relation, release: Relation
+) -> Callable[[Sequence[str]], PlausibleTables]:
+    """Give what makes plausible tables: a call of `impute`, whose fixed seed lets draws serve the next question."""
+
+    def drawn(columns: Sequence[str]) -> PlausibleTables:
+        draws = FEWER_DRAWS if _rows(context, release) > _LARGE else DRAWS
+        roles = {p.name: context.arguments.get(p.name) for p in ROLE_PARAMETERS}
+        given = {"original": original.given, "seed": 1, "columns": list(columns), **roles}
+        given = {name: value for name, value in given.items() if value is not None}
+        call = replace(context, function="impute", arguments={"release": release.given, "draws": draws, **given})
+        plan(impute.MEASURE, call)  # says now what the release cannot give
+        arguments = "".join(f", {name} := {argument_text(value)}" for name, value in given.items())
+        text = f"select * from impute({literal(release.given)}, {draws}{arguments})"
+        return PlausibleTables(text, impute.free_name("draw", columns), draws)
+
+    return drawn
+
+
+def _rows(context: Any, release: Relation) -> int:
+    cursor = context.catalog.cursor
+    found = cursor.execute(f"select count(*) from {release.sql}").fetchone() if cursor is not None else None
+    return int(found[0]) if found else 0
+
+
+MOST = 5000
+
+
+@dataclass(frozen=True)
+class ReleaseShares:
+    """Learns from a release.
+
+    Attributes:
+        cursor: a connection that sees the release.
+    """
+
+    cursor: Any
+
+    def segments(self, cells: str, discrete: bool) -> list[Segment]:
+        """Segments of an ordered column, each with the share of records per unit; none where nothing is learnt.
+
+        Args:
+            cells: SELECT of low, high and the number of records of each interval; ends are NULL of one without ends.
+            discrete: whether values are counted, so that both ends of a segment are values.
+        """
+        rows = [row for row in self.cursor.execute(cells).fetchall() if row[0] is not None]
+        if not rows:
+            return []
+        kind = np.int64 if discrete else np.float64
+        try:
+            lower, upper = (np.array([row[end] for row in rows], dtype=kind) for end in (0, 1))
+        except OverflowError:
+            return []
+        records = np.array([float(row[2]) for row in rows])
+        nothing = np.zeros(len(rows), dtype=bool)
+        starts, density = Boxes(lower, upper, nothing, nothing, records, int(discrete)).density()
+        if len(density) > MOST:
+            return []
+        ends = starts[1:] - int(discrete)
+        pairs = zip(starts[:-1].tolist(), ends.tolist(), density.tolist(), strict=True)
+        return [(first, last, share) for first, last, share in pairs if share > 0]
+
+    def members(self, cells: str, nodes: bool) -> list[Member]:
+        """The values of a column that lists them, as texts, each with its share; none where nothing is learnt.
+
+        Args:
+            cells: SELECT of the number of a cell, a member as text, its share of the cell when spread evenly, and the
+                number of records of the cell.
+            nodes: whether cells are nodes of a hierarchy.
+        """
+        rows = self.cursor.execute(f"select * from ({cells}) as c(cell, value, prior, size) order by cell").fetchall()
+        values = list(dict.fromkeys(row[1] for row in rows))
+        if not 1 < len(values) <= MOST:
+            return []
+        code = {value: number for number, value in enumerate(values)}
+        codes = np.array([code[row[1]] for row in rows], dtype=np.int64)
+        prior = np.array([float(row[2]) for row in rows])
+        _, first = np.unique([row[0] for row in rows], return_index=True)
+        offsets = np.append(first, len(rows)).astype(np.int64)
+        records = np.array([float(rows[position][3]) for position in first])
+        rounds = NODE_ROUNDS if nodes else SET_ROUNDS
+        shares = member_shares(codes, prior if nodes else np.ones(len(codes)), offsets, records, rounds)
+        return list(zip(values, shares.tolist(), strict=True))

@@ -34,18 +34,18 @@ AS_RELEASED = ("muco", "rank_swap")
 
 
 def replay_of(context: Any, original: Relation, release: Relation) -> Callable[[], Replay] | None:
-    """Give what makes a release again; None where its method has no intervals by replay.
-
-    Args:
-        context: what the planner can ask.
-        original: the original or its shape.
-        release: its release.
-    """
-    said = read_description(release.comment)
+    """Give what makes a release again; None where its method has no intervals by replay."""
+    comment = read_description(release.comment)
     cursor = context.catalog.cursor
-    if said is None or not said.digest or said.method not in COVERAGE or cursor is None or context.opened is None:
+    if (
+        comment is None
+        or not comment.digest
+        or comment.method not in COVERAGE
+        or cursor is None
+        or context.opened is None
+    ):
         return None
-    description = said
+    description = comment
 
     def made() -> Replay:
         if int(description.checksum.split(":")[0]) > MOST_ROWS:
@@ -69,20 +69,20 @@ def replay_of(context: Any, original: Relation, release: Relation) -> Callable[[
     return made
 
 
-def _call(context: Any, original: Relation, release: Relation, said: Description) -> ReplayCall:
+def _call(context: Any, original: Relation, release: Relation, description: Description) -> ReplayCall:
     """The release's own call."""
     roles = context.roles(context.flat(with_labels_of(original, [release])), nested=True)
     arguments = roles_as_arguments(roles)
     trees = arguments.pop("hierarchies", {})
-    method = context.methods[said.method]
+    method = context.methods[description.method]
     return ReplayCall(
         release=release,
         original=replace(original, comments={}),
         trees={name: context.relation(f"hierarchy of {name}", tree) for name, tree in trees.items()},
-        method=said.method,
-        arguments={name: value for name, value in said.parameters.items() if name not in HIDDEN},
+        method=description.method,
+        arguments={name: value for name, value in description.parameters.items() if name not in HIDDEN},
         roles=arguments,
         seeded=any(parameter.name == "seed" for parameter in parameters_of(method)),
-        as_released=said.method in AS_RELEASED,
+        as_released=description.method in AS_RELEASED,
         threads=context.catalog.settings()["threads"],
     )

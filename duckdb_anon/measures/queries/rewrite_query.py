@@ -34,7 +34,8 @@ def _plan(context: Any, params: Params) -> str:
         may_impute = learnt and dialect == "duckdb"
         text = rewrite(params["query"], original, release, others, *how, may_impute=may_impute)
         drawn = "impute(" in text.lower()
-        return f"-- {_PLAUSIBLE if drawn else _LEARNT if learnt else _UNIFORM}\n{spoken(text, dialect)}"
+        line = _PLAUSIBLE if drawn else _LEARNT if learnt else _UNIFORM
+        return f"-- {line}\n{text if dialect == 'duckdb' else spoken(text, dialect)}"
 
 
 MEASURE = Query(

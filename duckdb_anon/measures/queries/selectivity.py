@@ -55,8 +55,8 @@ class Intervals:
             matches: whether query i asks for code c, shape (n, codes); every query asks for something.
             interval: whether queries ask for all values between their ends, or for the named codes only.
         """
-        asked = matches[:, self.codes]
-        if not asked.shape[1]:  # a column of nothing but NULL: no query on it finds anything
+        requested = matches[:, self.codes]
+        if not requested.shape[1]:  # a column of nothing but NULL: no query on it finds anything
             return np.zeros((len(self.lower), len(matches)))
         boxes = self._boxes()
         filled = boxes.filled()
@@ -64,10 +64,10 @@ class Intervals:
         finite = (boxes.known | boxes.unknown) & np.isfinite(filled.lower) & np.isfinite(filled.upper)
         point = filled.lower == filled.upper
         if interval:
-            low, high = _ends(asked, self.positions)
+            low, high = _ends(requested, self.positions)
             inside = self._learnt(filled, scale, low, high)
         else:
-            inside = self._named(filled, scale, asked)
+            inside = self._named(filled, scale, requested)
         # NULL is one more value of a cell that could be anything
         if self.step:
             with np.errstate(invalid="ignore"):  # between infinite ends, which `at` is about
@@ -76,7 +76,7 @@ class Intervals:
         at = finite & point if not self.step else np.zeros(len(point), dtype=bool)
         at |= ~finite & ~boxes.null
         if at.any():
-            inside[at] = self._members(asked, filled.lower[at], filled.upper[at]) > 0
+            inside[at] = self._members(requested, filled.lower[at], filled.upper[at]) > 0
             if self.valued:
                 inside[at] *= filled.lower[at][:, None]
         inside[boxes.null] = 0.0
@@ -85,7 +85,7 @@ class Intervals:
     def _boxes(self) -> Boxes:
         null = np.isnan(self.lower) & ~np.isnan(self.upper)
         unknown = np.isnan(self.lower) & np.isnan(self.upper)
-        lower, upper = (np.where(np.isnan(one), 0.0, one) for one in (self.lower, self.upper))
+        lower, upper = (np.where(np.isnan(node), 0.0, node) for node in (self.lower, self.upper))
         return Boxes(lower, upper, null, unknown, self.rows, int(self.step))
 
     def _learnt(self, boxes: Boxes, scale: ColumnScale | None, low: FloatArray, high: FloatArray) -> FloatArray:
@@ -96,7 +96,7 @@ class Intervals:
             share = np.clip(last - first + self.step, 0, None) / (upper - lower + self.step)
             value = (first + last) / 2
             if scale is not None:
-                start, all_ = (scale.before(one)[0][:, None] for one in (boxes.lower, boxes.upper + self.step))
+                start, all_ = (scale.before(node)[0][:, None] for node in (boxes.lower, boxes.upper + self.step))
                 after, after_moment = scale.before(first)
                 upto, upto_moment = scale.before(last + self.step)
                 part = np.where(last < first, 0.0, upto - after)
@@ -108,19 +108,21 @@ class Intervals:
                     value = np.where(learnt & (part > 0), np.clip(middle, first, last), value)
             return np.where(share > 0, share * value, 0.0) if self.valued else share
 
-    def _named(self, boxes: Boxes, scale: ColumnScale | None, asked: BoolArray) -> FloatArray:
+    def _named(self, boxes: Boxes, scale: ColumnScale | None, requested: BoolArray) -> FloatArray:
         """The same of the named values."""
         weight: FloatArray = self.positions if self.valued else np.ones(len(self.positions))
         if not self.step:
-            return np.zeros((len(boxes.lower), len(asked)))
+            return np.zeros((len(boxes.lower), len(requested)))
         with np.errstate(all="ignore"):
-            even = self._members(asked * weight, boxes.lower, boxes.upper) / (boxes.upper - boxes.lower + 1)[:, None]
+            even = (
+                self._members(requested * weight, boxes.lower, boxes.upper) / (boxes.upper - boxes.lower + 1)[:, None]
+            )
             if scale is None:
                 return np.asarray(even, dtype=np.float64)
             finite = np.where(np.isfinite(self.positions), self.positions, scale.starts[0])
             weight = weight * (scale.before(finite + 1)[0] - scale.before(finite)[0])
             total = (scale.before(boxes.upper + 1)[0] - scale.before(boxes.lower)[0])[:, None]
-            return np.where(total > 0, self._members(asked * weight, boxes.lower, boxes.upper) / total, even)
+            return np.where(total > 0, self._members(requested * weight, boxes.lower, boxes.upper) / total, even)
 
     def _members(self, matches: BoolArray | FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
         before = np.zeros((matches.shape[0], matches.shape[1] + 1))
@@ -145,10 +147,10 @@ class SpreadCells:
 
     def shares(self, matches: BoolArray, interval: bool) -> FloatArray:
         """Expected records (or their values' sum) of each cell that each query covers, shape (cells, n)."""
-        asked = matches.T.astype(np.float64)
+        requested = matches.T.astype(np.float64)
         if self.values is not None:
-            asked *= self.values[:, None]
-        found: FloatArray = self.weight @ asked
+            requested *= self.values[:, None]
+        found: FloatArray = self.weight @ requested
         return found
 
     @property

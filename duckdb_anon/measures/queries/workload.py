@@ -93,8 +93,8 @@ def draw(
     if spec.sensitive and sensitive is None:
         raise ParameterError("predicate_on_sensitive := true needs a sensitive column; name one or label it")
     attributes = [*qi, sensitive] if spec.sensitive and sensitive is not None else list(qi)
-    asked = np.array([askable(attribute) > 0 for attribute in qi])
-    if asked.sum() < spec.dims or (spec.sensitive and askable(attributes[-1]) == 0):
+    requested = np.array([askable(attribute) > 0 for attribute in qi])
+    if requested.sum() < spec.dims or (spec.sensitive and askable(attributes[-1]) == 0):
         empty = [a.name for a in attributes if askable(a) == 0]
         raise ParameterError(
             f"nothing can be asked of {listed(empty)}, NULL or not finite in every row; name other columns "
@@ -102,7 +102,7 @@ def draw(
         )
     used = np.zeros((spec.n, len(attributes)), dtype=bool)
     # the first `dims` places of a random permutation of the quasi-identifiers
-    order = np.argsort(rng.random((spec.n, len(qi))) + ~asked, axis=1)[:, : spec.dims]
+    order = np.argsort(rng.random((spec.n, len(qi))) + ~requested, axis=1)[:, : spec.dims]
     np.put_along_axis(used, order, True, axis=1)
     used[:, len(qi) :] = True
     matches = tuple(_matches(a, used[:, i], spec, rng) for i, a in enumerate(attributes))
@@ -164,14 +164,14 @@ def _matches(attribute: Attribute, used: BoolArray, spec: WorkloadSpec, rng: np.
     if attribute.kind == "ordered":
         start = np.floor(rng.random(n) * (domain - size + 1)).astype(np.int64)
         code = np.arange(attribute.domain)
-        asked = (code >= start[:, None]) & (code < (start + size)[:, None])
+        requested = (code >= start[:, None]) & (code < (start + size)[:, None])
     else:
         # the codes with the smallest random numbers are a uniform subset
         rank = np.argsort(np.argsort(rng.random((n, domain)), axis=1), axis=1)
-        asked = np.zeros((n, attribute.domain), dtype=bool)
-        asked[:, :domain] = rank < size[:, None]
-    asked[~used] = True
-    return asked
+        requested = np.zeros((n, attribute.domain), dtype=bool)
+        requested[:, :domain] = rank < size[:, None]
+    requested[~used] = True
+    return requested
 
 
 def askable(attribute: Attribute) -> int:

@@ -61,13 +61,7 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def draw_workload(original: ReadTable, params: Params, rng: np.random.Generator) -> Workload:
-    """Draw queries over the original's domains.
-
-    Args:
-        original: the original.
-        params: checked parameters of the call.
-        rng: source of randomness.
-    """
+    """Draw queries over the original's domains."""
     if not original.rows:
         raise RequirementError("workload: the table is empty; its columns have no values to ask for")
     roles = params["roles"]
@@ -85,13 +79,7 @@ def draw_workload(original: ReadTable, params: Params, rng: np.random.Generator)
 
 
 def texts(workload: Workload, original: ReadTable, params: Params) -> list[str]:
-    """The queries as SQL over the original.
-
-    Args:
-        workload: the queries.
-        original: the original.
-        params: checked parameters of the call.
-    """
+    """The queries as SQL over the original."""
     names = ['"' + a.replace('"', '""') + '"' for a in workload.attributes]
     literals = {a: original.columns[a].domain.literals for a in workload.attributes}
     return query_texts(workload, params["tables"][0], params["aggregate"].strip(), names, literals)
@@ -111,14 +99,7 @@ def _summed(table: ReadTable, params: Params) -> str | None:
 
 
 def answers(workload: Workload, table: ReadTable, params: Params, original: ReadTable) -> FloatArray:
-    """Estimates of all queries from one table, the original or its release.
-
-    Args:
-        workload: the queries.
-        table: original or release.
-        params: checked parameters of the call.
-        original: the original, whose values the queries name.
-    """
+    """Estimates of all queries from one table, the original or its release; queries name the original's values."""
     missing = [a for a in workload.attributes if a not in table.columns]
     if missing:
         raise ColumnError(f"workload_error: the release has no column {', '.join(missing)}")
@@ -147,15 +128,15 @@ def workload_error(tables: Sequence[ReadTable], params: Params, rng: np.random.G
         workload = replaced(workload, draw_workload(original, params, rng), zero)
         truth = answers(workload, original, params, original)
     estimate = answers(workload, release, params, original)
-    kept = np.flatnonzero(truth != 0)
+    chosen = np.flatnonzero(truth != 0)
     every = texts(workload, original, params)
     return {
-        "query_id": kept + 1,
-        "query": [every[i] for i in kept],
-        "original": truth[kept],
-        "estimate": estimate[kept],
-        "relative_error": np.abs(estimate[kept] - truth[kept]) / np.abs(truth[kept]),
-        "redrawn": np.full(len(kept), redrawn),
+        "query_id": chosen + 1,
+        "query": [every[i] for i in chosen],
+        "original": truth[chosen],
+        "estimate": estimate[chosen],
+        "relative_error": np.abs(estimate[chosen] - truth[chosen]) / np.abs(truth[chosen]),
+        "redrawn": np.full(len(chosen), redrawn),
     }
 
 

@@ -17,7 +17,7 @@ from sqlglot.optimizer.merge_subqueries import merge_subqueries
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.tables import TableInfo, columns_of_item
-from duckdb_anon.rewrite.query.trees import all_of, from_items, has_aggregate, is_aggregate, step_of, tree
+from duckdb_anon.rewrite.query.trees import all_of, every, from_items, has_aggregate, is_aggregate, step_of, tree
 
 _CALLS: dict[type[exp.Func], tuple[str, str]] = {
     exp.CurrentDate: ("current_date", "today"),
@@ -39,8 +39,8 @@ def as_calls(query: exp.Query, tables: Sequence[TableInfo]) -> None:
         RewriteError: a column or an alias has the name of one of them, so its meaning depends on where it stands.
     """
     found = [node for node in all_of(query, *_CALLS) if not node.this]
-    aliases = [one for one in all_of(query, exp.Alias) if type(one.this) not in _CALLS]
-    taken = {fold(name) for info in tables for name, _ in info.columns} | {fold(one.alias) for one in aliases}
+    aliases = [alias for alias in all_of(query, exp.Alias) if type(alias.this) not in _CALLS]
+    taken = {fold(name) for info in tables for name, _ in info.columns} | {fold(alias.alias) for alias in aliases}
     for node in found:
         bare, call = _CALLS[type(node)]
         if bare in taken:
@@ -84,25 +84,25 @@ def without_parentheses(query: exp.Query) -> None:
         around.replace(inner)
 
 
-def with_own_names(table: exp.Table, info: TableInfo) -> None:
+def with_column_aliases(table: exp.Table, info: TableInfo) -> None:
     """Let a table whose alias names its columns be a subquery that names them, in place."""
     names = _column_aliases(table)
     if not names:
         return
     if len(names) > len(info.columns):
         raise RewriteError(f"{table.alias} names {len(names)} columns; {info.name} has {len(info.columns)}")
-    known = [column for column, _ in info.columns]
-    shown = [*(one.name for one in names), *known[len(names) :]]
+    columns = [column for column, _ in info.columns]
+    selected = [*(name.name for name in names), *columns[len(names) :]]
     alias = exp.TableAlias(this=table.args["alias"].this.copy())
     inner = table.copy()
     inner.set("alias", alias.copy())
     inner.set("joins", None)
     inner.meta.update(table.meta)
-    columns = [
-        exp.Alias(this=exp.column(one, quoted=True), alias=exp.to_identifier(name, quoted=True))
-        for one, name in zip(known, shown, strict=True)
+    projections = [
+        exp.Alias(this=exp.column(column, quoted=True), alias=exp.to_identifier(name, quoted=True))
+        for column, name in zip(columns, selected, strict=True)
     ]
-    select = exp.Select(expressions=list(columns), from_=exp.From(this=inner))
+    select = exp.Select(expressions=list(projections), from_=exp.From(this=inner))
     table.replace(exp.Subquery(this=select, alias=alias, joins=table.args.get("joins")))
 
 
@@ -127,26 +127,17 @@ def spell_out_values(query: exp.Query) -> None:
             continue
         first = values.expressions[0]
         wide = len(first.expressions) if isinstance(first, exp.Tuple) else 1
-        names = [exp.to_identifier(f"column{place}", quoted=True) for place in range(wide)]
+        names = [exp.to_identifier(f"column{position}", quoted=True) for position in range(wide)]
         listed = values.copy()
         listed.set("alias", exp.TableAlias(this=exp.to_identifier("listed", quoted=True), columns=names))
-        shown: list[exp.Expr] = [exp.Column(this=one.copy()) for one in names]
-        select = exp.Select(expressions=shown, from_=exp.From(this=listed))
+        selected: list[exp.Expr] = [exp.Column(this=name.copy()) for name in names]
+        select = exp.Select(expressions=selected, from_=exp.From(this=listed))
         test.set("expressions", None)
         test.set("query", exp.Subquery(this=select))
 
 
 def require_plain_from(tree: exp.Query, source: str, columns: Collection[str]) -> None:
-    """Raise where the original stands elsewhere than in FROM; give columns in functions of FROM their table, in place.
-
-    Args:
-        tree: a bound query.
-        source: the name the original has in it.
-        columns: its columns.
-
-    Raises:
-        RewriteError: telling how to write it.
-    """
+    """Raise where the original stands elsewhere than in FROM; name the table of columns in functions of FROM."""
     for table in all_of(tree, exp.Table):
         if table.name != source:
             continue
@@ -186,7 +177,7 @@ def _with_base(window: exp.Window, named: Mapping[str, exp.Window]) -> exp.Windo
     found.set("alias", None)
     for key in ("partition_by", "order", "spec"):
         value = window.args.get(key) or base.args.get(key)
-        found.set(key, [one.copy() for one in value] if isinstance(value, list) else value and value.copy())
+        found.set(key, [node.copy() for node in value] if isinstance(value, list) else value and value.copy())
     return found
 
 
@@ -202,7 +193,7 @@ def spell_out_positions(select: exp.Select, tables: Sequence[TableInfo]) -> None
     """
     group = select.args.get("group")
     several = (exp.Rollup, exp.Cube, exp.GroupingSets)
-    sets = [one for one in group.expressions if isinstance(one, several)] if group else []
+    sets = [projection for projection in group.expressions if isinstance(projection, several)] if group else []
     if not sets:
         return
     for projection in select.expressions:
@@ -212,8 +203,8 @@ def spell_out_positions(select: exp.Select, tables: Sequence[TableInfo]) -> None
     columns = {fold(column) for item in from_items(select) for column in columns_of_item(item, tables)}
     by_alias = {fold(e.alias): e.this for e in select.expressions if isinstance(e, exp.Alias)}
     by_alias = {alias: made_of for alias, made_of in by_alias.items() if alias not in columns}
-    for one in sets:
-        for node in all_of(one, exp.Literal, exp.Column):
+    for entry in sets:
+        for node in all_of(entry, exp.Literal, exp.Column):
             _resolve_one(node, select, by_alias)
 
 
@@ -236,9 +227,11 @@ def spell_out_constants(select: exp.Select) -> None:
     if having is None:
         return
     constants = {
-        fold(one.alias): one.this
-        for one in select.expressions
-        if isinstance(one, exp.Alias) and not one.find(exp.Column, exp.Query) and not has_aggregate(one)
+        fold(projection.alias): projection.this
+        for projection in select.expressions
+        if isinstance(projection, exp.Alias)
+        and not projection.find(exp.Column, exp.Query)
+        and not has_aggregate(projection)
     }
     for column in all_of(having, exp.Column):
         if not column.table and fold(column.name) in constants and column.find_ancestor(exp.Query) is select:
@@ -258,10 +251,10 @@ def spell_out_all(select: exp.Select) -> None:
     group.set("all", None)
     items = {item.alias_or_name for item in from_items(select)}
     without = [e.unalias() for e in select.expressions if not has_aggregate(e)]
-    keys = [one.copy() for one in without if any(c.table in items for c in all_of(one, exp.Column))]
+    keys = [node.copy() for node in without if any(c.table in items for c in all_of(node, exp.Column))]
     having = select.args.get("having")
     read = dict.fromkeys(_outside_aggregates(having, keys)) if having else ()
-    keys += [one.copy() for one in read if one not in keys]
+    keys += [column.copy() for column in read if column not in keys]
     if keys:
         group.set("expressions", keys)
     else:
@@ -323,10 +316,103 @@ def _not_merged(select: exp.Select) -> Iterator[exp.Select]:
         step = step_of(item) if isinstance(item, exp.Table) else None
         inner = step.this if step is not None else item.this
         if isinstance(inner, exp.Select):
-            if single_rows or not all(_is_null_of_nulls(one.unalias()) for one in inner.expressions):
+            if single_rows or not all(_is_null_of_nulls(projection.unalias()) for projection in inner.expressions):
                 yield inner
 
 
 def _is_null_of_nulls(node: exp.Expr) -> bool:
     """Whether an expression is NULL where its columns are."""
-    return any(True for _ in node.find_all(exp.Column)) and all(isinstance(one, _STRICT) for one in node.walk())
+    return any(True for _ in node.find_all(exp.Column)) and all(isinstance(item, _STRICT) for item in node.walk())
+
+
+def conditional_aggregates(query: exp.Expr) -> exp.Expr:
+    """Spell out each PIVOT of a parsed statement; what cannot be spelled out stays for `refuse`.
+
+    Example:
+        >>> import sqlglot
+        >>> text = "PIVOT t ON a IN (1) USING sum(b) GROUP BY c"
+        >>> conditional_aggregates(sqlglot.parse_one(text, dialect="duckdb")).sql("duckdb")
+        'SELECT c, SUM(b) FILTER(WHERE a = 1) AS "1" FROM t GROUP BY c'
+    """
+    if isinstance(query, exp.Pivot):
+        return _statement(query) or query
+    for source in all_of(query, exp.Subquery, exp.Table):
+        pivots = source.args.get("pivots") or []
+        made = _clause(source, pivots[0]) if len(pivots) == 1 else None
+        if made is not None:
+            alias = pivots[0].args.get("alias") or exp.TableAlias(this=exp.to_identifier("pivoted"))
+            source.replace(exp.Subquery(this=made, alias=alias.copy(), joins=source.args.get("joins")))
+    return query
+
+
+def _statement(pivot: exp.Pivot) -> exp.Select | None:
+    group = pivot.args.get("group")
+    if group is None or not pivot.args.get("using"):
+        return None
+    keys = list(group.expressions)
+    return _select(pivot.this, keys, pivot.expressions, pivot.args["using"])
+
+
+def _clause(source: exp.Expr, pivot: exp.Pivot) -> exp.Select | None:
+    """PIVOT in FROM: it groups by every column that it does not name, so these must be known."""
+    inner = source.this if isinstance(source, exp.Subquery) else None
+    fields = pivot.args.get("fields") or []
+    if pivot.args.get("unpivot") or not isinstance(inner, exp.Select) or inner.is_star:
+        return None
+    used = {fold(c.name) for field in [*fields, *pivot.expressions] for c in all_of(field, exp.Column)}
+    group = pivot.args.get("group")
+    keys: list[exp.Expr] = (
+        list(group.expressions)
+        if group
+        else [exp.column(name, quoted=True) for name in inner.named_selects if fold(name) not in used]
+    )
+    bare = exp.Subquery(this=inner.copy(), alias=exp.TableAlias(this=exp.to_identifier("source")))
+    return _select(bare, keys, fields, pivot.expressions)
+
+
+def _select(
+    source: exp.Expr, keys: Sequence[exp.Expr], fields: Sequence[exp.Expr], aggregates: Sequence[exp.Expr]
+) -> exp.Select | None:
+    combined: list[tuple[str, list[exp.Expr]]] = [("", [])]
+    for field in fields:
+        values = field.expressions if isinstance(field, exp.In) else []
+        if not values or not isinstance(field.this, exp.Column):
+            return None
+        combined = [
+            (f"{label}_{_label(value)}" if label else _label(value), [*tests, _test(field.this, value)])
+            for label, tests in combined
+            for value in values
+        ]
+    columns: list[exp.Expr] = [key.copy() for key in keys]
+    for label, tests in combined:
+        for aggregate in aggregates:
+            value = aggregate.unalias()
+            long = len(aggregates) > 1 or isinstance(aggregate, exp.Alias)
+            tail = aggregate.alias if isinstance(aggregate, exp.Alias) else _called(value)
+            filtered = exp.Filter(this=value.copy(), expression=exp.Where(this=every(tests)))
+            name = f"{label}_{tail}" if long else label
+            columns.append(exp.Alias(this=filtered, alias=exp.to_identifier(name, quoted=True)))
+    found = exp.Select(expressions=columns, from_=exp.From(this=source.copy()))
+    if keys:
+        found.set("group", exp.Group(expressions=[key.copy() for key in keys]))
+    return found
+
+
+def _called(aggregate: exp.Expr) -> str:
+    """What DuckDB calls an aggregate among several."""
+    if isinstance(aggregate, exp.Count) and isinstance(aggregate.this, exp.Star):
+        return "count_star()"
+    return aggregate.sql("duckdb", normalize_functions="lower")
+
+
+def _label(value: exp.Expr) -> str:
+    if isinstance(value, exp.PivotAlias):
+        return str(value.args["alias"].name)
+    return value.name if isinstance(value, exp.Literal) else value.sql("duckdb")
+
+
+def _test(column: exp.Expr, value: exp.Expr) -> exp.Expr:
+    inner = value.this if isinstance(value, exp.PivotAlias) else value
+    if isinstance(inner, exp.Null):
+        return tree("{column} is null", column=column)
+    return tree("{column} = {value}", column=column, value=inner)

@@ -7,8 +7,9 @@ GROUP BY ALL are spelled out, and subqueries that neither group nor limit are me
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 
 import sqlglot
@@ -16,13 +17,12 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
-from sqlglot.optimizer.scope import traverse_scope
+from sqlglot.optimizer.scope import Scope, build_scope, traverse_scope
 from sqlglot.schema import MappingSchema
 
 from duckdb_anon.model.errors import RewriteError, listed, nearest
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query import normalize
-from duckdb_anon.rewrite.query.pivot import conditional_aggregates
 from duckdb_anon.rewrite.query.refusals import refuse, refuse_collated, refuse_lists
 from duckdb_anon.rewrite.query.tables import TableInfo, columns_of_item, same_table
 from duckdb_anon.rewrite.query.trees import (
@@ -31,6 +31,7 @@ from duckdb_anon.rewrite.query.trees import (
     from_items,
     has_aggregate,
     is_original,
+    leftmost,
     quoted,
     step_of,
 )
@@ -47,14 +48,14 @@ def parse(query: str) -> exp.Query:
         with _without_warnings():
             trees = [tree for tree in sqlglot.parse(query, read="duckdb") if tree is not None]
     except SqlglotError as error:
-        place = str(error).split("\n", 1)[0]
-        raise RewriteError(f"the query could not be parsed: {place}") from error
-    found = conditional_aggregates(trees[0]) if len(trees) == 1 else None
+        position = str(error).split("\n", 1)[0]
+        raise RewriteError(f"the query could not be parsed: {position}") from error
+    found = normalize.conditional_aggregates(trees[0]) if len(trees) == 1 else None
     if isinstance(found, exp.Pivot):
         refuse(found)
     if not isinstance(found, exp.Query):
-        kinds = listed(type(tree).__name__.upper() for tree in trees)
-        raise RewriteError(f"the query must be one SELECT, found {len(trees)} statement(s): {kinds}")
+        types = listed(type(tree).__name__.upper() for tree in trees)
+        raise RewriteError(f"the query must be one SELECT, found {len(trees)} statement(s): {types}")
     refuse(found)
     refuse_lists(query)
     normalize.joins_after_from(found)
@@ -105,15 +106,7 @@ def require_table(tree: exp.Query, info: TableInfo) -> None:
 
 
 def bound(written: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
-    """Qualify all columns and merge subqueries that only select and filter.
-
-    Args:
-        written: a parsed query.
-        tables: the original first, then the other tables whose columns are known.
-
-    Raises:
-        RewriteError: for a column that is in none of the tables.
-    """
+    """Qualify all columns and merge subqueries that only select and filter."""
     tree = written.copy()
     normalize.as_calls(tree, tables)
     _count_rows(tree, tables)
@@ -123,10 +116,10 @@ def bound(written: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
     _spell_out_cte_uses(tree)
     for select in all_of(tree, exp.Select):
         _call_values(select)
-    for order in [one for one in all_of(tree, exp.Order) if isinstance(one.parent, _IN_ANY_ORDER)]:
+    for order in [node for node in all_of(tree, exp.Order) if isinstance(node.parent, _IN_ANY_ORDER)]:
         order.replace(order.this)
-    for one in all_of(tree, exp.Identifier):
-        one.set("this", fold(one.this))
+    for identifier in all_of(tree, exp.Identifier):
+        identifier.set("this", fold(identifier.this))
     schema = MappingSchema(
         {name: {fold(c): "VARCHAR" for c, _ in info.columns} for name, info in named.items()},
         dialect="duckdb",
@@ -152,7 +145,7 @@ def bound(written: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
 def _require_names(tree: exp.Query) -> None:
     """Raise for columns of HAVING and QUALIFY that stay without a table once a query is bound, and are no aliases."""
     for select in all_of(tree, exp.Select):
-        aliases = {fold(one.alias_or_name) for one in select.expressions}
+        aliases = {fold(projection.alias_or_name) for projection in select.expressions}
         for clause in (select.args[key] for key in ("having", "qualify") if select.args.get(key)):
             for column in all_of(clause, exp.Column):
                 free = not column.table and column.find_ancestor(exp.Lambda) is None
@@ -228,7 +221,7 @@ def _name_tables(tree: exp.Query, tables: Iterable[TableInfo]) -> dict[str, Tabl
                     table.set(key, None)
                 table.set("this", exp.to_identifier(plain, quoted=True))
                 table.meta["known"] = True
-                normalize.with_own_names(table, info)
+                normalize.with_column_aliases(table, info)
     for column in all_of(tree, exp.Column):  # "main"."people"."region": the table's alias tells enough
         for key in ("db", "catalog"):
             column.set(key, None)
@@ -245,7 +238,7 @@ def _spell_out_cte_uses(tree: exp.Query) -> None:
         if not isinstance(body, exp.Select) or _aggregates(body) or cte.args["alias"].columns:
             continue
         name = cte.alias_or_name
-        for table in [one for one in all_of(tree, exp.Table) if step_of(one) is cte]:
+        for table in [table for table in all_of(tree, exp.Table) if step_of(table) is cte]:
             inner = exp.Subquery(
                 this=body.copy(), alias=exp.TableAlias(this=exp.to_identifier(table.alias or name, quoted=True))
             )
@@ -257,12 +250,7 @@ def _spell_out_cte_uses(tree: exp.Query) -> None:
 
 
 def distinct_aliases(tree: exp.Query, columns: Collection[str] = ()) -> None:
-    """Give every use of the original an alias of its own, so that a column says which SELECT it belongs to.
-
-    Args:
-        tree: a query whose columns are qualified.
-        columns: names that are no alias afterwards: inside an aggregate DuckDB takes d.x for a field of a column d.
-    """
+    """Give every use of the original an alias of its own, so that a column says which SELECT it belongs to."""
     seen: set[str] = set()
     for scope in traverse_scope(tree):
         for alias, (node, source) in list(scope.selected_sources.items()):
@@ -294,9 +282,150 @@ def _aggregates(select: exp.Select) -> bool:
 
 def _call_values(select: exp.Select) -> None:
     """Give a subquery that is a column a name: sqlglot cannot tell which one ORDER BY means by its position else."""
-    for place, one in enumerate(select.expressions):
-        if isinstance(one, exp.Subquery):
-            name = exp.to_identifier(one.alias or f"_col_{place}", quoted=True)
-            bare = one.copy()
+    for position, node in enumerate(select.expressions):
+        if isinstance(node, exp.Subquery):
+            name = exp.to_identifier(node.alias or f"_col_{position}", quoted=True)
+            bare = node.copy()
             bare.set("alias", None)
-            one.replace(exp.Alias(this=bare, alias=name))
+            node.replace(exp.Alias(this=bare, alias=name))
+
+
+Describe = Callable[[str], Sequence[str]]
+"""Gives the names of the columns of a query's result; raises RewriteError, in DuckDB's words, where it binds none."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """One output column.
+
+    Attributes:
+        name: what the result of the query calls it.
+        measure: whether an aggregate computes it.
+        additive: whether no matching row means 0 (COUNT and SUM) rather than unknown.
+    """
+
+    name: str
+    measure: bool
+    additive: bool
+
+
+def read_query(
+    query: str, tables: Sequence[TableInfo], describe: Describe | None = None
+) -> tuple[exp.Query, list[str]]:
+    """A query, bound, and the names of its output columns.
+
+    Args:
+        query: one SELECT over the original.
+        tables: the original first, then other tables of the query.
+        describe: asks DuckDB for names; without it they are those of the bound query.
+
+    Raises:
+        RewriteError: it cannot be read.
+    """
+    written = parse(query)
+    require_table(written, tables[0])
+    try:
+        tree = bound(_titled(written, describe), tables)
+    except RewriteError:
+        if describe is not None:
+            describe(query)  # DuckDB says what is wrong, and which names are near
+        raise
+    columns = [projection.alias_or_name for projection in leftmost(tree).expressions]
+    names = _described(query, describe)
+    return tree, list(names) if len(names) == len(columns) else columns
+
+
+def outputs(query: str, names: Sequence[str], tree: exp.Query) -> tuple[Output, ...]:
+    """Describe the output columns of a bound query; expressions without an alias are called by their text.
+
+    Args:
+        query: its text.
+        names: names of its columns.
+        tree: the bound query.
+    """
+    written = leftmost(parse(query)).expressions
+    if len(written) == len(names) and not any(step.is_star for step in written):
+        texts = [step.sql("duckdb", normalize_functions="lower") for step in written]
+        names = [texts[i] if _is_unnamed(step) else names[i] for i, step in enumerate(written)]
+    scope = build_scope(tree)
+    flags = measure_flags(scope) if scope is not None else [False] * len(names)
+    values = [e.unalias() for e in leftmost(tree).expressions]
+    return tuple(
+        Output(name, flag, isinstance(_aggregate(value), (exp.Count, exp.Sum, exp.CountIf)))
+        for name, flag, value in zip(names, flags, values, strict=True)
+    )
+
+
+def _described(query: str, describe: Describe | None) -> Sequence[str]:
+    """Names of the columns; none where DuckDB cannot bind the query, which may read a table by another name."""
+    try:
+        return describe(query) if describe is not None else ()
+    except RewriteError:
+        return ()
+
+
+def _titled(query: exp.Query, describe: Describe | None) -> exp.Query:
+    """The query with an alias on each expression without one in FROM and WITH, by which it may be read."""
+    if describe is None or not any(True for _ in _untitled(query)):
+        return query
+    made = query.copy()
+    for select in _untitled(made):
+        names = _described(select.sql("duckdb"), describe)
+        if len(names) == len(select.expressions):
+            for projection, name in zip(select.expressions, unique_names(names), strict=True):
+                if _is_unnamed(projection):
+                    projection.replace(exp.alias_(projection.copy(), name, quoted=True))
+    return made
+
+
+def _untitled(query: exp.Query) -> Iterator[exp.Select]:
+    """SELECTs in FROM and WITH that have an expression without a name."""
+    for select in all_of(query, exp.Select):
+        top: exp.Expr = select
+        while isinstance(top.parent, exp.SetOperation) and top.parent.this is top:
+            top = top.parent
+        around = top.parent
+        source = isinstance(around, exp.Subquery) and isinstance(around.parent, (exp.From, exp.Join, exp.Subquery))
+        if (source or isinstance(around, exp.CTE)) and any(map(_is_unnamed, select.expressions)):
+            yield select
+
+
+def _is_unnamed(projection: exp.Expr) -> bool:
+    return not (projection.is_star or projection.alias or isinstance(projection.unnest(), exp.Column))
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Names that all differ: equal ones have numbers, as the columns of a subquery in DuckDB have."""
+    found: list[str] = []
+    for first in names:
+        name, number = first, 0
+        while fold(name) in map(fold, found):
+            name = f"{first}_{(number := number + 1)}"
+        found.append(name)
+    return found
+
+
+def measure_flags(scope: Scope) -> list[bool]:
+    """Whether an aggregate computes each output column of a query."""
+    if scope.set_operation_scopes:
+        left, right = (measure_flags(part) for part in scope.set_operation_scopes[:2])
+        return [a or b for a, b in zip(left, right, strict=False)]
+    if not isinstance(scope.expression, exp.Select):
+        return []
+    inner: dict[str, dict[str, bool]] = {}
+    for name, source in scope.sources.items():
+        if isinstance(source, Scope) and isinstance(source.expression, exp.Query):
+            columns = source.expression.named_selects
+            inner[name] = dict(zip(columns, measure_flags(source), strict=False))
+    return [_is_measure(e, inner) for e in scope.expression.expressions]
+
+
+def _is_measure(projection: exp.Expr, inner: dict[str, dict[str, bool]]) -> bool:
+    if projection.find(exp.Query) is not None or has_aggregate(projection):
+        return True
+    columns = all_of(projection, exp.Column)
+    return any(inner.get(column.table, {}).get(column.name, False) for column in columns)
+
+
+def _aggregate(projection: exp.Expr) -> exp.Expr:
+    return projection.this if isinstance(projection, exp.Filter) else projection

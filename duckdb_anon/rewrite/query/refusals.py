@@ -105,14 +105,21 @@ def refuse_lists(query: str) -> None:
     if not _IN_LIST.search(query):
         return
     tokens = sqlglot.tokenize(query, read="duckdb")
-    kinds = [token.token_type for token in tokens] + [TokenType.SEMICOLON] * 2
-    for place in range(1, len(tokens)):
-        if kinds[place - 1 : place + 1] != [TokenType.IN, TokenType.L_BRACKET] or kinds[place - 3] == TokenType.FOR:
+    token_types = [token.token_type for token in tokens] + [TokenType.SEMICOLON] * 2
+    for position in range(1, len(tokens)):
+        if (
+            token_types[position - 1 : position + 1] != [TokenType.IN, TokenType.L_BRACKET]
+            or token_types[position - 3] == TokenType.FOR
+        ):
             continue
-        end = place + 1
-        while kinds[end] in _CONSTANTS:
+        end = position + 1
+        while token_types[end] in _CONSTANTS:
             end += 1
-        if kinds[end] != TokenType.R_BRACKET or kinds[end + 1] in (TokenType.DPIPE, TokenType.DCOLON, TokenType.DOT):
+        if token_types[end] != TokenType.R_BRACKET or token_types[end + 1] in (
+            TokenType.DPIPE,
+            TokenType.DCOLON,
+            TokenType.DOT,
+        ):
             raise RewriteError(
                 "IN [...] of more than constants cannot be answered as written: NULL is no member of a list; write "
                 "list_contains([...], x) for x IN [...], or x IN (...) with constants"
@@ -142,15 +149,7 @@ _CLAUSES = (exp.Query, exp.Group, exp.Order, exp.Where, exp.Having, exp.Join, ex
 
 
 def refuse_collated(tree: exp.Query, collated: Collection[str]) -> None:
-    """Raise where a query distinguishes spellings of one value.
-
-    Args:
-        tree: a query whose columns are qualified, GROUP BY ALL still in it.
-        collated: columns of the original whose collation takes different texts for equal, in lower case.
-
-    Raises:
-        RewriteError: naming the column and what to write instead.
-    """
+    """Raise where a query distinguishes spellings of one value."""
     names = _with_aliases(tree, collated)
     for column in all_of(tree, exp.Column):
         if fold(column.name) not in names:
@@ -204,7 +203,7 @@ def shows_rows(node: exp.Expr) -> bool:
         return fold(node.name) in ROW_AGGREGATES
     if isinstance(node, (exp.AnyValue, exp.First, exp.Last, exp.ArrayAgg, exp.GroupConcat, exp.ArgMax, exp.ArgMin)):
         return True
-    return isinstance(node, exp.AggFunc) and bool({fold(one) for one in node.sql_names()} & ROW_AGGREGATES)
+    return isinstance(node, exp.AggFunc) and bool({fold(item) for item in node.sql_names()} & ROW_AGGREGATES)
 
 
 def _unnests(node: exp.Expr) -> bool:
@@ -213,16 +212,12 @@ def _unnests(node: exp.Expr) -> bool:
 
 
 def single_row_reason(select: exp.Select) -> str:
-    """Why a SELECT shows single rows of the original, which no row of a release is known to be; '' where it does not.
-
-    Args:
-        select: a bound SELECT that reads the original.
-    """
+    """Why a SELECT shows single rows of the original, which no released row is known to be; '' where it does not."""
     distinct = select.args.get("distinct")
     if isinstance(distinct, exp.Distinct) and distinct.args.get("on") is not None and not select.args.get("group"):
         return "DISTINCT ON picks single rows"
-    functions = (one for e in select.expressions for one in all_of(e, exp.Unnest, exp.Explode, exp.Anonymous))
-    if any(one.find_ancestor(exp.Select) is select for one in functions if _unnests(one)):
+    functions = (node for e in select.expressions for node in all_of(e, exp.Unnest, exp.Explode, exp.Anonymous))
+    if any(function.find_ancestor(exp.Select) is select for function in functions if _unnests(function)):
         return "UNNEST of what a row holds makes several rows of each one"
     found = next(filter(shows_rows, all_of(select, exp.Expr)), None)
     return "" if found is None else f"{plain(found)} shows what single rows hold"
@@ -250,13 +245,6 @@ Find = Callable[[Sequence[str]], dict[str, list[Called]]]
 def require_understood(query: exp.Query, find: Find) -> None:
     """Raise for a function of the caller's that is more than a computation with a row's values.
 
-    Args:
-        query: a parsed query.
-        find: looks functions up; it leaves out names that are DuckDB's.
-
-    Raises:
-        RewriteError: naming the function and what to write instead.
-
     >>> known = {"twice": [Called("macro", macro="2 * x")]}
     >>> tree = sqlglot.parse_one("select sum(twice(n)) from t", "duckdb")
     >>> require_understood(tree, lambda names: {one: known[one] for one in names})
@@ -265,18 +253,18 @@ def require_understood(query: exp.Query, find: Find) -> None:
 
 
 def _require(names: Sequence[str], find: Find, seen: set[str]) -> None:
-    for name, found in find([one for one in names if one not in seen]).items():
+    for name, found in find([name for name in names if name not in seen]).items():
         if not found:
             raise RewriteError(f"there is no function {name} among those that DuckDB brings and those committed here")
-        for one in found:
-            if one.kind == "aggregate":
+        for node in found:
+            if node.kind == "aggregate":
                 raise RewriteError(
                     f"{name} is an aggregate of an extension, which cannot be estimated from the release"
                 )
-            if one.changing:
+            if node.changing:
                 raise RewriteError(f"{name} gives something else at every call, so it cannot be answered; leave it out")
-            if one.kind == "macro":
-                body = _body(name, one)
+            if node.kind == "macro":
+                body = _body(name, node)
                 seen.add(name)
                 _require(_called(body), find, seen)
 

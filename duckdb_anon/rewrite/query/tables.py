@@ -176,7 +176,7 @@ def columns_of_item(item: exp.Expr, tables: Sequence[TableInfo]) -> list[str]:
     step = step_of(item) if isinstance(item, exp.Table) else None
     alias = (step or item).args.get("alias")
     if isinstance(alias, exp.TableAlias) and alias.columns:
-        return [one.name for one in alias.columns]
+        return [column.name for column in alias.columns]
     if isinstance(item, exp.Table) and step is None:
         return next(([name for name, _ in info.columns] for info in tables if same_table(item, info)), [])
     inner = (step or item).this
@@ -191,18 +191,18 @@ def same_table(table: exp.Table, info: TableInfo) -> bool:
     return any(_alike(_parts(name), given) for name in (info.name, info.sql))
 
 
-def same_name(one: str, other: str) -> bool:
+def same_name(node: str, other: str) -> bool:
     """Tell whether two names may be those of one table, comparing as many parts as both give.
 
     >>> same_name("main.People", '"people"'), same_name("people", "visits")
     (True, False)
     """
-    return _alike(_parts(one), _parts(other))
+    return _alike(_parts(node), _parts(other))
 
 
-def _alike(one: list[str], other: list[str]) -> bool:
-    shared = min(len(one), len(other))
-    return shared > 0 and one[-shared:] == other[-shared:]
+def _alike(node: list[str], other: list[str]) -> bool:
+    shared = min(len(node), len(other))
+    return shared > 0 and node[-shared:] == other[-shared:]
 
 
 _PART = re.compile(r'"(?:[^"]|"")*"|[^."]+')

@@ -47,16 +47,16 @@ Node = TypeVar("Node", bound=exp.Expr)
 Keys = tuple[exp.Expr, ...]
 
 
-def all_of(root: exp.Expr, *kinds: type[Node]) -> list[Node]:
+def all_of(root: exp.Expr, *classes: type[Node]) -> list[Node]:
     """The nodes of these kinds, the root among them, level by level; a list, so the tree may be changed meanwhile."""
     nodes: list[Any] = [root]
     for node in nodes:
         for value in node.args.values():
             if isinstance(value, list):
-                nodes += [one for one in value if isinstance(one, exp.Expr)]
+                nodes += [node for node in value if isinstance(node, exp.Expr)]
             elif isinstance(value, exp.Expr):
                 nodes.append(value)
-    return [node for node in nodes if isinstance(node, kinds)]
+    return [node for node in nodes if isinstance(node, classes)]
 
 
 def columns_of(root: exp.Expr, alias: str) -> set[str]:
@@ -144,11 +144,11 @@ def laid_out(query: exp.Expr) -> str:
 def plain(node: exp.Expr) -> str:
     """Print an expression for a message: names as short as the analyst wrote them."""
     made = exp.Tuple(expressions=[node.copy()])
-    for one in all_of(made, exp.Table, exp.Column):
-        if isinstance(one, exp.Column):
-            one.replace(exp.column(one.name))
-        elif one.name.startswith(SOURCE):
-            one.replace(exp.to_table(one.alias))
+    for item in all_of(made, exp.Table, exp.Column):
+        if isinstance(item, exp.Column):
+            item.replace(exp.column(item.name))
+        elif item.name.startswith(SOURCE):
+            item.replace(exp.to_table(item.alias))
     return str(made.expressions[0].sql("duckdb", normalize_functions="lower", comments=False))
 
 
@@ -184,8 +184,8 @@ def aggregate_nodes(select: exp.Select) -> Iterator[exp.Expr]:
     """Aggregates of this SELECT, with their FILTER; not those of its subqueries."""
     places = list(select.expressions)
     places += [select.args[key] for key in ("having", "order", "qualify") if select.args.get(key)]
-    for place in places:
-        yield from outermost_aggregates(place)
+    for position in places:
+        yield from outermost_aggregates(position)
 
 
 def outermost_aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -220,14 +220,14 @@ def window_parts(node: exp.Window) -> Iterator[exp.Expr]:
     ['COUNT(*)', 'a', 'b']
     """
     function: exp.Expr = node.this
-    around: list[exp.Expr] = [one for one in node.iter_expressions() if one is not function]
+    around: list[exp.Expr] = [child for child in node.iter_expressions() if child is not function]
     while isinstance(function, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)):
         if isinstance(function.expression, exp.Expr):
             around.insert(0, function.expression)
         function = function.this
     yield from function.iter_expressions()
-    for one in around:
-        yield from (one.this,) if isinstance(one, exp.Where) else (one,)
+    for item in around:
+        yield from (item.this,) if isinstance(item, exp.Where) else (item,)
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ class QueryGroups:
     def level_of(self, keys: Keys) -> int:
         """GROUPING(all keys) of a set: a bit for each key that is not in it, the first key's the highest."""
         bits = [int(key not in keys) for key in self.keys]
-        return sum(bit << place for place, bit in enumerate(reversed(bits)))
+        return sum(bit << position for position, bit in enumerate(reversed(bits)))
 
 
 def groups_of(select: exp.Select) -> QueryGroups:
@@ -263,10 +263,10 @@ def groups_of(select: exp.Select) -> QueryGroups:
 def _sets(clause: exp.Expr) -> list[Keys]:
     """The sets one element of GROUP BY stands for."""
     if isinstance(clause, exp.GroupingSets):
-        return [keys for one in clause.expressions for keys in _sets(one)]
+        return [keys for projection in clause.expressions for keys in _sets(projection)]
     if not isinstance(clause, (exp.Rollup, exp.Cube)):
         return [_members(clause)]
-    elements = [_members(one) for one in clause.expressions]
+    elements = [_members(projection) for projection in clause.expressions]
     if isinstance(clause, exp.Rollup):
         return [sum(elements[:size], ()) for size in range(len(elements), -1, -1)]
     return [sum(pick, ()) for size in range(len(elements), -1, -1) for pick in combinations(elements, size)]

@@ -65,8 +65,8 @@ class Superset:
 
     def chart_data(self, dataset: int, **query: Any) -> Any:
         """What a chart's query gives: rows and the SQL that Superset made of it; or {"refused": ...}."""
-        asked = {"row_limit": 1000, "filters": [], "extras": {}, **query}
-        body = {"datasource": {"id": dataset, "type": "table"}, "queries": [asked], "result_format": "json"}
+        statement = {"row_limit": 1000, "filters": [], "extras": {}, **query}
+        body = {"datasource": {"id": dataset, "type": "table"}, "queries": [statement], "result_format": "json"}
         answer = self.call("chart/data", {**body, "result_type": "full", "force": True})
         return answer["result"][0] if "result" in answer else answer
 
@@ -135,8 +135,10 @@ class Browser:
         while len(found) < least:
             assert time.monotonic() < end, (found, self.run("document.body.innerText")[-2000:])
             self.run("1")  # events arrive with answers
-            finished = {one["params"]["requestId"] for one in self.events if one["method"] == "Network.loadingFinished"}
-            for event in [one for one in self.events if one["method"] == "Network.responseReceived"]:
+            finished = {
+                event["params"]["requestId"] for event in self.events if event["method"] == "Network.loadingFinished"
+            }
+            for event in [event for event in self.events if event["method"] == "Network.responseReceived"]:
                 number, url = event["params"]["requestId"], event["params"]["response"]["url"]
                 if number in finished:
                     self.events.remove(event)
@@ -202,16 +204,16 @@ def browser(superset: Superset, tmp_path_factory: pytest.TempPathFactory) -> Ite
     websocket = pytest.importorskip("websocket", reason="websocket-client comes with Superset")
     flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1400,1600"]
     folder = tmp_path_factory.mktemp("browser")
-    own = [f"--user-data-dir={folder}", "--remote-debugging-port=0", "about:blank"]
-    process = subprocess.Popen([BROWSER, *flags, *own], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    expected = [f"--user-data-dir={folder}", "--remote-debugging-port=0", "about:blank"]
+    process = subprocess.Popen([BROWSER, *flags, *expected], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        end, told = time.monotonic() + 60, folder / "DevToolsActivePort"
-        while not told.exists() or not told.read_text().strip():
+        end, estimated = time.monotonic() + 60, folder / "DevToolsActivePort"
+        while not estimated.exists() or not estimated.read_text().strip():
             assert time.monotonic() < end, "Chromium did not start"
             time.sleep(0.1)
-        port = told.read_text().split()[0]
+        port = estimated.read_text().split()[0]
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/json", timeout=30) as answer:
-            page = next(one for one in json.loads(answer.read()) if one["type"] == "page")
+            page = next(node for node in json.loads(answer.read()) if node["type"] == "page")
         connection = websocket.create_connection(page["webSocketDebuggerUrl"], timeout=60, suppress_origin=True)
         made = Browser(connection)
         made.log_in(superset)

@@ -66,7 +66,7 @@ class Shown:
         name = "private" if release == "original" else "releases"
         with duckdb_anon.connect(str(self.folder / f"{name}.duckdb")) as con:
             if release != "original":
-                call = f"select rewrite_query($1, 'people', $2, bounds := '{bounds}', spread := 'learnt')"
+                call = f"select rewrite_query($1, 'people', $2, bounds := '{bounds}')"
                 sql = con.execute(call, [sql, release]).fetchall()[0][0]
             found = con.execute(sql)
             names = [column[0] for column in found.description]
@@ -74,7 +74,7 @@ class Shown:
 
 
 @pytest.fixture(scope="module")
-def shown(superset: Superset, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+def displayed(superset: Superset, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     """The original, its releases, and the example's dashboards on the original."""
     folder = tmp_path_factory.mktemp("shown")
     with duckdb_anon.connect(str(folder / "private.duckdb")) as con:
@@ -86,11 +86,11 @@ def shown(superset: Superset, tmp_path_factory: pytest.TempPathFactory) -> Itera
     publish(str(folder / "private.duckdb"), str(folder / "releases.duckdb"), independent=True)
     superset.import_dashboards(EXAMPLE, f"duckdb+anon:///{folder / 'private.duckdb'}", "duckdb+anon:///private.duckdb")
     listed = superset.call("database/?q=(page_size:100)")["result"]
-    database = next(one["id"] for one in listed if one["database_name"] == "people")
+    database = next(node["id"] for node in listed if node["database_name"] == "people")
     datasets = {
-        one["table_name"]: one["id"]
-        for one in superset.call("dataset/?q=(page_size:100)")["result"]
-        if one["database"]["id"] == database
+        node["table_name"]: node["id"]
+        for node in superset.call("dataset/?q=(page_size:100)")["result"]
+        if node["database"]["id"] == database
     }
     yield Shown(superset, folder, database, datasets)
 
@@ -102,44 +102,44 @@ def numbers(rows: list[dict[str, Any]], keys: list[str]) -> list[float]:
     return sorted(float(value) for value in values if isinstance(value, (int, float)))
 
 
-def compare(shown: Shown, answers: list[Any], release: str) -> None:
+def compare(displayed: Shown, answers: list[Any], release: str) -> None:
     """What came to the browser against what the package says to the same SQL."""
     for answer in answers:
         keys = ["gender", "education", "marital_status", "born", "decade"]
-        rows = shown.expected(answer["query"].strip().rstrip(";"), release)
+        rows = displayed.expected(answer["query"].strip().rstrip(";"), release)
         if not set(answer["colnames"]) - set(keys):  # a filter's values
             assert [tuple(row.values()) for row in answer["data"]] == [tuple(row.values()) for row in rows]
         assert numbers(answer["data"], keys) == pytest.approx(numbers(rows, keys), rel=1e-9), answer["query"]
 
 
-def opened(shown: Shown, browser: Browser, slug: str, charts: int) -> list[Any]:
+def opened(displayed: Shown, browser: Browser, slug: str, charts: int) -> list[Any]:
     """Open a dashboard, wait until all is drawn, and return what came for it."""
     browser.call("Page.navigate", url="about:blank")
     browser.events.clear()
-    browser.call("Page.navigate", url=f"{shown.superset.url}/superset/dashboard/{slug}/?standalone=1&force=1")
+    browser.call("Page.navigate", url=f"{displayed.superset.url}/superset/dashboard/{slug}/?standalone=1&force=1")
     browser.until(f"location.href.includes('/{slug}/') && {DRAWN.replace('COUNT', str(charts))}")
     return browser.answers(charts + 1)
 
 
 @pytest.mark.parametrize("release", ["original", *RELEASES])
 def test_a_dashboard_made_on_the_original_shows_the_releases(
-    shown: Shown, browser: Browser, release: str, tmp_path: Path
+    displayed: Shown, browser: Browser, release: str, tmp_path: Path
 ) -> None:
-    assert "refused" not in shown.point(release)
-    answers = opened(shown, browser, "people", 7)
+    assert "refused" not in displayed.point(release)
+    answers = opened(displayed, browser, "people", 7)
     picture = browser.picture(tmp_path / f"{release}.png")
     assert browser.run(ALERTS) == [], picture
     filters = [answer for answer in answers if answer["colnames"] == ["marital_status"]]
     assert (len(answers), len(filters)) == (8, 1)
     assert browser.run(f"{CHARTS}.filter(one => one.querySelector('canvas')).length") == 4
-    compare(shown, answers, release)
+    compare(displayed, answers, release)
     values = [row["marital_status"] for row in filters[0]["data"]]
     assert f"{len(values)} options" in browser.run("document.body.innerText")
 
 
-def test_a_filter_chosen_from_the_list_filters_what_the_release_says(shown: Shown, browser: Browser) -> None:
-    shown.point("boxes")
-    answers = opened(shown, browser, "people", 7)
+def test_a_filter_chosen_from_the_list_filters_what_the_release_says(displayed: Shown, browser: Browser) -> None:
+    displayed.point("boxes")
+    answers = opened(displayed, browser, "people", 7)
     listed = next(answer for answer in answers if answer["colnames"] == ["marital_status"])
     values = [row["marital_status"] for row in listed["data"]]
     option = "document.querySelector('.ant-select-item-option')"
@@ -154,25 +154,27 @@ def test_a_filter_chosen_from_the_list_filters_what_the_release_says(shown: Show
     browser.until(DRAWN.replace("COUNT", "7"))
     assert chosen in values
     assert sum(f"marital_status IN ('{chosen}')" in answer["query"] for answer in filtered) == 6
-    compare(shown, filtered, "boxes")
+    compare(displayed, filtered, "boxes")
     assert browser.run(ALERTS) == []
 
 
-def test_error_bars_are_the_bounds_of_the_answers(shown: Shown, browser: Browser, tmp_path: Path) -> None:
-    shown.point("boxes")
-    answers = opened(shown, browser, "people-error-bars", 2)
+def test_error_bars_are_the_bounds_of_the_answers(displayed: Shown, browser: Browser, tmp_path: Path) -> None:
+    displayed.point("boxes")
+    answers = opened(displayed, browser, "people-error-bars", 2)
     picture = browser.picture(tmp_path / "bars.png")
     assert browser.run(ALERTS) == [], picture
     drawn = next(answer["data"] for answer in answers if "births" in answer["colnames"])
     years = "SELECT date_trunc('YEAR', born) AS born, count(*) AS n FROM people GROUP BY ALL"
     ends = ["births", "births__yhat_lower", "births__yhat_upper"]
-    expected = {one["born"]: [one["n"], one["n_low"], one["n_high"]] for one in shown.expected(years, "boxes", "sure")}
-    found = {one["born"]: [one[end] for end in ends] for one in drawn}
+    expected = {
+        node["born"]: [node["n"], node["n_low"], node["n_high"]] for node in displayed.expected(years, "boxes", "sure")
+    }
+    found = {node["born"]: [node[end] for end in ends] for node in drawn}
     assert len(found) == len(expected) and any(low < estimate < high for estimate, low, high in found.values())
     for year, numbers_of_year in expected.items():
         assert found[milliseconds(year)] == pytest.approx(numbers_of_year)
     # hard bounds: no year of the original is outside of them
-    truth = {milliseconds(one["born"]): one["n"] for one in shown.expected(years, "original")}
+    truth = {milliseconds(node["born"]): node["n"] for node in displayed.expected(years, "original")}
     assert len(truth) > 20 and all(found[year][1] <= n <= found[year][2] for year, n in truth.items())
 
 
@@ -211,16 +213,16 @@ QUERIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("release", ["boxes", "randomized"])
-def test_what_else_charts_ask_is_answered_from_the_release(shown: Shown, release: str) -> None:
-    shown.point(release)
+def test_what_else_charts_ask_is_answered_from_the_release(displayed: Shown, release: str) -> None:
+    displayed.point(release)
     for name, query in QUERIES.items():
-        answer = shown.chart(**query)
+        answer = displayed.chart(**query)
         assert answer.get("data"), (name, answer)
-        asked = answer["query"].split(";")
+        statement = answer["query"].split(";")
         if name == "year_before":  # two queries, joined by Superset
             assert len(answer["data"]) == 10 and all(row["count__1 year ago"] > 0 for row in answer["data"])
         elif name != "others":
-            rows = shown.expected(asked[0], release)
+            rows = displayed.expected(statement[0], release)
             assert numbers(answer["data"], ["born", "gender", "education"]) == pytest.approx(
                 numbers(rows, ["born", "gender", "education"])
             ), name
@@ -230,49 +232,49 @@ def test_what_else_charts_ask_is_answered_from_the_release(shown: Shown, release
             assert abs(sum(row["count"] for row in answer["data"]) - 4000) < 100  # rounded by year and group
 
 
-def test_what_cannot_be_answered_is_told(shown: Shown) -> None:
-    shown.point("boxes")
-    preview = {"database_id": shown.database, "schema": "main", "runAsync": False}
-    having = shown.chart(columns=["gender"], metrics=["count"], extras={"having": "low(count(*)) > 10"})
+def test_what_cannot_be_answered_is_told(displayed: Shown) -> None:
+    displayed.point("boxes")
+    preview = {"database_id": displayed.database, "schema": "main", "runAsync": False}
+    having = displayed.chart(columns=["gender"], metrics=["count"], extras={"having": "low(count(*)) > 10"})
     assert "bounds may be asked for as whole columns" in having["refused"]
-    other = shown.superset.call("sqllab/execute/", {**preview, "sql": "SELECT count(*) FROM visits"})
+    other = displayed.superset.call("sqllab/execute/", {**preview, "sql": "SELECT count(*) FROM visits"})
     assert "visits does not exist" in other["refused"]
-    shown.point("nothing")
-    missing = shown.chart(columns=["gender"], metrics=["count"])
+    displayed.point("nothing")
+    missing = displayed.chart(columns=["gender"], metrics=["count"])
     assert "there is no table 'nothing'" in missing["refused"], missing
-    assert "refused" in shown.point(""), "Superset tries a URI before it keeps it"
-    wrong = shown.superset.call(
+    assert "refused" in displayed.point(""), "Superset tries a URI before it keeps it"
+    wrong = displayed.superset.call(
         "database/test_connection/", {"sqlalchemy_uri": "duckdb+anon:///x.duckdb?answer=people"}
     )
     assert "expected ORIGINAL:RELEASE" in wrong["refused"], wrong
-    shown.point("original")
-    bound = shown.chart(columns=["gender"], metrics=[measure("low(count(*))")])
+    displayed.point("original")
+    bound = displayed.chart(columns=["gender"], metrics=[measure("low(count(*))")])
     assert "answer=" in bound["refused"], bound
 
 
-def test_sql_lab_runs_functions_and_names_the_nearest_parameter(shown: Shown) -> None:
-    shown.point("original")
-    body = {"database_id": shown.database, "schema": "main", "runAsync": False}
+def test_sql_lab_runs_functions_and_names_the_nearest_parameter(displayed: Shown) -> None:
+    displayed.point("original")
+    body = {"database_id": displayed.database, "schema": "main", "runAsync": False}
     errors = (
         "select map_extract_value(keys, 'gender') as gender, original, estimate, relative_error from relative_error("
         "'SELECT gender, sum(salary) FROM people WHERE age < 40 GROUP BY gender', 'people', 'boxes') order by gender"
     )
-    rows = shown.superset.call("sqllab/execute/", {**body, "sql": errors})["data"]
-    assert rows and rows == shown.expected(errors, "original")
-    misspelt = shown.superset.call("sqllab/execute/", {**body, "sql": "from muco('people', delte := 0.2)"})
+    rows = displayed.superset.call("sqllab/execute/", {**body, "sql": errors})["data"]
+    assert rows and rows == displayed.expected(errors, "original")
+    misspelt = displayed.superset.call("sqllab/execute/", {**body, "sql": "from muco('people', delte := 0.2)"})
     assert "did you mean 'delta'" in misspelt["refused"]
 
 
-def test_columns_are_the_originals_after_the_switch(shown: Shown) -> None:
+def test_columns_are_the_originals_after_the_switch(displayed: Shown) -> None:
     def columns() -> list[tuple[Any, ...]]:
-        path = f"dataset/{shown.datasets['people']}"
-        assert shown.superset.call(f"{path}/refresh", method="PUT") == {"message": "OK"}
-        found = shown.superset.call(path)["result"]
+        path = f"dataset/{displayed.datasets['people']}"
+        assert displayed.superset.call(f"{path}/refresh", method="PUT") == {"message": "OK"}
+        found = displayed.superset.call(path)["result"]
         assert found["main_dttm_col"] == "born"
-        return sorted((one["column_name"], one["type"], one["is_dttm"]) for one in found["columns"])
+        return sorted((column["column_name"], column["type"], column["is_dttm"]) for column in found["columns"])
 
-    shown.point("original")
+    displayed.point("original")
     before = columns()
     for release in ("boxes", "randomized"):
-        shown.point(release)
+        displayed.point(release)
         assert columns() == before and ("born", "DATE", True) in before

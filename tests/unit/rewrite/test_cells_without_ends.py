@@ -22,7 +22,6 @@ def con() -> duckdb.DuckDBPyConnection:
 
 SHARED = (
     ("age >= 24", lambda age: age >= 24),
-    ("age < 27", lambda age: age < 27),
     ("age BETWEEN 23 AND 26", lambda age: 23 <= age <= 26),
     ("age = 25", lambda age: age == 25),
     ("age BETWEEN 40 AND 50", lambda age: 40 <= age <= 50),
@@ -85,12 +84,11 @@ def total(rows: list[tuple[float, float]], slope: float = 1, shift: float = 0) -
     return sum(share * (slope * mean + shift) for share, mean in rows) if there else None
 
 
-@pytest.mark.parametrize("wanted", ["", "where cost > 2", "where cost > 20"])
+@pytest.mark.parametrize("wanted", ["", "where cost > 2"])
 @pytest.mark.parametrize(
-    ("asked", "measure"),
+    ("statement", "measure"),
     [
         ("count(age)", lambda rows: sum(share for share, _ in rows)),
-        ("sum(age)", total),
         ("sum(-3 * age)", lambda rows: total(rows, -3)),
         ("avg(age)", lambda rows: total(rows) / sum(share for share, _ in rows) if total(rows) else None),
     ],
@@ -98,10 +96,10 @@ def total(rows: list[tuple[float, float]], slope: float = 1, shift: float = 0) -
 def test_groups_add_up_ends_and_rows_without_them(
     grouped: duckdb.DuckDBPyConnection,
     wanted: str,
-    asked: str,
+    statement: str,
     measure,  # type: ignore[no-untyped-def]
 ) -> None:
-    query = f"SELECT tag, {asked} AS m FROM people {wanted} GROUP BY tag"
+    query = f"SELECT tag, {statement} AS m FROM people {wanted} GROUP BY tag"
     text = rewrite(query, seen(grouped, "people"), seen(grouped, "release"))
     expected = told(grouped, wanted, measure)
     found = dict(grouped.execute(text).fetchall())
@@ -122,19 +120,21 @@ def test_joined_groups_and_products_of_shares_add_up_rows_without_ends(grouped: 
     assert rows["e"] == pytest.approx((9 * 22.5 + 10 * middle * chance, 9 + 10 * chance))
 
 
-@pytest.mark.parametrize(("kept", "fails"), [("age is null", False), ("age.lower is null", True), ("false", False)])
-def test_rows_without_ends_need_a_box_with_ends_only_where_there_are_any(kept: str, fails: bool) -> None:
+@pytest.mark.parametrize(
+    ("remaining", "fails"), [("age is null", False), ("age.lower is null", True), ("false", False)]
+)
+def test_rows_without_ends_need_a_box_with_ends_only_where_there_are_any(remaining: str, fails: bool) -> None:
     con = duckdb.connect()
     con.execute("create table people (age integer, tag varchar)")
     cells = "(null), ({lower: null::integer, upper: null::integer}), ({lower: 1, upper: 2})"
-    con.execute(f"create table release as select age, ['a'] as tag from (values {cells}) t(age) where {kept}")
+    con.execute(f"create table release as select age, ['a'] as tag from (values {cells}) t(age) where {remaining}")
     query = "SELECT tag, avg(age) AS m, count(age) AS n FROM people GROUP BY tag"
     text = rewrite(query, seen(con, "people"), seen(con, "release"))
     if fails:
         with pytest.raises(duckdb.Error, match="no interval of age has ends"):
             con.execute(text).fetchall()
     else:
-        assert con.execute(text).fetchall() == ([("a", None, 0)] if kept == "age is null" else [])
+        assert con.execute(text).fetchall() == ([("a", None, 0)] if remaining == "age is null" else [])
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_queries_have_their_verdicts_and_errors_and_hard_bounds_hold_the_truth(
 def test_the_corpus_is_large_and_mostly_answered() -> None:
     known = verdicts()
     assert len(CORPUS) >= 290 and set(known) == {(name, shape) for name in CORPUS for shape in RELEASES}
-    kinds = Counter((shape, verdict.split(":")[0]) for (_, shape), (verdict, _) in known.items())
+    types = Counter((shape, verdict.split(":")[0]) for (_, shape), (verdict, _) in known.items())
     assert not any("FAILED" in verdict or "internal error" in verdict for verdict, _ in known.values())
     for shape in set(RELEASES) - {"counts"}:
-        assert kinds[shape, "refused"] <= 0.05 * len(CORPUS)
+        assert types[shape, "refused"] <= 0.05 * len(CORPUS)

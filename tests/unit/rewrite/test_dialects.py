@@ -52,17 +52,17 @@ def test_a_series_is_unnested_in_a_select_of_its_own() -> None:
 
 def test_functions_take_as_many_arguments_as_there() -> None:
     sql = "select greatest(a) as g, least(a, b) as l, grouping(a, b) as n from t group by rollup (a, b), least(a, b)"
-    told = spoken(sql, "spark")
-    assert told.startswith("SELECT a AS g, LEAST(a, b) AS l, GROUPING_ID(a, b) AS n")
+    estimated = spoken(sql, "spark")
+    assert estimated.startswith("SELECT a AS g, LEAST(a, b) AS l, GROUPING_ID(a, b) AS n")
 
 
 @pytest.mark.parametrize("number", [1.5, -1.7e308, float("nan"), float("inf"), float("-inf"), None])
 def test_a_finite_number_lies_between_the_largest(con: duckdb.DuckDBPyConnection, number: float | None) -> None:
-    told = spoken("select isfinite(x) from t", "spark").removeprefix("SELECT ").removesuffix(" FROM t")
-    assert told.startswith("x BETWEEN")  # DuckDB too has NaN above all numbers
-    sql = f"select {told}, isfinite(x) from (select $1::double as x)"
-    ((one, other),) = con.execute(sql, [number]).fetchall()
-    assert one == other
+    estimated = spoken("select isfinite(x) from t", "spark").removeprefix("SELECT ").removesuffix(" FROM t")
+    assert estimated.startswith("x BETWEEN")  # DuckDB too has NaN above all numbers
+    sql = f"select {estimated}, isfinite(x) from (select $1::double as x)"
+    ((node, other),) = con.execute(sql, [number]).fetchall()
+    assert node == other
 
 
 @pytest.mark.parametrize("window", ["row_number() over ()", "lag(a) over (partition by b)"])
@@ -86,7 +86,7 @@ def test_steps_inside_of_steps_keep_what_they_say(con: duckdb.DuckDBPyConnection
     """sqlglot brings them to one WITH, where two of a name are an error, or the wrong one is read."""
     con.execute("create table t as from range(5) r(a)")
     wanted = con.execute(sql).fetchall()
-    told = spoken(sql, "spark")
-    names = [cte.alias.lower() for cte in sqlglot.parse_one(told, dialect="spark").find_all(sqlglot.exp.CTE)]
+    estimated = spoken(sql, "spark")
+    names = [cte.alias.lower() for cte in sqlglot.parse_one(estimated, dialect="spark").find_all(sqlglot.exp.CTE)]
     assert len(set(names)) == len(names) and "t" not in names
-    assert con.execute(sqlglot.transpile(told, read="spark", write="duckdb")[0]).fetchall() == wanted
+    assert con.execute(sqlglot.transpile(estimated, read="spark", write="duckdb")[0]).fetchall() == wanted

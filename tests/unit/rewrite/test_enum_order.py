@@ -50,12 +50,12 @@ def test_values_are_in_the_order_of_their_type(con: duckdb.DuckDBPyConnection, q
         f"select rewrite_query(?, 'p', '{release}', bounds := 'hard', qi{roles})", [query]
     ).fetchall()
     truth = con.execute(query).fetchall()
-    told = con.execute(text)
-    names = [name for name, *_ in told.description or ()]
-    rows = told.fetchall()
+    estimated = con.execute(text)
+    names = [name for name, *_ in estimated.description or ()]
+    rows = estimated.fetchall()
     assert [row[: len(truth[0])] for row in rows] == truth
-    for place, name in enumerate(names[: len(truth[0])]):
+    for position, name in enumerate(names[: len(truth[0])]):
         if "(m)_low" in (ends := f"{name}_low"):
             order = {"sad": 0, "ok": 1, "happy": 2}
             low, high = names.index(ends), names.index(f"{name}_high")
-            assert all(order[row[low]] <= order[row[place]] <= order[row[high]] for row in rows)
+            assert all(order[row[low]] <= order[row[position]] <= order[row[high]] for row in rows)

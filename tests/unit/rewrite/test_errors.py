@@ -85,9 +85,9 @@ def test_refused_query_names_what_it_cannot_estimate(con: duckdb.DuckDBPyConnect
 
 
 def test_a_whole_row_is_counted_as_duckdb_counts_it(con: duckdb.DuckDBPyConnection) -> None:
-    asked = "SELECT sex, count({}) AS n FROM people AS p JOIN regions AS r ON p.region = r.name GROUP BY sex"
+    statement = "SELECT sex, count({}) AS n FROM people AS p JOIN regions AS r ON p.region = r.name GROUP BY sex"
     people, boxes, regions = (seen(con, name) for name in ("people", "boxes", "regions"))
-    texts = {rewrite(asked.format(what), people, boxes, [regions]) for what in ("*", "p", "r")}
+    texts = {rewrite(statement.format(what), people, boxes, [regions]) for what in ("*", "p", "r")}
     assert len(texts) == 1
 
 
@@ -160,19 +160,19 @@ def numbers() -> Iterator[duckdb.DuckDBPyConnection]:
 
 @pytest.mark.parametrize("release", ["r0", "r1"])
 @pytest.mark.parametrize(
-    "shown",
+    "displayed",
     [
         "any_value(a) filter (where b > 1)", "arg_max(a, b)", "first(a)", "array_agg(a)", "string_agg(a, ',')",
         "arg_max_null(a, b)", "len(list(a))", "any_value(a) over (partition by b)", "max(a) + any_value(s)",
     ],
 )  # fmt: skip
 def test_what_single_rows_hold_is_never_passed_through(
-    numbers: duckdb.DuckDBPyConnection, shown: str, release: str
+    numbers: duckdb.DuckDBPyConnection, displayed: str, release: str
 ) -> None:
-    asked = (
-        f"select {shown} from t", f"select b, {shown} as x, count(*) from t where a < 5 group by b",
-        f"with c as (select a, b, s from t where a < 5) select {shown} from c", "select distinct on (b) a, b from t",
+    statement = (
+        f"select {displayed} from t", f"select b, {displayed} as x, count(*) from t where a < 5 group by b",
+        f"with c as (select a, b, s from t where a < 5) select {displayed} from c", "select distinct on (b) a, b from t",
     )  # fmt: skip
-    for query in asked:
+    for query in statement:
         text = numbers.execute(f"select rewrite_query($1, 't', '{release}', {_ROLES})", [query]).fetchone()
         assert text is not None and "impute(" in text[0]

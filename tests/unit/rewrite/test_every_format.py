@@ -90,7 +90,7 @@ def test_rewritten_query_runs_and_keeps_the_column_names(
 
 
 def test_every_format_has_a_query() -> None:
-    assert {shape for shape, _ in QUERIES} == {one.name for one in FORMATS}
+    assert {shape for shape, _ in QUERIES} == {node.name for node in FORMATS}
 
 
 def test_bounds_on_exact_columns_are_the_answer(con: duckdb.DuckDBPyConnection) -> None:
@@ -98,7 +98,7 @@ def test_bounds_on_exact_columns_are_the_answer(con: duckdb.DuckDBPyConnection) 
     text = rewrite(query, seen(con, "people"), seen(con, "boxes"), bounds="likely")
     rows = con.execute(text).fetchall()
     assert rows
-    assert all(total == low == high for _, total, low, high in rows)
+    assert all(total == low == high for _, total, low, high, _ in rows)
 
 
 def test_rows_have_no_bounds_because_values_may_be_random(con: duckdb.DuckDBPyConnection) -> None:

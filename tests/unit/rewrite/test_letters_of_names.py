@@ -38,20 +38,20 @@ def test_columns_that_differ_in_other_letters_are_told_apart(con: duckdb.DuckDBP
 def test_tables_that_differ_in_other_letters_have_their_own_labels(con: duckdb.DuckDBPyConnection) -> None:
     con.execute('create table "Ä" as select i as a from range(9) t(i); create table "ä" as from "Ä"')
     con.execute("""comment on column "Ä".a is 'anon: quasi'""")
-    said = [con.execute("select comment from anon_profile(?)", [name]).fetchone() for name in ("Ä", "ä")]
-    assert said == [("anon: quasi",), (None,)]
+    message = [con.execute("select comment from anon_profile(?)", [name]).fetchone() for name in ("Ä", "ä")]
+    assert message == [("anon: quasi",), (None,)]
 
 
 def _figures(
-    con: duckdb.DuckDBPyConnection, method: str, table: str, names: dict[str, str], asked: dict[str, str]
+    con: duckdb.DuckDBPyConnection, method: str, table: str, names: dict[str, str], statement: dict[str, str]
 ) -> list:
     """All numbers that queries and measures give, of a table whose columns have these names."""
     con.execute(
         f'create or replace table {table} as select i % 7 as "{names["one"]}", i % 3 as "{names["other"]}", '
         f'(i % 5)::varchar as "{names["secret"]}", i % 2 as sex from range(60) t(i)'
     )
-    for one, role in (("one", "quasi"), ("other", "quasi"), ("secret", "sensitive"), ("sex", "quasi")):
-        con.execute(f"comment on column {table}.\"{names.get(one, one)}\" is 'anon: {role}'")
+    for node, role in (("one", "quasi"), ("other", "quasi"), ("secret", "sensitive"), ("sex", "quasi")):
+        con.execute(f"comment on column {table}.\"{names.get(node, node)}\" is 'anon: {role}'")
     call = f"{method}('{table}', {CALLS[method]}, seed := 3, row_id := true)"
     con.execute(f"create or replace table {table}_r as from {call}")
     found = []
@@ -59,7 +59,7 @@ def _figures(
         rows = con.execute(
             "select estimate, low, high from (select row(*columns(* exclude (estimate, low, high, confidence, method, note)))"
             " as place, estimate, low, high from estimate($1, $2, $3)) order by place",
-            [query.format(table=table, **asked), f"{table}_r", table],
+            [query.format(table=table, **statement), f"{table}_r", table],
         ).fetchall()
         assert rows and all(row[0] is not None for row in rows)
         found.append([[None if cell is None else round(cell, 9) for cell in row] for row in rows])

@@ -38,10 +38,10 @@ def test_an_estimate_of_boxes_without_width_is_the_moment(con: duckdb.DuckDBPyCo
     query = "select min(a) as lo, max(a) as hi from t where b < 70"
     text = con.execute(f"select rewrite_query($1, 't', 'r', {ROLES})", [query]).fetchone()
     assert text is not None
-    apart = "epoch_ns({x})" if kind.endswith("_NS") else "1000 * epoch_us({x})"
+    separate = "epoch_ns({x})" if kind.endswith("_NS") else "1000 * epoch_us({x})"
     away = con.execute(
-        f"select greatest(abs({apart.format(x='e.lo')} - {apart.format(x='o.lo')}), "
-        f"abs({apart.format(x='e.hi')} - {apart.format(x='o.hi')})) from ({text[0]}) as e, ({query}) as o"
+        f"select greatest(abs({separate.format(x='e.lo')} - {separate.format(x='o.lo')}), "
+        f"abs({separate.format(x='e.hi')} - {separate.format(x='o.hi')})) from ({text[0]}) as e, ({query}) as o"
     ).fetchone()
     assert away is not None and away[0] <= (128 if kind.endswith("_NS") else 0)  # half a step of doubles near there
 

@@ -26,19 +26,18 @@ CELLS = {
 }
 SAME = [("e", "e::varchar"), ("t", "t::enum('30', '40', '50')")]
 ALIKE = [
-    ("n", "n::bigint"), ("n", "n::utinyint"), ("n", "n::double"), ("n", "n::decimal(9, 1)"), ("d", "d::timestamp"), ("m", "m::double"), ("m", "m::decimal(12, 3)"),
+    ("n", "n::bigint"), ("n", "n::decimal(9, 1)"), ("d", "d::timestamp"), ("m", "m::double"),
 ]  # fmt: skip
 UNLIKE = [
-    ("n", "n::varchar"), ("t", "t::integer"), ("d", "d::varchar"), ("m", "m::varchar"), ("b", "b::integer"),
-    ("b", "b::varchar"), ("n", "date '2020-01-01' + n"), ("n", "n % 2 = 0"), ("e", "e = 'x'"), ("t", "t::blob"),
+    ("n", "n::varchar"), ("t", "t::integer"), ("b", "b::integer"), ("n", "n % 2 = 0"), ("e", "e = 'x'"),
 ]  # fmt: skip
 
 
 def asked(con: duckdb.DuckDBPyConnection, column: str, value: str, cell: str, query: str) -> list[tuple]:
-    beside = "".join(f"{c}, " for c in CONDITIONS if c != column)
+    others = "".join(f"{c}, " for c in CONDITIONS if c != column)
     bucket = "i + 1 as bucket, " if cell == "counts" else ""
     con.execute(
-        f"create or replace table r as select {bucket}{beside}{CELLS[cell].format(v=value)} as {column} "
+        f"create or replace table r as select {bucket}{others}{CELLS[cell].format(v=value)} as {column} "
         "from (select *, row_number() over () as i from people)"
     )
     role = "sensitive" if cell == "counts" else "qi"
@@ -55,7 +54,7 @@ def truth(con: duckdb.DuckDBPyConnection, query: str) -> int:
     return con.execute(query).fetchall()[0][0]
 
 
-@pytest.mark.parametrize("cell", ["one", "set", "counts"])
+@pytest.mark.parametrize("cell", ["one", "counts"])
 @pytest.mark.parametrize(("column", "value"), UNLIKE)
 def test_values_of_another_kind_are_refused_where_they_are_read(
     people: duckdb.DuckDBPyConnection, column: str, value: str, cell: str
@@ -66,7 +65,7 @@ def test_values_of_another_kind_are_refused_where_they_are_read(
     assert asked(people, column, value, cell, query)[0][0] == truth(people, query)
 
 
-@pytest.mark.parametrize("cell", ["one", "set", "counts"])
+@pytest.mark.parametrize("cell", ["one", "counts"])
 @pytest.mark.parametrize(("column", "value"), ALIKE)
 def test_what_may_read_otherwise_has_no_bounds(
     people: duckdb.DuckDBPyConnection, column: str, value: str, cell: str
@@ -88,15 +87,13 @@ def test_declared_texts_are_the_same_as_texts(
     people: duckdb.DuckDBPyConnection, column: str, value: str, cell: str
 ) -> None:
     query = f"select count(*) from people where {CONDITIONS[column]}"
-    assert asked(people, column, value, cell, query) == [(truth(people, query),) * 3]
+    assert asked(people, column, value, cell, query) == [(*(truth(people, query),) * 3, None)]
 
 
 @pytest.mark.parametrize(
     ("column", "value", "condition"),
     [
         ("n", "n::bigint", "bit_count(-n) > 30"),  # of the bits that the type has
-        ("n", "n::utinyint", "~n < 0"),
-        ("n", "n::bigint", "n::bit = (25::integer)::bit"),
         ("n", "n::bigint", "typeof(n) = 'INTEGER'"),
         ("e", "e::varchar", "hash(e) % 2 = 0"),
         ("e", "e::varchar", "enum_code(e) = 1"),
@@ -129,11 +126,11 @@ def test_ends_of_another_type_have_no_bounds_or_are_refused(
 WIDE = "select 9007199254740993::bigint - i as v, i as a from range(2) r(i)"
 
 
-@pytest.mark.parametrize(("one", "other"), [("bigint", "uhugeint"), ("uhugeint", "bigint"), ("uhugeint", "hugeint")])
+@pytest.mark.parametrize(("node", "other"), [("bigint", "uhugeint"), ("uhugeint", "bigint"), ("uhugeint", "hugeint")])
 def test_the_widest_numbers_without_a_sign_meet_others_as_doubles(
-    con: duckdb.DuckDBPyConnection, one: str, other: str
+    con: duckdb.DuckDBPyConnection, node: str, other: str
 ) -> None:
-    con.execute(f"create table people as select a, v::{one} as v from ({WIDE})")
+    con.execute(f"create table people as select a, v::{node} as v from ({WIDE})")
     con.execute(f"create table r as select {{'lower': a, 'upper': a}} as a, v::{other} as v from people")
     for query in ("select count(*) from people where v % 2::bigint = 1", "select sum(v) from people"):
         text = con.execute(f"select rewrite_query('{query}', 'people', 'r', bounds := 'sure', qi := ['a'])").fetchall()
@@ -145,7 +142,6 @@ def test_the_widest_numbers_without_a_sign_meet_others_as_doubles(
     "query",
     [
         "select max(v), min(v) from people",
-        "select min(v) from people where v > '30'",
         "select v, count(*) from people group by v order by v limit 1",
         "select count(*) from people where a > 5 having max(v) = '50'",
         "select count(*) from people where v = (select max(v) from people)",

@@ -145,8 +145,8 @@ def test_batched_workloads_agree_with_single_queries(people: duckdb.DuckDBPyConn
         ).fetchall()
         assert len(found) == 8
         for query, estimate in found:
-            one = people.execute("select estimate from relative_error(?, 'people', 'r')", [query]).fetchone()[0]
-            assert estimate == pytest.approx(one, abs=1e-6)
+            node = people.execute("select estimate from relative_error(?, 'people', 'r')", [query]).fetchone()[0]
+            assert estimate == pytest.approx(node, abs=1e-6)
 
 
 def test_squares_of_large_whole_numbers_do_not_run_over(people: duckdb.DuckDBPyConnection) -> None:
@@ -180,10 +180,10 @@ def test_quantiles_of_exact_columns_tell_the_values_of_a_randomized_group_apart(
     people.execute("alter table people add column far double; update people set far = cost + if(sex = 'f', 0, 100)")
     people.execute("comment on column people.far is 'anon: insensitive'")
     people.execute("create table r as from rr_distort('people', p := 0.9, seed := 4)")
-    asked = aggregate.replace("cost", "far")
+    statement = aggregate.replace("cost", "far")
     for query in (
-        f"select sex, {asked} from people group by sex order by sex",
-        f"select sex, {asked} from people where age < 60 group by sex order by sex",
+        f"select sex, {statement} from people group by sex order by sex",
+        f"select sex, {statement} from people where age < 60 group by sex order by sex",
     ):
         text = people.execute("select rewrite_query(?, 'people', 'r', spread := 'uniform')", [query]).fetchone()[0]
         truth, found = people.execute(query).fetchall(), people.execute(text).fetchall()

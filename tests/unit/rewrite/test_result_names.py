@@ -9,34 +9,24 @@ import duckdb_anon
 
 # fmt: off
 QUERIES = (
-    "select count(*) from p",
     "select SEX, COUNT( * ), SUM(A)/count( * ) from p group by all",
     "select * from (select SEX, count(*) as N from p group by sex) limit 10",
     "select * from (select \"sex\" as \"S x\", count(*) from p group by sex) order by 2 limit 10",
     "select \"count_star()\" + 1 from (select sex, COUNT(*) from p group by 1) where \"count_star()\" > 3",
-    "select X.n from (select count(*) as N from p) x",
     "with z(u, V) as (select sex, count(*) from p group by 1) select U, v from z",
-    "with z as (select SEX as u, count(*) from p group by 1) select U, * from z",
     "select t.* from (select SEX as Z, count(*), count(*) from p group by 1) t",
     "select sum(a) filter (where a > 1), count(*) filter (a=1) from p",
     "select p.SEX, P.A, count(*) from p group by 1, 2",
-    "select MAX(a), min( a ), AVG(a)::int, sum(a)::decimal(10,2) from p",
-    "select extract(month from d), date_trunc('month', d), strftime(d, '%Y'), count(*) from p group by all",
     "select case when a > 3 then 'x' else 'y' end, a is distinct from 3, s like 'x%', a in (1,2), count(*) from p group by all",
     "select coalesce(a, 0), (a), -a, not (a > 1), cast(a as text), a::varchar, a || 'x', count(*) from p group by all",
-    "select q.A, LABEL, count(*) from p join q on p.a = q.a group by all",
     "select count(*) from p union all select sum(a) from p",
     "select 1, 'x', null, (select COUNT( * ) from p), count(*) from p",
     "from p select SEX, count(*) group by all",
     "select round(100.0*count(*)/sum(count(*)) over (), 1), rank() over (order by count(*) desc), sex from p group by sex",
     "select d + interval 1 day, date_diff('day', d, date '2020-02-01'), count(*) from p group by all",
-    "select label, (select avg(p.a) from p where p.a = q.a) from q order by 1",
     "select label, (select avg(p.a) from p where p.a = q.a and p.sex = 1 order by 1) from q order by 2",
     "select main.lower(s), count(*) from p group by 1",
-    "select grouping(a), a // 2, a % 2, count(*) from p group by rollup(a)",
     "select CURRENT_DATE, current_timestamp, current_time, now(), today(), count(*) from p",
-    "select localtime, localtimestamp, session_user, current_catalog, current_user, count(*) from p",
-    "select current_date, sex, count(*) from p group by all",
     "select * from (select sex, current_date, count(*) from p group by current_date, sex)",
 )
 # fmt: on
@@ -60,8 +50,8 @@ def named(con: duckdb.DuckDBPyConnection, query: str) -> list[str]:
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_columns_are_called_as_the_original_query_calls_them(con: duckdb.DuckDBPyConnection, query: str) -> None:
-    asked = "select rewrite_query(?, 'p', 'r', bounds := 'none', qi := ['a', 'Sex', 'd'])"
-    ((text,),) = con.execute(asked, [query]).fetchall()
+    statement = "select rewrite_query(?, 'p', 'r', bounds := 'none', qi := ['a', 'Sex', 'd'])"
+    ((text,),) = con.execute(statement, [query]).fetchall()
     assert named(con, text) == named(con, query)
 
 

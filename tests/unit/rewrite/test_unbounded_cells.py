@@ -16,11 +16,9 @@ from tests.reference.rewrite_tables import seen
 MEASURES = (
     "count_if(age > 5)",
     "count_if(age % 2 = 0)",
-    "count(*) FILTER (WHERE abs(age) < 60)",
     "sum(CASE WHEN age > 5 THEN 1 ELSE 0 END)",
     "sum(CASE WHEN age % 3 = 0 THEN 7 WHEN age > 25 THEN -2 END)",
     "sum(abs(age))",
-    "sum(age % 7)",
     "avg(age % 7)",
     "sum(age * age)",
     "count(nullif(age % 4, 1))",
@@ -34,9 +32,7 @@ CONDITIONS = (
     "true",
     "age % 2 = 0",
     "age IS NULL OR age > 10",
-    "abs(age) > 3",
     "year(born) > 1980",
-    "coalesce(age, 3) > 2",
 )
 
 
@@ -105,7 +101,6 @@ FLOATING = ("max(x)", "min(x)", "max(-x)", "sum(x)", "avg(x)", "sum(x + 1)", "su
             "count(*) FILTER (WHERE x > 5)", "count(*) FILTER (WHERE x <= 9)", "count(x)")  # fmt: skip
 METHODS = (
     "mondrian('t', 2, qi := ['x', 'k'], sensitive := 's')",
-    "mondrian('t', 5, qi := ['x', 'k'], sensitive := 's')",
     "mondrian('t', 3, qi := ['k'], keep := ['x'])",
     "anatomy('t', 2, qi := ['k'], sensitive := 'x')",
 )
@@ -114,7 +109,7 @@ METHODS = (
 @pytest.mark.parametrize("method", METHODS)
 def test_bounds_hold_where_values_are_nan_or_infinite(method: str) -> None:
     con = connect()
-    held = 0
+    checked = 0
     for seed in range(4):
         draw = random.Random(seed)
         odd = draw.sample(["nan", "inf", "-inf", None], draw.randint(1, 4))
@@ -130,11 +125,13 @@ def test_bounds_hold_where_values_are_nan_or_infinite(method: str) -> None:
             continue
         for measure in FLOATING:
             try:
-                told = con.execute(f"select low, high, confidence from estimate('select {measure} as m from t', 'r')")
+                estimated = con.execute(
+                    f"select low, high, confidence from estimate('select {measure} as m from t', 'r')"
+                )
             except duckdb.Error as error:
                 assert "no interval of x has ends" in str(error)
                 continue
-            low, high, confidence = told.fetchall()[0]
+            low, high, confidence = estimated.fetchall()[0]
             if confidence != 1:
                 continue
             # as DuckDB orders them, NaN after inf; an end that is NULL is not known
@@ -145,5 +142,5 @@ def test_bounds_hold_where_values_are_nan_or_infinite(method: str) -> None:
                 {"low": low, "high": high},
             )
             assert wrong.fetchall() == [], (seed, measure)
-            held += 1
-    assert held > 8
+            checked += 1
+    assert checked > 8

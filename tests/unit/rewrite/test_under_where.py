@@ -55,13 +55,13 @@ def test_the_answer_is_the_originals(con: duckdb.DuckDBPyConnection, query: str,
         ).fetchone()
         assert row is not None
         try:
-            told = con.execute(row[0]).fetchall()
+            estimated = con.execute(row[0]).fetchall()
         except duckdb.InvalidInputException as error:
             assert "too many to list" in str(error), error
             continue
-        asked = con.execute(query)
-        width = len(asked.description)
-        assert_same([one[:width] for one in told], asked.fetchall())
+        statement = con.execute(query)
+        width = len(statement.description)
+        assert_same([node[:width] for node in estimated], statement.fetchall())
 
 
 @pytest.mark.parametrize("query", QUERIES[:9])
@@ -87,4 +87,4 @@ def test_nothing_is_relative_to_no_number(con: duckdb.DuckDBPyConnection) -> Non
     row = con.execute(
         f"select original, estimate, relative_error from relative_error($1, 'o', 'boxes', {ROLES})", [query]
     )
-    assert [str(one) for one in row.fetchall()[0]] == ["nan", "nan", "None"]
+    assert [str(node) for node in row.fetchall()[0]] == ["nan", "nan", "None"]

@@ -73,6 +73,6 @@ def test_groups_by_a_column_that_is_not_released_are_refused_by_name(
     con.execute("create table t as select i % 5 as who, i % 7 as age, 'd' || i % 3 as ill from range(30) as r(i)")
     con.execute("comment on column t.age is 'anon: quasi'; comment on column t.ill is 'anon: sensitive'")
     con.execute(f"create table r as from {call}")
-    for asked in ("select rewrite_query(?, 't', 'r')", "from relative_error(?, 't', 'r')"):
+    for statement in ("select rewrite_query(?, 't', 'r')", "from relative_error(?, 't', 'r')"):
         with pytest.raises(duckdb.Error, match="column 'who' is not in the release r; released are "):
-            con.execute(asked, [query]).fetchall()
+            con.execute(statement, [query]).fetchall()

@@ -46,8 +46,8 @@ def text_of(con: duckdb.DuckDBPyConnection, query: str, release: str) -> str:
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_counts_are_printed_whole(con: duckdb.DuckDBPyConnection, query: str) -> None:
-    truth, told = (con.execute(text).fetchall() for text in (query, text_of(con, query, "r")))
-    assert sorted(map(str, told)) == sorted(map(str, truth))
+    truth, estimated = (con.execute(text).fetchall() for text in (query, text_of(con, query, "r")))
+    assert sorted(map(str, estimated)) == sorted(map(str, truth))
 
 
 def test_arithmetic_reads_estimates_as_they_are(con: duckdb.DuckDBPyConnection) -> None:

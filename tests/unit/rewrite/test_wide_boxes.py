@@ -27,6 +27,6 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 @pytest.mark.parametrize("moment", ["stddev(w)", "var_pop(i)", "stddev(x)", "stddev(2 * i - 7)"])
 def test_moments_of_wide_boxes_are_near(con: duckdb.DuckDBPyConnection, moment: str, spread: str) -> None:
     ((truth,),) = con.execute(f"select {moment} from people").fetchall()
-    asked = f"select estimate from estimate('select {moment} from people', 'r', spread := '{spread}')"
-    ((found,),) = con.execute(asked).fetchall()
+    statement = f"select estimate from estimate('select {moment} from people', 'r', spread := '{spread}')"
+    ((found,),) = con.execute(statement).fetchall()
     assert found == pytest.approx(truth, rel=0.02)

@@ -54,8 +54,8 @@ def test_an_answer_without_doubt_is_exact(people: duckdb.DuckDBPyConnection) -> 
         "select disease, method from estimate('select disease, count(*) from people group by disease', 'boxes')"
     ).fetchall()
     assert sorted(found) == [(f"s{i}", "exact") for i in range(4)]
-    asked = "select method from estimate('select count(*) from people where age < 20', 'boxes')"
-    assert people.execute(asked).fetchall() == [("closed form",)]
+    statement = "select method from estimate('select count(*) from people where age < 20', 'boxes')"
+    assert people.execute(statement).fetchall() == [("closed form",)]
 
 
 def test_permuted_values_beside_other_columns_are_imputed_within_their_bounds(
@@ -63,13 +63,13 @@ def test_permuted_values_beside_other_columns_are_imputed_within_their_bounds(
 ) -> None:
     duckdb_anon.release(people, "buckets", "anatomy('people', 3)", independent=True)
     query = "select disease, count(*) as n from people where age < 20 group by disease order by n desc"
-    asked = f"select method, estimate, low, high from estimate($${query}$$, 'buckets'"
-    found = people.execute(f"{asked})").fetchall()
+    statement = f"select method, estimate, low, high from estimate($${query}$$, 'buckets'"
+    found = people.execute(f"{statement})").fetchall()
     assert len(found) == 4 and {row[0] for row in found} <= {"imputed", "exact"}
     assert all(low <= estimate <= high for _, estimate, low, high in found)
     assert [row[1] for row in found] == sorted((row[1] for row in found), reverse=True)
     for engine in ("spread := 'uniform'", "engine := 'closed'"):
-        assert {row[0] for row in people.execute(f"{asked}, {engine})").fetchall()} == {"closed form"}
+        assert {row[0] for row in people.execute(f"{statement}, {engine})").fetchall()} == {"closed form"}
     alone = "select method from estimate('select disease, count(*) from people group by disease', 'buckets')"
     assert {row[0] for row in people.execute(alone).fetchall()} == {"exact"}
 
@@ -95,3 +95,16 @@ def test_joins_that_take_single_rows_of_the_original_are_imputed(people: duckdb.
     found = people.execute(f"select estimate, low, method from estimate('{query}', 'boxes')").fetchall()
     assert people.execute(query).fetchall() == [(4,)]
     assert found == [(4.0, None, "imputed")]
+
+
+def test_the_text_of_rewrite_query_gives_the_estimates_and_names_its_spread(people: duckdb.DuckDBPyConnection) -> None:
+    duckdb_anon.release(people, "buckets", "anatomy('people', 3)", independent=True)
+    query = "select disease, avg(age) as m from people where age < 30 group by disease order by disease"
+    for release, line in (("boxes", "-- spread := 'learnt'"), ("buckets", "-- plausible tables")):
+        estimates = people.execute(f"select disease, estimate from estimate($${query}$$, '{release}')").fetchall()
+        ((text,),) = people.execute(f"select rewrite_query($${query}$$, 'people', '{release}')").fetchall()
+        assert text.startswith(line)
+        assert people.execute(text).fetchall() == [(key, pytest.approx(mean)) for key, mean in sorted(estimates)]
+    wide = "select count(*) as n from people where age = 7 and city = 'c1'"
+    ((text,),) = people.execute(f"select rewrite_query($${wide}$$, 'people', 'boxes', bounds := 'hard')").fetchall()
+    assert people.execute(text).fetchall()[0][-1] == "n: high minus low is larger than the estimate"

@@ -27,8 +27,8 @@ DISEASE = attribute("disease", "nominal", 12)
 
 def test_default_predicates_cover_the_root_of_the_selectivity() -> None:
     workload = draw(QI, DISEASE, WorkloadSpec(200, 2, 0.05, sensitive=True), np.random.default_rng(0))
-    asked = workload.matches[0][workload.used[:, 0]].sum(axis=1)
-    assert set(asked) == {int(np.ceil(79 * 0.05 ** (1 / 3)))}
+    statement = workload.matches[0][workload.used[:, 0]].sum(axis=1)
+    assert set(statement) == {int(np.ceil(79 * 0.05 ** (1 / 3)))}
     assert set(workload.matches[3].sum(axis=1)) == {int(np.ceil(12 * 0.05 ** (1 / 3)))}
 
 
@@ -45,8 +45,8 @@ def test_random_sizes_never_ask_for_nothing() -> None:
 
 def test_ordered_attributes_get_intervals_and_null_is_never_asked_for() -> None:
     workload = draw(QI, None, WorkloadSpec(300, 3, 0.3), np.random.default_rng(1))
-    for place in (0, 2):
-        edges = np.diff(workload.matches[place].astype(int), axis=1)
+    for position in (0, 2):
+        edges = np.diff(workload.matches[position].astype(int), axis=1)
         assert (np.abs(edges).sum(axis=1) <= 2).all()
     assert not workload.matches[0][:, 79].any()
     assert not workload.matches[1][:, 2].any()

@@ -1,0 +1,445 @@
+"""A bound query before it is estimated: nested groupings that are one, counts read as integers, casts that may fail.
+
+    SELECT region, sum(n) FROM (SELECT region, sex, count(*) AS n FROM t GROUP BY 1, 2) GROUP BY 1
+    SELECT region, count(*) FROM t GROUP BY region
+
+    count(*)::varchar || ' rows'      round(count(*))::bigint::varchar || ' rows'
+    sum(s::int) ... where s <> 'n/a'  sum(try_cast(s as int)) ...
+
+An estimate of a count is seldom an integer. Arithmetic keeps the fraction; text, integer division, bits and equality
+get it rounded. The original never casts values that its WHERE leaves out; a cell of many values may hold them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+from sqlglot import exp
+
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats.duckdb_types import is_boolean, is_integer, is_moment, is_number, is_text
+from duckdb_anon.rewrite.query.parse import distinct_aliases
+from duckdb_anon.rewrite.query.tables import TableInfo
+from duckdb_anon.rewrite.query.trees import (
+    all_of,
+    every,
+    from_items,
+    has_aggregate,
+    is_aggregate,
+    is_original,
+    leftmost,
+    reads_original,
+    step_of,
+    tree,
+    window_parts,
+)
+
+_SAME_VALUE = (exp.Paren, exp.Neg, exp.Abs, exp.Add, exp.Sub, exp.Mul)
+_PICKS = (exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif, exp.If, exp.Case)
+_FRACTIONS_ALLOWED = (
+    *(exp.Div, exp.Pow, *_SAME_VALUE, *_PICKS),
+    *(exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.Is, exp.AggFunc, exp.Filter, exp.Window),
+    *(exp.Round, exp.Floor, exp.Ceil, exp.Trunc, exp.Sqrt, exp.Cbrt, exp.Ln, exp.Log, exp.Exp, exp.Sign, exp.IsNan),
+    *(exp.Alias, exp.Select, exp.Subquery, exp.Order, exp.Ordered, exp.Group, exp.Distinct, exp.Tuple),
+)
+"""What may read an estimate that is not whole: arithmetic, comparisons by size, and whatever stands around a query."""
+_COMPUTES = (exp.Func, exp.Binary, exp.Unary, exp.Bracket, exp.Limit, exp.Offset, exp.PropertyEQ, exp.Interval)
+_EQUALITY = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.In)
+_DAYS = (exp.DataType.Type.DATE, exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPTZ)
+_WIDTH = {
+    **{exp.DType.TINYINT: 8, exp.DType.SMALLINT: 16, exp.DType.INT: 32, exp.DType.BIGINT: 64, exp.DType.INT128: 128},
+    **{exp.DType.DOUBLE: 1024, exp.DType.FLOAT: 128},
+}
+"""Bits of whole numbers that a type surely holds."""
+_BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}
+
+
+def round_read(query: exp.Query, original: TableInfo) -> None:
+    """Round counts, and sums of whole numbers, that a bound query reads as whole numbers, in place."""
+    integers = frozenset(name for name, kind in original.types.items() if is_integer(kind))
+    _round_where(query, _takes_integers, integers)
+    for select in all_of(query, exp.Select):
+        for key in ("having", "qualify") if reads_original(select) else ():
+            if select.args.get(key) is not None:
+                _round_where(select.args[key], lambda around, _: isinstance(around, _EQUALITY), integers)
+
+
+def is_count(node: exp.Expr) -> bool:
+    """Whether an expression is a whole number computed from counts."""
+    return _is_integer(node) is True
+
+
+def rounded(node: exp.Expr) -> exp.Expr:
+    """An estimate as the whole number it is on the original; a sum of values may be beyond BIGINT."""
+    wide = any(not _only_ones(total.this) for total in all_of(node, exp.Sum))
+    found = tree("round({x})::hugeint" if wide else "round({x})::bigint", x=node)
+    found.meta["rounded"] = True
+    return found
+
+
+def unrounded(query: exp.Expr) -> None:
+    """Take rounding away from counts that a rewrite left as they were, in place."""
+    for cast in all_of(query, exp.Cast):
+        if cast.meta.get("rounded") and isinstance(cast.this.this, exp.Count):
+            cast.replace(cast.this.this)
+
+
+def answers_of(query: exp.Expr) -> Iterator[exp.Select]:
+    """The SELECTs whose rows are the answer: one, or those of a UNION."""
+    if isinstance(query, exp.SetOperation):
+        yield from answers_of(query.this)
+        yield from answers_of(query.expression)
+    elif isinstance(query, exp.Subquery):
+        yield from answers_of(query.this)
+    elif isinstance(query, exp.Select):
+        yield query
+
+
+def try_casts(query: exp.Query, original: TableInfo) -> bool:
+    """Let casts of the original's columns be NULL where they fail, in SELECTs with a WHERE; whether there are any."""
+    found = False
+    for select in all_of(query, exp.Select):
+        for item in from_items(select) if select.args.get("where") is not None else []:
+            for node in all_of(select, exp.Cast, exp.BitwiseLeftShift) if is_original(item) else []:
+                columns = [c for c in all_of(node.this, exp.Column) if c.table == item.alias_or_name]
+                types = [original.types.get(fold(c.name), "") for c in columns]
+                if not types or (isinstance(node, exp.Cast) and not _may_fail(node, types)):
+                    continue
+                found = True
+                made = exp.TryCast(**node.args) if isinstance(node, exp.Cast) else None
+                node.replace(made or exp.Anonymous(this="try", expressions=[node.copy()]))
+    return found
+
+
+def _round_where(
+    position: exp.Expr, read_as_whole: Callable[[exp.Expr | None, exp.Expr], bool], integers: Collection[str]
+) -> None:
+    """Round the largest whole expressions in a place, in place, where what stands around them reads them as whole."""
+    nodes: list[exp.Expr] = [position]
+    for node in nodes:
+        if isinstance(node, (exp.Condition, exp.Subquery, exp.Filter)) and _is_integer(node, integers):
+            if read_as_whole(node.parent, node):
+                node.replace(rounded(node))
+        else:
+            nodes += node.iter_expressions()
+
+
+def _is_integer(node: exp.Expr, integers: Collection[str] = ()) -> bool | None:
+    """Whether an expression is whole: True with an estimate in it, False without one; None where it may not be.
+
+    Args:
+        node: a bound expression.
+        integers: columns whose sums and extremes are whole, too.
+    """
+    if isinstance(node, (exp.Count, exp.CountIf)):
+        return True
+    if isinstance(node, exp.Literal):
+        return False if node.is_int else None
+    if isinstance(node, exp.Null):
+        return False
+    if isinstance(node, exp.Filter):
+        return _is_integer(node.this, integers)
+    if isinstance(node, (exp.Sum, exp.Min, exp.Max)):
+        ones = isinstance(node, exp.Sum) and _only_ones(node.this)
+        columns = [fold(column.name) in integers for column in all_of(node.this, exp.Column)]
+        of_columns = bool(columns) and all(columns) and all(map(_stays_integer, node.this.walk()))
+        return True if ones or of_columns or _is_integer(node.this, integers) else None
+    if isinstance(node, exp.Window):
+        return None if isinstance(node.this, exp.Count) else _is_integer(node.this, integers)
+    if isinstance(node, (*_SAME_VALUE, *_PICKS)):
+        found = [_is_integer(item, integers) for item in _values(node)]
+        return None if None in found else any(found)
+    if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select) and not node.alias:
+        values = node.this.expressions
+        return _is_integer(values[0].unalias(), integers) if len(values) == 1 else None
+    if isinstance(node, exp.Column):
+        source = _computed_by(node)
+        return True if source is not None and _is_integer(source, integers) else None
+    return None
+
+
+def _takes_integers(around: exp.Expr | None, node: exp.Expr) -> bool:
+    """Whether what stands around an expression prints it or takes whole numbers only."""
+    if around is None or isinstance(around, _EQUALITY):
+        return False
+    if isinstance(around, exp.Cast):
+        return bool(around.to.is_type(*exp.DataType.TEXT_TYPES)) or around.to.this in exp.DataType.NESTED_TYPES
+    if isinstance(around, (exp.Add, exp.Sub)):
+        other = around.right if node is around.left else around.left
+        today = isinstance(other, exp.Anonymous) and other.name == "today"
+        return today or (isinstance(other, exp.Cast) and other.to.this in _DAYS)
+    return isinstance(around, _COMPUTES) and not isinstance(around, _FRACTIONS_ALLOWED)
+
+
+def _values(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The expressions of which a function gives one, or all of those it computes with."""
+    conditions: dict[type[exp.Expr], str] = {exp.If: "this", exp.Case: "this", exp.Nullif: "expression"}
+    for key, value in node.args.items():
+        if key == conditions.get(type(node)):
+            continue
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, exp.If) and isinstance(node, exp.Case):
+                yield item.args["true"]
+            elif isinstance(item, exp.Expr):
+                yield item
+
+
+def _stays_integer(node: exp.Expr) -> bool:
+    parts = (*_SAME_VALUE, exp.Column, exp.Identifier)
+    return isinstance(node, parts) or (isinstance(node, exp.Literal) and node.is_int)
+
+
+def _only_ones(node: exp.Expr) -> bool:
+    """Whether a value is computed from whole constants: sum(CASE WHEN ... THEN 1 ELSE 0 END) counts."""
+    if isinstance(node, (exp.Case, exp.If)):
+        return all(_only_ones(item) or isinstance(item, exp.Null) for item in _values(node))
+    return isinstance(node, exp.Literal) and node.is_int
+
+
+def _computed_by(column: exp.Column) -> exp.Expr | None:
+    """The expression of a subquery or a step that a column reads."""
+    select = column.find_ancestor(exp.Select)
+    items = from_items(select) if isinstance(select, exp.Select) and column.table else []
+    for item in items:
+        if item.alias_or_name != column.table:
+            continue
+        inner = item.this if isinstance(item, exp.Subquery) else None
+        step = step_of(item) if isinstance(item, exp.Table) else None
+        if step is not None and not step.args["alias"].columns:
+            inner = step.this
+        recursive = any(node is step for node in _ancestors(column)) if step is not None else False
+        if isinstance(inner, exp.Query) and not recursive:
+            return next((e.unalias() for e in leftmost(inner).expressions if e.alias_or_name == column.name), None)
+    return None
+
+
+def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
+    above = node.parent
+    while above is not None:
+        yield above
+        above = above.parent
+
+
+def _may_fail(cast: exp.Cast, types: list[str]) -> bool:
+    """Whether a cast of columns of these types may fail; of what is computed of numbers it is taken not to."""
+    if isinstance(cast, exp.TryCast) or cast.to.is_type(*exp.DataType.TEXT_TYPES):
+        return False
+    if any(map(is_text, types)):
+        return True
+    if not isinstance(cast.this.unnest(), exp.Column) or not (is_number(types[0]) or is_boolean(types[0])):
+        return not all(is_number(node) or is_boolean(node) or is_moment(node) for node in types)
+    if is_boolean(types[0]) or cast.to.this == exp.DType.DOUBLE:
+        return False
+    return not is_integer(types[0]) or _BITS.get(types[0].upper(), 128) > _WIDTH.get(cast.to.this, 0)
+
+
+_BARRIERS = ("distinct", "limit", "offset", "qualify", "windows", "sample")
+_NESTED: dict[type[exp.Expr], tuple[type[exp.Expr], ...]] = {
+    exp.Sum: (exp.Sum, exp.Count, exp.CountIf),
+    exp.Max: (exp.Max,),
+    exp.Min: (exp.Min,),
+}
+"""An aggregate over groups, and the aggregates of the groups it can be merged with."""
+
+
+def collapsed(tree_: exp.Query) -> exp.Query:
+    """Merge each SELECT with the grouping that is all it reads, where both together are one grouping; in place.
+
+    Example:
+        >>> import sqlglot
+        >>> from duckdb_anon.rewrite.query.parse import bound
+        >>> from duckdb_anon.rewrite.query.tables import TableInfo
+        >>> text = "SELECT max(n) AS n FROM (SELECT sex, max(age) AS n FROM t GROUP BY sex) AS s"
+        >>> tree = bound(sqlglot.parse_one(text, dialect="duckdb"), [TableInfo("t", (("age", "INT"), ("sex", "TEXT")))])
+        >>> collapsed(tree).sql("duckdb", identify=False).split(" FROM")[0]
+        'SELECT MAX("t"."age") AS "n"'
+    """
+    _inline_ctes(tree_)
+    for outer in reversed(all_of(tree_, exp.Select)):
+        while _merge(outer):
+            continue
+    return tree_
+
+
+def _inline_ctes(tree_: exp.Query) -> None:
+    """Put each CTE that groups the original into the FROM clauses that read it."""
+    with_ = tree_.args.get("with_")
+    if with_ is None or with_.args.get("recursive"):
+        return
+    for cte in reversed(list(with_.expressions)):
+        uses = [t for t in all_of(tree_, exp.Table) if t.name == cte.alias and not t.db and not t.meta.get("known")]
+        original = any(is_original(t) for t in all_of(cte.this, exp.Table)) or any(
+            t.name in {c.alias for c in with_.expressions} for t in all_of(cte.this, exp.Table)
+        )
+        if not original or not isinstance(cte.this, exp.Select) or any(use.args.get("pivots") for use in uses):
+            continue
+        for use in uses:
+            alias = exp.TableAlias(this=exp.to_identifier(use.alias_or_name, quoted=True))
+            use.replace(exp.Subquery(this=cte.this.copy(), alias=alias, joins=use.args.get("joins")))
+        cte.pop()
+    if not with_.expressions:
+        with_.pop()
+    distinct_aliases(tree_)
+
+
+def _merge(outer: exp.Select) -> bool:
+    """Merge a SELECT with the one grouping it reads; tell whether that was possible."""
+    source = outer.args.get("from_")
+    subquery = source.this if source else None
+    if not isinstance(subquery, exp.Subquery) or outer.args.get("joins") or subquery.args.get("joins"):
+        return False
+    inner = subquery.this
+    if not isinstance(inner, exp.Select) or not reads_original(inner) or inner.args.get("with_"):
+        return False
+    if any(inner.args.get(key) for key in _BARRIERS) or _windows(inner) or outer.args.get("sample"):
+        return False
+    grouped = inner.args.get("group")
+    if any(
+        isinstance(projection, (exp.Rollup, exp.Cube, exp.GroupingSets))
+        for projection in (grouped.expressions if grouped else [])
+    ):
+        return False
+    if not grouped and not any(map(has_aggregate, inner.expressions)):
+        return False
+    merge = _Merge(outer, inner, subquery.alias)
+    return merge.rows() if merge.of_rows else merge.groups()
+
+
+class _Merge:
+    """Two SELECTs that may become one."""
+
+    def __init__(self, outer: exp.Select, inner: exp.Select, alias: str) -> None:
+        self.outer, self.inner, self.alias = outer, inner, alias
+        self.computed: dict[str, exp.Expr] = {e.alias_or_name: e.unalias() for e in inner.expressions}
+        clauses = [*outer.expressions, *(outer.args[k] for k in ("having", "order", "qualify") if outer.args.get(k))]
+        aggregated = any(_has_row_aggregate(claus) for claus in clauses)
+        self.of_rows = not (aggregated or outer.args.get("group") or outer.args.get("distinct"))
+
+    def rows(self) -> bool:
+        """Merge a SELECT that takes each group as a row."""
+        if self.outer.args.get("qualify") and self.inner.args.get("having"):
+            return False
+        where = self.outer.args.get("where")
+        keys, measures = self._split(where.this) if where else ([], [])
+        having = self.inner.args.get("having")
+        if having:
+            measures.insert(0, having.this)
+        if any(q for key in keys for q in all_of(key, exp.Query)):
+            return False
+        return self._become(keys, measures, self.inner.args.get("group"))
+
+    def groups(self) -> bool:
+        """Merge a SELECT that groups the groups."""
+        where = self.outer.args.get("where")
+        keys, measures = self._split(where.this) if where else ([], [])
+        if self.inner.args.get("having") or measures or self.outer.args.get("qualify"):
+            return False
+        group = self.outer.args.get("group")
+        for key in group.expressions if group else []:
+            if isinstance(key, (exp.Rollup, exp.Cube, exp.GroupingSets)) or self._measured(key):
+                return False
+        places = [*self.outer.expressions, *(self.outer.args[k] for k in ("having", "order") if self.outer.args.get(k))]
+        if not all(self._additive(position) for position in places):
+            return False
+        return self._become(keys, [], group)
+
+    def _additive(self, node: exp.Expr) -> bool:
+        """Whether every aggregate over the groups is one over their rows."""
+        if isinstance(node, exp.Query):
+            return False
+        if isinstance(node, exp.AggFunc):
+            argument = node.this
+            if isinstance(node, exp.Count) and isinstance(argument, exp.Distinct):
+                return not self._measured(argument)
+            if type(node) not in _NESTED or not isinstance(argument, exp.Column):
+                return False
+            found = self.computed.get(argument.name)
+            if found is None:
+                return False
+            if not found.find(exp.AggFunc):
+                return not isinstance(node, exp.Sum)
+            return type(found) in _NESTED[type(node)] and not isinstance(found.this, exp.Distinct)
+        if isinstance(node, (exp.Filter, exp.Window)):
+            return False
+        if isinstance(node, exp.Column) and node.table == self.alias:
+            return not self._measured(node)
+        return all(self._additive(child) for child in node.iter_expressions())
+
+    def _measured(self, node: exp.Expr) -> bool:
+        columns = (c for c in all_of(node, exp.Column) if c.table == self.alias)
+        return any(self.computed[c.name].find(exp.AggFunc) is not None for c in columns if c.name in self.computed)
+
+    def _split(self, condition: exp.Expr) -> tuple[list[exp.Expr], list[exp.Expr]]:
+        condition = condition.unnest()
+        if isinstance(condition, exp.And):
+            pairs = [self._split(side) for side in (condition.left, condition.right)]
+            return pairs[0][0] + pairs[1][0], pairs[0][1] + pairs[1][1]
+        return ([], [condition]) if self._measured(condition) else ([condition], [])
+
+    def _become(self, keys: list[exp.Expr], measures: list[exp.Expr], group: exp.Expr | None) -> bool:
+        """Let the outer SELECT read what the inner one reads."""
+        inner, outer = self.inner, self.outer
+        if any(c.table == self.alias and c.name not in self.computed for c in all_of(outer, exp.Column)):
+            return False
+        where = [inner.args["where"].this] if inner.args.get("where") else []
+        where += [self._read(key) for key in keys]
+        having = [self._read(measure) for measure in measures]
+        if outer.args.get("having"):
+            having.append(self._read(outer.args["having"].this))
+        changed = {
+            "expressions": [
+                exp.Alias(this=self._read(e.unalias()), alias=exp.to_identifier(e.alias_or_name, quoted=True))
+                for e in outer.expressions
+            ],
+            "from_": inner.args["from_"],
+            "joins": inner.args.get("joins"),
+            "where": exp.Where(this=every(where)) if where else None,
+            "group": self._read(group) if group is not None else None,
+            "having": exp.Having(this=every(having)) if having else None,
+            "order": self._read(outer.args["order"]) if outer.args.get("order") else None,
+            "qualify": self._read(outer.args["qualify"]) if outer.args.get("qualify") else None,
+        }
+        for key, value in changed.items():
+            outer.set(key, value)
+        return True
+
+    def _read(self, node: exp.Expr) -> exp.Expr:
+        """The same expression over the rows the groups are made of."""
+        holder = exp.Tuple(expressions=[node.copy()])
+        self._replace_below(holder)
+        found: exp.Expr = holder.expressions[0].pop()
+        return found
+
+    def _replace_below(self, node: exp.Expr) -> None:
+        for child in list(node.iter_expressions()):
+            found = self._replacement(child)
+            if found is not None:
+                plain = isinstance(found, (exp.Column, exp.Literal, exp.Func, exp.Filter))
+                child.replace(found.copy() if plain else exp.Paren(this=found.copy()))
+            elif not isinstance(child, exp.Select) or self.alias not in [
+                source.alias_or_name for source in from_items(child)
+            ]:
+                self._replace_below(child)
+
+    def _replacement(self, node: exp.Expr) -> exp.Expr | None:
+        """What a column of the groups, or an aggregate of one, is computed from; None for any other node."""
+        aggregate = isinstance(node, exp.AggFunc) and not self.of_rows
+        column = node.this if aggregate else node
+        if not isinstance(column, exp.Column) or column.table != self.alias:
+            return None
+        found = self.computed.get(column.name)
+        return found if found is None or not aggregate or found.find(exp.AggFunc) else None
+
+
+def _windows(select: exp.Select) -> bool:
+    places = [*select.expressions, *(select.args[k] for k in ("having", "order") if select.args.get(k))]
+    return any(position.find(exp.Window) for position in places)
+
+
+def _has_row_aggregate(node: exp.Expr) -> bool:
+    """Whether an expression has an aggregate over rows, subqueries and windows over them aside."""
+    if isinstance(node, exp.Query):
+        return False
+    if isinstance(node, exp.Window):
+        return any(_has_row_aggregate(item) for item in window_parts(node))
+    return is_aggregate(node) or any(_has_row_aggregate(child) for child in node.iter_expressions())
