@@ -16,10 +16,7 @@ import duckdb_anon
 
 # a query over people, and the same over `pairings`, whose weights add up to 1 for each row
 PAIRS = (
-    ("count(*) from people where age > 12", "sum(w) from pairings where age > 12"),
     ("count(*) from people where age > 12 and ill = 'flu'", "sum(w) from pairings where age > 12 and ill = 'flu'"),
-    ("sum(cost) from people where age > 12", "sum(w * cost) from pairings where age > 12"),
-    ("count(*), sum(edu) from people where age > 12", "sum(w), sum(w * edu) from pairings where age > 12"),
     ("count(*), sum(cost) from people where cost > 2 and age < 18 and edu = 1",
      "sum(w), sum(w * cost) from pairings where cost > 2 and age < 18 and edu = 1"),
     ("avg(age), count(edu) from people where ill is null or sex = 'F'",
@@ -29,13 +26,9 @@ PAIRS = (
      "ill, sum(w), sum(w * edu) from pairings where age < 18 group by ill"),
     ("ill, sex, count(*) from people where age < 18 and edu > 0 group by ill, sex",
      "ill, sex, sum(w) from pairings where age < 18 and edu > 0 group by ill, sex"),
-    ("ill, sex, sum(cost) from people where age < 18 and edu > 0 group by ill, sex",
-     "ill, sex, sum(w * cost) from pairings where age < 18 and edu > 0 group by ill, sex"),
     ("ill, sex, count(cost), avg(cost) from people where age < 18 group by ill, sex",
      "ill, sex, sum(w) filter (where cost is not null), sum(w * cost) / sum(w) filter (where cost is not null) "
      "from pairings where age < 18 group by ill, sex"),
-    ("edu, cost, count(*), sum(age) from people where ill <> 'cold' group by edu, cost",
-     "edu, cost, sum(w), sum(w * age) from pairings where ill <> 'cold' group by edu, cost"),
     ("ill, edu, count(*) filter (where sex = 'M') from people where edu is not null group by ill, edu",
      "ill, edu, coalesce(sum(w) filter (where sex = 'M'), 0) from pairings where edu is not null group by ill, edu"),
     ("sum(case when ill = 'flu' then age else edu end) from people",
@@ -46,8 +39,6 @@ PAIRS = (
      "sex, age > 10 as old, sum(w) from pairings where ill in ('flu', 'none') group by all having sum(w) > 1.5"),
     ("label, count(*), sum(edu) from people join marks using (ill) where sex = 'M' group by label",
      "label, sum(w), sum(w * edu) from pairings join marks using (ill) where sex = 'M' group by label"),
-    ("ill, count(*) from people where ill in (select ill from marks) and age > 3 group by ill",
-     "ill, sum(w) from pairings where ill in (select ill from marks) and age > 3 group by ill"),
     ("edu, count(*) from people where age > (select 9) group by edu union all select 7, count(*) from people where edu = 1",
      "edu, sum(w) from pairings where age > (select 9) group by edu union all select 7, sum(w) from pairings where edu = 1"),
     ("sum(cost), sum(edu) from people where age < (select avg(age) from people) and ill in (select ill from marks)",

@@ -20,15 +20,11 @@ RELEASES = {
 }
 QUERIES = (
     "select sum(s::int) as m from o where s <> 'n/a'",
-    "select avg(s::double) as m from o where s <> 'n/a' and a > 1",
     "select g, sum(s::int * a) as m, stddev(s::int) as d from o where s <> 'n/a' group by g",
     "select count(*) as c from o where s <> 'n/a' and s::int > 5",
     "select count(*) as c from o where not (s::int > 5) and s <> 'n/a' and g = 'x'",
-    "select s::int as k, count(*) as c from o where s <> 'n/a' group by 1",
-    "select median(s::int) as m from o where s <> 'n/a'",
     "select count(*) filter (where day::date > '2020-01-01') as c from o where day <> ''",
     "select month(day::date) as k, sum(a) as m from o where day <> '' group by 1",
-    "select sum(n::int) as m from o where n between 0 and 99",
     "select count(*) as c from o where n << 1 > 4 and n between 0 and 99",
 )
 
@@ -64,7 +60,7 @@ def test_the_answer_is_the_originals(con: duckdb.DuckDBPyConnection, query: str,
         assert_same([node[:width] for node in estimated], statement.fetchall())
 
 
-@pytest.mark.parametrize("query", QUERIES[:9])
+@pytest.mark.parametrize("query", QUERIES[:-1])
 def test_bounds_hold_the_truth_and_the_note_tells_of_it(con: duckdb.DuckDBPyConnection, query: str) -> None:
     rows = con.execute(f"from relative_error($1, 'o', 'coarse', {ROLES})", [query]).fetchall()
     assert rows
