@@ -31,8 +31,8 @@ from duckdb_anon.model.errors import AnonError, ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import Method
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import Description
-from duckdb_anon.parts.run_directory import Place, place_of
-from duckdb_anon.parts.run_duckdb import Bounds, Run, said_of, within
+from duckdb_anon.parts.run_directory import RunDirectory, directory_of
+from duckdb_anon.parts.run_duckdb import Bounds, Run, signature_of, within
 from duckdb_anon.parts.run_part import message_of
 from duckdb_anon.registry import ENTRIES
 from duckdb_anon.report.profile.key_columns import refuse_keys
@@ -159,12 +159,12 @@ def _release_in_parts(
     registration.guard()
     coded = len(found.roles.qi) + len(found.roles.sensitive)
     bounds = Bounds.of(part_rows, memory, coded)
-    location = Place(con, place_of(con, name, is_file))
+    location = RunDirectory(con, directory_of(con, name, is_file))
     keep = False
     try:
         with within(con, bounds), progress.running(method.name):
             run = Run(con, found, location, bounds)
-            finished = run.run(said_of(found, name, bounds, _version()))
+            finished = run.run(signature_of(found, name, bounds, _version()))
             progress.say("writing")
             with _transaction(con):
                 enter = _first(registration, registration.open())
@@ -205,7 +205,7 @@ def _resolved(con: duckdb.DuckDBPyConnection, call: str, method: Method) -> Reco
     return found
 
 
-def _failed(error: duckdb.Error, method: Method, location: Place) -> str:
+def _failed(error: duckdb.Error, method: Method, location: RunDirectory) -> str:
     """What went wrong, and what to do where it was the disk."""
     text = str(error)
     if any(word in text for word in ("No space left", "max_temp_directory_size", "File too large", "Could not write")):

@@ -69,10 +69,10 @@ def anatomize(sensitive: CodeArray, least: int, rng: np.random.Generator) -> Int
 
 def _by_value(sensitive: CodeArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
     """Rows sorted by value, values and the rows within a value in random order; and the place of each one's value."""
-    place = rng.permutation(int(sensitive.max()) + 1)
+    index = rng.permutation(int(sensitive.max()) + 1)
     order = rng.permutation(len(sensitive))
-    order = order[order_by(place[sensitive[order]])]
-    return order, place[sensitive[order]]
+    order = order[order_by(index[sensitive[order]])]
+    return order, index[sensitive[order]]
 
 
 def _left_over(value: IntArray, many: int, rng: np.random.Generator) -> IntArray:

@@ -176,7 +176,7 @@ def learnt_scale(
     # what rounding took from a value that some box holds is given back, so that no box is without mass
     mass = np.where(covered, np.maximum(mass, 1e-300), 0.0)
     middle = (starts[:-1] - starts[0]).astype(np.float64) + (width - step) / 2
-    total, moment = (np.concatenate([[0.0], np.cumsum(one)]) for one in (mass, mass * middle))
+    total, moment = (np.concatenate([[0.0], np.cumsum(part)]) for part in (mass, mass * middle))
     return ColumnScale(starts, total, moment, step)
 
 

@@ -67,12 +67,12 @@ def _numbered(counts: IntArray, persons: IntArray | None) -> tuple[IntArray, Int
 
 
 @compiled
-def _added(place: int, union: int, counts: Array, starts: Array, ids: Array, seen: Array) -> int:
+def _added(index: int, union: int, counts: Array, starts: Array, ids: Array, seen: Array) -> int:
     """How many carriers a value adds to a union."""
     if len(seen) == 0:
-        return int(counts[place])
+        return int(counts[index])
     more = 0
-    for i in range(starts[place], starts[place] + counts[place]):
+    for i in range(starts[index], starts[index] + counts[index]):
         if seen[ids[i]] != union:
             seen[ids[i]] = union
             more += 1
@@ -95,41 +95,41 @@ def _coded(counts: Array, starts: Array, ids: Array, seen: Array, k: int, target
     if low >= high:
         _to_median(counts, 0, many, target)
         return
-    for place in range(low + 1):
-        target[place] = low
-    for place in range(high, many):
-        target[place] = high
+    for index in range(low + 1):
+        target[index] = low
+    for index in range(high, many):
+        target[index] = high
     start, together, union, last = low + 1, 0, 3, -1
-    for place in range(low + 1, high):
-        together += _added(place, union, counts, starts, ids, seen)
+    for index in range(low + 1, high):
+        together += _added(index, union, counts, starts, ids, seen)
         if together >= k:
-            _to_median(counts, start, place + 1, target)
-            last, start, together, union = start, place + 1, 0, union + 1
+            _to_median(counts, start, index + 1, target)
+            last, start, together, union = start, index + 1, 0, union + 1
     if start < high and last >= 0:
         _to_median(counts, last, high, target)
-    for place in range(start, high if last < 0 else start):
-        target[place] = low
+    for index in range(start, high if last < 0 else start):
+        target[index] = low
 
 
 @compiled
 def _to_median(counts: Array, start: int, stop: int, target: Array) -> None:
     """Publish the values start .. stop - 1 as the value of their middle carrier."""
     total = 0
-    for place in range(start, stop):
-        total += counts[place]
+    for index in range(start, stop):
+        total += counts[index]
     middle, passed = start, counts[start]
     while 2 * passed < total:
         middle += 1
         passed += counts[middle]
-    for place in range(start, stop):
-        target[place] = middle
+    for index in range(start, stop):
+        target[index] = middle
 
 
 @compiled
 def _grouped(counts: Array, starts: Array, ids: Array, seen: Array, k: int, order: Array, target: Array) -> None:
     together = 0
-    for place in order:
-        if counts[place] >= k and (together == 0 or together >= k):
+    for index in order:
+        if counts[index] >= k and (together == 0 or together >= k):
             return
-        together += _added(place, 1, counts, starts, ids, seen)
-        target[place] = -1
+        together += _added(index, 1, counts, starts, ids, seen)
+        target[index] = -1

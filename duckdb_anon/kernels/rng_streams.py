@@ -36,7 +36,7 @@ def spawn_generators(rng: np.random.Generator, many: int) -> list[np.random.Gene
     """
     words = rng.integers(0, 2**64, size=(many, _WORDS), dtype=np.uint64).tolist()
     if isinstance(rng.bit_generator, ChaCha):
-        keys = (sum(word << 64 * place for place, word in enumerate(part)) for part in words)
+        keys = (sum(word << 64 * index for index, word in enumerate(part)) for part in words)
         return [np.random.Generator(ChaCha(key=key)) for key in keys]
     return [np.random.Generator(np.random.PCG64(part)) for part in words]
 

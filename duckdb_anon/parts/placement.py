@@ -105,9 +105,9 @@ class CodedRows:
         tree = parts_of(self.recorded.entry.name, coded, cutting, limit, progress.tick).sql()
         if not of_persons:
             return tree, self.relation
-        whose = f"(select {PERSON} as _anon_whose, {tree} as _anon_whose_part from {relation})"
-        joined = f"{self.relation} as _anon_rows join {whose} as _anon_of on {PERSON} is not distinct from _anon_whose"
-        return "_anon_whose_part", joined
+        by_person = f"(select {PERSON} as _anon_whose, {tree} as _anon_whose_part from {relation})"
+        same = f"{PERSON} is not distinct from _anon_whose"
+        return "_anon_whose_part", f"{self.relation} as _anon_rows join {by_person} as _anon_of on {same}"
 
     def _dealt(self, cutting: Cutting, parts: int) -> str:
         """SQL that deals rows; where values are dealt evenly, so that every part can be cut up by values."""

@@ -136,12 +136,12 @@ def _violations(
         yield "rows", f"select abs(count(*) - {rows}) from {release}"
     if "values" in finished and params.get("tables", "uniform") == "uniform":
         for k, column in enumerate(qi):
-            own = f"(select {ident(column)} as value, count(*) as n from {release} group by all)"
+            released_counts = f"(select {ident(column)} as value, count(*) as n from {release} group by all)"
             original = f"({histogram(k)})"
             yield (
                 f"values of {column}",
-                f"select count(*) from ((from {own} except from {original}) union all "
-                f"(from {original} except from {own}))",
+                f"select count(*) from ((from {released_counts} except from {original}) union all "
+                f"(from {original} except from {released_counts}))",
             )
     if "classes" in finished:
         # l persons with a value of their own each are l rows; what else is diverse of persons is checked by the kernels

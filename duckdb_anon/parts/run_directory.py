@@ -23,7 +23,7 @@ DATABASE = "_anon_parts"
 """Name under which the run's database is attached."""
 
 
-def place_of(con: duckdb.DuckDBPyConnection, name: str, is_file: bool) -> Path:
+def directory_of(con: duckdb.DuckDBPyConnection, name: str, is_file: bool) -> Path:
     """Return the folder a run uses, below the user's private folder."""
     if is_file:
         return folder_for("parts", str(Path(name.rstrip("/\\")).absolute()))
@@ -31,7 +31,7 @@ def place_of(con: duckdb.DuckDBPyConnection, name: str, is_file: bool) -> Path:
     return folder_for("parts", f"{Path(file).absolute() if file else f'memory of {os.getpid()}'} {name}")
 
 
-class Place:
+class RunDirectory:
     """An attached folder; see the module."""
 
     def __init__(self, con: duckdb.DuckDBPyConnection, folder: Path) -> None:
@@ -78,8 +78,8 @@ class Place:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def fingerprint_of(con: duckdb.DuckDBPyConnection, sql: str, columns: Sequence[str], said: str) -> str:
+def fingerprint_of(con: duckdb.DuckDBPyConnection, sql: str, columns: Sequence[str], signature: str) -> str:
     """What distinguishes one run from another: its call, and the rows it reads in whatever order."""
     row = f"hash({idents(columns)})"
     found = con.execute(f"select count(*), bit_xor({row}), sum({row}::hugeint) from {sql}").fetchall()[0]
-    return f"{said} {' '.join(str(part) for part in found)}"
+    return f"{signature} {' '.join(str(part) for part in found)}"

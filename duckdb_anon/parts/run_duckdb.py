@@ -29,7 +29,7 @@ from duckdb_anon.model import progress
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.function_specs import Params
 from duckdb_anon.parts.release_checks import check, hashed
-from duckdb_anon.parts.run_directory import DATABASE, Place, fingerprint_of
+from duckdb_anon.parts.run_directory import DATABASE, RunDirectory, fingerprint_of
 from duckdb_anon.parts.run_part import numbered_columns, work_part
 from duckdb_anon.parts.shuffle_merge import KEY, RELEASED, Gathered
 from duckdb_anon.parts.source_encoding import Original
@@ -78,17 +78,19 @@ class Bounds:
 class Run:
     """One release in parts, from the original to shuffled rows."""
 
-    def __init__(self, con: duckdb.DuckDBPyConnection, recorded: Recorded, place: Place, bounds: Bounds) -> None:
+    def __init__(
+        self, con: duckdb.DuckDBPyConnection, recorded: Recorded, directory: RunDirectory, bounds: Bounds
+    ) -> None:
         """Prepare a run; see `run`."""
-        self.con, self.recorded, self.place, self.bounds = con, recorded, place, bounds
-        self.original = Original(con, recorded, place.folder)
+        self.con, self.recorded, self.directory, self.bounds = con, recorded, directory, bounds
+        self.original = Original(con, recorded, directory.folder)
         self.gathered = Gathered(con, self.original.ask)
         self.name, self.columns = recorded.entry.name, self.original.columns
 
-    def run(self, said: str) -> Finished:
+    def run(self, signature: str) -> Finished:
         """Do what is left to do; return what is to be written."""
-        fingerprint = fingerprint_of(self.con, self.recorded.relation.sql, self.columns, said)
-        if not self.place.take_up(fingerprint):
+        fingerprint = fingerprint_of(self.con, self.recorded.relation.sql, self.columns, signature)
+        if not self.directory.take_up(fingerprint):
             self._start(fingerprint)
         parts = self.original.ask(f"select part, rows from {DATABASE}.parts order by rows desc, part").to_pylist()
         done = {row["part"] for row in self.original.ask(f"select part from {DATABASE}.done").to_pylist()}
@@ -187,6 +189,6 @@ def within(con: duckdb.DuckDBPyConnection, bounds: Bounds) -> Iterator[None]:
             con.execute(f"set memory_limit = {literal(before)}")
 
 
-def said_of(recorded: Recorded, name: str, bounds: Bounds, version: str) -> str:
+def signature_of(recorded: Recorded, name: str, bounds: Bounds, version: str) -> str:
     """What distinguishes a run from others, apart from the rows it reads."""
     return f"{version} {name} {bounds.part_rows} {call_on(recorded, recorded.relation.given)}"

@@ -48,8 +48,10 @@ class Original:
         self.con, self.recorded, self.folder = con, recorded, folder
         self.name, roles = recorded.entry.name, recorded.roles
         self.coded = roles.qi + roles.sensitive
-        self.kept = list(dict.fromkeys(info.name for info in roles.keep + ((roles.person,) if roles.person else ())))
-        self.columns = [*(info.name for info in self.coded), *self.kept]
+        self.passthrough = list(
+            dict.fromkeys(info.name for info in roles.keep + ((roles.person,) if roles.person else ()))
+        )
+        self.columns = [*(info.name for info in self.coded), *self.passthrough]
         conditions = recorded.entry.conditions
         self.conditions = dict(conditions(roles, recorded.params)) if conditions else {}
 
@@ -75,9 +77,9 @@ class Original:
             for k, info in enumerate(self.coded)
         )
         codes = "".join(f", {CODE}{k}" for k in range(len(self.coded)))
-        kept = "".join(f"_anon_s.{ident(name)}, " for name in self.kept)
+        passthrough = "".join(f"_anon_s.{ident(name)}, " for name in self.passthrough)
         self.con.execute(
-            f"create or replace table {DATABASE}.source as select {kept}{NUMBER}{codes} from "
+            f"create or replace table {DATABASE}.source as select {passthrough}{NUMBER}{codes} from "
             f"(select {self._read(self.columns)}, row_number() over () - 1 as {NUMBER} "
             f"from {self.recorded.relation.sql}) as _anon_s{joins}"
         )
@@ -86,7 +88,7 @@ class Original:
 
     def lay_out(self, part: str, relation: str) -> None:
         """Make the table `parted`, rows part by part, and `parts`, with the rows and the first row of each."""
-        columns = [*map(ident, self.kept), *(f"{CODE}{k}" for k in range(len(self.coded)))]
+        columns = [*map(ident, self.passthrough), *(f"{CODE}{k}" for k in range(len(self.coded)))]
         self.con.execute(
             f"create or replace table {DATABASE}.parted as select {', '.join(columns)}, {part} as _anon_part "
             f"from {relation} order by _anon_part, {NUMBER}"
@@ -103,11 +105,11 @@ class Original:
         rows = f"from {DATABASE}.parted where _anon_part = {part}"
         codes = "".join(f"{CODE}{k}, " for k in range(len(self.coded)))
         persons = f"{ident(person.name)} as {PERSON}, " if person is not None else ""
-        kept = "".join(f"{ident(name)}, " for name in self.kept)
+        passthrough = "".join(f"{ident(name)}, " for name in self.passthrough)
         typed = "".join(
             f"(select value from {DATABASE}.v{k} limit 0) as {ident(info.name)}, " for k, info in enumerate(self.coded)
         )
-        return self.ask(f"select {codes}{persons}{number} {rows}"), f"select {kept}{typed}{number} {rows}"
+        return self.ask(f"select {codes}{persons}{number} {rows}"), f"select {passthrough}{typed}{number} {rows}"
 
     @cached_property
     def full_table(self) -> FullTable:
@@ -127,12 +129,12 @@ class Original:
     def rows(self) -> CodedRows:
         """The table as codes."""
         person = self.recorded.roles.person
-        whose = f"{ident(person.name)} as {PERSON}" if person is not None else ""
+        person_column = f"{ident(person.name)} as {PERSON}" if person is not None else ""
         return CodedRows(
             self.recorded,
             self.attributes,
-            f"(select *, {whose} from {_SOURCE})" if whose else _SOURCE,
-            f"(select {whose} from {self.recorded.relation.sql})" if whose else "",
+            f"(select *, {person_column} from {_SOURCE})" if person_column else _SOURCE,
+            f"(select {person_column} from {self.recorded.relation.sql})" if person_column else "",
             self.ask,
             self._store,
             self._dealt,
@@ -243,8 +245,8 @@ class Original:
         catalog = self._catalog()
         relation = catalog.relation(self.name, f"hierarchy of {info.name}", info.hierarchy)
         rows = self.ask(f"select columns(*)::varchar from {relation.sql}").combine_chunks().to_struct_array()
-        whole = rows.combine_chunks() if isinstance(rows, pa.ChunkedArray) else rows
-        return read_tree(self.name, info.hierarchy, whole)
+        struct = rows.combine_chunks() if isinstance(rows, pa.ChunkedArray) else rows
+        return read_tree(self.name, info.hierarchy, struct)
 
     def _check_codes(self) -> None:
         missing = " or ".join(f"{CODE}{k} is null" for k in range(len(self.coded))) or "false"

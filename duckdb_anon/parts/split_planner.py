@@ -74,14 +74,14 @@ class CutPart:
         if self.cut is None:
             return str(self.number)
         *first, last = self.children
-        cases = "".join(f" when {_holds(self.cut, place)} then {child.sql()}" for place, child in enumerate(first))
+        cases = "".join(f" when {_holds(self.cut, index)} then {child.sql()}" for index, child in enumerate(first))
         return f"case{cases} else {last.sql()} end"
 
 
-def _holds(cut: Cut, place: int) -> str:
+def _holds(cut: Cut, index: int) -> str:
     """Condition that a row goes to one part of a cut."""
     column = f"{CODE}{cut.attribute}"
-    runs = _runs(np.flatnonzero(cut.part == place))
+    runs = _runs(np.flatnonzero(cut.part == index))
     last = len(cut.part) - 1
     parts = []
     for low, high in runs:
@@ -125,9 +125,9 @@ class Cells:
         """
         codes, rows = [], []
         for code, many in zip(self.code, self.rows, strict=True):
-            values, place = np.unique(code, return_inverse=True)
+            values, index = np.unique(code, return_inverse=True)
             codes.append(values)
-            rows.append(summed(place, many, len(values)))
+            rows.append(summed(index, many, len(values)))
         return GroupCounts(tuple(codes), tuple(rows))
 
     def sides(self, cut: Cut) -> tuple[IntArray, IntArray, IntArray]:
@@ -136,10 +136,10 @@ class Cells:
         return cut.part[self.code[k]], self.sensitive[k], self.rows[k]
 
 
-def summed(place: IntArray, rows: IntArray, size: int) -> IntArray:
+def summed(index: IntArray, rows: IntArray, size: int) -> IntArray:
     """Rows of each place; whole numbers throughout, for floating sums of many rows are not exact."""
     total = np.zeros(size, dtype=np.int64)
-    np.add.at(total, place, rows)
+    np.add.at(total, index, rows)
     return total
 
 
@@ -205,8 +205,8 @@ class _SideCells:
 
     def rows(self) -> Iterator[tuple[int, int]]:
         """Rows of each part."""
-        numbers, place = np.unique(self.number, return_inverse=True)
-        yield from zip(numbers.tolist(), summed(place, self.rows_of, len(numbers)).tolist(), strict=True)
+        numbers, index = np.unique(self.number, return_inverse=True)
+        yield from zip(numbers.tolist(), summed(index, self.rows_of, len(numbers)).tolist(), strict=True)
 
 
 @dataclass
@@ -311,11 +311,11 @@ class _Planner:
         """Sensitive values of each part, in the order of their numbers."""
         numbers = np.array(sorted(parts), dtype=np.int64)
         wanted = np.isin(cells.number, numbers)
-        place, code, rows = np.searchsorted(numbers, cells.number[wanted]), cells.code[wanted], cells.rows_of[wanted]
-        keys = keys_of([place, code])
+        index, code, rows = np.searchsorted(numbers, cells.number[wanted]), cells.code[wanted], cells.rows_of[wanted]
+        keys = keys_of([index, code])
         counts = self._released(summed(keys.of_row, rows, keys.number))
-        place, code = place[keys.first], code[keys.first]
-        return SensitiveCells(place, code, counts, np.searchsorted(place, np.arange(len(numbers) + 1)).astype(np.int64))
+        index, code = index[keys.first], code[keys.first]
+        return SensitiveCells(index, code, counts, np.searchsorted(index, np.arange(len(numbers) + 1)).astype(np.int64))
 
     def _queried(self, parts: Iterable[int], what: str = "") -> _SideCells:
         """The sensitive values of parts with what is counted of them, by a query."""
@@ -368,10 +368,10 @@ class _Planner:
             code_of_row = sensitive_codes(self.coded.combinations, self.cutting.codes, codes[len(names) :])
         counted = []
         for part in parts:
-            own = [np.flatnonzero((number == part.number) & (code >= 0)) for code in codes[: len(names)]]
+            used = [np.flatnonzero((number == part.number) & (code >= 0)) for code in codes[: len(names)]]
             cells = Cells(
-                tuple(code[mine] for code, mine in zip(codes, own, strict=False)),
-                tuple(code_of_row[mine] for mine in own), tuple(rows[mine] for mine in own),
+                tuple(code[mine] for code, mine in zip(codes, used, strict=False)),
+                tuple(code_of_row[mine] for mine in used), tuple(rows[mine] for mine in used),
             )  # fmt: skip
             if few and not self.coded.persons:
                 self.cells[part.number] = cells
@@ -385,8 +385,8 @@ class _Planner:
     def _sampled(self, parts: Sequence[CutPart]) -> list[tuple[CutPart, Any]]:
         names = ", ".join(f"{CODE}{k}" for k in range(len(self.coded.qi)))
         share = {p.number: max(1, round(min(1.0, SAMPLE / p.rows) * _PRIME)) for p in parts}
-        place = f"({NUMBER} * {_SPREAD}) % {_PRIME}"
-        chosen = " or ".join(f"_anon_part = {n} and {place} < {most}" for n, most in share.items())
+        spread = f"({NUMBER} * {_SPREAD}) % {_PRIME}"
+        chosen = " or ".join(f"_anon_part = {n} and {spread} < {most}" for n, most in share.items())
         found = self.coded.ask(f"select _anon_part, {names} from {self._placed()} where {chosen} order by {NUMBER}")
         number, *codes = (_array(column) for column in found.columns)
         rows = np.stack(codes, axis=1).astype(np.int32)
@@ -418,8 +418,8 @@ def parts_of(function: str, coded: CodedPart, cutting: Cutting, part_rows: int, 
         sizes = {0: coded.rows}
         if coded.persons:
             sizes = dict(planner._grouped((0,), (), f"count(distinct {PERSON})"))
-        whole = planner._groups(sizes, None)
-        require_table(function, requirement, whole)
+        table = planner._groups(sizes, None)
+        require_table(function, requirement, table)
     planner.run()
     return root
 

@@ -75,17 +75,17 @@ def planned(
     arguments = "".join(f", {name} := {argument_text(value)}" for name, value in given.items())
     if hierarchies:
         arguments += f", hierarchies := {argument_text({column: f'tree of {column}' for column in hierarchies})}"
-    whole = on_table(call, TABLE).strip()
-    if not whole.endswith(")") or whole == call:
+    statement = on_table(call, TABLE).strip()
+    if not statement.endswith(")") or statement == call:
         raise ParameterError(f'spark.release: {call!r} is not one call of a method, such as "muco(0.2)"')
-    whole = f"{whole[:-1]}{arguments})"
+    statement = f"{statement[:-1]}{arguments})"
     try:
         with recording(_may_be_released) as recorded, planned_only():
-            con.execute(f"describe from {whole}")
+            con.execute(f"describe from {statement}")
             found = recorded()
-            described = con.execute(f"describe from {whole}").fetchall()
+            described = con.execute(f"describe from {statement}").fetchall()
     except duckdb.Error as error:
-        raise AnonError(message_of(error, call.partition("(")[0].strip(), whole)) from error
+        raise AnonError(message_of(error, call.partition("(")[0].strip(), statement)) from error
     if found is None:
         raise ParameterError(f'spark.release: {call!r} is not one call of a method, such as "muco(0.2)"')
     typed = ", ".join(f"null::{row[1]} as {ident(row[0])}" for row in described)
@@ -98,9 +98,9 @@ def create_labelled(con: duckdb.DuckDBPyConnection, name: str, frame: DataFrame,
     con.register("_anon_rows", rows)
     con.execute(f"create table {ident(name)} as from _anon_rows")
     for column in frame.schema.fields:
-        said = (column.metadata or {}).get("comment")
-        if said:
-            con.execute(f"comment on column {ident(name)}.{ident(column.name)} is {literal(str(said))}")
+        comment = (column.metadata or {}).get("comment")
+        if comment:
+            con.execute(f"comment on column {ident(name)}.{ident(column.name)} is {literal(str(comment))}")
 
 
 def _rand() -> Any:
@@ -156,10 +156,10 @@ def _in_utc(kind: pa.DataType) -> pa.DataType:
     return pa.list_(_in_utc(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
-def said_in_task(text: str) -> str | None:
+def message_in_task(text: str) -> str | None:
     r"""What a method refused with in a task, None where it did not.
 
-    >>> said_in_task("Traceback ...\nduckdb_anon.model.errors.AnonError: muco: no rows\n\nDriver stacktrace: ...")
+    >>> message_in_task("Traceback ...\nduckdb_anon.model.errors.AnonError: muco: no rows\n\nDriver stacktrace: ...")
     'muco: no rows'
     """
     found = re.findall(rf"^{re.escape(AnonError.__module__)}\.\w+: (.+)$", text, re.MULTILINE)

@@ -37,7 +37,7 @@ from duckdb_anon.parts.release_checks import check
 from duckdb_anon.parts.run_part import FullTable, message_of, numbered_columns, work_part
 from duckdb_anon.parts.split_planner import CODE, PERSON
 from duckdb_anon.rewrite.dialects import spoken
-from duckdb_anon.spark.dataframe_planning import TABLE, Planned, in_utc, planned, quoted, said_in_task
+from duckdb_anon.spark.dataframe_planning import TABLE, Planned, in_utc, message_in_task, planned, quoted
 from duckdb_anon.sql_functions import connect
 
 if TYPE_CHECKING:
@@ -91,9 +91,9 @@ def release(
     try:
         return _Run(df, found, part_rows).run()
     except Exception as error:
-        if (said := said_in_task(str(error))) is None:
+        if (message := message_in_task(str(error))) is None:
             raise
-        raise AnonError(said) from None  # Spark's own words are a traceback, with paths
+        raise AnonError(message) from None  # Spark's own words are a traceback, with paths
     finally:
         found.con.close()
 
@@ -107,8 +107,8 @@ class _Run:
         self.name, self.roles = plan.recorded.entry.name, plan.recorded.roles
         self.coded = self.roles.qi + self.roles.sensitive
         others = self.roles.keep + ((self.roles.person,) if self.roles.person else ())
-        self.kept = list(dict.fromkeys(info.name for info in others))
-        self.columns = list(dict.fromkeys([*(info.name for info in self.coded), *self.kept]))
+        self.passthrough = list(dict.fromkeys(info.name for info in others))
+        self.columns = list(dict.fromkeys([*(info.name for info in self.coded), *self.passthrough]))
         self.keys: list[pa.Array] = []
         self.attributes: list[Attribute] = []
         self.view = f"_anon_{secrets.token_hex(6)}"
@@ -166,8 +166,8 @@ class _Run:
         if name is None:
             return None
         rows = self.plan.con.sql(f"select columns(*)::varchar from {ident(name)}").to_arrow_table().combine_chunks()
-        whole = rows.to_struct_array()
-        return read_tree(self.name, name, whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole)
+        struct = rows.to_struct_array()
+        return read_tree(self.name, name, struct.combine_chunks() if isinstance(struct, pa.ChunkedArray) else struct)
 
     def _coded(self) -> DataFrame:
         """The needed columns with their codes, numbered, and a number by chance."""
@@ -178,8 +178,8 @@ class _Run:
         for k, (info, attribute, keys) in enumerate(zip(self.coded, self.attributes, self.keys, strict=True)):
             table = pa.table({f"_anon_v{k}": keys, f"{CODE}{k}": attribute.codes.astype(np.int32)})
             known = f.broadcast(self.spark.createDataFrame(table))
-            own = f.col(quoted(info.name))
-            coded = coded.join(known, own.eqNullSafe(f.col(f"_anon_v{k}")), "left").drop(f"_anon_v{k}")
+            values = f.col(quoted(info.name))
+            coded = coded.join(known, values.eqNullSafe(f.col(f"_anon_v{k}")), "left").drop(f"_anon_v{k}")
         hashed = f.sha2(f.concat(f.lit(secrets.token_hex(32)), f.col(NUMBER).cast("string")), 256)
         coded = coded.withColumn(_RANDOM, f.conv(f.substring(hashed, 1, 15), 16, 10).cast("bigint"))
         person = self.roles.person
@@ -230,7 +230,7 @@ class _Run:
             return [quoted(name) for name in self.columns]
         person = [PERSON] if self.roles.person is not None else []
         codes = [f"{CODE}{k}" for k in range(len(self.coded))]
-        return [*(quoted(name) for name in self.kept), *person, *codes]
+        return [*(quoted(name) for name in self.passthrough), *person, *codes]
 
     def _truths(self) -> dict[str, pa.Array]:
         """Truth of the call's conditions for each value of each column, by its code."""
@@ -254,9 +254,8 @@ class _Run:
         params = {**self.recorded.params, **((cutting.settled if cutting else None) or {})}
         full = FullTable.of(self.recorded, self.attributes, self._truths()) if cutting else None
         typed = pa.table({info.name: keys.slice(0, 0) for info, keys in zip(self.coded, self.keys, strict=True)})
-        source = (
-            f"select {idents([*self.kept, *typed.column_names, NUMBER])} from _anon_rows left join _anon_typed on false"
-        )
+        names = idents([*self.passthrough, *typed.column_names, NUMBER])
+        source = f"select {names} from _anon_rows left join _anon_typed on false"
         schema, numbered = in_utc(self.plan.columns), numbered_columns(self.recorded)
 
         def work(rows: pa.Table) -> pa.Table:
@@ -271,9 +270,9 @@ class _Run:
                 out = con.sql("from released").to_arrow_table()
             rng = generator(None)
             for k in numbered:
-                own, place = np.unique(out.column(k).to_numpy(), return_inverse=True)
-                fresh = rng.integers(1, _NUMBERS, len(own), dtype=np.int64)
-                out = out.set_column(k, out.schema.field(k).name, pa.array(fresh[place], pa.int64()))
+                values, index = np.unique(out.column(k).to_numpy(), return_inverse=True)
+                fresh = rng.integers(1, _NUMBERS, len(values), dtype=np.int64)
+                out = out.set_column(k, out.schema.field(k).name, pa.array(fresh[index], pa.int64()))
             keys_of_rows = pa.array(rng.integers(-(2**63), 2**63 - 1, out.num_rows, dtype=np.int64))
             return out.cast(schema).append_column(_KEY, keys_of_rows)
 
@@ -281,10 +280,10 @@ class _Run:
 
     def _labelled(self, released: DataFrame) -> DataFrame:
         """Column metadata that says what each column is, as comments do on DuckDB."""
-        said = self.recorded.column_comments()
+        comments = self.recorded.column_comments()
         for name in released.columns:
-            if name in said:
-                released = released.withMetadata(name, {"comment": said[name]})
+            if name in comments:
+                released = released.withMetadata(name, {"comment": comments[name]})
         return released
 
     def _check(self, result: DataFrame, rows: int) -> None:

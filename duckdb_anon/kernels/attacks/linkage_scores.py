@@ -69,15 +69,15 @@ class JoinedCells:
         `cells`: cell of each row in each column, shape (columns, rows); `numbers`: distinct cells of each column.
         """
         groups = joined_columns(numbers, cells.shape[1])
-        place = np.zeros((len(groups), cells.shape[1]), dtype=np.int32)
+        index = np.zeros((len(groups), cells.shape[1]), dtype=np.int32)
         combinations = 0
         for g, columns in enumerate(groups):
             for a in columns:
-                place[g] = place[g] * numbers[a] + cells[a]
-            place[g] += combinations
+                index[g] = index[g] * numbers[a] + cells[a]
+            index[g] += combinations
             combinations += math.prod(numbers[a] for a in columns)
         number = np.asarray(numbers, dtype=np.int64)
-        return cls(place, np.cumsum(number) - number, number, groups)
+        return cls(index, np.cumsum(number) - number, number, groups)
 
     def scores(self, local: FloatArray, active: BoolArray, floor: float) -> FloatArray:
         """Sum each row's scores for each target.
@@ -170,7 +170,7 @@ def leave_out_groups(
 
 
 def own_share(
-    scores: FloatArray, start: IntArray, size: FloatArray, own_start: IntArray, own: IntArray, out: FloatArray
+    scores: FloatArray, start: IntArray, size: FloatArray, own_start: IntArray, own_units: IntArray, out: FloatArray
 ) -> None:
     """Chance that a row picked evenly among the best is one of the target's own.
 
@@ -179,13 +179,13 @@ def own_share(
         start: first record of each target and the number of records, shape (targets + 1,).
         size: released rows of each unit, shape (units,).
         own_start: first own row of each target and their number, shape (targets + 1,).
-        own: unit of each of those rows; a target that was not released has none.
+        own_units: unit of each of those rows; a target that was not released has none.
         out: shape (targets,): own rows that score best over all rows that do, each counted for every record it fits.
     """
     for t in range(len(out)):
         mine = scores[start[t] : start[t + 1]]
         best = mine.max(initial=-np.inf)
-        hits = (mine[:, own[own_start[t] : own_start[t + 1]]] >= best - TIE).sum() if best > -np.inf else 0
+        hits = (mine[:, own_units[own_start[t] : own_start[t + 1]]] >= best - TIE).sum() if best > -np.inf else 0
         out[t] = hits / ((mine >= best - TIE) @ size).sum() if hits else 0.0
 
 

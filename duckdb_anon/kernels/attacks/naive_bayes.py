@@ -25,7 +25,7 @@ def naive_bayes_guesses(
     marginal: FloatArray,
     prior: FloatArray,
     own_start: IntArray,
-    own: FloatArray,
+    own_counts: FloatArray,
     inside: FloatArray,
     truth_start: IntArray,
     truth: IntArray,
@@ -46,7 +46,7 @@ def naive_bayes_guesses(
         marginal: share of each bin in its column, shape (bins of all columns,).
         prior: rows that hold each value, shape (values,).
         own_start: first own row of each target and their number, shape (targets + 1,).
-        own: what each of those rows adds to `prior`, shape (own rows, values).
+        own_counts: what each of those rows adds to `prior`, shape (own rows, values).
         inside: how much of each own row lies in the bin of the record's value, for all pairs of a record and an own row
             of each target, records first, shape (pairs, columns).
         truth_start: first value of each target and their number, shape (targets + 1,).
@@ -83,7 +83,7 @@ def naive_bayes_guesses(
             for s in range(values):
                 mine = 0.0
                 for e in range(rows_own):
-                    mine += own[own_start[t] + e, s]
+                    mine += own_counts[own_start[t] + e, s]
                 if mine == 0.0:
                     continue
                 rows = prior[s] - mine
@@ -96,7 +96,7 @@ def naive_bayes_guesses(
                         b = bins[r, a]
                         seen = rows_with_value[b, s]
                         for e in range(rows_own):
-                            seen -= own[own_start[t] + e, s] * inside[pair + e, a]
+                            seen -= own_counts[own_start[t] + e, s] * inside[pair + e, a]
                         score[s] += np.log((max(seen, 0.0) + strength * marginal[b]) / (rows + strength))
             best = -np.inf
             for s in range(values):

@@ -62,7 +62,7 @@ def count_covering(
     covered: BoolArray,
     row: IntArray,
     size: FloatArray,
-    held: FloatArray,
+    with_value: FloatArray,
     secret_row: IntArray,
     subset: IntArray,
     out: FloatArray,
@@ -74,8 +74,8 @@ def count_covering(
         covered: whether each box covers each value, the values of all columns one after another, shape (values, boxes).
         row: row of `covered` for each target's value, shape (targets, columns).
         size: records of each box.
-        held: records of each box that hold each sensitive value, shape (sensitive values, boxes).
-        secret_row: row of `held` for each target and sensitive column, shape (targets, sensitive columns).
+        with_value: records of each box that hold each sensitive value, shape (sensitive values, boxes).
+        secret_row: row of `with_value` for each target and sensitive column, shape (targets, sensitive columns).
         subset: the columns that are known of each target as a bit mask; -1 for every set of columns.
         out: receives the counts of all records, then by sensitive column, shape (1 + sensitive columns, targets, sets);
             a set is a bit mask, and one set stands alone where it is given.
@@ -92,14 +92,14 @@ def count_covering(
             for b in range(len(size)):
                 mask[b] |= np.int64(inside[b]) << a
         for b in range(len(size)):
-            place = mask[b]
+            index = mask[b]
             if subset[t] >= 0:
-                if place & subset[t] != subset[t]:
+                if index & subset[t] != subset[t]:
                     continue
-                place = 0
-            out[0, t, place] += size[b]
+                index = 0
+            out[0, t, index] += size[b]
             for k in range(secret_row.shape[1]):
-                out[k + 1, t, place] += held[secret_row[t, k], b]
+                out[k + 1, t, index] += with_value[secret_row[t, k], b]
         if subset[t] < 0:
             for a in range(columns):
                 for known in range(out.shape[2]):

@@ -164,13 +164,13 @@ class Search:
                 self._split(predictor, [0])
         scores = {(p, 0): self._score(p, 0) for p in range(len(self.predictors))}
         for done in range(self.budget.rounds):
-            options = [place for place, score in sorted(scores.items()) if np.isfinite(score)]
+            options = [index for index, score in sorted(scores.items()) if np.isfinite(score)]
             if not options:
                 return done
-            values = np.array([scores[place] for place in options])
-            place, loss = self.mechanisms.choose(values, self.budget.choice, self._sensitivity)
+            values = np.array([scores[index] for index in options])
+            index, loss = self.mechanisms.choose(values, self.budget.choice, self._sensitivity)
             self.ledger.spend([loss])
-            picked = options[place]
+            picked = options[index]
             for new in self._specialize(*picked):
                 scores[new] = self._score(*new)
         return self.budget.rounds
@@ -179,32 +179,32 @@ class Search:
     def _sensitivity(self) -> float:
         return sensitivity_of(self.utility, self.classes)
 
-    def _records(self, p: int, place: int) -> tuple[FloatArray, IntArray]:
-        members = np.flatnonzero(self.predictors[p].node_of_record == place)
+    def _records(self, p: int, index: int) -> tuple[FloatArray, IntArray]:
+        members = np.flatnonzero(self.predictors[p].node_of_record == index)
         return self.predictors[p].values[members], self.class_of_record[members]
 
-    def _score(self, p: int, place: int) -> float:
+    def _score(self, p: int, index: int) -> float:
         """Score of specializing a node, -inf if it has no children."""
         tick()
         predictor = self.predictors[p]
-        node = predictor.cut[place]
+        node = predictor.cut[index]
         children = len(predictor.children(node))
         if children == 0:
             return float("-inf")
-        values, classes = self._records(p, place)
+        values, classes = self._records(p, index)
         cell = predictor.child_of(node, values) * self.classes + classes
         counts = np.bincount(cell, minlength=children * self.classes).reshape(children, self.classes).astype(np.float64)
         return utility_of(counts, self.utility)
 
-    def _specialize(self, p: int, place: int) -> list[tuple[int, int]]:
+    def _specialize(self, p: int, index: int) -> list[tuple[int, int]]:
         """Replace a node by its children; return where they are."""
         predictor = self.predictors[p]
-        node = predictor.cut[place]
+        node = predictor.cut[index]
         children = predictor.children(node)
-        members = np.flatnonzero(predictor.node_of_record == place)
-        places = np.array([place, *range(len(predictor.cut), len(predictor.cut) + len(children) - 1)])
+        members = np.flatnonzero(predictor.node_of_record == index)
+        places = np.array([index, *range(len(predictor.cut), len(predictor.cut) + len(children) - 1)])
         predictor.node_of_record[members] = places[predictor.child_of(node, predictor.values[members])]
-        predictor.cut[place] = children[0]
+        predictor.cut[index] = children[0]
         predictor.cut += children[1:]
         if predictor.numeric:
             self._split(predictor, places.tolist())
@@ -213,18 +213,18 @@ class Search:
     def _split(self, predictor: Predictor, places: list[int]) -> None:
         """Choose where each of some disjoint intervals would be cut, by the exponential mechanism over a grid."""
         losses = []
-        for place in places:
-            node = predictor.cut[place]
+        for index in places:
+            node = predictor.cut[index]
             points = predictor.points_in(node)
             if len(points) == 0:
                 continue
-            members = predictor.node_of_record == place
+            members = predictor.node_of_record == index
             scores = split_scores(
                 predictor.values[members], self.class_of_record[members], self.classes, points, self.utility
             )
             chosen, loss = self.mechanisms.choose(scores, self.budget.choice, self._sensitivity)
             losses.append(loss)
-            predictor.cut[place] = CutNode(node.low, node.high, split=float(points[chosen]))
+            predictor.cut[index] = CutNode(node.low, node.high, split=float(points[chosen]))
         self.ledger.spend(losses)
 
 

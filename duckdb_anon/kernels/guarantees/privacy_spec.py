@@ -167,5 +167,5 @@ def _closeness(function: str, sensitive: Attribute, params: Params) -> TClosenes
             f"{function}: distance := 'hierarchy' needs a hierarchy of '{sensitive.name}'; say hierarchies := "
             f"{{'{sensitive.name}': 'table'}}"
         )
-    whole = None if sensitive.whole_counts is None else sensitive.whole_counts[np.argsort(sensitive.rank_of_code)]
-    return TCloseness(params["t"], _GROUND[distance], sensitive.hierarchy, sensitive.leaf_of_code, whole)
+    counts = None if sensitive.whole_counts is None else sensitive.whole_counts[np.argsort(sensitive.rank_of_code)]
+    return TCloseness(params["t"], _GROUND[distance], sensitive.hierarchy, sensitive.leaf_of_code, counts)

@@ -62,8 +62,8 @@ def classes_of(published: Sequence[Cells]) -> IntArray:
     index = [_index(cells) for cells in published]
     shared = index[0] is not None and all(each is index[0] for each in index)
 
-    def column(place: int) -> IntArray:
-        numbers, of_row = _identity(published[place]), index[place]
+    def column(position: int) -> IntArray:
+        numbers, of_row = _identity(published[position]), index[position]
         return numbers if of_row is None or shared else numbers[of_row]
 
     key = keys_of(parallel_map(column, range(len(published)))).of_row

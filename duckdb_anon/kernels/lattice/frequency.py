@@ -47,8 +47,8 @@ class FrequencySet:
         values = tuple(a.value_of_code[0][a.attribute.codes[rows]].astype(np.int32) for a in attributes)
         sensitive = None if sensitive is None else sensitive[rows]
         person = None if person is None else person[rows]
-        one = np.zeros(len(rows), dtype=np.int64)
-        counts = Groups(one, sensitive, person=person, weights=table.counts).table_counts
+        group_of_row = np.zeros(len(rows), dtype=np.int64)
+        counts = Groups(group_of_row, sensitive, person=person, weights=table.counts).table_counts
         return cls(tuple(attributes), (0,) * len(values), values, table.counts, counts, sensitive, person)
 
     def classes(self, node: Levels) -> IntArray:

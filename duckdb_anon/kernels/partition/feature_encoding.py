@@ -92,9 +92,9 @@ def _block(attribute: Attribute) -> _Entries:
     if attribute.kind != "ordered":
         return indicators.scaled(share, 1.0)
     midrank = np.cumsum(share) - share / 2
-    place = attribute.positions - attribute.positions[0]
-    place = place / attribute.span if attribute.span > 0 else place / max(1.0, float(place.max(initial=0.0)))
-    line = _Entries(codes, np.zeros(len(codes), dtype=np.int64), (midrank + place) / 2).scaled(share, 1.0)
+    distance = attribute.positions - attribute.positions[0]
+    share_of_range = distance / (attribute.span if attribute.span > 0 else max(1.0, float(distance.max(initial=0.0))))
+    line = _Entries(codes, np.zeros(len(codes), dtype=np.int64), (midrank + share_of_range) / 2).scaled(share, 1.0)
     if len(counts) > FEW_VALUES:
         return line
     return line.appended(indicators.scaled(share, INDICATOR_WEIGHT**2)).scaled(share, 1.0)

@@ -85,8 +85,8 @@ class Grid:
 
     def _index(self, numbers: NDArray[Any]) -> NDArray[Any]:
         if self.months:
-            whole: NDArray[Any] = (self._month(numbers) + 1970 * 12) // int(self.step)
-            return whole
+            steps: NDArray[Any] = (self._month(numbers) + 1970 * 12) // int(self.step)
+            return steps
         if self.scale.line == "real":
             return np.floor(numbers / self.step)
         return numbers // int(self.step)
@@ -242,8 +242,8 @@ def _deal(
     values = len(class_of_value)
     first = 0 if order < 0 else values - 1
     number, count = 0, 0
-    for place in range(values):
-        value = values - 1 - place if order < 0 else place
+    for position in range(values):
+        value = values - 1 - position if order < 0 else position
         stamp = value if order == 0 else number
         count = 0 if order == 0 else count
         if len(persons_by_value) == 0:
@@ -272,7 +272,7 @@ def _ends(scale: Scale, line: _Line, sign: int) -> Numbers:
     last = np.flatnonzero(np.diff(classes, append=-1))
     ends = numbers[last]
     # the value that enough rows reach or exceed, and its like at the other end of the line
-    other, inner = (scale.numbers[place] for place in line.reached[::sign])
+    other, inner = (scale.numbers[position] for position in line.reached[::sign])
     open_ended = ~line.shared[::sign][last]
     ladder = list(grids(scale, float(np.abs(numbers.astype(np.float64)).max())))
     if open_ended[-1]:
@@ -313,10 +313,10 @@ def _beyond(ladder: Sequence[Grid], inner: Any, other: Any, extreme: Any, sign: 
 
 def _coded(values: Numbers, domain: int, ends: NDArray[Any]) -> tuple[CodeArray, Numbers]:
     """Codes of published ends, shape of `ends`, those no row has being `domain` and on; and the numbers of these."""
-    place = np.minimum(np.searchsorted(values, ends), len(values) - 1)
-    is_new = values[place] != ends
+    position = np.minimum(np.searchsorted(values, ends), len(values) - 1)
+    is_new = values[position] != ends
     new, number = np.unique(ends[is_new], return_inverse=True)
-    codes = place.astype(np.int32)
+    codes = position.astype(np.int32)
     codes[is_new] = domain + number
     return codes, new
 

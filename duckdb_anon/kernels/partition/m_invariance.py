@@ -76,8 +76,8 @@ def _deal_all(
             if end == first:
                 break
             taken, groups = _best_deal(values, stock, first, end, least)
-            for place in range(first, first + taken):
-                value = values[place]
+            for index in range(first, first + taken):
+                value = values[index]
                 for group in range(groups):
                     result[sorted_rows[next_row[value] + group]] = finished + group
                 next_row[value] += groups
@@ -94,8 +94,8 @@ def _best_deal(values: IntArray, stock: IntArray, first: int, end: int, least: i
     either the first or the (b + 1)-th, has a share of at most 1/l. All values once is the last resort.
     """
     rows = 0
-    for place in range(first, end):
-        rows += stock[values[place]]
+    for index in range(first, end):
+        rows += stock[values[index]]
     slack = rows - least * stock[values[first]]
     if slack >= 0:
         for taken in range(least, end - first + 1):
@@ -111,9 +111,9 @@ def _best_deal(values: IntArray, stock: IntArray, first: int, end: int, least: i
 @compiled_in_place
 def _sort_by_stock(values: IntArray, stock: IntArray, first: int, end: int) -> None:
     """Sort by decreasing stock; equal ones stay in order, and nearly sorted values cost little."""
-    for place in range(first + 1, end):
-        value = values[place]
-        to = place
+    for index in range(first + 1, end):
+        value = values[index]
+        to = index
         while to > first and stock[values[to - 1]] < stock[value]:
             values[to] = values[to - 1]
             to -= 1

@@ -116,12 +116,12 @@ def _farthest_group(feature: Array, value: Array, left: Array, point: Array, k: 
             v = value[left[i], e]
             distance += v * (v - 2 * centre[feature[left[i], e]])
         if found < k or (k > 1 and distance < near[k - 1] - 1e-12):
-            place = found if found < k else k - 1
-            while place > 1 and near[place - 1] > distance + 1e-12:
-                near[place] = near[place - 1]
-                taken[place] = taken[place - 1]
-                place -= 1
-            near[place] = distance
-            taken[place] = i
+            index = found if found < k else k - 1
+            while index > 1 and near[index - 1] > distance + 1e-12:
+                near[index] = near[index - 1]
+                taken[index] = taken[index - 1]
+                index -= 1
+            near[index] = distance
+            taken[index] = i
             found = min(k, found + 1)
     return taken

@@ -104,9 +104,9 @@ class Rows(NamedTuple):
         codes = np.empty((rows, len(qi)), dtype=np.uint16 if narrow else np.int32)
 
         def fill(low: int, high: int) -> None:
-            for place, attribute in enumerate(qi):
+            for index, attribute in enumerate(qi):
                 block = attribute.codes[low:high]
-                codes[low:high, place] = block if attribute.leaf_of_code is None else attribute.leaf_of_code[block]
+                codes[low:high, index] = block if attribute.leaf_of_code is None else attribute.leaf_of_code[block]
 
         parallel_blocks(fill, rows)
         values = np.zeros(rows, dtype=np.int32) if sensitive is None else sensitive.astype(np.int32)
@@ -125,13 +125,13 @@ class Rows(NamedTuple):
 
 
 def _counts_of_table(qi: tuple[Attribute, ...], columns: Columns) -> IntArray:
-    def counted(place: int) -> IntArray:
-        attribute = qi[place]
+    def counted(index: int) -> IntArray:
+        attribute = qi[index]
         counts = np.zeros(attribute.size, dtype=np.int64)
         tally(attribute.codes, counts)
         if attribute.leaf_of_code is None:
             return counts
-        leaves = np.zeros(int(columns.offset[place + 1] - columns.offset[place]), dtype=np.int64)
+        leaves = np.zeros(int(columns.offset[index + 1] - columns.offset[index]), dtype=np.int64)
         np.add.at(leaves, attribute.leaf_of_code, counts)
         return leaves
 
@@ -146,7 +146,7 @@ class Workspace(NamedTuple):
     width: FloatArray  # width of the group on each attribute
     histogram: IntArray  # rows of each code of one attribute, zero between uses
     rank: IntArray  # rank by frequency of each code of each attribute in the group
-    met: IntArray  # last count in which each code of one attribute occurred
+    last_seen: IntArray  # last count in which each code of one attribute occurred
     counting: IntArray  # number of the current count, shape (1,)
     buffer: IntArray  # codes to be sorted
     value: IntArray  # the different codes of one attribute in the group, ascending
@@ -241,11 +241,11 @@ def sort_codes(codes: IntArray, size: int) -> None:
 @compiled_in_place
 def order_by_rows(rows: IntArray, order: IntArray, size: int) -> None:
     """Set `order` to the numbers 0 .. size - 1 by decreasing rows, ties ascending."""
-    for place in range(size):
-        order[place] = place - rows[place] * size
+    for index in range(size):
+        order[index] = index - rows[index] * size
     sort_codes(order, size)
-    for place in range(size):
-        order[place] %= size
+    for index in range(size):
+        order[index] %= size
 
 
 @compiled_in_place
@@ -291,22 +291,22 @@ def values_of(columns: Columns, rows: Rows, space: Workspace, j: int, start: int
     if high - low < _DENSE * (stop - start):
         for i in range(start, stop):
             space.histogram[codes[i, j] - low] += 1
-        for place in range(high - low + 1):
-            count = space.histogram[place]
+        for index in range(high - low + 1):
+            count = space.histogram[index]
             if count > 0:
-                space.histogram[place] = 0
-                space.value[values] = place + low
+                space.histogram[index] = 0
+                space.value[values] = index + low
                 space.value_rows[values] = count
                 values += 1
         return values
     for i in range(start, stop):
         space.buffer[i - start] = codes[i, j]
     sort_codes(space.buffer, stop - start)
-    for place in range(stop - start):
-        if values > 0 and space.value[values - 1] == space.buffer[place]:
+    for index in range(stop - start):
+        if values > 0 and space.value[values - 1] == space.buffer[index]:
             space.value_rows[values - 1] += 1
         else:
-            space.value[values] = space.buffer[place]
+            space.value[values] = space.buffer[index]
             space.value_rows[values] = 1
             values += 1
     return values
@@ -319,8 +319,8 @@ def distinct(codes: NDArray[Any], space: Workspace, j: int, start: int, stop: in
     values = 0
     for i in range(start, stop):
         code = codes[i, j]
-        if space.met[code] != space.counting[0]:
-            space.met[code] = space.counting[0]
+        if space.last_seen[code] != space.counting[0]:
+            space.last_seen[code] = space.counting[0]
             values += 1
     return values
 
@@ -333,14 +333,14 @@ def lay_out(columns: Columns, rows: Rows, space: Workspace, start: int, stop: in
         space.part_rows[p] = 0
     for i in range(start, stop):
         space.part_rows[rows.part[i]] += 1
-    place, occupied = start, 0
+    index, occupied = start, 0
     for p in range(parts):
         size = space.part_rows[p]
-        space.part_rows[p] = place
+        space.part_rows[p] = index
         if size > 0:
-            space.part_start[occupied] = place
+            space.part_start[occupied] = index
             occupied += 1
-        place += size
+        index += size
     space.part_start[occupied] = stop
     attributes = rows.codes.shape[1]
     for i in range(start, stop):
@@ -403,11 +403,11 @@ def push(space: Workspace, parts: int) -> None:
         size = space.part_start[p + 1] - space.part_start[p]
         if size <= space.part_start[smallest + 1] - space.part_start[smallest]:
             smallest = p
-    for place in range(parts):
-        p = place
-        if place == parts - 1:
+    for index in range(parts):
+        p = index
+        if index == parts - 1:
             p = smallest
-        elif place == smallest:
+        elif index == smallest:
             p = parts - 1
         waiting = space.waiting[0]
         space.stack[2 * waiting], space.stack[2 * waiting + 1] = space.part_start[p], space.part_start[p + 1]

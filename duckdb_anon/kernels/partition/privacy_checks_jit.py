@@ -121,10 +121,10 @@ class CheckSpace(NamedTuple):
         codes = (checks.views, checks.codes, checks.person)
         domain = max(values, *(int(each.max(initial=0)) for each in codes)) + 2
         most = 2 + int(checks.number[:, 0].max(initial=0)) if len(checks.kind) else 2
-        met = max(int(checks.person.max(initial=-1)), int(checks.pair.max(initial=-1))) + 1
+        highest = max(int(checks.person.max(initial=-1)), int(checks.pair.max(initial=-1))) + 1
         few = min(most, 2 + len(checks.views[0]) + domain)
         rows, other, touched = np.zeros((3, domain), np.int64)
-        seen, passes = np.zeros(met, np.int64), np.zeros(1, np.int64)
+        seen, passes = np.zeros(highest, np.int64), np.zeros(1, np.int64)
         return CheckSpace(rows, other, touched, np.zeros(few, np.int64), np.zeros(few + 1), seen, passes)
 
 
@@ -163,8 +163,8 @@ def satisfied(
             total += 1
         members = total if checks.rows[r] else size
         holds = _holds(checks, r, space, sensitive, row, start, stop, touched, members, total)
-        for place in range(touched):
-            space.rows[space.touched[place]] = 0
+        for index in range(touched):
+            space.rows[space.touched[index]] = 0
         if not holds:
             return False
     return True
@@ -211,14 +211,14 @@ def _holds(
         return _largest(space, touched) * int(first) <= size * int(second)
     if kind == FREQUENCY_OF_SOME:
         largest = 0
-        for place in range(touched):
-            code = space.touched[place]
+        for index in range(touched):
+            code = space.touched[index]
             largest = max(largest, space.rows[code] * checks.codes[checks.codes_at[r] + code])
         return largest * int(first) <= size * int(second)
     if kind == ENTROPY:
         inner = 0.0
-        for place in range(touched):
-            count = space.rows[space.touched[place]]
+        for index in range(touched):
+            count = space.rows[space.touched[index]]
             inner += count * math.log(count)
         return math.log(total) - inner / total >= first - TOLERANCE
     if kind == RECURSIVE:
@@ -229,8 +229,8 @@ def _holds(
     if kind == EQUAL:
         distance = 0.0
         shares = checks.shares_at[r]
-        for place in range(touched):
-            code = space.touched[place]
+        for index in range(touched):
+            code = space.touched[index]
             distance += max(space.rows[code] / total - checks.shares[shares + code], 0.0)
         return distance <= first + TOLERANCE
     if kind == ORDERED:
@@ -245,18 +245,18 @@ def _holds(
 @compiled_in_place
 def _largest(space: CheckSpace, touched: int) -> int:
     largest = 0
-    for place in range(touched):
-        largest = max(largest, space.rows[space.touched[place]])
+    for index in range(touched):
+        largest = max(largest, space.rows[space.touched[index]])
     return largest
 
 
 @compiled_in_place
 def _largest_few(space: CheckSpace, touched: int, few: int) -> int:
     """Sum of the largest `few` counts."""
-    for place in range(few):
-        space.top[place] = 0
-    for place in range(touched):
-        count = space.rows[space.touched[place]]
+    for index in range(few):
+        space.top[index] = 0
+    for index in range(touched):
+        count = space.rows[space.touched[index]]
         rank = few
         while rank > 0 and space.top[rank - 1] < count:
             if rank < few:
@@ -265,8 +265,8 @@ def _largest_few(space: CheckSpace, touched: int, few: int) -> int:
         if rank < few:
             space.top[rank] = count
     result = 0
-    for place in range(few):
-        result += space.top[place]
+    for index in range(few):
+        result += space.top[index]
     return result
 
 
@@ -295,9 +295,9 @@ def _ordered_close(
                 touched += 1
     distance = checks.shares[prefix + space.touched[0]]
     passed_rows = 0
-    for place in range(touched):
-        code = space.touched[place]
-        end = domain - 1 if place + 1 == touched else space.touched[place + 1]
+    for index in range(touched):
+        code = space.touched[index]
+        end = domain - 1 if index + 1 == touched else space.touched[index + 1]
         passed_rows += space.rows[code]
         level = passed_rows / total
         low, high = int(code), int(end)
@@ -326,11 +326,11 @@ def _tree_close(
     levels, values = checks.codes[codes], checks.codes[codes + 1]
     distance = checks.shares[shares]
     for level in range(levels):
-        for place in range(touched):
-            code = space.touched[place]
+        for index in range(touched):
+            code = space.touched[index]
             space.other[checks.codes[codes + 2 + level * values + code]] += space.rows[code]
-        for place in range(touched):
-            node = checks.codes[codes + 2 + level * values + space.touched[place]]
+        for index in range(touched):
+            node = checks.codes[codes + 2 + level * values + space.touched[index]]
             rows = space.other[node]
             if rows > 0:
                 space.other[node] = 0
@@ -352,12 +352,12 @@ def _conditional(
         if not once or _first_time(space, checks.pair[view, row[i]]):
             space.other[checks.views[view, sensitive[i]]] += 1
     holds = True
-    for place in range(touched):
-        code = space.touched[place]
+    for index in range(touched):
+        code = space.touched[index]
         rows = space.other[checks.codes[codes + code]]
         holds = holds and space.rows[code] * least <= rows * limit
-    for place in range(touched):
-        space.other[checks.codes[codes + space.touched[place]]] = 0
+    for index in range(touched):
+        space.other[checks.codes[codes + space.touched[index]]] = 0
     return holds
 
 
@@ -380,8 +380,8 @@ def _by_chance(
             space.chance[below] = 0.0
         space.chance[0] = 1.0
         sort_codes(space.touched, touched)
-    for place in range(touched):
-        code = space.touched[place]
+    for index in range(touched):
+        code = space.touched[index]
         share = checks.shares[shares + code]
         if weight >= 0:
             share = (space.rows[code] + weight * share) / (size + weight)

@@ -109,9 +109,9 @@ class LossScore(NamedTuple):
 @compiled_in_place
 def add_cut(found: Candidates, kind: int, attribute: int, at: int, loss: float) -> None:
     """Note a cut."""
-    place = found.found[0]
-    found.kind[place], found.attribute[place], found.at[place] = kind, attribute, at
-    found.loss[place], found.turn[place] = loss, 1
+    index = found.found[0]
+    found.kind[index], found.attribute[index], found.at[index] = kind, attribute, at
+    found.loss[index], found.turn[index] = loss, 1
     found.found[0] += 1
 
 
@@ -119,15 +119,15 @@ def add_cut(found: Candidates, kind: int, attribute: int, at: int, loss: float) 
 def next_cut(found: Candidates) -> int:
     """Take the next cut to try, of equal ones the first; -1 if none is left."""
     chosen = -1
-    for place in range(found.found[0]):
-        if found.loss[place] == np.inf:
+    for index in range(found.found[0]):
+        if found.loss[index] == np.inf:
             continue
         if (
             chosen < 0
-            or found.turn[place] < found.turn[chosen]
-            or (found.turn[place] == found.turn[chosen] and found.loss[place] < found.loss[chosen])
+            or found.turn[index] < found.turn[chosen]
+            or (found.turn[index] == found.turn[chosen] and found.loss[index] < found.loss[chosen])
         ):
-            chosen = place
+            chosen = index
     if chosen >= 0:
         found.loss[chosen] = np.inf
     return chosen
@@ -276,9 +276,9 @@ def _attribute_cuts(
         else:
             _ordered_cuts(columns, space, found, j, values, size, others, exponent, min_size)
     found.best[j] = -1
-    for place in range(first, found.found[0]):
-        if found.loss[place] < (np.inf if found.best[j] < 0 else found.loss[found.best[j]]):
-            found.best[j] = place
+    for index in range(first, found.found[0]):
+        if found.loss[index] < (np.inf if found.best[j] < 0 else found.loss[found.best[j]]):
+            found.best[j] = index
 
 
 @compiled_in_place
@@ -345,7 +345,7 @@ def _tree_cuts(
     """
     depth = common_depth(columns, j, space.low[j], space.high[j])
     below = columns.chain_at[j] + (depth + 1) * (columns.offset[j + 1] - columns.offset[j])
-    place = found.found[0]
+    index = found.found[0]
     add_cut(found, CHILDREN, j, 0, np.inf)  # of equal cuts the first is taken; its loss follows
     children, first, rows, loss, remaining, enough = 0, 0, 0, 0.0, 0.0, True
     for v in range(values):
@@ -361,9 +361,9 @@ def _tree_cuts(
         _propose(space, found, j, ONE_CHILD, at, size, rows, others, width, space.width[j], exponent, min_size)
         children, first, rows = children + 1, v + 1, 0
     if enough and size * space.width[j] - remaining > _NOTHING:
-        found.loss[place] = loss
+        found.loss[index] = loss
     if children < 3:
-        found.found[0] = place + 1
+        found.found[0] = index + 1
 
 
 @compiled_in_place

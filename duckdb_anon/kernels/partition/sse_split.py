@@ -82,11 +82,11 @@ def left_to_right(attribute: Attribute) -> Attribute:
     if attribute.hierarchy is None or attribute.leaf_of_code is None:
         return attribute
     order = np.argsort(attribute.leaf_of_code, kind="stable")
-    place = np.empty(len(order), dtype=np.int32)
-    place[order] = np.arange(len(order), dtype=np.int32)
+    index = np.empty(len(order), dtype=np.int32)
+    index[order] = np.arange(len(order), dtype=np.int32)
     return replace(
         attribute,
-        codes=place[attribute.codes],
+        codes=index[attribute.codes],
         leaf_of_code=attribute.leaf_of_code[order],
         whole_counts=None if attribute.whole_counts is None else attribute.whole_counts[order],
     )
@@ -182,8 +182,8 @@ def _cuts_of_runs(
     left, square, along = 0, 0.0, 0.0
     for t in range(runs if kind == ONLY and runs > 2 else runs - 1):
         r = score.run[t] if kind == FREQUENT else t
-        for place in range(first[r], first[r + 1]):
-            i = order[place]
+        for index in range(first[r], first[r + 1]):
+            i = order[index]
             for e in range(score.entries[i]):
                 f, v = score.entry_feature[i, e], score.entry_value[i, e]
                 square += v * (2 * sums[f] + v)
@@ -212,8 +212,8 @@ def _clear(score: ErrorScore, low: int, high: int) -> None:
         for f in range(len(sums)):
             sums[f] = 0.0
         return
-    for place in range(low, high):
-        i = score.order[place]
+    for index in range(low, high):
+        i = score.order[index]
         for e in range(score.entries[i]):
             sums[score.entry_feature[i, e]] = 0.0
 
@@ -247,11 +247,11 @@ def _runs(score: ErrorScore, size: int, codes: Array, a: int) -> int:
         for i in range(size):
             order[i] %= size
     runs = 0
-    for place in range(size):
-        if place == 0 or key[order[place]] != key[order[place - 1]]:
-            first[runs] = place
+    for index in range(size):
+        if index == 0 or key[order[index]] != key[order[index - 1]]:
+            first[runs] = index
             if runs > 0:
-                score.run_rows[runs - 1] = place - first[runs - 1]
+                score.run_rows[runs - 1] = index - first[runs - 1]
             runs += 1
     first[runs] = size
     score.run_rows[runs - 1] = size - first[runs - 1]

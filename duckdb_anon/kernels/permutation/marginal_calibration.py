@@ -185,10 +185,10 @@ class _Marginals:
             entries = list(zip(columns, steps[:-1], strict=True))
             if not triples:
                 entries.append((columns[0], 0))  # a table of two columns is one of three whose third has the step 0
-            for place, column in enumerate(columns):
-                (b, step_b), (c, step_c) = entries[:place] + entries[place + 1 :]
+            for index, column in enumerate(columns):
+                (b, step_b), (c, step_c) = entries[:index] + entries[index + 1 :]
                 sums = int(columns[-1] < qi)
-                of_column[column].append((first[-1], steps[place], b, step_b, c, step_c, sums))
+                of_column[column].append((first[-1], steps[index], b, step_b, c, step_c, sums))
             tables.append(entries)
             first.append(first[-1] + steps[-1])
         return _Marginals(np.array(tables), np.array(first), np.array(of_column), summed)
@@ -214,12 +214,12 @@ def _binned(attribute: Attribute) -> BinArray:
     elif attribute.kind == "nominal":
         bin_of_code = np.minimum(np.argsort(np.argsort(-counts, kind="stable"), kind="stable"), MOST_BINS - 1)
     else:
-        place = np.arange(len(counts))
+        index = np.arange(len(counts))
         if attribute.leaf_of_code is not None:
-            place = np.argsort(attribute.leaf_of_code, kind="stable")
-        share = np.cumsum(counts[place]) - counts[place] / 2
+            index = np.argsort(attribute.leaf_of_code, kind="stable")
+        share = np.cumsum(counts[index]) - counts[index] / 2
         bin_of_code = np.empty(len(counts), dtype=np.int64)
-        bin_of_code[place] = np.minimum(share * BINS // counts.sum(), BINS - 1)
+        bin_of_code[index] = np.minimum(share * BINS // counts.sum(), BINS - 1)
         _, bin_of_code = np.unique(bin_of_code, return_inverse=True)
     return bin_of_code.astype(np.int8)[attribute.codes]
 
@@ -261,18 +261,18 @@ def _weigh(
         same = rest_left == rest_right
         if same and not has_sums:
             continue
-        for place in range(2 if same else 4):
-            rest = rest_left if place < 2 else rest_right
-            now = rest + (old_left if place % 2 == 0 else old_right) * step
+        for index in range(2 if same else 4):
+            rest = rest_left if index < 2 else rest_right
+            now = rest + (old_left if index % 2 == 0 else old_right) * step
             if dev[now, 0] == _LEFT_ALONE:
                 continue
-            sign = -1 if place == 0 or place == 3 else 1
+            sign = -1 if index == 0 or index == 3 else 1
             cell[k], counts[k] = now, 0 if same else sign * _UNIT
             gain += abs(dev[now, 0] + counts[k]) - abs(dev[now, 0])
             for s in range(values.shape[1]):
                 sums[k, s] = 0
                 if has_sums:
-                    moved = np.int64(values[left if place < 2 else right, s])
+                    moved = np.int64(values[left if index < 2 else right, s])
                     sums[k, s] = sign * (moved - values[right, s] if same else moved)
                     gain += abs(dev[now, 1 + s] + sums[k, s]) - abs(dev[now, 1 + s])
             k += 1

@@ -80,11 +80,11 @@ def _taken(codes: Array, source: Array, group: Array, seen: Array, taken: Array)
 
 
 @compiled_in_place
-def _deal(group: Array, place: Array, rows: Array) -> None:
+def _deal(group: Array, index: Array, rows: Array) -> None:
     """Put each row at the next place of its group."""
     for i in range(len(group)):
-        rows[place[group[i]]] = i
-        place[group[i]] += 1
+        rows[index[group[i]]] = i
+        index[group[i]] += 1
 
 
 @compiled

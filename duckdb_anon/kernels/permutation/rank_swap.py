@@ -50,9 +50,9 @@ def _pair(partner: Array, reach: int, seed: Array, stop: Array) -> None:
         chosen = -1
         for _ in range(_TRIES if width > 0 else 0):
             state = next_word(state)
-            place = i + 1 + below(state >> np.uint64(32), width)
-            if partner[place] < 0:
-                chosen = place
+            index = i + 1 + below(state >> np.uint64(32), width)
+            if partner[index] < 0:
+                chosen = index
                 break
         if chosen < 0:
             free = 0

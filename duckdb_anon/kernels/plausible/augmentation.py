@@ -162,8 +162,8 @@ class Augmentation:
         fit = [j for j, column in enumerate(columns) if not column.open]
         if not fit:
             return
-        told = information(self._completion()).sum(axis=1)
-        self.root = max(fit, key=lambda j: (self.evidence.sensitive[j], self.block[j] > 0, told[j]))
+        informs = information(self._completion()).sum(axis=1)
+        self.root = max(fit, key=lambda j: (self.evidence.sensitive[j], self.block[j] > 0, informs[j]))
         if self.options.levels < 2:
             return
         shares = columns[self.root].bin_shares

@@ -28,7 +28,7 @@ class Noisy:
     Of a row with atom x, cell c is seen with probability `base[c]`, and `extra[c]` more where x is `own[c]`.
     """
 
-    own: IntArray
+    atom: IntArray
     extra: FloatArray
     base: FloatArray
 
@@ -113,13 +113,13 @@ class Column:
             last = np.minimum(self.cells.last[cell], edges[bins + 1] - 1)
             return _places(self.shares, first, last, random)
         if isinstance(self.cells, Noisy):
-            own, base = self.cells.own[cell], self.cells.base[cell]
-            extra = np.where(self.bin[own] == bins, np.maximum(self.cells.extra[cell], 0.0) * self.shares[own], 0.0)
+            atom, base = self.cells.atom[cell], self.cells.base[cell]
+            extra = np.where(self.bin[atom] == bins, np.maximum(self.cells.extra[cell], 0.0) * self.shares[atom], 0.0)
             others = base * np.bincount(self.bin, self.shares, self.size)[bins]
             its_own = random * (extra + others) < extra
             left = (random * (extra + others) - extra) / np.where(others > 0, others, 1.0)
             found = _places(self.shares, edges[bins], edges[bins + 1] - 1, np.clip(left, 0.0, 1.0))
-            return np.where(its_own, own, found)
+            return np.where(its_own, atom, found)
         key = self.cells.cell * self.size + self.bin[self.cells.atoms]
         order = np.argsort(key, kind="stable")
         atoms = self.cells.atoms[order]
@@ -150,9 +150,9 @@ def _cell_odds(cells: Cells, shares: FloatArray, bin_of_atom: IntArray) -> tuple
         return _list_odds(cells, shares, bin_of_atom)
     mass = np.bincount(bin_of_atom, shares)
     odds = np.repeat(cells.base[:, None], len(mass), axis=1)
-    own = bin_of_atom[cells.own]
-    odds[np.arange(len(own)), own] += cells.extra * shares[cells.own] / mass[own]
-    return np.arange(len(own) + 1) * len(mass), np.tile(np.arange(len(mass)), len(own)), odds.ravel()
+    atom = bin_of_atom[cells.atom]
+    odds[np.arange(len(atom)), atom] += cells.extra * shares[cells.atom] / mass[atom]
+    return np.arange(len(atom) + 1) * len(mass), np.tile(np.arange(len(mass)), len(atom)), odds.ravel()
 
 
 def _range_odds(cells: Ranges, shares: FloatArray, bin_of_atom: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
@@ -171,9 +171,9 @@ def _range_odds(cells: Ranges, shares: FloatArray, bin_of_atom: IntArray) -> tup
 
 def _list_odds(cells: Lists, shares: FloatArray, bin_of_atom: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
     size = int(bin_of_atom[-1]) + 1
-    key, place = np.unique(cells.cell * size + bin_of_atom[cells.atoms], return_inverse=True)
+    key, index = np.unique(cells.cell * size + bin_of_atom[cells.atoms], return_inverse=True)
     mass = np.bincount(bin_of_atom, shares, size)
-    odds = np.bincount(place, shares[cells.atoms] * cells.weights, len(key)) / mass[key % size]
+    odds = np.bincount(index, shares[cells.atoms] * cells.weights, len(key)) / mass[key % size]
     return np.searchsorted(key, np.arange(len(cells.offsets)) * size), key % size, odds
 
 

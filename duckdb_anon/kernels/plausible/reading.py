@@ -204,7 +204,7 @@ def _intervals(function: str, column: ReadColumn) -> tuple[Ranges, IntArray, Flo
     if anything.any() and domain.null_code < 0:
         after.append(_NULL)
     codes = np.array([*before, *([-1] * len(low)), *after], dtype=np.int32)
-    atom_of_special = {int(code): place for place, code in enumerate(codes) if code >= 0}
+    atom_of_special = {int(code): index for index, code in enumerate(codes) if code >= 0}
     first, last = np.zeros(len(key), dtype=np.int64), np.full(len(key), len(codes) - 1)
     first[finite] = len(before) + np.searchsorted(low, numbers[lower[finite]])
     last[closed] = len(before) + np.searchsorted(high, numbers[upper[closed]])
@@ -265,10 +265,10 @@ def _sets(column: ReadColumn, options: Options) -> Column:
 
 def _noisy(column: ReadColumn, table: ReadTable, rows: FloatArray) -> tuple[Noisy, FloatArray]:
     """Cells of a channel, and the values' shares by its inverse, none of them 0."""
-    own, seen, least = np.arange(len(rows)), rows / rows.sum(), 0.2 / rows.sum()
+    atom, seen, least = np.arange(len(rows)), rows / rows.sum(), 0.2 / rows.sum()
     if column.channel is None:
         base = (1 - table.kept) * seen
-        return Noisy(own, np.full(len(rows), table.kept), base), np.maximum(seen, least)
+        return Noisy(atom, np.full(len(rows), table.kept), base), np.maximum(seen, least)
     domain = column.channel.domain
     if column.domain.leaf_of_code is not None:
         domain = column.domain.leaf_of_code[domain]
@@ -276,12 +276,12 @@ def _noisy(column: ReadColumn, table: ReadTable, rows: FloatArray) -> tuple[Nois
     extra = column.channel.p - base
     shares = np.full(len(rows), 0.0)
     shares[domain] = np.maximum((seen[domain] - base) / extra if extra else 1.0, least)
-    return Noisy(own, np.full(len(rows), extra), np.full(len(rows), base)), shares
+    return Noisy(atom, np.full(len(rows), extra), np.full(len(rows), base)), shares
 
 
 def _arranged(column: ReadColumn, table: ReadTable, rng: np.random.Generator) -> IntArray:
     """The values of each bucket dealt to its rows at random; rows that are left over have NULL."""
-    shown, ends, counts = _array(column.codes), _array(column.offsets), _array(column.counts)
+    codes_of_cells, ends, counts = _array(column.codes), _array(column.offsets), _array(column.counts)
     bucket = table.buckets()
     members = rng.permutation(table.rows)
     members = members[np.argsort(bucket[members], kind="stable")]
@@ -289,13 +289,13 @@ def _arranged(column: ReadColumn, table: ReadTable, rng: np.random.Generator) ->
     example = members[starts[:-1]]
     length = np.diff(ends)[example]
     first = np.cumsum(length) - length
-    place = np.repeat(ends[example] - first, length) + np.arange(length.sum())
+    index = np.repeat(ends[example] - first, length) + np.arange(length.sum())
     of_bucket = np.repeat(np.arange(len(example)), length)
-    times = counts[place]
+    times = counts[index]
     total = np.bincount(of_bucket, times, len(example)).astype(np.int64)
     at = np.repeat(starts[:-1] - (np.cumsum(total) - total), total) + np.arange(total.sum())
     codes = np.full(table.rows, column.domain.null_code)
-    codes[members[at]] = np.repeat(shown[place], times)
+    codes[members[at]] = np.repeat(codes_of_cells[index], times)
     return codes
 
 

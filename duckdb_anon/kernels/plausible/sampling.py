@@ -154,11 +154,11 @@ def _chance(row: int, other: int, block: int, block_of: Array, tree: Tree, state
     """Probability of a row that has the columns of a block from another row."""
     product = 1.0
     for j in tree.order:
-        place = tree.start[j] + tree.stride[j] * level + state[j, other if block_of[j] == block else row]
+        index = tree.start[j] + tree.stride[j] * level + state[j, other if block_of[j] == block else row]
         p = tree.parent[j]
         if p >= 0:
-            place += state[p, other if block_of[p] == block else row] * tree.sizes[j]
-        product *= tree.tables[place]
+            index += state[p, other if block_of[p] == block else row] * tree.sizes[j]
+        product *= tree.tables[index]
     return product
 
 
@@ -189,19 +189,19 @@ def exchange(
         stream = _stream(seed, b)
         for k in range(times * size if size > 1 else 0):
             stream += _STEP
-            place = (k % size + 1 + np.int64(_unit(stream) * (size - 1))) % size
-            one, other = members[first + k % size], members[first + place]
-            level1, level2 = level[one], level[other]
+            index = (k % size + 1 + np.int64(_unit(stream) * (size - 1))) % size
+            mine, other = members[first + k % size], members[first + index]
+            level1, level2 = level[mine], level[other]
             if moves_level:
                 level1, level2 = level2, level1
-            before = _chance(one, one, block, block_of, tree, state, level[one])
+            before = _chance(mine, mine, block, block_of, tree, state, level[mine])
             before *= _chance(other, other, block, block_of, tree, state, level[other])
-            after = _chance(one, other, block, block_of, tree, state, level1)
-            after *= _chance(other, one, block, block_of, tree, state, level2)
+            after = _chance(mine, other, block, block_of, tree, state, level1)
+            after *= _chance(other, mine, block, block_of, tree, state, level2)
             stream += _STEP
             if _unit(stream) * before < after or before <= 0.0:
                 for j in range(len(block_of)):
                     if block_of[j] == block:
-                        state[j, one], state[j, other] = state[j, other], state[j, one]
-                        cell[j, one], cell[j, other] = cell[j, other], cell[j, one]
-                level[one], level[other] = level1, level2
+                        state[j, mine], state[j, other] = state[j, other], state[j, mine]
+                        cell[j, mine], cell[j, other] = cell[j, other], cell[j, mine]
+                level[mine], level[other] = level1, level2

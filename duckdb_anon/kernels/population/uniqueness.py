@@ -48,9 +48,9 @@ def pitman(sizes: IntArray, fraction: float) -> float:
         return float("nan")  # all rows are unique: the likelihood has no maximum
     size, count = np.unique(sizes, return_counts=True)
 
-    def cost(place: FloatArray) -> float:
-        alpha = 1 / (1 + np.exp(-place[0]))
-        theta = np.exp(place[1]) - alpha
+    def cost(index: FloatArray) -> float:
+        alpha = 1 / (1 + np.exp(-index[0]))
+        theta = np.exp(index[1]) - alpha
         ascent = (classes - 1) * np.log(alpha) + gammaln(theta / alpha + classes) - gammaln(theta / alpha + 1)
         spread = gammaln(theta + rows) - gammaln(theta + 1)
         within = (count * (gammaln(size - alpha) - gammaln(1 - alpha))).sum()
@@ -79,11 +79,11 @@ def snb(sizes: IntArray, fraction: float) -> float:
     if fraction >= 1:
         return float(uniques)
 
-    def shape(place: FloatArray) -> tuple[float, float, float]:
-        return float(np.exp(place[0])), float(np.exp(place[1])), float(1 / (1 + np.exp(-place[2])))
+    def shape(index: FloatArray) -> tuple[float, float, float]:
+        return float(np.exp(index[0])), float(np.exp(index[1])), float(1 / (1 + np.exp(-index[2])))
 
-    def misfit(place: FloatArray) -> list[float]:
-        cells, alpha, q = shape(place)
+    def misfit(index: FloatArray) -> list[float]:
+        cells, alpha, q = shape(index)
         rest = ((1 - q) / (1 - q * (1 - fraction))) ** alpha
         once = fraction * rest * (1 + (1 - fraction) * alpha * q / (1 - q * (1 - fraction)))
         return [
@@ -94,9 +94,9 @@ def snb(sizes: IntArray, fraction: float) -> float:
 
     with np.errstate(all="ignore"):
         fits = [
-            least_squares(misfit, (np.log(classes / fraction), np.log(alpha), place), max_nfev=2000)
+            least_squares(misfit, (np.log(classes / fraction), np.log(alpha), index), max_nfev=2000)
             for alpha in (0.05, 0.5, 5.0)
-            for place in (0.0, 4.0)
+            for index in (0.0, 4.0)
         ]
     best = min(fits, key=lambda fit: float(fit.cost))
     if best.cost > 1e-8:

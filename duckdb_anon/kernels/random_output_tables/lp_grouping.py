@@ -70,8 +70,8 @@ def spread(kind: Kind, gaps: FloatArray) -> FloatArray:
     if kind == "nominal":
         return np.broadcast_to(1.0 - np.eye(classes), (batch, classes, classes)).copy()
     if kind == "ordered":
-        place = np.concatenate([np.zeros((batch, 1)), np.cumsum(gaps, axis=1)], axis=1)
-        return np.asarray(np.abs(place[:, :, None] - place[:, None, :]))
+        index = np.concatenate([np.zeros((batch, 1)), np.cumsum(gaps, axis=1)], axis=1)
+        return np.asarray(np.abs(index[:, :, None] - index[:, None, :]))
     distance = np.zeros((batch, classes, classes))
     for first in range(classes - 1):
         reach = np.maximum.accumulate(gaps[:, first:], axis=1)
@@ -122,9 +122,9 @@ def find_classes(attribute: Attribute, group_of_row: IntArray) -> Classes:
     """Sort rows into classes; groups are numbered 0 .. max(group_of_row)."""
     groups = int(group_of_row.max(initial=-1)) + 1
     domain = max(attribute.domain, 1)
-    place = leaf_order(attribute)[attribute.codes]
-    rows = order_by(group_of_row, place, domain)
-    key = group_of_row[rows].astype(np.int64) * domain + place[rows]
+    index = leaf_order(attribute)[attribute.codes]
+    rows = order_by(group_of_row, index, domain)
+    key = group_of_row[rows].astype(np.int64) * domain + index[rows]
     starts = run_starts(key)
     code = attribute.codes[rows[starts]]
     count = np.diff(starts, append=len(rows))

@@ -260,11 +260,11 @@ def _nearest_values(attribute: Attribute) -> tuple[CodeArray, FloatArray]:
     """Return for each code the nearest other code and the step relative to the spread of the table."""
     if attribute.domain < 2:
         return np.zeros(attribute.domain, dtype=np.int32), np.full(attribute.domain, np.inf)
-    place = leaf_order(attribute)
-    in_order = np.argsort(place).astype(np.int32)
+    position = leaf_order(attribute)
+    in_order = np.argsort(position).astype(np.int32)
     gap = pair_distance(attribute, in_order[:-1], in_order[1:])
     below, above = np.append(np.inf, gap), np.append(gap, np.inf)
     index = np.arange(attribute.domain)
     neighbour = in_order[np.where(below < above, index - 1, index + 1)]
     span = float(pair_distance(attribute, in_order[:1], in_order[-1:])[0])
-    return neighbour[place], (np.minimum(below, above) / (span or 1.0))[place]
+    return neighbour[position], (np.minimum(below, above) / (span or 1.0))[position]

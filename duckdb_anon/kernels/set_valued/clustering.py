@@ -98,12 +98,12 @@ def clusters_of(qi: tuple[Attribute, ...], k: int, rng: np.random.Generator) -> 
     seeds: list[int] = []
     while len(left) >= k:
         tick()
-        place = int(rng.integers(len(left)))
-        width = space.joined(int(left[place]), left)
-        width[place] = -1.0
+        index = int(rng.integers(len(left)))
+        width = space.joined(int(left[index]), left)
+        width[index] = -1.0
         near = np.argpartition(width, k - 1)[:k]
         cluster[left[near]] = len(seeds)
-        seeds.append(int(left[place]))
+        seeds.append(int(left[index]))
         space.gather(seeds[-1], left[near])
         left = np.delete(left, near)
     size = np.bincount(cluster[cluster >= 0], minlength=len(seeds))
