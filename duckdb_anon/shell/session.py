@@ -180,7 +180,7 @@ class Session:
 def without_foreign_position(message: str, text: str) -> str:
     r"""An error without a position in a statement that the user did not write, such as a planned one.
 
-    >>> own_position("Conversion Error: no\n\nLINE 7: ) as _anon_r\n     ^", "FROM muco('people', 0.2)")
+    >>> without_foreign_position("Conversion Error: no\n\nLINE 7: ) as _anon_r\n     ^", "FROM muco('people', 0.2)")
     'Conversion Error: no'
     """
     position = _POSITION.search(message)
