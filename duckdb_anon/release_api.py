@@ -103,11 +103,12 @@ def release(
     load(con)
     method = _method_of(con, call)
     if part_rows is not None or memory is not None or name.endswith(("/", "\\")):
-        if key is not None or previous is not None:
+        if previous is not None:
             raise ParameterError(
-                "release: key and previous do not go with part_rows, memory or a folder; leave one of them out"
+                "release: previous does not go with part_rows, memory or a folder. Leave them out: new records are "
+                "released in one call, whatever the size of the table"
             )
-        return _release_in_parts(con, name, call, method, replace, independent, part_rows, memory, register)
+        return _release_in_parts(con, name, call, method, replace, independent, part_rows, memory, register, key)
     is_file = name.lower().endswith(".parquet")
     with _errors_of_method(method, call), _transaction(con):
         _refuse_taken(con, name, is_file, replace)
@@ -149,14 +150,18 @@ def _release_in_parts(
     part_rows: int | None,
     memory: str | int | None,
     register: str | None,
+    key: str | None,
 ) -> str:
     """Work in parts, in a folder of its own, and write what comes of it at once."""
     is_file = name.lower().endswith((".parquet", "/", "\\"))
     _refuse_taken(con, name, is_file, replace)
     found = _resolved(con, call, method)
     where = Where(_database_of(con, name, is_file), register)
-    registration = Registration.of(con, found, where, _version(), None, independent)
+    registration = Registration.of(con, found, where, _version(), key, independent)
     registration.guard()
+    if key is not None:
+        found = registration.with_key_column()
+        registration.require_keys(found.relation.sql)
     coded = len(found.roles.qi) + len(found.roles.sensitive)
     bounds = Bounds.of(part_rows, memory, coded)
     location = RunDirectory(con, directory_of(con, name, is_file))
@@ -167,8 +172,11 @@ def _release_in_parts(
             finished = run.run(signature_of(found, name, bounds, _version()))
             progress.say("writing")
             with _transaction(con):
-                enter = _first(registration, registration.open())
-                return _written(registration, name, f"({finished.sql})", replace, is_file, enter)
+                rows = draft = f"({finished.sql})"
+                if key is not None:
+                    rows = registration.without_row_id(draft)
+                enter = _first(registration, registration.open(), draft, by_key=key is not None)
+                return _written(registration, name, rows, replace, is_file, enter)
     except (KeyboardInterrupt, duckdb.InterruptException, progress.Interrupted):
         keep = True
         raise
@@ -233,11 +241,13 @@ def _write(registration: Registration, name: str, replace: bool, is_file: bool) 
     return comment
 
 
-def _first(registration: Registration, register: Register | None, draft: str = "") -> Enter | None:
+def _first(
+    registration: Registration, register: Register | None, draft: str = "", by_key: bool = False
+) -> Enter | None:
     """What enters a release that continues no other; None where there is no register."""
     if register is None:
         return None
-    return lambda known, description: registration.enter_first(register, known, description, draft)
+    return lambda known, description: registration.enter_first(register, known, description, draft, by_key)
 
 
 def _written(

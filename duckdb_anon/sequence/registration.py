@@ -30,10 +30,12 @@ from duckdb_anon.engine.register import (
 from duckdb_anon.engine.release_digest import column_types, row_checksum, row_text
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.engine.transaction import in_next_transaction, next_transaction
-from duckdb_anon.model.errors import AnonError, ColumnError, listed, nearest
+from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, listed, nearest
+from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import HIDDEN, Description
 from duckdb_anon.model.release_formats import BUCKET
+from duckdb_anon.model.released_columns import Source
 from duckdb_anon.sequence.joint_risk import joint_risk
 
 _SHOWN = 5
@@ -131,6 +133,21 @@ class Registration:
         found = joint_risk(self.con, self.planned.relation.given, releases, roles)
         return f" (those there are {found})" if found else ""
 
+    def with_key_column(self) -> Recorded:
+        """The planned call with the key as its last released column, for runs in parts, whose rows have no numbers.
+
+        Raises:
+            ParameterError: the key is released anyway, or identifies individuals with several records.
+        """
+        if self.by_person or self.key in {plan.column or plan.name for plan in self.planned.layout}:
+            raise ParameterError(
+                f"release: in parts, key := '{self.key}' must be a column that is not released and identifies single "
+                "records. Name another key, or leave part_rows and memory out"
+            )
+        info = ColumnInfo(self.key, column_types(self.con, self.planned.relation.sql)[self.key])
+        roles = with_fields(self.planned.roles, keep=(*self.planned.roles.keep, info))
+        return with_fields(self.planned, roles=roles, layout=(*self.planned.layout, ColumnPlan(self.key, Source)))
+
     def with_key(self, key: str) -> Registration:
         """The same with a key column."""
         return with_fields(self, key=_key_column(self.planned, key))
@@ -184,19 +201,22 @@ class Registration:
         with in_next_transaction(self.con, undo) if self.in_other_database else nullcontext():
             write(release_name(self.con, table, self.database or "", is_file=is_file))
 
-    def enter_first(self, register: Register, name: str, description: Description, draft: str = "") -> None:
+    def enter_first(
+        self, register: Register, name: str, description: Description, draft: str = "", by_key: bool = False
+    ) -> None:
         """Enter a release that continues no other, with its records where it has a key.
 
         Args:
             register: the open register.
             name: of the release in it.
             description: the description of the release, with its digest.
-            draft: the released rows with the numbers of the original's.
+            draft: the released rows with the numbers of the original's, or with their keys.
+            by_key: whether the last column of the draft is the key.
         """
         entered = self.described_in_register(register, name, description)
         register.enter(entered, self.known_numbers)
         if self.key:
-            self.enter_records(register, entered.number, draft, self.planned.relation.sql)
+            self.enter_records(register, entered.number, draft, self.planned.relation.sql, by_key=by_key)
 
     @property
     def known_numbers(self) -> set[int]:
@@ -236,25 +256,30 @@ class Registration:
         *_, row_id = column_types(self.con, draft)
         return f"(select * exclude ({ident(row_id)}) from {draft})"
 
-    def enter_records(self, register: Register, number: int, draft: str, source: str, offset: str = "0") -> None:
+    def enter_records(
+        self, register: Register, number: int, draft: str, source: str, offset: str = "0", by_key: bool = False
+    ) -> None:
         """Enter the released records.
 
         Args:
             register: the open register.
             number: of the release.
-            draft: the released rows; the last column numbers the rows of the source.
+            draft: the released rows; the last column numbers the rows of the source, or is the key.
             source: what follows FROM for the rows that were released.
             offset: SQL of the greatest group number of the sequence.
+            by_key: whether the last column of the draft is the key.
         """
         columns = column_types(self.con, draft)
         *shown, row_id = columns
         row = register.hash_sql(row_text({name: columns[name] for name in shown}))
+        last = f"_anon_d.{ident(row_id)}"
+        same = f"{register.key_sql(last)} = _anon_o.key" if by_key else f"{last} = _anon_o.n"
         self.con.execute(
             f"""
             insert into {register.schema}.records
             select {number}, _anon_o.key, _anon_o.content, {self._group_sql(shown, offset)}, {row}, null, null
             from {draft} as _anon_d join ({self.records_sql(register, source)}) as _anon_o
-            on _anon_d.{ident(row_id)} = _anon_o.n"""
+            on {same}"""
         )
 
     def records_sql(self, register: Register, source: str) -> str:

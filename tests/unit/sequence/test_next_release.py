@@ -11,6 +11,7 @@ import pytest
 import duckdb_anon
 from duckdb_anon import AnonError
 from duckdb_anon.cli import main
+from duckdb_anon.engine.register import numbered_rows, registered
 from duckdb_anon.sequence.next_release import Next
 from duckdb_anon.sequence.registration import Registration
 
@@ -140,7 +141,7 @@ def test_what_cannot_be_continued_is_refused(people: duckdb.DuckDBPyConnection) 
         ({"previous": "r2", "changed": "drop"}, MONDRIAN, "changed := 'drop' is unknown. Allowed: keep, replace"),
         ({"previous": "r2", "changed": "replace"}, MONDRIAN, r"as they are \(anatomy\), and mondrian does not"),
         ({"previous": "r2", "independent": True}, MONDRIAN, "is not independent"),
-        ({"previous": "r2", "part_rows": 1000}, MONDRIAN, "do not go with part_rows"),
+        ({"previous": "r2", "part_rows": 1000}, MONDRIAN, "does not go with part_rows"),
         ({"previous": "r2", "deleted": "withdraw"}, "muco('people', 0.2)", "muco does not publish its groups"),
     ]
     for options, call, reason in refused:
@@ -307,3 +308,27 @@ def test_replaced_records_stay_in_buckets_whose_sensitive_values_stay(people: du
         0
     ]
     assert attribute <= alone + 0.1
+
+
+@pytest.mark.parametrize("call", [CALLS[0], CALLS[2], CALLS[4]])
+def test_a_release_in_parts_is_continued(people: duckdb.DuckDBPyConnection, call: str) -> None:
+    people.execute(
+        "insert into people select * replace (person_id + 10000 as person_id) from people union all from pool"
+    )
+    with pytest.raises(AnonError, match="key := 'age' must be a column that is not released"):
+        duckdb_anon.release(people, "r1", call, key="age", part_rows=1000)
+    duckdb_anon.release(people, "r1", call, key="person_id", part_rows=1000)
+    published = rows(people, "from r1")
+    assert rows(people, "from anon.records") == published == rows(people, "from people")
+    assert "person_id" not in [row[0] for row in people.execute("describe r1").fetchall()]
+    people.execute("insert into people select * replace (person_id + 20000 as person_id) from people limit 100")
+    assert "100 new records published" in duckdb_anon.release(people, "r2", call, previous="r1")
+    assert rows(people, "from r1 except all from r2") == 0 and rows(people, "from r2") == published + 100
+    if call.startswith("anatomy"):  # each row belongs to the record that it was made from
+        (release, _) = registered(people, "memory")
+        numbered = numbered_rows(people, "memory", release, "people")
+        different = (
+            f"select r.age, r.gender, r.education from {numbered} as r join (select *, row_number() over () - 1 as n "
+            "from people) as p on r.row_id = p.n where (r.age, r.gender, r.education) <> (p.age, p.gender, p.education)"
+        )
+        assert rows(people, different) == 0 and rows(people, f"from {numbered} where row_id is null") == 0
