@@ -108,13 +108,13 @@ def test_merged_buckets_are_diverse_permutations_and_violate_no_rule(
         return
     bucket, fields = cells[BUCKET.key].values, _fields(cells)
     n = table.rows + params["fake"]
-    assert len(bucket) == n and {len(getattr(f, "rows", getattr(f, "index", None))) for f in fields.values()} == {n}
-    codes = table.sensitive[0].codes[fields["disease"].rows]
+    assert len(bucket) == n and {len(fields[a.name].codes) for a in (*table.qi, *table.sensitive)} == {n}
+    codes = fields["disease"].codes
     for b in np.unique(bucket):
         assert Counter(codes[bucket == b].tolist()).most_common(1)[0][1] * params["l"] <= (bucket == b).sum() + 1e-9
     forbidden = _forbidden(table, truths, params)
     for row in range(n):
-        shown = [int(a.codes[fields[a.name].rows[row]]) for a in table.qi]
+        shown = [int(fields[a.name].codes[row]) for a in table.qi]
         for on, bad in forbidden:
             assert not (int(codes[row]) in bad and all(shown[q] in values for q, values in on.items()))
 
@@ -128,10 +128,10 @@ def test_without_rules_each_column_of_a_bucket_is_a_permutation_of_its_records(
     bucket, fields = cells[BUCKET.key].values, _fields(cells)
     kept = cells[ROWS].rows  # an honest listing of the bucket's records
     for column in columns:
-        own = [(a, fields[a.name].rows) for a in table.qi if a.name in column]
-        printed = Counter(zip(bucket.tolist(), *(a.codes[rows].tolist() for a, rows in own), strict=True))
-        wanted = Counter(zip(bucket.tolist(), *(a.codes[kept].tolist() for a, _ in own), strict=True))
-        assert printed == wanted
+        attributes = [a for a in table.qi if a.name in column]
+        released = Counter(zip(bucket.tolist(), *(fields[a.name].codes.tolist() for a in attributes), strict=True))
+        wanted = Counter(zip(bucket.tolist(), *(a.codes[kept].tolist() for a in attributes), strict=True))
+        assert released == wanted
     real = cells[SOURCE.key].rows
     assert sorted(real[real >= 0].tolist()) == list(range(table.rows))
     assert (real < 0).sum() == fake
