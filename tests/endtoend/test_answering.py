@@ -322,5 +322,5 @@ def test_jupysql_answers_from_the_release(copy: Path, tmp_path: Path) -> None:
         warnings.simplefilter("ignore")  # the notebook machinery warns about event loops
         runner = nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3")
         runner.execute(cwd=str(tmp_path))
-    assert notebook.cells[2].outputs[-1].text.strip() == "['sex', 'n', 'n_low', 'n_high'] True"
+    assert notebook.cells[2].outputs[-1].text.strip() == "['sex', 'n', 'n_low', 'n_high', 'note'] True"
     assert notebook.cells[3].outputs[-1].text.strip() == "['sex', 'least'] True"
