@@ -61,7 +61,7 @@ def campaign(
     queries: int = 12,
     seconds: float = math.inf,
     shapes: Sequence[str] = tuple(SHAPES),
-    estimated: Callable[[str], None] = lambda line: None,
+    report: Callable[[str], None] = lambda line: None,
 ) -> Tally:
     """Ask until so many cells with hard bounds have been held against the truth.
 
@@ -72,7 +72,7 @@ def campaign(
         queries: how many are asked of each release; half as many of boxes, whose answers have most cells.
         seconds: how long at most, by hand.
         shapes: shapes of the releases that are asked; the rest is as without it.
-        told: gets a line for each violation, and one for every hundred tables.
+        report: gets a line for each violation, and one for every hundred tables.
     """
     tally, number, end = Tally(), start, time.monotonic() + seconds
     con = duckdb_anon.connect()
@@ -89,9 +89,9 @@ def campaign(
             tally.seconds[shape] += time.process_time() - began
         number += 1
         for violation in tally.violations[known:]:
-            estimated(violation)
+            report(violation)
         if number % 100 == 0:
-            estimated(f"table {number}: {tally.cells.total()} cells, {len(tally.violations)} violations")
+            report(f"table {number}: {tally.cells.total()} cells, {len(tally.violations)} violations")
     con.close()
     return tally
 
@@ -160,10 +160,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=list(SHAPES))
     given = parser.parse_args(arguments)
 
-    def told(line: str) -> None:
+    def report(line: str) -> None:
         print(line, flush=True)
 
-    tally = campaign(given.cells, given.seed, given.start, seconds=given.seconds, shapes=given.shapes, told=told)
+    tally = campaign(given.cells, given.seed, given.start, seconds=given.seconds, shapes=given.shapes, report=report)
     print(tally.shown())
     return bool(tally.violations)
 
