@@ -172,10 +172,9 @@ def _release_in_parts(
             finished = run.run(signature_of(found, name, bounds, _version()))
             progress.say("writing")
             with _transaction(con):
-                rows = draft = f"({finished.sql})"
-                if key is not None:
-                    rows = registration.without_row_id(draft)
-                enter = _first(registration, registration.open(), draft, by_key=key is not None)
+                draft = f"({finished.sql})"
+                rows = registration.without_row_id(draft) if key is not None else draft
+                enter = _first(registration, registration.open(), draft)
                 return _written(registration, name, rows, replace, is_file, enter)
     except (KeyboardInterrupt, duckdb.InterruptException, progress.Interrupted):
         keep = True
@@ -241,13 +240,11 @@ def _write(registration: Registration, name: str, replace: bool, is_file: bool) 
     return comment
 
 
-def _first(
-    registration: Registration, register: Register | None, draft: str = "", by_key: bool = False
-) -> Enter | None:
+def _first(registration: Registration, register: Register | None, draft: str = "") -> Enter | None:
     """What enters a release that continues no other; None where there is no register."""
     if register is None:
         return None
-    return lambda known, description: registration.enter_first(register, known, description, draft, by_key)
+    return lambda known, description: registration.enter_first(register, known, description, draft)
 
 
 def _written(

@@ -173,9 +173,8 @@ def numbered_rows(con: duckdb.DuckDBPyConnection, database: str, release: Regist
     return (
         f"(with _anon_o as (select key, min(n) as n from (select {key} as key, row_number() over () - 1 as n "
         f"from {original}) group by key), "
-        f"_anon_l as (from {register.schema}.records where release in ({made}) "
-        "qualify release = max(release) over (partition by key)), "
-        "_anon_m as (select key, row, row_number() over (partition by row) as k from _anon_l "
+        "_anon_m as (select key, row, row_number() over (partition by row) as k "
+        f"from {register.latest_records(f'({made})')} "
         f"where not coalesce(withdrawn in ({made}), false)), "
         f"_anon_n as (select row, k, coalesce(n, (select count(*) from {original}) + dense_rank() over (order by "
         "_anon_m.key)) as row_id from _anon_m left join _anon_o using (key)), "
@@ -245,6 +244,11 @@ class Register:
     def schema(self) -> str:
         """The schema of its tables, as SQL writes it."""
         return _schema(self.database)
+
+    def latest_records(self, releases: str) -> str:
+        """SELECT, in parentheses, of the records of some releases, each as it was published last."""
+        latest = "qualify release = max(release) over (partition by key)"
+        return f"(from {self.schema}.records where release in {releases} {latest})"
 
     def draw_seed(self, *facts: str) -> int:
         """A seed that nobody can guess, the same for the same facts."""

@@ -21,7 +21,7 @@ import duckdb
 
 from duckdb_anon.engine.register import Register, Registered, leaving, registered, released_rows
 from duckdb_anon.engine.release_digest import column_types, holds_rows_of, row_text
-from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.engine.sql_quoting import ident, idents
 from duckdb_anon.model.errors import AnonError, ParameterError, RequirementError, code_of, listed, nearest, without_code
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import Description
@@ -146,7 +146,7 @@ class Next:
         withdrawn = replaced = 0
         execute(f"create table {self.scratch}.leaving (row ubigint)")
         if self.deleted == "withdraw":
-            rows = f"select row from ({self._latest}) where {self._withdrawn_now()}"
+            rows = f"select row from {self._latest} where {self._withdrawn_now()}"
             withdrawn, gone = execute(f"insert into {self.scratch}.leaving {rows}").fetchall()[0][0], 0
         if self.changed == "replace":
             execute(f"create table {self.scratch}.replaced as {self._replaced_sql()}")
@@ -183,11 +183,11 @@ class Next:
             AnonError: the original has other columns by now.
         """
         con, source = self.registration.con, self._previous_rows
-        rows = self._without_leaving(source)
+        rows, columns = self._without_leaving(source), column_types(con, source)
         for count, new_rows in (("added", self._new_rows), ("replaced", self._replaced_rows)):
             if not self.counts[count]:
                 continue
-            if column_types(con, new_rows()) != column_types(con, source):
+            if column_types(con, new_rows()) != columns:
                 raise AnonError(
                     f"release: columns or types of the new records differ from those of {self.previous.name}; "
                     "the original has changed its columns. Release it with independent := true"
@@ -276,10 +276,7 @@ class Next:
 
     @property
     def _latest(self) -> str:
-        """SELECT of the records of the sequence as they were published last."""
-        records = f"{self.register.schema}.records"
-        latest = "qualify release = max(release) over (partition by key)"
-        return f"select * from (from {records} where release in {self._in} {latest}) where true"
+        return self.register.latest_records(self._in)
 
     def _withdrawn_now(self) -> str:
         """Condition on records: of a group with a deleted record, and not withdrawn before."""
@@ -311,7 +308,7 @@ class Next:
         staying = f"not ({self._withdrawn_now()})" if self.deleted == "withdraw" else "true"
         return f"""
             with _anon_r as (
-              {self._latest} and not coalesce(withdrawn in {self._in}, false) and {staying}),
+              from {self._latest} where not coalesce(withdrawn in {self._in}, false) and {staying}),
             _anon_c as (
               select c.n as _anon_n, key as _anon_key, c.content as _anon_content, "group" as _anon_group,
                 row as _anon_published
@@ -337,8 +334,9 @@ class Next:
         )
 
     def _replaced_rows(self) -> str:
-        meta = "_anon_n, _anon_key, _anon_content, _anon_group, _anon_published, _anon_row"
-        return f"(select * exclude ({meta}) from {self.scratch}.replaced)"
+        """The rows that take the place of those of changed records."""
+        columns = column_types(self.registration.con, self._previous_rows)
+        return f"(select {idents(columns)} from {self.scratch}.replaced)"
 
 
 def _named(registration: Registration, known: Sequence[Registered], previous: str) -> Registered:

@@ -201,9 +201,7 @@ class Registration:
         with in_next_transaction(self.con, undo) if self.in_other_database else nullcontext():
             write(release_name(self.con, table, self.database or "", is_file=is_file))
 
-    def enter_first(
-        self, register: Register, name: str, description: Description, draft: str = "", by_key: bool = False
-    ) -> None:
+    def enter_first(self, register: Register, name: str, description: Description, draft: str = "") -> None:
         """Enter a release that continues no other, with its records where it has a key.
 
         Args:
@@ -211,12 +209,11 @@ class Registration:
             name: of the release in it.
             description: the description of the release, with its digest.
             draft: the released rows with the numbers of the original's, or with their keys.
-            by_key: whether the last column of the draft is the key.
         """
         entered = self.described_in_register(register, name, description)
         register.enter(entered, self.known_numbers)
         if self.key:
-            self.enter_records(register, entered.number, draft, self.planned.relation.sql, by_key=by_key)
+            self.enter_records(register, entered.number, draft, self.planned.relation.sql)
 
     @property
     def known_numbers(self) -> set[int]:
@@ -256,9 +253,7 @@ class Registration:
         *_, row_id = column_types(self.con, draft)
         return f"(select * exclude ({ident(row_id)}) from {draft})"
 
-    def enter_records(
-        self, register: Register, number: int, draft: str, source: str, offset: str = "0", by_key: bool = False
-    ) -> None:
+    def enter_records(self, register: Register, number: int, draft: str, source: str, offset: str = "0") -> None:
         """Enter the released records.
 
         Args:
@@ -267,13 +262,13 @@ class Registration:
             draft: the released rows; the last column numbers the rows of the source, or is the key.
             source: what follows FROM for the rows that were released.
             offset: SQL of the greatest group number of the sequence.
-            by_key: whether the last column of the draft is the key.
         """
         columns = column_types(self.con, draft)
         *shown, row_id = columns
         row = register.hash_sql(row_text({name: columns[name] for name in shown}))
         last = f"_anon_d.{ident(row_id)}"
-        same = f"{register.key_sql(last)} = _anon_o.key" if by_key else f"{last} = _anon_o.n"
+        # the column of row numbers has no name of the original's
+        same = f"{register.key_sql(last)} = _anon_o.key" if row_id == self.key else f"{last} = _anon_o.n"
         self.con.execute(
             f"""
             insert into {register.schema}.records
