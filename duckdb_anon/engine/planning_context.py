@@ -47,6 +47,7 @@ class Context:
     arguments: Mapping[str, Any]
     entries: Mapping[str, Entry] = field(default_factory=dict)
     opened: Callable[[], duckdb.DuckDBPyConnection] | None = None
+    _relations: dict[tuple[str, str], Relation] = field(default_factory=dict)
 
     @property
     def methods(self) -> dict[str, Method]:
@@ -54,8 +55,12 @@ class Context:
         return {name: entry for name, entry in self.entries.items() if isinstance(entry, Method)}
 
     def relation(self, parameter: str, given: object = None) -> Relation:
-        """Resolve the table argument `parameter` (or `given` in its place)."""
-        return self.catalog.relation(self.function, parameter, given or self.arguments.get(parameter))
+        """Resolve the table argument `parameter` (or `given` in its place), once for a plan."""
+        argument = given or self.arguments.get(parameter)
+        key = (parameter, str(argument))
+        if key not in self._relations:
+            self._relations[key] = self.catalog.relation(self.function, parameter, argument)
+        return self._relations[key]
 
     def roles(
         self, relation: Relation, needs: tuple[str, ...] = (), nested: bool = False, only: Collection[str] = ()
