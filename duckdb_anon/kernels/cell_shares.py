@@ -23,7 +23,13 @@ from duckdb_anon.model.coded_table import FloatArray, IntArray
 MOST_ROUNDS, LEAST_GAIN = 30, 0.005
 SET_ROUNDS = 1
 """Rounds for cells that list their values: these have no neighbours."""
+NODE_ROUNDS = 3
+"""Rounds for nodes of a hierarchy."""
 _LOST = 1e-290
+_FAR = 2**62
+BoolArray = NDArray[np.bool_]
+Ends = NDArray[Any]
+"""Whole numbers of 64 bits or float64."""
 
 
 @dataclass(frozen=True)
@@ -121,14 +127,6 @@ def _rounds(
             return made
         best = found
     return MOST_ROUNDS
-
-
-NODE_ROUNDS = 3
-"""Rounds for nodes of a hierarchy."""
-_FAR = 2**62
-BoolArray = NDArray[np.bool_]
-Ends = NDArray[Any]
-"""Whole numbers of 64 bits or float64."""
 
 
 @dataclass(frozen=True)

@@ -227,8 +227,7 @@ class NodeFactor(GeneralizedFactor):
     def learnt_shares(self) -> str:
         """As of any factor."""
         column = quoted(self.columns[0])
-        hidden = self.hierarchy is not None and self.hierarchy.hidden and not is_text(self.kind)
-        if self.counted or hidden:
+        if self.counted or self._hides_values:
             return ""
         return self._learnt_members(
             f"""
@@ -248,6 +247,11 @@ class NodeFactor(GeneralizedFactor):
         roots = f"select {root}::varchar from {self.hierarchy.sql} as tree"
         return f"{listed} union select _cell, null as {column} from ({self.cells()}) as c where _cell in ({roots})"
 
+    @property
+    def _hides_values(self) -> bool:
+        """Whether the published hierarchy has labels in place of rare values, which no value of the type is."""
+        return self.hierarchy is not None and self.hierarchy.hidden and not is_text(self.kind)
+
     def _below(self) -> str:
         """SELECT node, leaf, share: every node with the leaves at or below it, evenly."""
         tree = self.hierarchy
@@ -262,7 +266,7 @@ class NodeFactor(GeneralizedFactor):
         label = "unnest(_cell)" if self.counted else "_cell"
         null_occurs = f"exists (from (select {label} as l from ({self.cells()}) as c) as s where l = '{NULL_LABEL}')"
         below = f"select distinct unnest([{levels}]) as node, {names[0]}::{self.kind} as leaf from {tree.sql} as tree"
-        if tree.hidden and not is_text(self.kind):
+        if self._hides_values:
             below = self._not_hidden(levels, names[0], tree.sql)
         leaves = f"""
             {below}

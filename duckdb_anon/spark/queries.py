@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from duckdb_anon.engine.sql_quoting import literal
-from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, listed, nearest
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import argument_text
+from duckdb_anon.parts.release_checks import k_sql, l_sql, t_sql
 from duckdb_anon.parts.run_part import message_of
+from duckdb_anon.rewrite.dialects import spoken
 from duckdb_anon.spark.dataframe_planning import create_labelled
 from duckdb_anon.sql_functions import connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
-from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.parts.release_checks import k_sql, l_sql, t_sql
-from duckdb_anon.rewrite.dialects import spoken
 
 
 def estimate_sql(

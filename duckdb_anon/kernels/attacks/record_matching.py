@@ -64,7 +64,6 @@ def count_covering(
     size: FloatArray,
     with_value: FloatArray,
     secret_row: IntArray,
-    subset: IntArray,
     out: FloatArray,
     stop: IntArray,
 ) -> None:
@@ -76,9 +75,8 @@ def count_covering(
         size: records of each box.
         with_value: records of each box that hold each sensitive value, shape (sensitive values, boxes).
         secret_row: row of `with_value` for each target and sensitive column, shape (targets, sensitive columns).
-        subset: the columns that are known of each target as a bit mask; -1 for every set of columns.
         out: receives the counts of all records, then by sensitive column, shape (1 + sensitive columns, targets, sets);
-            a set is a bit mask, and one set stands alone where it is given.
+            a set of known columns is a bit mask.
         stop: the flag of the call.
     """
     targets, columns = row.shape
@@ -93,16 +91,11 @@ def count_covering(
                 mask[b] |= np.int64(inside[b]) << a
         for b in range(len(size)):
             index = mask[b]
-            if subset[t] >= 0:
-                if index & subset[t] != subset[t]:
-                    continue
-                index = 0
             out[0, t, index] += size[b]
             for k in range(secret_row.shape[1]):
                 out[k + 1, t, index] += with_value[secret_row[t, k], b]
-        if subset[t] < 0:
-            for a in range(columns):
-                for known in range(out.shape[2]):
-                    if not known >> a & 1:
-                        for k in range(out.shape[0]):
-                            out[k, t, known] += out[k, t, known | 1 << a]
+        for a in range(columns):
+            for known in range(out.shape[2]):
+                if not known >> a & 1:
+                    for k in range(out.shape[0]):
+                        out[k, t, known] += out[k, t, known | 1 << a]

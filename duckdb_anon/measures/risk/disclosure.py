@@ -181,8 +181,7 @@ def _of_boxes(
         block, some = slice(at, at + step), alike.first[at : at + step]
         covered, row = _covered(boxes, values[some])
         out = np.zeros((1 + len(secrets), len(some), sets))
-        every = np.full(len(some), -1, dtype=np.int64)
-        count_covering(covered, row, size, np.vstack(tables), theirs[some], every, out, stop_flag())
+        count_covering(covered, row, size, np.vstack(tables), theirs[some], out, stop_flag())
         counts = out[:, :, bits]
         hit = (_covering(boxes, values[some], box[some])[:, None] & bits) == bits
         share = np.divide(weights, counts[0], out=np.zeros(counts[0].shape), where=counts[0] > 0)
