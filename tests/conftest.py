@@ -30,7 +30,7 @@ WEEKLY = (
     "unit/engine/test_memory_estimate", "unit/kernels/test_code_cache", "unit/kernels/test_jit",
     "unit/measures/queries/test_published_errors", "unit/measures/risk/test_composition_risk",
     "unit/measures/risk/test_population", "unit/parts/test_same_release", "unit/rewrite/test_learnt_counts",
-    "unit/rewrite/test_names_of_steps", "unit/rewrite/test_unbounded_cells",
+    "unit/rewrite/test_unbounded_cells",
 )  # fmt: skip
 """Campaigns of parts that seldom change, which run once a week (.ci/weekly)."""
 
