@@ -16,8 +16,11 @@ from tests.reference.rewrite_tables import seen
 
 def test_every_word_of_duckdb_that_cannot_be_a_name_is_quoted() -> None:
     names = "('unreserved', 'column_name')"
-    words = duckdb.sql(f"select upper(keyword_name) from duckdb_keywords() where keyword_category not in {names}")
-    assert {word for (word,) in words.fetchall()} <= KEYWORDS
+    with duckdb.connect() as con:
+        words = con.execute(
+            f"select upper(keyword_name) from duckdb_keywords() where keyword_category not in {names}"
+        ).fetchall()
+    assert {word for (word,) in words} <= KEYWORDS
 
 
 STEPS = (
