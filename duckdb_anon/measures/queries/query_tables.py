@@ -32,6 +32,8 @@ from duckdb_anon.rewrite.query.tables import Bounds, Member, PlausibleTables, Se
 DRAWS, FEWER_DRAWS = 10, 5
 _LARGE = 500_000
 """Releases of more rows have fewer draws."""
+MOST = 5000
+"""Distinct ends or values of a column whose shares are learnt."""
 
 
 @contextmanager
@@ -132,9 +134,6 @@ def _rows(context: Any, release: Relation) -> int:
     cursor = context.catalog.cursor
     found = cursor.execute(f"select count(*) from {release.sql}").fetchone() if cursor is not None else None
     return int(found[0]) if found else 0
-
-
-MOST = 5000
 
 
 @dataclass(frozen=True)
