@@ -25,12 +25,6 @@ PART = r'(?:"(?:[^"]|"")+"|[^\s".()]+)'
 QUALIFIED = re.compile(rf"{PART}(?:\.{PART}){{0,2}}")
 
 
-_COMMENTS = """
-select column_name, comment from duckdb_columns() where (database_name, schema_name, table_name) = ($1, $2, $3)
-union all select '', comment from duckdb_tables() where (database_name, schema_name, table_name) = ($1, $2, $3)
-union all select '', comment from duckdb_views() where (database_name, schema_name, view_name) = ($1, $2, $3)"""
-
-
 def names_of(sql: str) -> list[str]:
     """The parts of a table's name, folded."""
     parts = re.findall(PART, sql)
@@ -51,6 +45,7 @@ class Relation:
         comments: column name to comment.
         hint: the error for a user when a column of an invisible relation is needed.
         comment: the comment of the table itself.
+        is_table: whether it is a table of the catalog, which has comments of its own, and no view, file or SELECT.
         text: what the macros of sql/ take as their table: a name, a file, or a SELECT in parentheses.
     """
 
@@ -61,6 +56,7 @@ class Relation:
     hint: str = ""
     text: str = ""
     comment: str = ""
+    is_table: bool = False
 
     @property
     def unnamed(self) -> str:
@@ -118,19 +114,17 @@ class Catalog:
             return self._subquery(function, parameter, text)
         for sql in self._spellings(text):
             if columns := self._describe(sql):
-                comments, comment = self._written_in(text) if _FILE.match(text) else self.comments(sql)
-                return Relation(given, sql, columns, _with_fields(comments), text=sql, comment=comment)
+                place, comments = described(self.cursor, sql) if self.cursor is not None else (None, {})
+                if _FILE.match(text):
+                    comments = self._written_in(text)
+                is_table = place is not None and place[3] == "table"
+                comment = comments.pop("", "")
+                return Relation(
+                    given, sql, columns, _with_fields(comments), text=sql, comment=comment, is_table=is_table
+                )
         if _FILE.match(text):
             return self._file(function, parameter, text)
         return self._unseen(function, parameter, text)
-
-    def comments(self, sql: str) -> tuple[dict[str, str], str]:
-        """Comments of a table's columns, and of the table itself."""
-        found = located(self.cursor, sql) if self.cursor is not None else None
-        if self.cursor is None or found is None:
-            return {}, ""
-        comments = {column: text for column, text in self.cursor.execute(_COMMENTS, found[:3]).fetchall() if text}
-        return comments, comments.pop("", "")
 
     def every_nth_row(self, relation: Relation, columns: str, most: int = 200_000) -> pa.StructArray:
         """Read the SELECT list `columns` (which may use `_anon_rn`, the row number) of at most `most` rows."""
@@ -175,10 +169,10 @@ class Catalog:
             return {}
         return {r[0]: r[1] for r in rows}
 
-    def _written_in(self, path: str) -> tuple[dict[str, str], str]:
-        """The metadata of Parquet files as comments; none where files differ."""
+    def _written_in(self, path: str) -> dict[str, str]:
+        """The metadata of Parquet files as comments by column, that of the table under ''; none where files differ."""
         if self.cursor is None or not path.lower().endswith(".parquet"):
-            return {}, ""
+            return {}
         try:
             rows = self.cursor.execute(
                 "select distinct decode(key), decode(value) from parquet_kv_metadata(?) "
@@ -186,11 +180,11 @@ class Catalog:
                 [path],
             ).fetchall()
         except duckdb.Error:
-            return {}, ""
+            return {}
         if len(dict(rows)) < len(rows):
-            return {}, ""
+            return {}
         comments = {key.removeprefix(COLUMN_KEY): text for key, text in rows if key.startswith(COLUMN_KEY)}
-        return comments, dict(rows).get(KEY, "")
+        return {**comments, "": dict(rows).get(KEY, "")}
 
     def _subquery(self, function: str, parameter: str, text: str) -> Relation:
         try:
@@ -222,7 +216,8 @@ class Catalog:
             raise ParameterError(
                 f"{function}: {parameter} := '{text}' is neither a table nor a readable file: {reason}"
             )
-        comments, comment = self._written_in(text)
+        comments = self._written_in(text)
+        comment = comments.pop("", "")
         return Relation(text, sql, columns, _with_fields(comments), text=text, comment=comment)
 
     def _unseen(self, function: str, parameter: str, text: str) -> Relation:
@@ -273,37 +268,48 @@ def require_visible(function: str, relation: Relation) -> None:
         raise AnonError(f"{function}: {relation.hint}")
 
 
-_THERE = """
-select name, kind, database_name, schema_name, current_database(), current_schema()
-from (select database_name, schema_name, table_name as name, 'table' as kind from duckdb_tables()
-  union all select database_name, schema_name, view_name, 'view' from duckdb_views())
-where lower(name) = lower($1)"""
+_NAMED = """
+select *, current_database(), current_schema()
+from (select database_name, schema_name, table_name, 'table' as kind, '' as name, comment from duckdb_tables()
+  union all select database_name, schema_name, view_name, 'view', '', comment from duckdb_views()
+  union all select database_name, schema_name, table_name, 'column', column_name, comment from duckdb_columns())
+where lower(table_name) = lower($1) and (kind <> 'column' or comment is not null)"""
+
+Place = tuple[str, str, str, str]
+"""Database, schema, name and kind ('table' or 'view')."""
 
 
-def located(con: duckdb.DuckDBPyConnection, target: str) -> tuple[str, str, str, str] | None:
-    """Where a name points: database, schema, name and kind ('table' or 'view'); None where nothing is there.
+def described(con: duckdb.DuckDBPyConnection, target: str) -> tuple[Place | None, dict[str, str]]:
+    """Where a name points, and comments by column, that of the table under ''; None and {} where nothing is there.
 
     >>> con = duckdb.connect()
     >>> _ = con.execute("attach ':memory:' as other; create table other.t as select 1 as x")
-    >>> located(con, "t"), located(con, "other.T")
-    (None, ('other', 'main', 't', 'table'))
+    >>> _ = con.execute("comment on column other.t.x is 'a number'")
+    >>> described(con, "t"), described(con, "other.T")
+    ((None, {}), (('other', 'main', 't', 'table'), {'x': 'a number'}))
     """
-    *places, name = names_of(target)
+    *parts, name = names_of(target)
     # lower() of SQL makes one of letters that are different for DuckDB
-    found = [row for row in con.execute(_THERE, [name]).fetchall() if fold(row[0]) == name]
+    found = [row for row in con.execute(_NAMED, [name]).fetchall() if fold(row[2]) == name]
     if not found:
-        return None
-    here, schema = fold(found[0][4]), fold(found[0][5])
+        return None, {}
+    here, schema = fold(found[0][6]), fold(found[0][7])
     namespaces: list[list[str]] = [["temp", "main"], [here, schema], [here, "main"]]  # as DuckDB looks names up
-    if len(places) == 2:
-        namespaces = [places]
-    elif places:
-        namespaces = [[here, *places], [*places, "main"]]
+    if len(parts) == 2:
+        namespaces = [parts]
+    elif parts:
+        namespaces = [[here, *parts], [*parts, "main"]]
     for namespace in namespaces:
-        for table, kind, database, schema, *_ in found:
-            if [fold(database), fold(schema)] == namespace:
-                return database, schema, table, kind
-    return None
+        rows = [row for row in found if [fold(row[0]), fold(row[1])] == namespace]
+        if rows:
+            place = next(row[:4] for row in rows if row[3] != "column")
+            return place, {row[4]: row[5] for row in rows if row[5]}
+    return None, {}
+
+
+def located(con: duckdb.DuckDBPyConnection, target: str) -> Place | None:
+    """Where a name points; None where nothing is there."""
+    return described(con, target)[0]
 
 
 def write_comments(

@@ -50,7 +50,7 @@ def identifiers_read(catalog: Catalog, relation: Relation) -> Mapping[str, str]:
         relation: a view or a SELECT; of a table there are none, as it has comments of its own. What the planner
             cannot see (a CTE, a DataFrame, a temporary table) may read any table, so every table's labels count.
     """
-    if catalog.cursor is None:
+    if catalog.cursor is None or relation.is_table:
         return {}
     labelled: dict[str, dict[str, str]] = {}
     for table, column, comment in catalog.cursor.execute(

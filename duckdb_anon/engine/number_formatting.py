@@ -60,6 +60,8 @@ def texts(scale: Scale, numbers: NDArray[Any]) -> pa.StringArray:
         return by_duckdb(steps.cast(pa.time64(scale.unit)), "v::varchar")
     if scale.line == "timestamp":
         return by_duckdb(steps.cast(pa.timestamp(scale.unit, "UTC" if scale.zoned else None)), "v::varchar")
+    if not scale.origin and not scale.digits:
+        return steps.cast(pa.string())
     return by_duckdb(steps, _decimal(scale))
 
 

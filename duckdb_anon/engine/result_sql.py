@@ -67,6 +67,7 @@ class _Select:
 
     Attributes:
         typed: `_anon_types`: columns of the source to whose type texts are cast.
+        values: `_anon_values`: lists that lambdas read, which would be computed for each of their entries.
         listed: `_anon_cells`: lists of what rows look up.
         rows: `_anon_rows`: lists with one entry a row.
         decoded: `_anon_decoded`: the values of a row.
@@ -76,6 +77,7 @@ class _Select:
     """
 
     typed: dict[str, str] = field(default_factory=dict)
+    values: list[str] = field(default_factory=list)
     listed: list[str] = field(default_factory=list)
     rows: list[str] = field(default_factory=list)
     decoded: list[str] = field(default_factory=list)
@@ -105,16 +107,16 @@ class _Select:
         if plan.cells is c.Node:
             return texts
         if plan.cells is c.NodeSet:
-            return f"list_transform({lists}, lambda _s: list_select({texts}, _s))"
+            return f"list_transform({lists}, lambda _s: list_select({self.once(texts)}, _s))"
         if plan.cells is c.Interval:
             ends = (self.cast(f"_anon_r.texts[{literal(f'{key}.{end}')}]", name) for end in ("lower", "upper"))
             return f"list_transform(list_zip({', '.join(ends)}), lambda _s: {{'lower': _s[1], 'upper': _s[2]}})"
         values = self.cast(texts, name, plan.declared_type)
         if plan.cells is c.ValueSet:
-            return f"list_transform({lists}, lambda _s: list_select({values}, _s))"
+            return f"list_transform({lists}, lambda _s: list_select({self.once(values)}, _s))"
         if plan.cells is c.Counts:
             pairs = f"list_zip({lists}, _anon_r.lists[{literal(f'{key}.counts')}])"
-            return f"list_transform({pairs}, lambda _s: map(list_select({values}, _s[1]), _s[2]::bigint[]))"
+            return f"list_transform({pairs}, lambda _s: map(list_select({self.once(values)}, _s[1]), _s[2]::bigint[]))"
         return values
 
     def channels(self, plan: ColumnPlan, key: str) -> str:
@@ -131,6 +133,12 @@ class _Select:
             return f"{texts}::{declared_type}[]"
         self.typed.setdefault(name, f"list({ident(name)}) as {ident(name)}")
         return f"cast_to_type({texts}, _anon_types.{ident(name)})"
+
+    def once(self, sql: str) -> str:
+        """Have a list computed before the lambdas that read it; return its column."""
+        if sql not in self.values:
+            self.values.append(sql)
+        return f"_v{self.values.index(sql)}"
 
     def cells(self, sql: str) -> str:
         """Have a list computed once; return what a row calls it."""
@@ -171,6 +179,10 @@ class _Select:
         for k, (sql, _) in enumerate(self.wide):
             row = f"select 1 as place, {sql} as channel from {', '.join(constants)}"
             ctes.append(f"_anon_wide{k} as materialized ({row})")
+        if self.values:
+            values = ", ".join(f"{sql} as _v{k}" for k, sql in enumerate(self.values))
+            ctes.append(f"_anon_values as materialized (select {values} from {', '.join(constants)})")
+            constants.append("_anon_values")
         names = [f"_c{k}" for k in range(len(self.listed))]
         source = "_anon_result"
         if self.listed:
@@ -183,8 +195,8 @@ class _Select:
         taken = ", ".join(["_anon_r.n as n", "_anon_take({rows: _anon_r.rows}) as rows", *names])
         ctes.append(f"_anon_taken as (select {taken} from {source})")
         ctes.append(f"_anon_rows as (select {', '.join([*order, *rows, *names])} from _anon_taken)")
-        values = [f"{sql} as _x{k}" for k, sql in enumerate(self.decoded)]
-        ctes.append(f"_anon_decoded as (select {', '.join(['_ord'] * bool(order) + values)} from _anon_rows)")
+        decoded = [f"{sql} as _x{k}" for k, sql in enumerate(self.decoded)]
+        ctes.append(f"_anon_decoded as (select {', '.join(['_ord'] * bool(order) + decoded)} from _anon_rows)")
         joins = f" left join _anon_src as _anon_source on _anon_source._anon_rn = {self.source}" if self.source else ""
         joins += "".join(
             f" left join _anon_wide{k} as _anon_w{k} on _anon_w{k}.place = {row}"

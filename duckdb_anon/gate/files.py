@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 
-from duckdb_anon.engine.catalog import Catalog, use_schema
+from duckdb_anon.engine.catalog import Catalog, described, use_schema
 from duckdb_anon.engine.private_files import draft_of
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.gate.checks import refuse_table
@@ -44,9 +44,10 @@ def write_parquet(
         use_schema(cursor, database, schema)
         catalog = Catalog(cursor, database, schema)
         relation = catalog.relation("write_parquet", "name", name)
-        comments, comment = catalog.comments(relation.sql)
+        comments = described(cursor, relation.sql)[1]
     finally:
         cursor.close()
+    comment = comments.pop("", "")
     if not is_release(comment):
         raise AnonError(
             f"write_parquet: {name} is not declared a release. Write one with duckdb_anon.release(); for a table of "

@@ -26,7 +26,7 @@ FloatArray = NDArray[np.float64]
 Kind = Literal["ordered", "nominal", "hierarchy"]
 
 
-_AT_ONCE = 1 << 16
+_AT_ONCE = 1 << 12
 
 
 def first_rows(codes: CodeArray, domain: int) -> IntArray:

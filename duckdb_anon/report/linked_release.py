@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from duckdb_anon.engine.catalog import Catalog, write_comments
+from duckdb_anon.engine.catalog import described, write_comments
 from duckdb_anon.engine.interrupts import stoppable
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.identifier_case import fold
@@ -114,6 +114,5 @@ def check_releases(con: duckdb.DuckDBPyConnection, original: str) -> Iterator[Ch
 
 def comments(con: duckdb.DuckDBPyConnection, name: str) -> tuple[str, Mapping[str, str]]:
     """The comment of a table, '' for none, and those of its columns by name."""
-    here = con.execute("select current_database(), current_schema()").fetchall()[0]
-    columns, table = Catalog(con, *here).comments(name)
-    return table, columns
+    columns = described(con, name)[1]
+    return columns.pop("", ""), columns
