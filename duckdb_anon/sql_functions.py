@@ -21,7 +21,6 @@ import pyarrow as pa
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from duckdb_anon.engine import (
-    error_context,
     estimator_udfs,
     imputation,
     input_scan,
@@ -303,8 +302,6 @@ def _planned_on(cursor: duckdb.DuckDBPyConnection | None, call: dict[str, Any]) 
         text = plan(entry, context)
         if cursor is not None and isinstance(entry, (Method, PureSql)) and will_run():
             _warn(cursor, context)
-        if isinstance(entry, Query):
-            error_context.keep(text)
         return text
     except AnonError as error:
         return f"!{of_function(entry.name, error)}"

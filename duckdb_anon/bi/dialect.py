@@ -20,7 +20,6 @@ from sqlalchemy.exc import NoSuchTableError
 from duckdb_anon.answering.bounded import unbounded
 from duckdb_anon.answering.original_names import Answering, RewriteQuery
 from duckdb_anon.binder_errors import explained
-from duckdb_anon.engine.error_context import naming_steps
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.release_formats.duckdb_types import decimal_type, is_nested, is_timestamp, is_zoned
 from duckdb_anon.sql_functions import load
@@ -84,8 +83,7 @@ class LoadedCursor(CursorWrapper):
         if self._answering is not None:
             statement, inlined = self._answering.rewritten(statement, parameters, RewriteQuery(self._own))
         try:
-            with naming_steps(self._own, statement if inlined else ""):
-                super().execute(statement, None if inlined or not parameters else parameters, context)
+            super().execute(statement, None if inlined or not parameters else parameters, context)
         except (duckdb.BinderException, duckdb.CatalogException) as error:
             message = unbounded(explained(str(error), requested))
             if message == str(error):

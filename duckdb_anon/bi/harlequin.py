@@ -7,7 +7,6 @@ from its release, as the SQLAlchemy dialect does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -20,34 +19,11 @@ from harlequin_duckdb.adapter import DuckDbConnection, DuckDbCursor
 from duckdb_anon.answering.bounded import unbounded
 from duckdb_anon.answering.original_names import Answering, RewriteQuery
 from duckdb_anon.binder_errors import explained
-from duckdb_anon.engine.error_context import with_step
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.registry import ENTRIES
 from duckdb_anon.sql_functions import load
 
 _FIRST = 10  # before keywords and DuckDB's own functions
-
-
-class AnsweringCursor(DuckDbCursor):
-    """Rows of a rewritten query, which runs when they are fetched: a failure names its step."""
-
-    text = ""
-
-    def fetchall(self) -> Any:
-        """All rows."""
-        return self._naming(super().fetchall)
-
-    def fetchone(self) -> Any:
-        """The first row."""
-        return self._naming(super().fetchone)
-
-    def _naming(self, fetch: Callable[[], Any]) -> Any:
-        try:
-            return fetch()
-        except HarlequinQueryError as error:
-            raise HarlequinQueryError(
-                msg=with_step(self.conn.conn, [self.text], error.msg), title=error.title
-            ) from error
 
 
 class AnonConnection(DuckDbConnection):
@@ -65,15 +41,10 @@ class AnonConnection(DuckDbConnection):
 
     def execute(self, query: str) -> DuckDbCursor | None:
         """Run a query; an argument no parameter takes is named, with the nearest one."""
-        rewritten = False
         try:
             if self.answering is not None:
-                query, rewritten = self.answering.rewritten(query, (), RewriteQuery(self.conn))
-            cursor = super().execute(query)
-            if rewritten and cursor is not None:
-                cursor = AnsweringCursor(self, cursor.relation)
-                cursor.text = query
-            return cursor
+                query, _ = self.answering.rewritten(query, (), RewriteQuery(self.conn))
+            return super().execute(query)
         except (duckdb.Error, AnonError) as error:
             raise HarlequinQueryError(msg=str(error), title="The release does not answer this query") from error
         except HarlequinQueryError as error:

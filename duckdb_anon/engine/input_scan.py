@@ -11,18 +11,50 @@ Cost: one call of Python for each 2048 rows, a few of arrow for each `_MOST_BYTE
 
 from __future__ import annotations
 
+import secrets
 import threading
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from duckdb_anon.engine import statement_store
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.progress import tick
 
 _MOST_BYTES = 1 << 24
 """Bytes of vectors that wait before they become pieces."""
+
+Statement = tuple[int, int, int]
+"""Number of the database instance, of the connection in it, and of the statement."""
+_stored: dict[int, tuple[Statement, Any]] = {}
+_lock = threading.RLock()
+
+
+def put(statement: Statement, value: object) -> int:
+    """Store an object between the calls that `statement` makes of Python; return its number.
+
+    What the connection's statements before have left, as they failed or were read in part, is dropped.
+    """
+    with _lock:
+        for number, (owner, _) in list(_stored.items()):
+            if owner[:2] == statement[:2] and owner != statement:
+                del _stored[number]
+        number = 1 + secrets.randbits(62)  # SQL names an object by its number, which other statements must not guess
+        _stored[number] = statement, value
+        return number
+
+
+def get(number: int) -> Any:
+    """The object stored under `number`."""
+    with _lock:
+        return _stored[number][1]
+
+
+def pop(number: int) -> Any:
+    """Remove the object stored under `number` and return it."""
+    with _lock:
+        return _stored.pop(number)[1]
 
 
 @dataclass
@@ -80,20 +112,20 @@ class InputTable:
             ) from error
 
 
-def open_buffer(statement: statement_store.Statement) -> int:
+def open_buffer(statement: Statement) -> int:
     """Open a buffer for a call of `statement`; return its number."""
-    return statement_store.put(statement, InputTable())
+    return put(statement, InputTable())
 
 
 def put_rows(buffered: pa.StructArray) -> pa.Array:
     """Add rows to the buffer they name; a one for each row, of which a query makes a number of rows."""
-    statement_store.get(buffered.field("buffer")[0].as_py()).put(buffered.field("row"))
+    get(buffered.field("buffer")[0].as_py()).put(buffered.field("row"))
     return pa.array(np.ones(len(buffered), dtype=np.int64))
 
 
 def take_buffer(number: int, kind: pa.StructType | None = None) -> InputTable:
     """The table in buffer `number`, which ends; `kind` has its columns where there may be no row."""
-    table: InputTable = statement_store.pop(number)
+    table: InputTable = pop(number)
     table.put_together()
     if kind is not None:
         table.type = kind

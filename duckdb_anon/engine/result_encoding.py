@@ -16,12 +16,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from duckdb_anon.engine import statement_store
 from duckdb_anon.engine.column_coding import value_texts
+from duckdb_anon.engine.input_scan import Statement, pop, put
 from duckdb_anon.engine.memory_estimate import MOST_ROWS
 from duckdb_anon.engine.number_formatting import texts
 from duckdb_anon.engine.sql_quoting import ident
-from duckdb_anon.engine.statement_store import Statement
 from duckdb_anon.kernels.array_ops import gathered
 from duckdb_anon.kernels.partition.sort_count import order_by, ranges
 from duckdb_anon.kernels.row_keys import keys_of, keys_of_lists
@@ -102,7 +101,7 @@ class Result:
         fields = [
             pa.array([None], pa.string()),
             pa.array([count], pa.int64()),
-            pa.array([statement_store.put(statement, rows)], pa.int64()),
+            pa.array([put(statement, rows)], pa.int64()),
             *self.looked_up.maps(function),
             _map(function, list(self.looked_up.lists), lists, pa.list_(pa.int32())),
         ]
@@ -112,7 +111,7 @@ class Result:
 def take(call: pa.StructArray) -> pa.Array:
     """The rows stored under a number, which are handed over once."""
     (number,) = call.field("rows").to_pylist()
-    rows: pa.StructArray = statement_store.pop(number)
+    rows: pa.StructArray = pop(number)
     return rows
 
 

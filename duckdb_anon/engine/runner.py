@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duckdb_anon.engine import statement_store
 from duckdb_anon.engine.arrow import give_back
 from duckdb_anon.engine.column_coding import canonical_order, code_column, reordered, value_texts
 from duckdb_anon.engine.hierarchy_io import read_tree
-from duckdb_anon.engine.input_scan import InputTable
+from duckdb_anon.engine.input_scan import InputTable, Statement
 from duckdb_anon.engine.person_checks import check_coded, check_persons
 from duckdb_anon.engine.release_reader import read_tables, types_of
 from duckdb_anon.engine.result_encoding import (
@@ -95,7 +94,7 @@ def run_call(
     rows_of_tables: Callable[[], Sequence[InputTable]],
     trees: Mapping[str, pa.Array],
     counted: pa.StructArray | None = None,
-    statement: statement_store.Statement = (0, 0, 0),
+    statement: Statement = (0, 0, 0),
 ) -> pa.Array:
     """Run one planned call; return a one-element struct array of type `RETURN_TYPE`.
 

@@ -17,7 +17,6 @@ from typing import NoReturn, TextIO
 import duckdb
 
 from duckdb_anon.binder_errors import explained
-from duckdb_anon.engine.error_context import naming_steps
 from duckdb_anon.model.errors import AnonError, listed, nearest
 from duckdb_anon.shell.dot_commands import COMMANDS, StopScript
 from duckdb_anon.shell.render import render
@@ -132,18 +131,17 @@ class Session:
         self.con.close()
 
     def _run(self, statement: duckdb.Statement) -> None:
-        with naming_steps(self.con):
-            started = time.perf_counter()
-            result = self._result(statement)
-            if result is not None:
-                out = self.meter.making_room(self.out)
-                if statement.type == Kind.EXPLAIN:
-                    out.write("".join(f"{row[-1]}\n" for row in result.fetchall()))
-                else:
-                    render(result, self.mode, self.max_rows, out, header=self.header)
-            self.out.flush()
-            if self.timer:
-                sys.stderr.write(f"Run Time: {time.perf_counter() - started:.3f} s\n")
+        started = time.perf_counter()
+        result = self._result(statement)
+        if result is not None:
+            out = self.meter.making_room(self.out)
+            if statement.type == Kind.EXPLAIN:
+                out.write("".join(f"{row[-1]}\n" for row in result.fetchall()))
+            else:
+                render(result, self.mode, self.max_rows, out, header=self.header)
+        self.out.flush()
+        if self.timer:
+            sys.stderr.write(f"Run Time: {time.perf_counter() - started:.3f} s\n")
 
     def _result(self, statement: duckdb.Statement) -> duckdb.DuckDBPyRelation | None:
         """What there is to show: a query not yet run, the finished rows of another statement, or nothing."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from duckdb_anon.engine import input_scan, result_encoding, statement_store
+from duckdb_anon.engine import input_scan, result_encoding
 from duckdb_anon.model.errors import RequirementError
 
 COLUMNS = {
@@ -32,7 +32,7 @@ def test_every_column_comes_back_as_it_was(name: str, most: int, monkeypatch: py
     number = input_scan.open_buffer((0, 0, 1))
     whole = pa.StructArray.from_arrays([COLUMNS[name]], [name])
     for part in (whole, whole.slice(1, 2), whole.slice(0, 0)):
-        statement_store.get(number).put(part)
+        input_scan.get(number).put(part)
     taken = input_scan.take_buffer(number)
     assert len(taken) == 5
     back = taken.field(name)
@@ -107,12 +107,12 @@ def test_more_entries_than_a_list_can_hold_are_refused(
 
 def test_released_rows_go_once_they_are_taken(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table t as select range as x, (range % 7)::varchar as s from range(5000)")
-    before = set(statement_store._stored)
+    before = set(input_scan._stored)
     con.execute("create table r as from muco('t', 0.2, qi := ['x'], sensitive := 's')")
-    assert set(statement_store._stored) <= before
+    assert set(input_scan._stored) <= before
     con.execute("from muco('t', 0.2, qi := ['x'], sensitive := 's') limit 1").fetchall()
     con.execute("create table q as from muco('t', 0.2, qi := ['x'], sensitive := 's')")
-    assert set(statement_store._stored) <= before
+    assert set(input_scan._stored) <= before
 
 
 def test_columns_released_unchanged_keep_their_types_and_values(con: duckdb.DuckDBPyConnection) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from duckdb_anon.engine import statement_store
+from duckdb_anon.engine import input_scan
 from duckdb_anon.engine.column_coding import code_column
 from duckdb_anon.engine.result_encoding import ReleaseEncoder, Result
 from duckdb_anon.model import released_columns as c
@@ -71,10 +71,10 @@ def test_rows_are_handed_over_once() -> None:
     result.rows.numbers["n"] = np.arange(3)
     told = result.to_arrow("f", 3, (0, 0, 1)).to_pylist()[0]
     assert (told["n"], told["error"]) == (3, None)
-    rows = statement_store.pop(told["rows"])
+    rows = input_scan.pop(told["rows"])
     assert rows.to_pylist()[0]["numbers"] == [("n", [0, 1, 2])]
     with pytest.raises(KeyError):
-        statement_store.pop(told["rows"])
+        input_scan.pop(told["rows"])
 
 
 def test_channels_stand_in_few_rows_where_domains_are_long(con: duckdb.DuckDBPyConnection) -> None:
