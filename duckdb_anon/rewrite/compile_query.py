@@ -17,6 +17,7 @@ from duckdb_anon.rewrite.query.parse import grounded
 from duckdb_anon.rewrite.query.refusals import misspelt, single_row_reason
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.trees import (
+    SOURCE,
     aggregate_nodes,
     all_of,
     columns_of,
@@ -59,17 +60,24 @@ class Steps:
         self.texts[name] = text
         return name
 
-    def attach(self, query: exp.Query, tables: Sequence[TableInfo]) -> None:
-        """Put the steps among those of a query, each after what it reads."""
+    def attach(self, query: exp.Query, tables: Sequence[TableInfo], readable: bool) -> None:
+        """Put the steps among those of a query, each after what it reads.
+
+        Args:
+            query: changed in place.
+            tables: what the steps may read.
+            readable: lay the steps out for people; parsing them takes longer than the rest of a plan.
+        """
+        with_ = query.args.get("with_")
+        as_they_are = not readable and with_ is None and not any(SOURCE in text for text in self.texts.values())
         made = [
             exp.CTE(
-                this=grounded(parsed(text), tables),
+                this=exp.Var(this=text) if as_they_are else grounded(parsed(text), tables),
                 alias=exp.TableAlias(this=exp.to_identifier(name, quoted=True)),
                 materialized=True,
             )
             for name, text in self.texts.items()
         ]
-        with_ = query.args.get("with_")
         if not made:
             return
         if with_ is None:

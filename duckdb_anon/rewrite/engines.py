@@ -20,7 +20,7 @@ from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite.factors import NotLinearError
 from duckdb_anon.rewrite.plausible import COMBINED, over_draws
 from duckdb_anon.rewrite.query.parse import Output
-from duckdb_anon.rewrite.query.tables import Bounds, PlausibleTables, TableInfo
+from duckdb_anon.rewrite.query.tables import Bounds, PlausibleTables, TableInfo, recorded
 from duckdb_anon.rewrite.query.trees import all_of, laid_out, leftmost
 from duckdb_anon.rewrite.release_model import prefers_draws
 from duckdb_anon.rewrite.replay import Measures, half_widths, with_intervals
@@ -133,14 +133,8 @@ def _imputed(question: Question) -> Answer:
         raise RewriteError("the release has no plausible tables; ask with engine := 'closed'")
     if question.release.require_clear_texts is not None:
         question.release.require_clear_texts({fold(column.name) for column in all_of(question.tree, exp.Column)})
-    draws: list[int] = []
-
-    def noted(columns: Sequence[str]) -> PlausibleTables:
-        found = drawn(columns)
-        draws.append(found.draws)
-        return found
-
-    tree = over_draws(question.tree, noted, question.release, question.tables)
+    tables: list[PlausibleTables] = []
+    tree = over_draws(question.tree, recorded(drawn, tables), question.release, question.tables)
     if isinstance(tree, exp.Select):
         left_out = sqlglot.parse_one(f"(select count(*) from {COMBINED} where rare)", dialect="duckdb")
         tree.select(exp.alias_(left_out, LEFT_OUT), copy=False)
@@ -148,7 +142,7 @@ def _imputed(question: Question) -> Answer:
     sql = f"select * from (\n{laid_out(tree)}\n) as _q({', '.join(listed)})"
     closed = _bounds(question)
     if not closed.bounded:
-        return replace(closed, sql=sql, draws=draws[0])
+        return replace(closed, sql=sql, draws=tables[0].draws)
     keys = [f"_c{number}" for number, column in enumerate(question.columns) if not column.measure]
     on = " and ".join(f"i.{key} is not distinct from c.{key}" for key in [*keys, *question.hidden]) or "true"
     inside = ", ".join(f"{_inside(number)} as _c{number}" for number, sure in closed.bounded.items() if sure == 1)
@@ -156,7 +150,7 @@ def _imputed(question: Question) -> Answer:
     selected = ", ".join([estimates, *(f"c.{end}" for end in closed.ends), f"i.{LEFT_OUT}"])
     numbered = f"select *, row_number() over () as _place from (\n{sql}\n)"
     joined = f"select {selected}\nfrom ({numbered}) as i left join (\n{closed.sql}\n) as c on {on} order by i._place"
-    return replace(closed, sql=joined, draws=draws[0])
+    return replace(closed, sql=joined, draws=tables[0].draws)
 
 
 def _bounds(question: Question) -> Answer:

@@ -7,7 +7,7 @@ it fulfil HAVING. ORDER BY and LIMIT hold of the means. The spread over draws is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import sqlglot
@@ -20,7 +20,7 @@ from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats.duckdb_types import is_number
 from duckdb_anon.rewrite.query.parse import grounded, measure_flags
-from duckdb_anon.rewrite.query.tables import PlausibleTables, TableInfo, contents_of, same_table
+from duckdb_anon.rewrite.query.tables import MakePlausible, TableInfo, contents_of, same_table
 from duckdb_anon.rewrite.query.trees import aggregate_nodes, all_of, groups_of, is_original, leftmost, quoted
 
 COMBINED = "combined"
@@ -180,7 +180,7 @@ def _is_number(node: exp.Expr) -> bool:
 
 def over_draws(
     tree: exp.Query,
-    drawn: Callable[[Sequence[str]], PlausibleTables],
+    drawn: MakePlausible,
     release: TableInfo,
     tables: Sequence[TableInfo],
 ) -> exp.Query:

@@ -8,14 +8,14 @@ Source: parametric bootstrap, Efron (1979).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from duckdb_anon.rewrite.plausible import over_draws
 from duckdb_anon.rewrite.query.parse import Output
-from duckdb_anon.rewrite.query.tables import PlausibleTables, TableInfo
+from duckdb_anon.rewrite.query.tables import MakePlausible, PlausibleTables, TableInfo
 from duckdb_anon.rewrite.query.trees import literal
 
 _QUANTILE = 2.228
@@ -61,7 +61,7 @@ def half_widths(
     here = [tables[0], *(replace(table, sql=f"_anon_other{position}") for position, table in enumerate(tables[1:]))]
 
     def answer(drawn: PlausibleTables) -> str:
-        given: Callable[[Sequence[str]], PlausibleTables] = lambda columns: drawn  # noqa: E731
+        given: MakePlausible = lambda columns: drawn  # noqa: E731
         return over_draws(tree, given, release, here).sql("duckdb", comments=False)
 
     others = {copy.sql: table for copy, table in zip(here[1:], tables[1:], strict=True)}

@@ -64,6 +64,7 @@ def estimator(
     bounds: Bounds = "none",
     spread: Spread = "uniform",
     may_impute: bool = False,
+    readable: bool = False,
 ) -> Estimate:
     """Rewrite a bound query.
 
@@ -74,6 +75,7 @@ def estimator(
         bounds: which low and high to add to each measure of the outermost SELECT that has them.
         spread: how the rows of a generalized cell are spread over its values.
         may_impute: let plausible tables answer, too, what they answer better than the closed form.
+        readable: lay the steps of the query out for people.
 
     Raises:
         RewriteError: naming what cannot be estimated.
@@ -111,7 +113,7 @@ def estimator(
     unrounded(tree)
     if found.ends:
         tree = _with_bounds(tree, found, hidden, imputed)
-    steps.attach(tree, [release, *tables[1:]])
+    steps.attach(tree, [release, *tables[1:]], readable)
     unquote(tree)
     return Estimate(tree, found.confidence, tuple(notes), unbounded)
 
@@ -326,7 +328,7 @@ def rewrite(
     everything = (original, *tables)
     tree, names = read_query(query, everything, describe)
     wanted: Bounds = "none" if release.why_unbounded() else bounds
-    estimate = estimator(tree, release, everything, wanted, spread, may_impute)
+    estimate = estimator(tree, release, everything, wanted, spread, may_impute, True)
     if round_counts:
         _round(tree, estimate.tree)
     ends = [f"{names[number]}_{end}" for number in estimate.bounded for end in ("low", "high")]

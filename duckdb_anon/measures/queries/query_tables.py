@@ -7,7 +7,7 @@ ends or values is spread evenly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,7 +27,16 @@ from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import QUERY, Description, argument_text, read_description, table_name
 from duckdb_anon.rewrite.query.parse import parse, tables_of
 from duckdb_anon.rewrite.query.refusals import require_understood
-from duckdb_anon.rewrite.query.tables import Bounds, Member, PlausibleTables, Segment, TableInfo, contents_of, same_name
+from duckdb_anon.rewrite.query.tables import (
+    Bounds,
+    MakePlausible,
+    Member,
+    PlausibleTables,
+    Segment,
+    TableInfo,
+    contents_of,
+    same_name,
+)
 
 DRAWS, FEWER_DRAWS = 10, 5
 _LARGE = 500_000
@@ -111,9 +120,7 @@ def _is_of_another(context: Any, original: Any, description: Description) -> boo
     )
 
 
-def plausible_tables_of(
-    context: Any, original: Relation, release: Relation
-) -> Callable[[Sequence[str]], PlausibleTables]:
+def plausible_tables_of(context: Any, original: Relation, release: Relation) -> MakePlausible:
     """Give what makes plausible tables: a call of `impute`, whose fixed seed lets draws serve the next question."""
 
     def drawn(columns: Sequence[str]) -> PlausibleTables:

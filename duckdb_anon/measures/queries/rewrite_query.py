@@ -9,6 +9,7 @@ Cost: planning, and a pass over the generalized columns that the query reads.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
@@ -17,6 +18,7 @@ from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.release_formats import EVERY
 from duckdb_anon.rewrite.dialects import DIALECTS, spoken
+from duckdb_anon.rewrite.query.tables import PlausibleTables, recorded
 from duckdb_anon.rewrite.rewriter import rewrite
 
 _PLAUSIBLE = (
@@ -32,9 +34,11 @@ def _plan(context: Any, params: Params) -> str:
         learnt, dialect = params["spread"] == "learnt", params["dialect"]
         how = params["bounds"], True, params["spread"], describing(context.catalog)
         may_impute = learnt and dialect == "duckdb"
+        imputed: list[PlausibleTables] = []
+        if release.drawn is not None:
+            release = replace(release, drawn=recorded(release.drawn, imputed))
         text = rewrite(params["query"], original, release, others, *how, may_impute=may_impute)
-        drawn = "impute(" in text.lower()
-        line = _PLAUSIBLE if drawn else _LEARNT if learnt else _UNIFORM
+        line = _PLAUSIBLE if imputed else _LEARNT if learnt else _UNIFORM
         return f"-- {line}\n{text if dialect == 'duckdb' else spoken(text, dialect)}"
 
 

@@ -22,6 +22,7 @@ from duckdb_anon.rewrite.query.trees import leftmost, step_of
 
 __all__ = [
     "Bounds",
+    "MakePlausible",
     "PlausibleTables",
     "Replay",
     "TableInfo",
@@ -29,6 +30,7 @@ __all__ = [
     "box_type",
     "contents_of",
     "list_type",
+    "recorded",
     "same_name",
     "same_table",
     "struct_fields",
@@ -68,6 +70,20 @@ class PlausibleTables:
     sql: str
     number: str
     draws: int
+
+
+MakePlausible = Callable[[Sequence[str]], PlausibleTables]
+"""Gives plausible tables that have some of the original's columns."""
+
+
+def recorded(make: MakePlausible, made: list[PlausibleTables]) -> MakePlausible:
+    """What makes plausible tables and also adds them to a list."""
+
+    def add(columns: Sequence[str]) -> PlausibleTables:
+        made.append(make(columns))
+        return made[-1]
+
+    return add
 
 
 @dataclass(frozen=True)
@@ -130,7 +146,7 @@ class TableInfo:
     of_another: bool = False
     binned: frozenset[str] = frozenset()
     hidden: bool = False
-    drawn: Callable[[Sequence[str]], PlausibleTables] | None = field(default=None, compare=False)
+    drawn: MakePlausible | None = field(default=None, compare=False)
     replay: Callable[[], Replay] | None = field(default=None, compare=False)
     shares: Shares | None = field(default=None, compare=False)
 
