@@ -31,24 +31,15 @@ _MOST_ENTRIES = 1 << 25
 
 @dataclass(frozen=True, eq=False)
 class PublishedCells:
-    """Some cells of one released column.
-
-    Attributes:
-        column: the column as read.
-        rows: a row that shows each cell, shape (cells,).
-        of_row: cell of each row.
-        offsets: cell c has the ranges offsets[c]:offsets[c + 1], shape (cells + 1,).
-        first, end: places of the values of each range, end excluded.
-        weight: how much each range counts against the others of its cell.
-    """
+    """Some cells of one released column."""
 
     column: ReadColumn
-    rows: IntArray
-    of_row: IntArray
-    offsets: IntArray
-    first: IntArray
+    rows: IntArray  # a row that shows each cell, shape (cells,)
+    of_row: IntArray  # cell of each row
+    offsets: IntArray  # cell c has the ranges offsets[c]:offsets[c + 1], shape (cells + 1,)
+    first: IntArray  # first, end: places of the values of each range, end excluded
     end: IntArray
-    weight: FloatArray
+    weight: FloatArray  # how much each range counts against the others of its cell
 
     @classmethod
     def distinct(cls, column: ReadColumn) -> PublishedCells:
@@ -324,17 +315,11 @@ def comparable(column: ReadColumn) -> PublishedCells:
 
 @dataclass(frozen=True, eq=False)
 class Boxes:
-    """The different combinations of cells of several columns.
+    """The different combinations of cells of several columns."""
 
-    Attributes:
-        of_row: box of each released row.
-        first_row: a released row of each box.
-        columns: their cells, one a box.
-    """
-
-    of_row: IntArray
-    first_row: IntArray
-    columns: list[PublishedCells]
+    of_row: IntArray  # box of each released row
+    first_row: IntArray  # a released row of each box
+    columns: list[PublishedCells]  # their cells, one a box
 
     @property
     def number(self) -> int:

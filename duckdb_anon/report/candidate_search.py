@@ -75,23 +75,14 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Sample:
-    """The rows that are tried.
+    """The rows that are tried."""
 
-    Attributes:
-        rows: how many.
-        most_l: the largest l that classes of them could have, of each sensitive column; None without one.
-        person: the column that says whose row it is.
-        repeated: whether somebody has several rows.
-        edges: the argument that gives rare sensitive values company, '' where there are none.
-        exceptions: the argument that excepts structural sensitive values from l, '' where there are none.
-    """
-
-    rows: int
-    most_l: int | None
-    person: str | None
-    repeated: bool
-    edges: str = ""
-    exceptions: str = ""
+    rows: int  # how many
+    most_l: int | None  # the largest l that classes of them could have, of each sensitive column; None without one
+    person: str | None  # the column that says whose row it is
+    repeated: bool  # whether somebody has several rows
+    edges: str = ""  # the argument that gives rare sensitive values company, '' where there are none
+    exceptions: str = ""  # the argument that excepts structural sensitive values from l, '' where there are none
 
 
 def try_candidates(

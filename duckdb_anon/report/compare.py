@@ -25,7 +25,7 @@ from duckdb_anon.engine.register import registered_releases
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.measures.risk.equivalence_classes import CLASSES, VALUES
 from duckdb_anon.measures.risk.linkage_risk import MEASURE as LINKAGE_RISK
-from duckdb_anon.measures.risk.singling_out import MEASURE as SINGLING_OUT
+from duckdb_anon.measures.risk.wp29 import SINGLING_OUT
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.identifier_case import fold

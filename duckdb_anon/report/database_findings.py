@@ -20,35 +20,20 @@ NOT_PROMISED = (
 
 @dataclass(frozen=True)
 class DatabaseFindings:
-    """The facts of one release of a database.
+    """The facts of one release of a database."""
 
-    Attributes:
-        name: the file or schema that was written.
-        made: the day.
-        version: of the package.
-        individuals: number of individuals of the original.
-        linked: whether the released tables join.
-        limit: largest identity that the plan allows; None where it says none.
-        tables: one row for each table.
-        columns: one row for each column of the originals.
-        guarantees: each promise, and what was counted on the finished tables.
-        risks: re-identification on the join by what an attacker knows; empty where the tables do not join.
-        lost: rows that were dropped, with reasons.
-        provenance: how the release was made.
-    """
-
-    name: str
-    made: str
-    version: str
-    individuals: int
-    linked: bool
-    limit: float | None
-    tables: Rows
-    columns: Rows
-    guarantees: Rows
-    risks: Rows
-    lost: Rows
-    provenance: Mapping[str, str]
+    name: str  # the file or schema that was written
+    made: str  # the day
+    version: str  # of the package
+    individuals: int  # number of individuals of the original
+    linked: bool  # whether the released tables join
+    limit: float | None  # largest identity that the plan allows; None where it says none
+    tables: Rows  # one row for each table
+    columns: Rows  # one row for each column of the originals
+    guarantees: Rows  # each promise, and what was counted on the finished tables
+    risks: Rows  # re-identification on the join by what an attacker knows; empty where the tables do not join
+    lost: Rows  # rows that were dropped, with reasons
+    provenance: Mapping[str, str]  # how the release was made
 
     def as_json(self) -> str:
         """The facts for machines."""

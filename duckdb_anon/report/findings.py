@@ -24,32 +24,18 @@ RARE = 10
 
 @dataclass(frozen=True)
 class Plan:
-    """What to measure.
+    """What to measure."""
 
-    Attributes:
-        original: the original's name, with roles in its comments.
-        releases: names of its releases.
-        targets: individuals an attacker is tried on.
-        queries: queries of the workload.
-        seed: makes targets and queries repeatable, and the same for every release.
-    """
-
-    original: str
-    releases: tuple[str, ...]
-    targets: int = 2000
-    queries: int = 300
-    seed: int = 1
+    original: str  # the original's name, with roles in its comments
+    releases: tuple[str, ...]  # names of its releases
+    targets: int = 2000  # individuals an attacker is tried on
+    queries: int = 300  # queries of the workload
+    seed: int = 1  # makes targets and queries repeatable, and the same for every release
 
 
 @dataclass
 class Measured:
-    """One release.
-
-    Attributes:
-        charts: what the internal edition draws and lists, by name.
-        facts: what every edition contains, by name; an edition leaves some out (`redaction`).
-        missing: what could not be measured, and why.
-    """
+    """One release."""
 
     name: str
     rows: int
@@ -58,9 +44,10 @@ class Measured:
     description: Description | None
     sha256: str
     check: Check
-    charts: dict[str, Rows] = field(default_factory=dict)
+    charts: dict[str, Rows] = field(default_factory=dict)  # what the internal edition draws and lists, by name
+    # what every edition contains, by name; an edition leaves some out (`redaction`)
     facts: dict[str, Rows] = field(default_factory=dict)
-    missing: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)  # what could not be measured, and why
 
     @property
     def mean_error(self) -> float | None:

@@ -24,17 +24,11 @@ from duckdb_anon.model.release_formats import SOURCE
 
 @dataclass(frozen=True)
 class Check:
-    """The table that is measured in a release's place.
+    """The table that is measured in a release's place."""
 
-    Attributes:
-        table: its name.
-        source: its column of row numbers; '' where it has none.
-        note: how it came about, or why there is none.
-    """
-
-    table: str
-    source: str
-    note: str
+    table: str  # its name
+    source: str  # its column of row numbers; '' where it has none
+    note: str  # how it came about, or why there is none
 
 
 class Checks:

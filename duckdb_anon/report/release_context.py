@@ -18,18 +18,9 @@ from duckdb_anon.model.errors import AnonError, listed, nearest
 
 @dataclass(frozen=True)
 class HoldersContext:
-    """The fields of the file.
+    """The fields of the file."""
 
-    Attributes:
-        title, purpose, recipients, release_model, safeguards, expert, decision, validity, contact: texts.
-        threshold: largest acceptable re-identification risk, in (0, 1]; 0.09 in EMA's policy 0070.
-        sampling_fraction: share of the population that is in the original, in (0, 1].
-        population: table of the population, for k_map.
-        queries: queries of the analyst.
-        impossible: conditions that no individual can meet.
-    """
-
-    title: str = ""
+    title: str = ""  # title, purpose, recipients, release_model, safeguards, expert, decision, validity, contact: texts
     purpose: str = ""
     recipients: str = ""
     release_model: str = ""
@@ -38,11 +29,11 @@ class HoldersContext:
     decision: str = ""
     validity: str = ""
     contact: str = ""
-    threshold: float = 0.09
-    sampling_fraction: float | None = None
-    population: str = ""
-    queries: tuple[str, ...] = field(default=())
-    impossible: tuple[str, ...] = field(default=())
+    threshold: float = 0.09  # largest acceptable re-identification risk, in (0, 1]; 0.09 in EMA's policy 0070
+    sampling_fraction: float | None = None  # share of the population that is in the original, in (0, 1]
+    population: str = ""  # table of the population, for k_map
+    queries: tuple[str, ...] = field(default=())  # queries of the analyst
+    impossible: tuple[str, ...] = field(default=())  # conditions that no individual can meet
 
     @property
     def texts(self) -> dict[str, str]:

@@ -28,34 +28,22 @@ class NotApplicable(AnonError):
 
 @dataclass(frozen=True)
 class Attacker:
-    """One attacker.
+    """One attacker."""
 
-    Attributes:
-        name: in SQL.
-        doc: what it takes for the target's row.
-        scoring: how it scores a release; raises NotApplicable where it cannot be used.
-        outsider: whether it uses public knowledge alone; others are listed, but never the strongest.
-        order: place in reports.
-    """
-
-    name: str
-    doc: str
+    name: str  # in SQL
+    doc: str  # what it takes for the target's row
+    # how it scores a release; raises NotApplicable where it cannot be used
     scoring: Callable[[PublishedRecords], Scoring]
-    outsider: bool = True
-    order: int = 0
+    outsider: bool = True  # whether it uses public knowledge alone; others are listed, but never the strongest
+    order: int = 0  # place in reports
 
 
 @dataclass(frozen=True)
 class Success:
-    """Chances of success with each target.
+    """Chances of success with each target."""
 
-    Attributes:
-        identity: shape (targets,).
-        attribute: shape (targets, secrets); NaN where everything is known beforehand.
-    """
-
-    identity: FloatArray
-    attribute: FloatArray
+    identity: FloatArray  # shape (targets,)
+    attribute: FloatArray  # shape (targets, secrets); NaN where everything is known beforehand
 
 
 def attack(release: PublishedRecords, scoring: Scoring, targets: Targets) -> Success:

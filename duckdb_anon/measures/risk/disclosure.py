@@ -95,17 +95,11 @@ def _knowledge(qi: int, p: float) -> tuple[BoolArray, FloatArray]:
 
 @dataclass(frozen=True)
 class _Secret:
-    """One sensitive column, of the targets and as published.
+    """One sensitive column, of the targets and as published."""
 
-    Attributes:
-        theirs: code of each original record.
-        domain: number of codes.
-        of_row, code, share: published row `of_row[e]` carries `code[e]` to the share `share[e]`.
-    """
-
-    theirs: IntArray
-    domain: int
-    of_row: IntArray
+    theirs: IntArray  # code of each original record
+    domain: int  # number of codes
+    of_row: IntArray  # of_row, code, share: published row `of_row[e]` carries `code[e]` to the share `share[e]`
     code: IntArray
     share: FloatArray
 

@@ -29,64 +29,43 @@ release, or, where the method is unknown, near records of the release stand in f
 
 @dataclass(frozen=True)
 class PublishedPart:
-    """Columns whose values stand beside each other.
+    """Columns whose values stand beside each other."""
 
-    Attributes:
-        columns: their places among the quasi-identifiers.
-        cells: cell of each of them in each voter (a unit, or a row of a sliced release), shape (columns, voters).
-    """
-
-    columns: tuple[int, ...]
+    columns: tuple[int, ...]  # their places among the quasi-identifiers
+    # cell of each of them in each voter (a unit, or a row of a sliced release), shape (columns, voters)
     cells: CodeArray
 
 
 @dataclass(frozen=True)
 class Replay:
-    """What the release's own call does to the release's own rows, or where it is unknown, how near records differ.
+    """What the release's own call does to the release's own rows, or where it is unknown, how near records differ."""
 
-    Attributes:
-        before, after: codes of each quasi-identifier of each row, shape (columns, rows).
-        group: group of each released row inside which the call moves its values; None where it forms none.
-        of_call: whether the call is known, and was run.
-    """
-
-    before: CodeArray
+    before: CodeArray  # before, after: codes of each quasi-identifier of each row, shape (columns, rows)
     after: CodeArray
+    # group of each released row inside which the call moves its values; None where it forms none
     group: IntArray | None
-    of_call: bool = True
+    of_call: bool = True  # whether the call is known, and was run
 
 
 @dataclass(frozen=True, eq=False)
 class PublishedRecords:
-    """A release, ready to be attacked; equal to itself alone.
+    """A release, ready to be attacked; equal to itself alone."""
 
-    Attributes:
-        qi: names of the quasi-identifiers.
-        columns: their cells, and then for each value of a list that the attacker knows the cells of that list.
-        parts: one for ordinary releases, one a column for sliced ones.
-        start: first voter of each bucket and the number of voters, for sliced releases; else None.
-        size: released rows of each unit, shape (units,).
-        unit_of_row: unit of each released row.
-        group_of_unit: what the holder would tell: a bucket or a class of equal boxes; None where rows show none.
-        secrets: the sensitive columns.
-        persons: whether rows are persons, so that somebody can be found; noisy cells are not.
-        replay: what the call that made it does; None where it was not told, or is not needed.
-        register: everybody's facts, for the attacker who has them; None where individuals have several rows.
-        linked: whether it is known which record is whose, so that a find can be scored.
-    """
-
-    qi: list[str]
+    qi: list[str]  # names of the quasi-identifiers
+    # their cells, and then for each value of a list that the attacker knows the cells of that list
     columns: list[PublishedCells]
-    parts: list[PublishedPart]
-    start: IntArray | None
-    size: FloatArray
-    unit_of_row: IntArray
+    parts: list[PublishedPart]  # one for ordinary releases, one a column for sliced ones
+    start: IntArray | None  # first voter of each bucket and the number of voters, for sliced releases; else None
+    size: FloatArray  # released rows of each unit, shape (units,)
+    unit_of_row: IntArray  # unit of each released row
+    # what the holder would tell: a bucket or a class of equal boxes; None where rows show none
     group_of_unit: IntArray | None
-    secrets: list[Secret]
-    persons: bool
-    replay: Replay | None
+    secrets: list[Secret]  # the sensitive columns
+    persons: bool  # whether rows are persons, so that somebody can be found; noisy cells are not
+    replay: Replay | None  # what the call that made it does; None where it was not told, or is not needed
+    # everybody's facts, for the attacker who has them; None where individuals have several rows
     register: Register | None = None
-    linked: bool = True
+    linked: bool = True  # whether it is known which record is whose, so that a find can be scored
 
     @property
     def channel(self) -> str:

@@ -47,18 +47,13 @@ class _Slice:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A release as the attack sees it.
-
-    Attributes:
-        classes: number of classes.
-        weight: how much each class speaks for each sensitive code, shape (classes, sensitive domain): rows, in a
-            sliced release as a share of the bucket's.
-        slices: its columns, those of boxes in one.
-    """
+    """A release as the attack sees it."""
 
     classes: int
+    # how much each class speaks for each sensitive code, shape (classes, sensitive domain): rows, in a sliced
+    # release as a share of the bucket's
     weight: sparse.csr_matrix
-    slices: list[_Slice]
+    slices: list[_Slice]  # its columns, those of boxes in one
 
     @property
     def holds(self) -> BoolArray:

@@ -35,19 +35,12 @@ _BLOCK = 4_000_000
 
 @dataclass(frozen=True)
 class Matched:
-    """Classes of a release and the persons of a population.
+    """Classes of a release and the persons of a population."""
 
-    Attributes:
-        rows: released rows of each class.
-        persons: persons of the population in each class.
-        classes_of_person: number of classes each person of the population belongs to.
-        class_of_person: the last of them, -1 for none.
-    """
-
-    rows: IntArray
-    persons: IntArray
-    classes_of_person: IntArray
-    class_of_person: IntArray
+    rows: IntArray  # released rows of each class
+    persons: IntArray  # persons of the population in each class
+    classes_of_person: IntArray  # number of classes each person of the population belongs to
+    class_of_person: IntArray  # the last of them, -1 for none
 
 
 def matched(function: str, release: ReadTable, population: ReadTable, names: Sequence[str]) -> Matched:

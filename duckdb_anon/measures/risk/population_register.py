@@ -18,18 +18,13 @@ from duckdb_anon.model.release_table import BoolArray, ReadTable
 
 @dataclass(frozen=True, eq=False)
 class Register:
-    """Everybody's facts.
+    """Everybody's facts."""
 
-    Attributes:
-        values: code of each quasi-identifier of each individual, shape (columns, individuals).
-        known: which of the columns it has, shape (columns,).
-        group: group of each individual where the call is run on the register; None where it forms none.
-        published: codes that the call gives the individuals, shape (columns, individuals); None without groups.
-    """
-
-    values: CodeArray
-    known: BoolArray
+    values: CodeArray  # code of each quasi-identifier of each individual, shape (columns, individuals)
+    known: BoolArray  # which of the columns it has, shape (columns,)
+    # group of each individual where the call is run on the register; None where it forms none
     group: IntArray | None = None
+    # codes that the call gives the individuals, shape (columns, individuals); None without groups
     published: CodeArray | None = None
 
 

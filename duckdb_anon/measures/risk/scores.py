@@ -49,15 +49,10 @@ def sums_of_bins(
 
 @dataclass(frozen=True)
 class Tilt:
-    """What a naive Bayes model adds to the votes for a sensitive value.
+    """What a naive Bayes model adds to the votes for a sensitive value."""
 
-    Attributes:
-        bin_of_code: for each quasi-identifier the bin of each value, numbered over all columns.
-        log_ratio: log P(bin | value) / P(bin), shape (bins of all columns, sensitive domain).
-    """
-
-    bin_of_code: list[IntArray]
-    log_ratio: FloatArray
+    bin_of_code: list[IntArray]  # for each quasi-identifier the bin of each value, numbered over all columns
+    log_ratio: FloatArray  # log P(bin | value) / P(bin), shape (bins of all columns, sensitive domain)
 
     def of(self, some: Targets) -> FloatArray:
         """Factor of each value for each record, at most 1, shape (records, sensitive domain)."""
@@ -68,52 +63,35 @@ class Tilt:
 
 @dataclass(frozen=True)
 class Scoring:
-    """How one attacker looks at one release.
+    """How one attacker looks at one release."""
 
-    Attributes:
-        columns: for each quasi-identifier, values to scores, shape (values, cells of the column).
-        floor: least score of a row; lower sums are raised to it.
-        share: a bucket of a sliced release scores the log of the mean of its rows' exponentials, else the best row's.
-        reach: 0: the best rows vote evenly; else rows vote with the exponential of their score, up to this far below.
-        most_equal: rows with more known columns equal than this are left out; None leaves out none.
-        within_group: whether only the target's own group counts.
-        weights: for each secret the weights that stand in place of its own; none for none.
-        tilts: for each secret what a model says of its values; none for none.
-        view: the release with the units that `added` speaks of, in place of the release as it is.
-        added: what is added to the scores of the units, shape (records, units); None for nothing.
-        finds: whether it looks for the record, and not for the sensitive value alone.
-        register: whether only individuals of the register can be looked for.
-        channel: how the attacker knows P(published | value), see `PublishedRecords.channel`; None where it is not used.
-    """
-
-    columns: list[ColumnScore]
-    floor: float = -np.inf
+    columns: list[ColumnScore]  # for each quasi-identifier, values to scores, shape (values, cells of the column)
+    floor: float = -np.inf  # least score of a row; lower sums are raised to it
+    # a bucket of a sliced release scores the log of the mean of its rows' exponentials, else the best row's
     share: bool = False
+    # 0: the best rows vote evenly; else rows vote with the exponential of their score, up to this far below
     reach: float = 0.0
-    most_equal: int | None = None
-    within_group: bool = False
-    weights: Sequence[FloatArray] = ()
-    tilts: Sequence[Tilt | None] = ()
+    most_equal: int | None = None  # rows with more known columns equal than this are left out; None leaves out none
+    within_group: bool = False  # whether only the target's own group counts
+    weights: Sequence[FloatArray] = ()  # for each secret the weights that stand in place of its own; none for none
+    tilts: Sequence[Tilt | None] = ()  # for each secret what a model says of its values; none for none
+    # the release with the units that `added` speaks of, in place of the release as it is
     view: PublishedRecords | None = None
+    # what is added to the scores of the units, shape (records, units); None for nothing
     added: Callable[[Targets], FloatArray] | None = None
-    finds: bool = True
-    register: bool = False
+    finds: bool = True  # whether it looks for the record, and not for the sensitive value alone
+    register: bool = False  # whether only individuals of the register can be looked for
+    # how the attacker knows P(published | value), see `PublishedRecords.channel`; None where it is not used
     channel: str | None = None
 
 
 @dataclass(frozen=True)
 class JoinedPart:
-    """The distinct rows of one part.
+    """The distinct rows of one part."""
 
-    Attributes:
-        columns: places of its columns among the quasi-identifiers.
-        cells: its distinct rows, columns of few cells joined.
-        row_of_voter: which of them each row of a sliced release is, shape (voters,); else empty.
-    """
-
-    columns: list[int]
-    cells: JoinedCells
-    row_of_voter: CodeArray
+    columns: list[int]  # places of its columns among the quasi-identifiers
+    cells: JoinedCells  # its distinct rows, columns of few cells joined
+    row_of_voter: CodeArray  # which of them each row of a sliced release is, shape (voters,); else empty
 
 
 def joined_parts(release: PublishedRecords) -> list[JoinedPart]:

@@ -27,29 +27,19 @@ class Secret:
     """One sensitive column: voter j carries codes code[offsets[j]:offsets[j + 1]], each `weight` rows strong.
 
     Voters are units; where the column of a sliced release holds quasi-identifiers too, its rows bucket by bucket.
-
-    Attributes:
-        name: the column.
-        part: number of the part it stands in; -1 where a sliced release has no quasi-identifier in its part.
-        domain: number of codes.
-        shares: how much of each code each cell carries, shape (cells, codes).
-        cell_of_row: cell of each released row; None where each has its own.
-        mixed: whether rows show the counts of their bucket and not their own values.
-        listed: whether rows show lists, all values of a person.
-        ordered: whether its values have an order.
     """
 
     name: str
-    part: int
-    domain: int
+    part: int  # number of the part it stands in; -1 where a sliced release has no quasi-identifier in its part
+    domain: int  # number of codes
     offsets: IntArray
     code: CodeArray
     weight: FloatArray
-    shares: sparse.csr_matrix
-    cell_of_row: IntArray | None
-    mixed: bool
-    listed: bool = False
-    ordered: bool = False
+    shares: sparse.csr_matrix  # how much of each code each cell carries, shape (cells, codes)
+    cell_of_row: IntArray | None  # cell of each released row; None where each has its own
+    mixed: bool  # whether rows show the counts of their bucket and not their own values
+    listed: bool = False  # whether rows show lists, all values of a person
+    ordered: bool = False  # whether its values have an order
 
     def of_rows(self, rows: IntArray) -> sparse.csr_matrix:
         """How much of each code released rows carry, shape (rows, codes)."""

@@ -47,29 +47,17 @@ _ALIKE = 1e-9
 
 @dataclass(frozen=True)
 class _View:
-    """One release as an attacker sees it.
-
-    Attributes:
-        release: the released records.
-        parts: their distinct rows.
-        scoring: how she scores them.
-        shares: how much of each sensitive value each row carries, shape (rows, values).
-        mixed: whether rows show the values of their bucket and not their own.
-        people: individuals with rows in it, in order.
-        rows: their rows, individual by individual.
-        first: place of the first row of each in `rows`.
-        carried: mean share of each sensitive value in the rows of each, shape (people, values).
-    """
+    """One release as an attacker sees it."""
 
     release: PublishedRecords
-    parts: list[JoinedPart]
+    parts: list[JoinedPart]  # their distinct rows
     scoring: Scoring
-    shares: sparse.csr_matrix
-    mixed: bool
-    people: IntArray
-    rows: IntArray
-    first: IntArray
-    carried: sparse.csr_matrix
+    shares: sparse.csr_matrix  # how much of each sensitive value each row carries, shape (rows, values)
+    mixed: bool  # whether rows show the values of their bucket and not their own
+    people: IntArray  # individuals with rows in it, in order
+    rows: IntArray  # their rows, individual by individual
+    first: IntArray  # place of the first row of each in `rows`
+    carried: sparse.csr_matrix  # mean share of each sensitive value in the rows of each, shape (people, values)
 
     @staticmethod
     def of(release: PublishedRecords, scoring: Scoring, individual: IntArray) -> _View:

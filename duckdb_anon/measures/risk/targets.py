@@ -37,27 +37,16 @@ class TargetValues:
 
 @dataclass(frozen=True)
 class Targets:
-    """Persons looked for.
+    """Persons looked for."""
 
-    Attributes:
-        start: first record of each target and the number of records, shape (targets + 1,).
-        values: code of each known column, shape (records, columns).
-        known: which of them the attacker knows, shape (records, columns).
-        true_start: first true row of each target and their number, shape (targets + 1,).
-        true_row: their rows in the release, target by target.
-        secrets: for each sensitive column the values that are to be found.
-        known_values: for each sensitive column the values the attacker knows.
-        who: number of each target in the table it was drawn from, shape (targets,).
-    """
-
-    start: IntArray
-    values: CodeArray
-    known: BoolArray
-    true_start: IntArray
-    true_row: IntArray
-    secrets: tuple[TargetValues, ...]
-    known_values: tuple[TargetValues, ...]
-    who: IntArray
+    start: IntArray  # first record of each target and the number of records, shape (targets + 1,)
+    values: CodeArray  # code of each known column, shape (records, columns)
+    known: BoolArray  # which of them the attacker knows, shape (records, columns)
+    true_start: IntArray  # first true row of each target and their number, shape (targets + 1,)
+    true_row: IntArray  # their rows in the release, target by target
+    secrets: tuple[TargetValues, ...]  # for each sensitive column the values that are to be found
+    known_values: tuple[TargetValues, ...]  # for each sensitive column the values the attacker knows
+    who: IntArray  # number of each target in the table it was drawn from, shape (targets,)
 
     def __len__(self) -> int:
         return len(self.start) - 1

@@ -1,8 +1,15 @@
-"""What the three criteria of WP29 share: tables as numbers, predicates and nearest rows, rates with their intervals.
+"""singling_out, linkability, inference: the criteria of the Article 29 Working Party, as attacks on a release.
 
-Each criterion is attacked on the original's persons (attack), with random guesses (baseline), and on persons who are
-not in it (control, from `holdout`); risk = (attack - control) / (1 - control), what the release tells of those in it.
-Source: Article 29 Working Party, Opinion 05/2014; Giomi, Boenisch, Wehmeyer and Tasnadi (2023), PETS, section 4.
+Each attack is tried on the original, by guesses at random (baseline), and on individuals of `holdout`, who are not in
+the original (control); risk = (attack - control) / (1 - control). All figures are in [0, 1].
+singling_out: a predicate that holds for one released row succeeds when it holds for one original row. 'univariate': a
+value that occurs once, or the smallest or largest of an ordered column and beyond; 'multivariate': the values of a
+random row in `n` random columns, equality for nominal ones, >= above the median and <= below it for ordered ones.
+linkability: an attacker knows an individual's values in two disjoint sets of columns, and succeeds when a record is
+among the k nearest by each. inference: a column is guessed by the value of the record nearest on the known columns; of
+an ordered column with more than 20 values the guess is right within 5% of the true value.
+Source: WP29, Opinion 05/2014; Giomi, Boenisch, Wehmeyer and Tasnadi (2023), PETS, section 4.
+Cost: attacks (singling_out: at most 20 attempts each) times rows times columns.
 """
 
 from __future__ import annotations
@@ -14,45 +21,36 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.kernels.attacks.record_matching import nearest_rows
 from duckdb_anon.measures.cells import comparable
 from duckdb_anon.measures.released_rows import require_columns
 from duckdb_anon.measures.risk.attacks import wilson
-from duckdb_anon.model.coded_table import FloatArray
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
-from duckdb_anon.model.function_specs import Parameter, Report, fields
+from duckdb_anon.model.function_specs import Parameter, Params, Report, fields
 from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.progress import stop_flag, tick
 from duckdb_anon.model.release_table import BoolArray, ReadTable
 
-PAPER = "Article 29 Working Party, Opinion 05/2014; Giomi et al. (2023), PETS, section 4"
 BOXES = "boxes are taken at their middle, sets and nodes at their most frequent value"
-RETURNS = fields(
-    "criterion VARCHAR, attack DOUBLE, attack_low DOUBLE, attack_high DOUBLE, baseline DOUBLE, "
-    "control DOUBLE OR NULL, risk DOUBLE, risk_low DOUBLE, risk_high DOUBLE, attacks BIGINT, note VARCHAR"
-)
-Criterion = partial(
-    Report, paper=PAPER, section="Risk", returns=RETURNS, tables=("original", "release"), optional=("holdout",),
-    answers=("rows", "boxes", "buckets", "sliced", "randomized", "sampled", "suppressed", "retained"), reads="tables",
-)  # fmt: skip
-"""Entry of a criterion."""
-HOLDOUT = Parameter("holdout", "table of individuals who are not in the original, for the control", "text")
-ATTACKS = Parameter("attacks", "number of attacks", "integer", 2000, low=1)
+ADVICE = " (published as it is; sensitive_edges := 10 in the method's call gives each of its values 10 carriers)"
+MODES = ("univariate", "multivariate")
+TRIES = 20
+CONTINUOUS = 20
+"""Ordered columns of more values are inferred within a tolerance."""
+Term = tuple[int, str, float]
+"""Column, comparison and value."""
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """A table as numbers.
-
-    Attributes:
-        names: its columns.
-        values: places on the line of ordered columns, codes of the others, shape (columns, rows).
-        nominal: columns without order, shape (columns,).
-        span: range of each ordered column over all tables, 1 where it is 0, shape (columns,).
-    """
+    """A table as numbers."""
 
     names: list[str]
-    values: FloatArray
+    values: FloatArray  # places on the line of ordered columns, codes of the others, shape (columns, rows)
     nominal: BoolArray
-    span: FloatArray
+    span: FloatArray  # range of each ordered column over all tables, 1 where it is 0
+    boxes: bool  # whether some cells stand for several values
 
     @property
     def rows(self) -> int:
@@ -62,82 +60,295 @@ class Numbers:
     def only(self, names: Sequence[str]) -> Numbers:
         """Some of its columns."""
         at = [self.names.index(name) for name in names]
-        return Numbers(list(names), np.ascontiguousarray(self.values[at]), self.nominal[at], self.span[at])
+        return Numbers(list(names), np.ascontiguousarray(self.values[at]), self.nominal[at], self.span[at], self.boxes)
 
 
-def numbers(function: str, read: Mapping[str, ReadTable], which: str, names: Sequence[str]) -> tuple[Numbers, bool]:
-    """Read columns as numbers; tell whether some were boxes.
-
-    `which`: one of these.
-    """
+def _numbers(function: str, read: Mapping[str, ReadTable], which: str, names: Sequence[str]) -> Numbers:
     table = read[which]
     require_columns(function, table, names)
     if not table.rows:
         raise RequirementError(f"{function}: the {which} is empty, so there is no record to attack")
     if table.counted:
         raise ColumnError(f"{function}: the release holds noisy counts; this attack needs one row per record")
-    values, boxes = [], False
-    for name in names:
-        cells = comparable(table.columns[name])
-        values.append(cells.middles()[cells.of_row])
-        boxes |= not cells.plain
-    domains = [table.columns[name].domain for name in names]
-    nominal = np.array([d.kind != "ordered" for d in domains])
-    span = np.array([d.span or 1.0 for d in domains])
-    return Numbers(list(names), np.ascontiguousarray(np.stack(values)), nominal, span), boxes
+    cells = [comparable(table.columns[name]) for name in names]
+    values = np.stack([each.middles()[each.of_row] for each in cells])
+    nominal = np.array([each.domain.kind != "ordered" for each in cells])
+    span = np.array([each.domain.span or 1.0 for each in cells])
+    return Numbers(list(names), np.ascontiguousarray(values), nominal, span, not all(each.plain for each in cells))
 
 
-def columns_of(function: str, params: Mapping[str, Any], given: Sequence[str] | None, what: str) -> list[str]:
-    """Columns a call names, checked; by default all quasi-identifiers and sensitive columns.
-
-    `given`: names the call gives.
-    `what`: what they are for, for messages.
-    """
-    roles = params["roles"]
-    every = [info.name for info in roles.qi + roles.sensitive]
-    if given is None:
-        return every
+def _columns_of(function: str, params: Params, given: Sequence[str] | None, parameter: str) -> list[str]:
+    """Columns that a parameter names, checked; by default all quasi-identifiers and sensitive columns."""
+    every = [info.name for info in params["roles"].qi + params["roles"].sensitive]
     folded = {fold(name): name for name in every}
-    for name in given:
+    for name in given or ():
         if fold(name) not in folded:
-            raise ParameterError(f"{function}: {what} has '{name}'{nearest(name, every)}; there are {listed(every)}")
-    return [folded[fold(name)] for name in given]
+            raise ParameterError(
+                f"{function}: {parameter} has '{name}'{nearest(name, every)}; there are {listed(every)}"
+            )
+    return every if given is None else [folded[fold(name)] for name in given]
 
 
-def of_rows(names: Sequence[str], release: ReadTable) -> tuple[list[str], str]:
-    """Leave columns out of which a release shows no value beside a row; give the others, and what to say of it."""
+def _without_counts(names: Sequence[str], release: ReadTable) -> tuple[list[str], str]:
+    """Columns of which the release has a value in each row, and a note on the others."""
     without = [name for name in names if name in release.columns and release.columns[name].counted]
     left_out = f"{', '.join(without)} left out: rows show counts of their bucket" if without else ""
     return [name for name in names if name not in without], left_out
 
 
-def rates(
-    criterion: str, attack: FloatArray, baseline: FloatArray, control: FloatArray | None, note: str
-) -> dict[str, Any]:
-    """One row of a criterion's answer, from the success of each attack, by chance, and on the holdout."""
-    low, high = wilson(float(attack.sum()), len(attack))
-    rate, (risk, risk_low, risk_high) = float(attack.mean()), residual(attack, control)
-    return {
-        "criterion": criterion, "attack": rate, "attack_low": low, "attack_high": high,
-        "baseline": float(baseline.mean()) if len(baseline) else 0.0,
-        "control": float(control.mean()) if control is not None and len(control) else np.nan,
-        "risk": risk, "risk_low": risk_low, "risk_high": risk_high, "attacks": len(attack), "note": note,
-    }  # fmt: skip
+def _rates(
+    criterion: str, attack: FloatArray, baseline: FloatArray, control: FloatArray | None, attacks: int, note: str
+) -> tuple[Any, ...]:
+    """One row of the answer, from the success of each attack; the errors of both rates are propagated to the risk."""
+    rate, (low, high) = float(attack.mean()), wilson(float(attack.sum()), len(attack))
+    risk, risk_low, risk_high = rate, low, high
+    if control is not None:
+        below, above = wilson(float(control.sum()), len(control))
+        a, b = (low + high) / 2, (below + above) / 2
+        rest = max(1.0 - b, 1e-9)
+        middle = (a - b) / rest
+        half = float(np.hypot((high - low) / 2 / rest, (above - below) / 2 * (1 - a) / rest**2))
+        risk, risk_low, risk_high = max(0.0, middle), max(0.0, middle - half), min(1.0, max(0.0, middle + half))
+    controlled = np.nan if control is None else float(control.mean())
+    return criterion, rate, low, high, float(baseline.mean()), controlled, risk, risk_low, risk_high, attacks, note
 
 
-def residual(attack: FloatArray, control: FloatArray | None) -> tuple[float, float, float]:
-    """Risk and its 95% interval, errors of both rates propagated; without a control the rate of the attack."""
-    low, high = wilson(float(attack.sum()), len(attack))
-    if control is None or not len(control):
-        return float(attack.mean()), low, high
-    below, above = wilson(float(control.sum()), len(control))
-    a, b = (low + high) / 2, (below + above) / 2
-    rest = max(1.0 - b, 1e-9)
-    risk = (a - b) / rest
-    half = float(np.hypot((high - low) / 2 / rest, (above - below) / 2 * (1 - a) / rest**2))
-    return max(0.0, risk), max(0.0, risk - half), min(1.0, max(0.0, risk + half))
+def singling_out(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+    """One row a mode."""
+    read = dict(zip(params["read"], tables, strict=True))
+    if params["columns"] == []:
+        raise ParameterError("singling_out: columns := [] names none; leave it out, or name those to look at")
+    names, left_out = _columns_of("singling_out", params, params["columns"], "columns"), ""
+    if params["columns"] is None:
+        names, left_out = _without_counts(names, read["release"])
+    release, original = (_numbers("singling_out", read, which, names) for which in ("release", "original"))
+    absent = _numbers("singling_out", read, "holdout", names) if "holdout" in read else None
+    edges = read["release"].numbers.get(read["release"].contents.edges)
+    coarser = "" if edges is None else f"sensitive values have {edges[0]:g} carriers or more"
+    sensitive = {info.name for info in params["roles"].sensitive}
+    rows = []
+    for mode in MODES if params["mode"] == "both" else (params["mode"],):
+        if mode == "univariate":
+            predicates, width = _univariate(release, params["attacks"], rng), 1
+        else:
+            predicates, width = _multivariate(release, params["n"], params["attacks"], rng), params["n"]
+        guesses = [_random(release, width, rng) for _ in predicates]
+        attack, baseline = _success(original, predicates), _success(original, guesses)
+        control = None if absent is None else _success(absent, predicates)
+        notes = [mode, BOXES if release.boxes else "", left_out, coarser]
+        if mode == "univariate" and attack.any():
+            hits = np.bincount([terms[0][0] for terms, hit in zip(predicates, attack, strict=True) if hit])
+            most = names[int(hits.argmax())]
+            notes.append(f"most through column {most}{ADVICE if most in sensitive else ''}")
+        note = "; ".join(filter(None, notes))
+        rows.append(_rates("singling_out", attack, baseline, control, len(predicates), note))
+    return SINGLING_OUT.columns(rows)
 
 
-def answer(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Rows as columns."""
-    return {name: [row[name] for row in rows] for name in RETURNS}
+def _univariate(release: Numbers, attacks: int, rng: np.random.Generator) -> list[list[Term]]:
+    """Predicates on one column that hold for exactly one released row."""
+    found: list[list[Term]] = []
+    for a in range(len(release.names)):
+        values, counts = np.unique(release.values[a], return_counts=True)
+        found += [[(a, "=", float(v))] for v in values[counts == 1]]
+        if not release.nominal[a]:
+            found += [[(a, "<=", float(values[0]))]] if counts[0] == 1 else []
+            found += [[(a, ">=", float(values[-1]))]] if counts[-1] == 1 else []
+    return [found[i] for i in rng.permutation(len(found))[:attacks]]
+
+
+def _multivariate(release: Numbers, n: int, attacks: int, rng: np.random.Generator) -> list[list[Term]]:
+    """Predicates on n columns of a random row that hold for exactly one released row."""
+    median = np.median(release.values, axis=1)
+    n = min(n, len(release.names))
+    found: dict[tuple[Term, ...], None] = {}
+    for attempt in range(TRIES * attacks):
+        if len(found) == attacks:
+            break
+        if attempt % 100 == 0:
+            tick()
+        row = int(rng.integers(release.rows))
+        terms = []
+        for a in np.sort(rng.choice(len(release.names), n, replace=False)).tolist():
+            value = float(release.values[a, row])
+            terms.append((a, "=" if release.nominal[a] else ">=" if value > median[a] else "<=", value))
+        if _singled(release, terms):
+            found[tuple(terms)] = None
+    return [list(terms) for terms in found]
+
+
+def _random(release: Numbers, n: int, rng: np.random.Generator) -> list[Term]:
+    """A predicate with values of random rows, drawn apart for each column, and random comparisons."""
+    terms = []
+    for a in rng.choice(len(release.names), min(n, len(release.names)), replace=False).tolist():
+        value = float(release.values[a, rng.integers(release.rows)])
+        terms.append((a, "=" if release.nominal[a] else str(rng.choice([">=", "<="])), value))
+    return terms
+
+
+def _success(table: Numbers, predicates: Sequence[Sequence[Term]]) -> FloatArray:
+    """Whether each predicate holds for exactly one row; one failure where there is none."""
+    return np.array([_singled(table, terms) for terms in predicates] or [0.0])
+
+
+def _singled(table: Numbers, terms: Sequence[Term]) -> float:
+    rows: Any = slice(None)
+    for a, sign, value in terms:
+        column = table.values[a][rows]
+        hold = column == value if sign == "=" else column >= value if sign == ">=" else column <= value
+        rows = np.flatnonzero(hold) if isinstance(rows, slice) else rows[hold]
+        if not len(rows):
+            return 0.0
+    return float(len(rows) == 1)
+
+
+def linkability(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+    """One row."""
+    read = dict(zip(params["read"], tables, strict=True))
+    every, left_out = _without_counts(_columns_of("linkability", params, None, "columns"), read["release"])
+    first = _columns_of("linkability", params, params["columns_a"] or every[::2], "columns_a")
+    rest = [name for name in every if name not in first]
+    second = _columns_of("linkability", params, params["columns_b"] or rest, "columns_b")
+    if set(first) & set(second) or not first or not second:
+        raise ParameterError("linkability: columns_a and columns_b must be two disjoint sets of columns, none empty")
+    release = _numbers("linkability", read, "release", [*first, *second])
+    k = min(params["k"], release.rows)
+
+    def attack(table: str) -> FloatArray:
+        people = _numbers("linkability", read, table, [*first, *second])
+        targets = _targets(people, params, rng)
+        return _common(*(_nearest(people, release, columns, targets, k, rng) for columns in (first, second)))
+
+    found = attack("original")
+    guess = _common(*(rng.choice(release.rows, (len(found), k)) for _ in range(2)))
+    control = attack("holdout") if "holdout" in read else None
+    notes = [f"{', '.join(first)} | {', '.join(second)}", BOXES if release.boxes else ""]
+    note = "; ".join(filter(None, [*notes, "" if params["columns_b"] else left_out]))
+    return LINKABILITY.columns([_rates("linkability", found, guess, control, len(found), note)])
+
+
+def _common(first: IntArray, second: IntArray) -> FloatArray:
+    """Whether two sets of records have one in common."""
+    both: FloatArray = (first[:, :, None] == second[:, None, :]).any(axis=(1, 2)).astype(np.float64)
+    return both
+
+
+def inference(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+    """One row a column that is inferred."""
+    read, roles = dict(zip(params["read"], tables, strict=True)), params["roles"]
+    secrets = _columns_of("inference", params, params["secret"] or [i.name for i in roles.sensitive], "secret")
+    if not secrets:
+        raise ParameterError("inference: no sensitive column is labelled; say secret := '...'")
+    every = _columns_of("inference", params, params["known"] or [i.name for i in roles.qi], "known")
+    rows = []
+    for secret in secrets:
+        if secret in read["release"].columns and read["release"].columns[secret].counted:
+            raise ColumnError(
+                f"inference: rows of the release show counts of '{secret}' in their bucket, so the nearest row tells "
+                f"no value; attribute_risk reads counts, or name a column that rows show: secret := '...'"
+            )
+        known = [name for name in every if name != secret]
+        if not known:
+            raise ParameterError(f"inference: nothing is known besides '{secret}'; name columns in known := [...]")
+        rows.append(_inferred(read, secret, known, params, rng))
+    return INFERENCE.columns(rows)
+
+
+def _inferred(
+    read: Mapping[str, ReadTable], secret: str, known: list[str], params: Params, rng: np.random.Generator
+) -> tuple[Any, ...]:
+    release = _numbers("inference", read, "release", [*known, secret])
+    domain = read["original"].columns[secret].domain
+    continuous = domain.kind == "ordered" and domain.size > CONTINUOUS
+
+    def attack(table: str, *, at_random: bool = False) -> FloatArray:
+        people = _numbers("inference", read, table, [*known, secret])
+        targets = _targets(people, params, rng)
+        if at_random:
+            record = rng.integers(0, release.rows, len(targets))
+        else:
+            record = _nearest(people, release, known, targets, 1, rng)[:, 0]
+        guess, truth = release.values[-1, record], people.values[-1, targets]
+        tolerance = params["tolerance"] * np.abs(truth) if continuous else 0.0
+        right: FloatArray = (np.abs(guess - truth) <= tolerance).astype(np.float64)
+        return right
+
+    control = attack("holdout") if "holdout" in read else None
+    found, guess = attack("original"), attack("original", at_random=True)
+    note = secret + (f", within {params['tolerance']:g} of the value" if continuous else "")
+    note += f"; {BOXES}" if release.boxes else ""
+    return _rates("inference", found, guess, control, len(found), note)
+
+
+def _targets(people: Numbers, params: Params, rng: np.random.Generator) -> IntArray:
+    chosen: IntArray = rng.choice(people.rows, min(params["attacks"], people.rows), replace=False)
+    return chosen
+
+
+def _nearest(
+    people: Numbers, release: Numbers, columns: Sequence[str], targets: IntArray, k: int, rng: np.random.Generator
+) -> IntArray:
+    """The k released records nearest to some individuals on some columns, ties at random, shape (targets, k)."""
+    people, release = people.only(columns), release.only(columns)
+    out = np.zeros((len(targets), k), dtype=np.int64)
+    nearest_rows(
+        np.ascontiguousarray(people.values[:, targets]), release.values, release.nominal, release.span,
+        rng.permutation(release.rows), out, stop_flag(),
+    )  # fmt: skip
+    return out
+
+
+_HOLDOUT = Parameter("holdout", "table of individuals who are not in the original, for the control", "text")
+_ATTACKS = Parameter("attacks", "number of attacks", "integer", 2000, low=1)
+_criterion = partial(
+    Report, paper="Article 29 Working Party, Opinion 05/2014; Giomi et al. (2023), PETS, section 4", section="Risk",
+    returns=fields(
+        "criterion VARCHAR, attack DOUBLE, attack_low DOUBLE, attack_high DOUBLE, baseline DOUBLE, "
+        "control DOUBLE OR NULL, risk DOUBLE, risk_low DOUBLE, risk_high DOUBLE, attacks BIGINT, note VARCHAR"
+    ),
+    tables=("original", "release"), optional=("holdout",), reads="tables",
+    answers=("rows", "boxes", "buckets", "sliced", "randomized", "sampled", "suppressed", "retained"),
+)  # fmt: skip
+SINGLING_OUT = _criterion(
+    name="singling_out",
+    summary="singling out (WP29): conditions on the release that hold for exactly one individual",
+    example="FROM singling_out('people', 'release', attacks := 100)",
+    instead=("linkage_risk", "attribute_risk"),
+    parameters=(
+        Parameter("mode", "'univariate', 'multivariate' or 'both'", "text", "both", (*MODES, "both")),
+        Parameter("n", "number of columns in a multivariate predicate", "integer", 4, low=1),
+        Parameter("columns", "columns of predicates (default: quasi-identifiers and sensitive)", "names"),
+        Parameter("attacks", "number of predicates", "integer", 500, low=1, high=20_000),
+        _HOLDOUT,
+    ),
+    compute=singling_out,
+)
+LINKABILITY = _criterion(
+    name="linkability",
+    summary="linkability (WP29): do two sets of an individual's values lead to the same released record?",
+    example="FROM linkability('people', 'release', columns_a := ['age', 'gender'])",
+    smallest="columns_a := ['{number}'], columns_b := ['{text}']",
+    instead=("linkage_risk",),
+    parameters=(
+        Parameter("columns_a", "columns of the first set (default: every second one)", "names"),
+        Parameter("columns_b", "columns of the second set (default: all others)", "names"),
+        Parameter("k", "number of nearest records by each set", "integer", 1, low=1, high=1000),
+        _ATTACKS,
+        _HOLDOUT,
+    ),
+    compute=linkability,
+)
+INFERENCE = _criterion(
+    name="inference",
+    summary="inference (WP29): can the sensitive value be inferred from the nearest released record?",
+    example="FROM inference('people', 'release')",
+    instead=("attribute_risk",),
+    parameters=(
+        Parameter("secret", "columns to infer (default: the sensitive ones)", "names"),
+        Parameter("known", "columns that the attacker knows (default: all other quasi-identifiers)", "names"),
+        Parameter("tolerance", "relative error up to which a continuous value is correct", "number", 0.05, low=0),
+        _ATTACKS,
+        _HOLDOUT,
+    ),
+    compute=inference,
+)

@@ -36,17 +36,11 @@ _ONE_HOT_UP_TO = 64
 
 @dataclass(frozen=True)
 class LearnerRows:
-    """Rows for a learner.
+    """Rows for a learner."""
 
-    Attributes:
-        features: shape (rows, features).
-        label: class of each row.
-        record: original record of each row, -1 for none.
-    """
-
-    features: FloatArray
-    label: IntArray
-    record: IntArray
+    features: FloatArray  # shape (rows, features)
+    label: IntArray  # class of each row
+    record: IntArray  # original record of each row, -1 for none
 
 
 def classification_accuracy(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:

@@ -38,15 +38,10 @@ Comparison = partial(
 
 @dataclass(frozen=True)
 class Drawn:
-    """One row of a release as it is drawn.
+    """One row of a release as it is drawn."""
 
-    Attributes:
-        columns: code of each row, by column name, in the common domain.
-        rows: number of rows.
-    """
-
-    columns: dict[str, IntArray]
-    rows: int
+    columns: dict[str, IntArray]  # code of each row, by column name, in the common domain
+    rows: int  # number of rows
 
     def only(self, chosen: BoolArray) -> Drawn:
         """Some of the rows."""

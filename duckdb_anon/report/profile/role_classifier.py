@@ -74,27 +74,17 @@ _HIERARCHIES = {
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a column.
+    """What is known of a column."""
 
-    Attributes:
-        name, type: as the table has them.
-        rows, distinct: numbers of rows, of different values.
-        nulls: share of rows without a value.
-        uniqueness: share of rows whose value nobody else has.
-        called: what its name says, see `names.hinted`.
-        looks_like: what its values are, see `values.looks_like`.
-        share: share of the values that are so.
-    """
-
-    name: str
+    name: str  # name, type: as the table has them
     type: str
-    rows: int
+    rows: int  # rows, distinct: numbers of rows, of different values
     distinct: int
-    nulls: float
-    uniqueness: float
-    called: str
-    looks_like: str
-    share: float
+    nulls: float  # share of rows without a value
+    uniqueness: float  # share of rows whose value nobody else has
+    called: str  # what its name says, see `names.hinted`
+    looks_like: str  # what its values are, see `values.looks_like`
+    share: float  # share of the values that are so
 
     @property
     def repeats(self) -> float:

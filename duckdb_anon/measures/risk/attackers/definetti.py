@@ -74,19 +74,12 @@ _models: WeakKeyDictionary[PublishedRecords, list[_Model]] = WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class _Bins:
-    """Bins of all columns, numbered through.
+    """Bins of all columns, numbered through."""
 
-    Attributes:
-        of_code: for each column the bin of each value.
-        of_cell: for each column the bin most of each cell lies in.
-        marginal: share of each bin in its column.
-        spread: for each column the share of each cell in each of its bins.
-    """
-
-    of_code: list[IntArray]
-    of_cell: list[IntArray]
-    marginal: FloatArray
-    spread: list[sparse.csr_matrix]
+    of_code: list[IntArray]  # for each column the bin of each value
+    of_cell: list[IntArray]  # for each column the bin most of each cell lies in
+    marginal: FloatArray  # share of each bin in its column
+    spread: list[sparse.csr_matrix]  # for each column the share of each cell in each of its bins
 
 
 def _model(release: PublishedRecords, secret: Secret) -> _Model:

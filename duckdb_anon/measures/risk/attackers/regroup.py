@@ -33,16 +33,11 @@ _MOST_ENTRIES = 50_000_000
 
 @dataclass(frozen=True, eq=False)
 class GroupValues:
-    """How often each group has each value.
+    """How often each group has each value."""
 
-    Attributes:
-        size: records of each group.
-        counts: for each column the records of each group with each value, shape (values, groups).
-        tables: for each column log P(value | group), shape (values, groups); None where that is too large.
-    """
-
-    size: FloatArray
-    counts: list[sparse.csr_matrix]
+    size: FloatArray  # records of each group
+    counts: list[sparse.csr_matrix]  # for each column the records of each group with each value, shape (values, groups)
+    # for each column log P(value | group), shape (values, groups); None where that is too large
     tables: list[NDArray[np.float32] | None]
 
     @classmethod

@@ -38,19 +38,12 @@ _SMALLEST_TERM = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class SensitiveModel:
-    """A fitted model of one sensitive column.
+    """A fitted model of one sensitive column."""
 
-    Attributes:
-        bin_of_row: bin of each released row's sensitive value.
-        bin_of_code: for each quasi-identifier the bin of each value, numbered over all columns.
-        coefficient: shape (bins of all columns, sensitive bins), 0 on average over the rows in each column.
-        log_prior: log share of each sensitive bin.
-    """
-
-    bin_of_row: IntArray
-    bin_of_code: list[IntArray]
-    coefficient: FloatArray
-    log_prior: FloatArray
+    bin_of_row: IntArray  # bin of each released row's sensitive value
+    bin_of_code: list[IntArray]  # for each quasi-identifier the bin of each value, numbered over all columns
+    coefficient: FloatArray  # shape (bins of all columns, sensitive bins), 0 on average over the rows in each column
+    log_prior: FloatArray  # log share of each sensitive bin
 
     def log_ratio(self, values: CodeArray, known: BoolArray) -> FloatArray:
         """Log P(bin | known values) / P(bin), shape (records, sensitive bins)."""
