@@ -105,10 +105,7 @@ class PublishedCells:
         return self.domain.positions[self.first], self.domain.positions[np.minimum(last, finite)]
 
     def middles(self) -> FloatArray:
-        """Place of each cell on the number line: the middle of an interval, else the most frequent value it covers.
-
-        How often values are published is counted in the cells, each of which counts evenly for what it covers.
-        """
+        """Place of each cell on the number line: the middle of an interval, else the most frequent value it covers."""
         if self.plain:
             return self.domain.positions[self.codes]
         if self.column.ordered:
@@ -191,11 +188,7 @@ class PublishedCells:
         return shares
 
     def in_bins(self, bin_of_code: IntArray) -> sparse.csr_matrix:
-        """Share of each bin in each cell, all values that it covers being equally likely, shape (cells, bins).
-
-        Args:
-            bin_of_code: bin of each value; of an ordered domain bins follow the values.
-        """
+        """Share of each bin in each cell, all values that it covers being equally likely, shape (cells, bins)."""
         bins = int(bin_of_code.max()) + 1
         if self.domain.kind == "ordered" and not self.column.several:
             edge = np.searchsorted(bin_of_code, np.arange(bins + 1))

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, listed, nearest
+from duckdb_anon.model.function_specs import Report
 from duckdb_anon.model.release_formats import SOURCE
 from duckdb_anon.model.release_table import ReadTable
+
+OfRelease = partial(Report, tables=("original", "release"), reads="tables")
+"""Entry of a measure that compares a release with its original."""
 
 
 def is_plain(table: ReadTable, names: Sequence[str]) -> bool:

@@ -88,17 +88,7 @@ class Sample:
 def try_candidates(
     con: duckdb.DuckDBPyConnection, planned: Mapping[str, Any], rows: Mapping[str, pa.StructArray]
 ) -> list[Step]:
-    """Try the calls of every candidate; the steps, one mapping a step with the columns of recommend.
-
-    Steps that meet the largest risk come first, by query error; then the others, by risk; then those whose risk could
-    not be measured; then those that could not be taken.
-
-    Args:
-        con: a loaded connection to an empty database, which is filled.
-        planned: the fields of `Trials`; `candidates`; `labels`, column and comment of each column of the sample;
-            `unseen`, whether planning saw no types; `visible`, whether it saw columns.
-        rows: sample `t0`, hierarchies `h{k}`.
-    """
+    """Try the calls of every candidate; the steps, one mapping a step with the columns of recommend."""
     trials = Trials(**{name: planned[name] for name in Trials.__dataclass_fields__})
     sample = _fill(con, rows, planned["labels"])
     if not planned["visible"]:
@@ -202,10 +192,7 @@ def _swept(
     sample: Sample,
     left: float | None,
 ) -> list[Step]:
-    """Steps of one sweep up to the first that meets the risk or cannot be taken, or up to the limit of time.
-
-    `left`: seconds that are left, None for no limit.
-    """
+    """Steps of one sweep up to the first that meets the risk or cannot be taken, or up to the limit of time."""
     steps: list[Step] = []
     deadline = math.inf if left is None else time.perf_counter() + left
     calls = _calls(candidate, sweep, sample)
@@ -297,11 +284,7 @@ def _columns_found(con: duckdb.DuckDBPyConnection) -> list[list[str]]:
 
 
 def _first_row(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[Sequence[Any], str]:
-    """The first row of a statement's answer, and why there is none.
-
-    Raises:
-        Interrupted: when the user stops the call.
-    """
+    """The first row of a statement's answer, and why there is none. Interrupted: when the user stops the call."""
     try:
         with stoppable():
             return con.execute(statement).fetchall()[0], ""
@@ -310,10 +293,8 @@ def _first_row(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[Sequence
 
 
 def _attacked(con: duckdb.DuckDBPyConnection, trials: Trials, call: str, sample: Sample, step: Step) -> str:
-    """Put the strongest attacker's success into a step; return what is to be said of it.
-
-    A quarter of the targets will do where one attacker's success with them is beyond chance above the largest risk.
-    """
+    """Put the strongest attacker's success into a step; return what is to be said of it."""
+    # a quarter of the targets will do where one attacker's success is beyond chance above the largest risk
     most = min(trials.targets, sample.rows)
     few = max(_FEW_TARGETS, most // 4)
 

@@ -69,10 +69,8 @@ class Checks:
         self.of[name] = Check(table, SOURCE.word, note)
 
     def group(self, check: Check, column: str, value: str) -> tuple[str, str]:
-        """The rows of one subgroup, and a check release that gives row numbers to nobody else.
-
-        The attacker still sees every released row; those of others match no target, as fake rows do.
-        """
+        """The rows of one subgroup, and a check release that gives row numbers to nobody else."""
+        # the attacker still sees every released row; those of others match no target, as fake rows do
         people, release = f"{self.database}.main.people", f"{self.database}.main.release"
         inside = f"{ident(column)}::varchar = {literal(value)}"
         numbered = f"(select *, row_number() over () - 1 as _anon_rn from {self.original})"

@@ -151,10 +151,8 @@ def _by_class(ask: Asking, table: str, qi: Sequence[str], context: HoldersContex
 
 
 def against(row: Row, threshold: float, *, all_tried: bool = True) -> Row:
-    """Risk with the holder's threshold: the upper end of the interval must not exceed it.
-
-    Where an attacker who might find more was not tried, a release may fail and cannot pass.
-    """
+    """Risk with the holder's threshold: the upper end of the interval must not exceed it."""
+    # where an attacker who might find more was not tried, a release may fail and cannot pass
     high = row["identity_high"]
     passes = None if high is None else high <= threshold
     figures = ("identity", "identity_low", "identity_high", "attribute", "baseline", "advantage", "note")

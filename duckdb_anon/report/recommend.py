@@ -37,11 +37,7 @@ RETURNS = fields(
 
 
 def plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
-    """Say what the trials need: methods, a sample, hierarchies, roles and options.
-
-    Returns:
-        What `try_candidates` takes, and the lists of rows: the sample `t0` and the hierarchies `h{k}`.
-    """
+    """Say what the trials need: methods, a sample, hierarchies, roles and options."""
     relation = context.relation("tbl")
     roles = context.roles(relation, needs=("qi",))
     seed = params["seed"] if params["seed"] is not None else secrets.randbelow(2**31)

@@ -27,11 +27,7 @@ def write_page(
     context: HoldersContext | None = None,
     edition: Edition = "internal",
 ) -> int:
-    """Measure, and write the page of an edition and its facts; return the size of the page in bytes.
-
-    `say` is called with one line when a release is begun; 'external' and 'short' are editions without figures on the
-    original.
-    """
+    """Measure, and write the page of an edition and its facts; return the size of the page in bytes."""
     require_extra("report")
     return write_edition(measure(con, plan, context or HoldersContext(), say), path, edition)
 

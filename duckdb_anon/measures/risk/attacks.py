@@ -1,25 +1,110 @@
-"""What an attacker is, and how well one does against a release.
+"""What an attacker is, how one scores released rows for some targets, and how well one does against a release.
 
-An attacker defines how it scores the cells of each column for a known value; the rest is the same for all: rows score
-the sum over what is known, the attacker picks evenly among the best, and they vote on the sensitive value
-(attackers.__init__ lists the attackers, `kernels.attacks.linkage_scores` does the work).
+An attacker says how it scores the cells of each column for a known value; the rest is the same for all: rows score the
+sum over what is known, the attacker picks evenly among the best, and they vote on the sensitive value. A bucket of a
+sliced release scores part by part: the log of the mean of its rows' exponentials, or the best row (`Scoring.share`).
+Equal rows of a part are scored once. `kernels.attacks.linkage_scores` does the work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from duckdb_anon.kernels.attacks.linkage_scores import own_share, vote
-from duckdb_anon.kernels.thread_pool import run_queue
+from duckdb_anon.kernels.attacks.linkage_scores import JoinedCells, bucket_scores, leave_out_groups, own_share, vote
+from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.kernels.thread_pool import run_queue, threads
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords
-from duckdb_anon.measures.risk.scores import Scores, Scoring, joined_parts, records_at_a_time
 from duckdb_anon.measures.risk.targets import Targets
-from duckdb_anon.model.coded_table import FloatArray, IntArray
+from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.progress import tick
+from duckdb_anon.model.release_table import BoolArray
+
+ColumnScore = Callable[[CodeArray], FloatArray]
+_BLOCK = 4_000_000
+
+
+def unscored(release: PublishedRecords) -> list[ColumnScore]:
+    """Columns that add nothing, for attackers who score units alone (`Scoring.added`)."""
+
+    def nothing(cells: int, values: CodeArray) -> FloatArray:
+        return np.zeros((len(values), cells))
+
+    return [partial(nothing, cells.number) for cells in release.columns]
+
+
+def sums_of_bins(
+    bin_of_code: Sequence[IntArray], of_bin: FloatArray, values: CodeArray, known: BoolArray
+) -> FloatArray:
+    """Sum over the known values of what their bins (see `Tilt`) have, shape (records, columns of `of_bin`)."""
+    total = np.zeros((len(values), of_bin.shape[1]))
+    for a, bins in enumerate(bin_of_code):
+        total += np.where(known[:, a, None], of_bin[bins[values[:, a]]], 0.0)
+    return total
+
+
+@dataclass(frozen=True)
+class Tilt:
+    """What a naive Bayes model adds to the votes for a sensitive value."""
+
+    bin_of_code: list[IntArray]  # for each quasi-identifier the bin of each value, numbered over all columns
+    log_ratio: FloatArray  # log P(bin | value) / P(bin), shape (bins of all columns, sensitive domain)
+
+    def of(self, some: Targets) -> FloatArray:
+        """Factor of each value for each record, at most 1, shape (records, sensitive domain)."""
+        total = sums_of_bins(self.bin_of_code, self.log_ratio, some.values, some.known)
+        factor: FloatArray = np.exp(total - total.max(axis=1, keepdims=True))
+        return factor
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How one attacker looks at one release."""
+
+    columns: list[ColumnScore]  # for each quasi-identifier, values to scores, shape (values, cells of the column)
+    floor: float = -np.inf  # least score of a row; lower sums are raised to it
+    # a bucket of a sliced release scores the log of the mean of its rows' exponentials, else the best row's
+    share: bool = False
+    # 0: the best rows vote evenly; else rows vote with the exponential of their score, up to this far below
+    reach: float = 0.0
+    most_equal: int | None = None  # rows with more known columns equal than this are left out; None leaves out none
+    within_group: bool = False  # whether only the target's own group counts
+    weights: Sequence[FloatArray] = ()  # for each secret the weights that stand in place of its own; none for none
+    tilts: Sequence[Tilt | None] = ()  # for each secret what a model says of its values; none for none
+    # the release with the units that `added` speaks of, in place of the release as it is
+    view: PublishedRecords | None = None
+    # what is added to the scores of the units, shape (records, units); None for nothing
+    added: Callable[[Targets], FloatArray] | None = None
+    finds: bool = True  # whether it looks for the record, and not for the sensitive value alone
+    register: bool = False  # whether only individuals of the register can be looked for
+    # how the attacker knows P(published | value), see `PublishedRecords.channel`; None where it is not used
+    channel: str | None = None
+
+
+@dataclass(frozen=True)
+class JoinedPart:
+    """The distinct rows of one part."""
+
+    columns: list[int]  # places of its columns among the quasi-identifiers
+    cells: JoinedCells  # its distinct rows, columns of few cells joined
+    row_of_voter: CodeArray  # which of them each row of a sliced release is, shape (voters,); else empty
+
+
+def joined_parts(release: PublishedRecords) -> list[JoinedPart]:
+    """Distinct rows of each part."""
+    found = []
+    for part in release.parts:
+        cells, row_of_voter = part.cells, np.zeros(0, dtype=np.int32)
+        if release.start is not None:
+            keys = keys_of(list(cells))
+            cells, row_of_voter = cells[:, keys.first], keys.of_row.astype(np.int32)
+        numbers = [release.columns[a].number for a in part.columns]
+        found.append(JoinedPart(list(part.columns), JoinedCells.of(cells, numbers), row_of_voter))
+    return found
 
 
 class NotApplicable(AnonError):
@@ -38,6 +123,57 @@ class Attacker:
     order: int = 0  # place in reports
 
 
+class Scores:
+    """What one attacker makes of some targets: the score of each unit for each record, shape (records, units)."""
+
+    def __init__(self, release: PublishedRecords, scoring: Scoring, parts: Sequence[JoinedPart], some: Targets) -> None:
+        """Score the units; `parts`: of `joined_parts`; `some`: the targets."""
+        self.release, self.scoring, self.parts, self.some = release, scoring, parts, some
+        self._of_part = [self._sums(part) for part in parts]
+        if release.start is not None:
+            self.units = self._buckets(release.start, None)
+            return
+        self.units = self._of_part[0]
+        if scoring.added is not None:
+            self.units += scoring.added(some)
+        self._stay_in_group(self.units)
+
+    def voters(self, part: int) -> FloatArray:
+        """Scores of those who vote for a secret, shape (records, voters)."""
+        start = self.release.start
+        if start is None or part < 0:
+            return self.units
+        scores = np.repeat(self._buckets(start, part), np.diff(start), axis=1)
+        return np.maximum(scores + self._of_part[part][:, self.parts[part].row_of_voter], self.scoring.floor)
+
+    def _buckets(self, start: IntArray, skipped: int | None) -> FloatArray:
+        """Scores of the buckets by all parts but one."""
+        units = np.zeros((len(self.some.values), len(self.release.size)))
+        for k, scores in enumerate(self._of_part):
+            if k != skipped:
+                bucket_scores(scores, self.parts[k].row_of_voter, start, self.scoring.share, units)
+        units = np.maximum(units, self.scoring.floor)
+        self._stay_in_group(units)
+        return units
+
+    def _sums(self, part: JoinedPart) -> FloatArray:
+        """Scores of the distinct rows of a part, shape (records, distinct rows)."""
+        values, known = self.some.values, np.ascontiguousarray(self.some.known[:, part.columns])
+        of_cell = np.hstack([self.scoring.columns[a](values[:, a]) for a in part.columns])
+        scores = part.cells.scores(np.ascontiguousarray(of_cell, dtype=np.float64), known, self.scoring.floor)
+        if self.scoring.most_equal is not None:
+            equal = np.hstack([self.release.columns[a].covered(values[:, a]) for a in part.columns])
+            same = part.cells.scores(np.ascontiguousarray(equal, dtype=np.float64), known, 0.0)
+            scores[same > self.scoring.most_equal] = -np.inf
+        return scores
+
+    def _stay_in_group(self, units: FloatArray) -> None:
+        if self.scoring.within_group and self.release.group_of_unit is not None:
+            group = self.release.group_of_unit.astype(np.int64)
+            of_target = group[self.release.unit_of_row[self.some.true_row]]
+            leave_out_groups(units, self.some.start, group, self.some.true_start, of_target)
+
+
 @dataclass(frozen=True)
 class Success:
     """Chances of success with each target."""
@@ -46,23 +182,33 @@ class Success:
     attribute: FloatArray  # shape (targets, secrets); NaN where everything is known beforehand
 
 
-def attack(release: PublishedRecords, scoring: Scoring, targets: Targets) -> Success:
-    """Look for every target.
+def _scored(
+    release: PublishedRecords, scoring: Scoring, targets: Targets, use: Callable[[Scores, slice], None]
+) -> None:
+    """Hand the scores of some targets at a time to `use`, with the places of these targets."""
+    parts = joined_parts(release)
+    voters = max(part.cells.shape[1] for part in release.parts)
+    widest = max(sum(c.number for c in release.columns), voters)
+    at_a_time = max(1, min(256, int(_BLOCK // widest // threads())))  # on all threads some tens of megabytes
 
-    `scoring`: how the attacker looks at it.
-    """
+    def score(block: tuple[int, int], flag: IntArray) -> list[tuple[int, int]]:
+        if not flag[0]:
+            use(Scores(release, scoring, parts, targets.between(*block)), slice(*block))
+        return []
+
+    run_queue(targets.blocks(at_a_time), score, tick)
+
+
+def attack(release: PublishedRecords, scoring: Scoring, targets: Targets) -> Success:
+    """Look for every target."""
     release = scoring.view or release
     identity = np.zeros(len(targets))
     attribute = np.zeros((len(targets), len(release.secrets)))
-    parts = joined_parts(release)
 
-    def look(block: tuple[int, int], flag: IntArray) -> list[tuple[int, int]]:
-        if flag[0]:
-            return []
-        some, block_of_targets = targets.between(*block), slice(*block)
-        scores = Scores(release, scoring, parts, some)
-        mine = release.unit_of_row[some.true_row]
-        own_share(scores.units, some.start, release.size, some.true_start, mine, identity[block_of_targets])
+    def look(scores: Scores, block: slice) -> None:
+        some = scores.some
+        true_unit = release.unit_of_row[some.true_row]
+        own_share(scores.units, some.start, release.size, some.true_start, true_unit, identity[block])
         for k, secret in enumerate(release.secrets):
             found = np.zeros(len(some))
             truth, known_values = some.secrets[k], some.known_values[k]
@@ -75,30 +221,20 @@ def attack(release: PublishedRecords, scoring: Scoring, targets: Targets) -> Suc
                 normed, truth.offsets, truth.code, known_values.offsets, known_values.code,
                 np.zeros(secret.domain), found,
             )  # fmt: skip
-            attribute[block_of_targets, k] = np.where(np.diff(truth.offsets) > 0, found, np.nan)
-        return []
+            attribute[block, k] = np.where(np.diff(truth.offsets) > 0, found, np.nan)
 
-    run_queue(targets.blocks(records_at_a_time(release)), look, tick)
+    _scored(release, scoring, targets, look)
     return Success(identity, attribute)
 
 
 def best_scores(release: PublishedRecords, scoring: Scoring, targets: Targets) -> FloatArray:
-    """Score of the best row for each target: how well the release fits, shape (targets,).
-
-    `scoring`: how the attacker looks at it.
-    """
-    release = scoring.view or release
+    """Score of the best row for each target: how well the release fits, shape (targets,)."""
     best = np.zeros(len(targets))
-    parts = joined_parts(release)
 
-    def look(block: tuple[int, int], flag: IntArray) -> list[tuple[int, int]]:
-        if not flag[0]:
-            some = targets.between(*block)
-            each = Scores(release, scoring, parts, some).units.max(axis=1)
-            best[slice(*block)] = np.maximum.reduceat(each, some.start[:-1])
-        return []
+    def look(scores: Scores, block: slice) -> None:
+        best[block] = np.maximum.reduceat(scores.units.max(axis=1), scores.some.start[:-1])
 
-    run_queue(targets.blocks(records_at_a_time(release)), look, tick)
+    _scored(scoring.view or release, scoring, targets, look)
     return best
 
 

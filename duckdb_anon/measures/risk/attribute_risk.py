@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
+from duckdb_anon.measures.released_rows import OfRelease
 from duckdb_anon.measures.risk.linkage_risk import MEASURE as LINKAGE
 from duckdb_anon.measures.risk.linkage_risk import chosen_attackers, prepared, rows_of, strongest_of
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords
 from duckdb_anon.measures.risk.mechanism_simulation import replay_select
 from duckdb_anon.measures.risk.sensitive_attributes import Secret
-from duckdb_anon.model.function_specs import Params, Report
+from duckdb_anon.model.function_specs import Params
 from duckdb_anon.model.release_table import ReadTable
 
 NAME = "attribute_risk"
@@ -63,7 +64,7 @@ def largest_share(release: PublishedRecords, secret: Secret) -> float:
 
 _RETURNS = {name: kind for name, kind in LINKAGE.returns.items() if not name.startswith("identity")}
 _RETURNS["largest_share"] = "DOUBLE OR NULL"
-MEASURE = Report(
+MEASURE = OfRelease(
     name=NAME,
     summary="attribute disclosure: how often each attacker infers the sensitive value, compared with what l bounds",
     paper="Kifer (2009), Attacks on privacy and deFinetti's theorem; see linkage_risk",
@@ -72,11 +73,9 @@ MEASURE = Report(
     parameters=(*(p for p in ROLE_PARAMETERS if p.name == "sensitive"), *LINKAGE.parameters),
     returns=_RETURNS,
     compute=attribute_risk,
-    tables=("original", "release"),
     answers=LINKAGE.answers,
     optional=("holdout",),
     further=replay_select,
-    reads="tables",
     needs=("qi", "sensitive"),
     unit="person",
 )

@@ -26,10 +26,7 @@ _Binned = tuple[IntArray, sparse.csr_matrix]
 
 
 def guesses(release: PublishedRecords, k: int, targets: Targets) -> FloatArray:
-    """Chance that a value of each target's k-th secret is guessed, shape (targets,); NaN where all are known.
-
-    `k`: which of its secrets.
-    """
+    """Chance that a value of each target's k-th secret is guessed, shape (targets,); NaN where all are known."""
     secret = release.secrets[k]
     rows = np.bincount(secret.code, weights=secret.weight, minlength=secret.domain).astype(np.float64)
     chosen = np.argsort(-rows, kind="stable")[: min(MOST_VALUES, int((rows > 0).sum()))]

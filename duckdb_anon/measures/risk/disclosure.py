@@ -23,10 +23,10 @@ import numpy as np
 from duckdb_anon.kernels.attacks.record_matching import count_covering
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.cells import Boxes, PublishedCells, distinct_boxes
-from duckdb_anon.measures.released_rows import is_plain, released_rows, require_columns
+from duckdb_anon.measures.released_rows import OfRelease, is_plain, released_rows, require_columns
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError
-from duckdb_anon.model.function_specs import Parameter, Params, Report, fields
+from duckdb_anon.model.function_specs import Parameter, Params, fields
 from duckdb_anon.model.progress import stop_flag, tick
 from duckdb_anon.model.release_table import BoolArray, ReadColumn, ReadTable
 
@@ -204,7 +204,7 @@ def _covering(boxes: Boxes, values: IntArray, box: IntArray) -> IntArray:
     return mask
 
 
-MEASURE = Report(
+MEASURE = OfRelease(
     name="disclosure",
     summary="the MuCo paper's disclosure measure, which counts exact matches only; linkage_risk also "
     "counts near matches",
@@ -228,8 +228,6 @@ MEASURE = Report(
         "attribute_highest DOUBLE"
     ),
     compute=disclosure,
-    tables=("original", "release"),
-    reads="tables",
     answers=("rows", "boxes", "buckets", "sliced", "randomized", "sampled", "suppressed", "retained"),
     needs=("qi", "sensitive"),
 )

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from duckdb_anon.kernels.set_valued.apriori_km import MOST_SUBSETS, count_subsets, subsets, supports
 from duckdb_anon.kernels.set_valued.person_sets import Lists
 from duckdb_anon.measures.cells import PublishedCells
+from duckdb_anon.measures.released_rows import OfRelease
 from duckdb_anon.measures.utility.sa_ncp import read_lists
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ParameterError
-from duckdb_anon.model.function_specs import Parameter, Params, Report
+from duckdb_anon.model.function_specs import Parameter, Params
 from duckdb_anon.model.release_table import ReadTable
 
 _CHUNK = 1 << 22
@@ -75,7 +76,7 @@ def fragment_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Ge
     return MEASURE.columns(rows)
 
 
-MEASURE = Report(
+MEASURE = OfRelease(
     name="fragment_risk",
     summary="re-identification risk by 1 to m known sensitive values in a release of lists, one row per "
     "number of values",
@@ -88,8 +89,6 @@ MEASURE = Report(
     ),
     returns={"size": "BIGINT", "fragments": "BIGINT", "max_risk": "DOUBLE", "mean_risk": "DOUBLE"},
     compute=fragment_risk,
-    tables=("original", "release"),
-    reads="tables",
     answers=("persons", "boxes", "suppressed", "sampled"),
     needs=("sensitive", "person"),
     unit="person",

@@ -24,19 +24,16 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.measures.released_rows import released_rows
+from duckdb_anon.measures.released_rows import OfRelease, released_rows
 from duckdb_anon.measures.risk.attackers import ATTACKERS
-from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable, attack, wilson
+from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable, Scoring, attack, wilson
 from duckdb_anon.measures.risk.baseline_inference import guesses
-from duckdb_anon.measures.risk.bootstrap_channel import bootstrapped
-from duckdb_anon.measures.risk.linkage_view import BOOTSTRAP, PublishedRecords, published
-from duckdb_anon.measures.risk.mechanism_simulation import replay_select
-from duckdb_anon.measures.risk.population_register import register_of
-from duckdb_anon.measures.risk.scores import Scoring
+from duckdb_anon.measures.risk.linkage_view import BOOTSTRAP, PublishedRecords, published, register_of
+from duckdb_anon.measures.risk.mechanism_simulation import bootstrapped, replay_select
 from duckdb_anon.measures.risk.targets import Targets, draw_targets, known_columns
 from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ParameterError, RequirementError, listed, nearest
-from duckdb_anon.model.function_specs import Parameter, Params, Report, fields
+from duckdb_anon.model.function_specs import Parameter, Params, fields
 from duckdb_anon.model.release_formats import SOURCE
 from duckdb_anon.model.release_table import ReadTable
 
@@ -73,11 +70,7 @@ def prepared(
     *,
     linked: bool = False,
 ) -> tuple[PublishedRecords, Targets, Targets | None]:
-    """The release, persons who are in the original, and persons of the hold-out, if there is one.
-
-    `sensitive`: sensitive columns to ask for.
-    `linked`: whether a release whose call is known must say by `row_id` whose rows it has.
-    """
+    """The release, persons who are in the original, and persons of the hold-out, if there is one."""
     original, qi = read["original"], [info.name for info in params["roles"].qi]
     known_values = params.get("known_values", 0)
     params = {**params, "known_values": known_values}
@@ -112,10 +105,7 @@ def rows_of(
     chosen: Sequence[Attacker],
     all_of_them: bool,
 ) -> list[dict[str, Any]]:
-    """One row an attacker. With `all_of_them` one that cannot be used gives the reason, else it is an error.
-
-    `outside`: individuals who are not in the original, None for none.
-    """
+    """One row an attacker. With `all_of_them` one that cannot be used gives the reason, else it is an error."""
     sensitive = [secret.name for secret in release.secrets]
     without = [_mean(guesses(release, k, targets)) for k in range(len(sensitive))]
     rows = []
@@ -221,7 +211,7 @@ PARAMETERS = (
 ANSWERS = (
     "rows", "boxes", "buckets", "sliced", "randomized", "counts", "sampled", "suppressed", "retained", "persons",
 )  # fmt: skip
-MEASURE = Report(
+MEASURE = OfRelease(
     name=NAME,
     summary="re-identification and attribute disclosure by each attacker and by the strongest; near matches count",
     paper="attackers: Domingo-Ferrer and Torra (2001); Fellegi and Sunter (1969); Li et al. (2020), section 5.1",
@@ -251,10 +241,8 @@ MEASURE = Report(
         "note VARCHAR"
     ),
     compute=linkage_risk,
-    tables=("original", "release"),
     optional=("holdout",),
     further=replay_select,
-    reads="tables",
     answers=ANSWERS,
     unit="person",
 )

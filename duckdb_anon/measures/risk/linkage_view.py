@@ -2,7 +2,8 @@
 
 Rows of an ordinary release that look alike are one unit. In a sliced release nobody can tell which rows of two
 columns belong together, so a unit is a bucket, every column (part) scores it by its own rows, and the rows of the
-sensitive value's column vote with their own part and what the other columns say of their bucket.
+sensitive value's column vote with their own part and what the other columns say of their bucket. A register has the
+quasi-identifiers of every individual of the original; where the method moves values, its call is run on it too.
 """
 
 from __future__ import annotations
@@ -16,11 +17,10 @@ from scipy import sparse
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.cells import PublishedCells, comparable, slices
 from duckdb_anon.measures.released_rows import is_plain, require_columns, source_rows, times_counted
-from duckdb_anon.measures.risk.population_register import Register, moved_within
 from duckdb_anon.measures.risk.sensitive_attributes import Secret, read_secret
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed
-from duckdb_anon.model.release_table import ReadTable
+from duckdb_anon.model.release_table import BoolArray, ReadTable
 
 PUBLISHED, SIMULATED, BOOTSTRAP = "published", "simulated", "bootstrap"
 """How an attacker knows P(published | value): cells or probabilities state it, the call is known and run again on the
@@ -45,6 +45,18 @@ class Replay:
     # group of each released row inside which the call moves its values; None where it forms none
     group: IntArray | None
     of_call: bool = True  # whether the call is known, and was run
+
+
+@dataclass(frozen=True, eq=False)
+class Register:
+    """Everybody's facts."""
+
+    values: CodeArray  # code of each quasi-identifier of each individual, shape (columns, individuals)
+    known: BoolArray  # which of the columns it has, shape (columns,)
+    # group of each individual where the call is run on the register; None where it forms none
+    group: IntArray | None = None
+    # codes that the call gives the individuals, shape (columns, individuals); None without groups
+    published: CodeArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,11 +105,7 @@ def published(
     replay: ReadTable | None = None,
     known_values: int = 0,
 ) -> PublishedRecords:
-    """Read a release of any format.
-
-    `replay`: what the call that made the release makes of the release, with `row_id`; `known_values`: values of each
-    sensitive column that the attacker knows of an individual, where rows show lists.
-    """
+    """Read a release of any format."""
     require_columns(function, release, [*qi, *sensitive])
     if not release.rows:
         raise RequirementError(f"{function}: the release is empty, so there is no record to attack")
@@ -196,6 +204,37 @@ def _replay(release: ReadTable, again: ReadTable, qi: Sequence[str]) -> Replay |
     if found is not None and group is not None:
         group[source] = found
     return Replay(before, after, group)
+
+
+def register_of(
+    function: str, original: ReadTable, again: ReadTable | None, qi: Sequence[str], known: BoolArray
+) -> Register:
+    """The register of a table; `again`: what the release's call makes of its quasi-identifiers."""
+    values = np.stack([original.columns[name].value_codes() for name in qi]).astype(np.int32)
+    if again is None or again.sources() is None or not is_plain(again, qi):
+        return Register(values, known)
+    group = moved_within(again)
+    if group is None:
+        return Register(values, known)
+    source = source_rows(function, original, again)
+    real = source >= 0
+    of_person = np.full(original.rows, -1, dtype=np.int64)
+    published = values.copy()
+    of_person[source[real]] = group[real]
+    for a, name in enumerate(qi):
+        published[a, source[real]] = again.columns[name].value_codes()[real]
+    if (of_person < 0).any():
+        return Register(values, known)
+    return Register(values, known, of_person, published)
+
+
+def moved_within(again: ReadTable) -> IntArray | None:
+    """Group of each row inside which a method moved values; None where it formed no groups."""
+    numbers = again.numbers.get(again.contents.group)
+    if numbers is None:
+        return None
+    group = np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+    return group if group.max(initial=0) > 0 else None
 
 
 def refined(release: PublishedRecords, label_of_row: Sequence[IntArray]) -> PublishedRecords:

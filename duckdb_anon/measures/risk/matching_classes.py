@@ -28,14 +28,11 @@ from duckdb_anon.model.release_table import BoolArray, ReadTable
 
 @dataclass(frozen=True)
 class _Slice:
-    """Columns that are published together, their different parts, and how often classes show them.
-
-    `shares` is the share of each part in each class, shape (parts, classes); None where parts are classes.
-    """
+    """Columns that are published together, their different parts, and how often classes show them."""
 
     columns: tuple[int, ...]
     parts: Boxes
-    shares: sparse.csr_matrix | None
+    shares: sparse.csr_matrix | None  # of each part in each class, shape (parts, classes); None where parts are classes
 
     def covered(self, persons: Sequence[IntArray]) -> sparse.csr_matrix:
         """Share of each class's parts that cover each person, shape (persons, classes)."""
@@ -61,11 +58,7 @@ class Evidence:
         return np.asarray(self.weight.toarray() > 0, dtype=bool)
 
     def shares(self, persons: Sequence[IntArray]) -> sparse.csr_matrix:
-        """Product of the shares of each class's cells that cover each person's parts, shape (persons, classes).
-
-        Args:
-            persons: code of each quasi-identifier of each person, each of shape (persons,).
-        """
+        """Product of the shares of each class's cells that cover each person's parts, shape (persons, classes)."""
         product = self.slices[0].covered(persons)
         for each in self.slices[1:]:
             product = product.multiply(each.covered(persons))
@@ -91,11 +84,7 @@ class Evidence:
 def evidence(
     function: str, release: ReadTable, qi: list[str], sensitive: str, *, as_published: bool = False
 ) -> Evidence:
-    """Read a release of any format whose cells say what they stand for.
-
-    `sensitive`: the sensitive column.
-    `as_published`: take the rows of a sliced release as they are printed, as if its columns belonged together.
-    """
+    """Read a release of any format whose cells say what they stand for."""
     require_columns(function, release, [*qi, sensitive])
     if any(release.columns[name].channel is not None for name in [*qi, sensitive]):
         raise ColumnError(f"{function}: a randomized release leaves every value possible; it cannot be intersected")

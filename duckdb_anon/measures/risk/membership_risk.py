@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.measures.released_rows import OfRelease
 from duckdb_anon.measures.risk.attacks import NotApplicable, best_scores, wilson
 from duckdb_anon.measures.risk.linkage_risk import PARAMETERS, chosen_attackers, note_of, prepared
 from duckdb_anon.measures.risk.mechanism_simulation import replay_select
 from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ParameterError
-from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Report
+from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params
 from duckdb_anon.model.release_table import ReadTable
 
 NAME = "membership_risk"
@@ -86,7 +87,7 @@ def figures(inside: FloatArray, outside: FloatArray) -> dict[str, float]:
 
 _DISTANCES = ("closest", "closest_others")
 _FIGURES = ("auc", "auc_low", "auc_high", "tpr_at_1_fpr", "tpr_low", "tpr_high")
-MEASURE = Report(
+MEASURE = OfRelease(
     name=NAME,
     summary="membership disclosure: members of the release compared with individuals of a holdout",
     paper="Hanley and McNeil (1982); Carlini et al. (2022), Membership inference attacks from first principles",
@@ -105,9 +106,7 @@ MEASURE = Report(
         "others": "BIGINT", "note": "VARCHAR",
     },
     compute=membership_risk,
-    tables=("original", "release"),
     answers=("rows", "boxes", "buckets", "sliced", "randomized", "sampled", "suppressed", "retained"),
     optional=("holdout",),
     further=replay_select,
-    reads="tables",
 )  # fmt: skip

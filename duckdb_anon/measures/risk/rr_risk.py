@@ -5,8 +5,10 @@ per sensitive column: the paper's risk (in (0, 1], at most 1/l when parameters w
 it leaves out. An attacker who picks one of the records that posterior sampling assigns to the individual's cell, and
 names the value sampled for it, is right with the value's share inside the true cell, whatever p is: `sampling_risk`.
 rr_parameters shows, before anything is released, the probabilities p of least expected error whose risk is at most 1/l,
-that risk, and the error to expect, one row per randomized column. Paper: Guo, Ying and Wu (2011), Results 1 and 2,
-Property 1, Problem 1. Cost: one pass over the product of the domains, for rr_parameters many (`optimize_p`).
+that risk, and the error to expect (the root of the expected squared error of all cell shares together), one row per
+randomized column. `least_risk` is what p = 1/size in every randomized column would leave, `meets_l` the largest l that
+the largest risk satisfies, `excluded` the share of records outside the bound. Paper: Guo, Ying and Wu (2011), Results 1
+and 2, Property 1, Problem 1. Cost: one pass over the product of the domains, for rr_parameters many (`optimize_p`).
 """
 
 from __future__ import annotations
@@ -27,11 +29,7 @@ from duckdb_anon.model.function_specs import REQUIRED, Params, Report, fields
 
 
 def rr_risk(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> dict[str, Any]:
-    """Give the risks of each sensitive column over the records the bound covers.
-
-    `least_risk` is what p = 1/size in every randomized column would leave (Property 1), `meets_l` the
-    largest l the largest risk satisfies. Without covered records all risks are 0 and `meets_l` is infinite.
-    """
+    """Give the risks of each sensitive column over the records the bound covers."""
     chosen = choose(tables[0], params, RISK.name)
     problem = chosen.problem
     if problem is None:
@@ -63,12 +61,7 @@ def rr_risk(tables: Sequence[CodedTable], params: Params, rng: np.random.Generat
 
 
 def rr_parameters(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> dict[str, Any]:
-    """Return attribute, domain size and p of each randomized column, and what holds for the whole release.
-
-    `risk_bound` is the risk of the table at these p (largest, or mean with `target := 'mean'`), at most 1/l;
-    `excluded` the share of records outside the bound; `expected_error` the root of the expected squared
-    error of all estimated cell shares together, the table held fixed.
-    """
+    """Return attribute, domain size and p of each randomized column, and what holds for the whole release."""
     chosen = choose(tables[0], params, CHOSEN.name)
     randomized = [k for k, column in enumerate(chosen.columns) if column.randomized]
     risk, excluded = float("nan"), 0.0

@@ -24,10 +24,7 @@ BINS = 24
 
 @dataclass(frozen=True)
 class Secret:
-    """One sensitive column: voter j carries codes code[offsets[j]:offsets[j + 1]], each `weight` rows strong.
-
-    Voters are units; where the column of a sliced release holds quasi-identifiers too, its rows bucket by bucket.
-    """
+    """One sensitive column: voter j carries codes code[offsets[j]:offsets[j + 1]], each `weight` rows strong."""
 
     name: str
     part: int  # number of the part it stands in; -1 where a sliced release has no quasi-identifier in its part
@@ -59,10 +56,7 @@ class Secret:
 
 
 def read_secret(name: str, column: ReadColumn, part: int, voter: IntArray, weight: FloatArray, voters: int) -> Secret:
-    """Read a released sensitive column in part number `part`.
-
-    `voter`: voter of each row; `weight`: how much each row counts, both of shape (rows,); `voters`: their number.
-    """
+    """Read a released sensitive column in part number `part`."""
     if not (column.plain or column.counted or column.lists_nodes):
         raise ColumnError(
             f"the release's sensitive column '{name}' holds {column.cells}; an attacker reads plain values, counts of "

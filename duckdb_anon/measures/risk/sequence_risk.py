@@ -26,9 +26,8 @@ from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.register import Registered, numbered_rows, registered_releases
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.measures.risk.attackers import ATTACKERS
-from duckdb_anon.measures.risk.attacks import NotApplicable, wilson
+from duckdb_anon.measures.risk.attacks import JoinedPart, NotApplicable, Scores, Scoring, joined_parts, wilson
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, published
-from duckdb_anon.measures.risk.scores import JoinedPart, Scores, Scoring, joined_parts
 from duckdb_anon.measures.risk.targets import Targets, draw_targets, persons_of
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.measures.released_rows import OfRelease
 from duckdb_anon.measures.risk.matching_classes import evidence
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.function_specs import Params, Report
+from duckdb_anon.model.function_specs import Params
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_table import ReadTable
 
@@ -56,7 +57,7 @@ def slicing_diversity(tables: Sequence[ReadTable], params: Params, rng: np.rando
     }
 
 
-MEASURE = Report(
+MEASURE = OfRelease(
     name=NAME,
     summary="l of a sliced release by slicing's own definition, over all original records",
     paper="Li, Li, Zhang & Molloy (2012), IEEE TKDE 24(3), section 5",
@@ -66,8 +67,6 @@ MEASURE = Report(
     parameters=(),
     returns={"records": "BIGINT", "matched": "BIGINT", "highest": "DOUBLE", "average": "DOUBLE", "l": "DOUBLE"},
     compute=slicing_diversity,
-    tables=("original", "release"),
-    reads="tables",
     answers=("sliced", "sampled"),
     needs=("qi", "sensitive"),
 )

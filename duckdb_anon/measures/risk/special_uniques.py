@@ -75,13 +75,7 @@ def _largest(columns: int, rows: int, given: int | None) -> int:
 
 
 def dis_scores(score: FloatArray, columns: Sequence[CodeArray], fraction: float) -> FloatArray:
-    """DIS of rows, each in [0, 1].
-
-    Args:
-        score: SUDA score of each special unique, above 0.
-        columns: code of each row of the table on each quasi-identifier.
-        fraction: share of the population that is in the table.
-    """
+    """DIS of rows, each in [0, 1]."""
     size = np.bincount(keys_of(columns).of_row)
     uniques, in_pairs = int((size == 1).sum()), 2 * int((size == 2).sum())
     if not len(score):

@@ -80,11 +80,7 @@ def draw_targets(
     params: Params,
     rng: np.random.Generator,
 ) -> Targets:
-    """Persons at random, and what the attacker knows of each.
-
-    `person`: the column that says whose its rows are; None, or a column it lacks, for a row a person.
-    `row`: released row of each of its rows, -1 for none.
-    """
+    """Persons at random, and what the attacker knows of each."""
     names = [*release.qi, *(secret.name for secret in release.secrets)]
     missing = [name for name in names if name not in table.columns]
     if missing or not is_plain(table, names):

@@ -23,11 +23,11 @@ import numpy as np
 
 from duckdb_anon.kernels.attacks.record_matching import nearest_rows
 from duckdb_anon.measures.cells import comparable
-from duckdb_anon.measures.released_rows import require_columns
+from duckdb_anon.measures.released_rows import OfRelease, require_columns
 from duckdb_anon.measures.risk.attacks import wilson
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
-from duckdb_anon.model.function_specs import Parameter, Params, Report, fields
+from duckdb_anon.model.function_specs import Parameter, Params, fields
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import stop_flag, tick
 from duckdb_anon.model.release_table import BoolArray, ReadTable
@@ -301,12 +301,12 @@ def _nearest(
 _HOLDOUT = Parameter("holdout", "table of individuals who are not in the original, for the control", "text")
 _ATTACKS = Parameter("attacks", "number of attacks", "integer", 2000, low=1)
 _criterion = partial(
-    Report, paper="Article 29 Working Party, Opinion 05/2014; Giomi et al. (2023), PETS, section 4", section="Risk",
+    OfRelease, paper="Article 29 Working Party, Opinion 05/2014; Giomi et al. (2023), PETS, section 4", section="Risk",
     returns=fields(
         "criterion VARCHAR, attack DOUBLE, attack_low DOUBLE, attack_high DOUBLE, baseline DOUBLE, "
         "control DOUBLE OR NULL, risk DOUBLE, risk_low DOUBLE, risk_high DOUBLE, attacks BIGINT, note VARCHAR"
     ),
-    tables=("original", "release"), optional=("holdout",), reads="tables",
+    optional=("holdout",),
     answers=("rows", "boxes", "buckets", "sliced", "randomized", "sampled", "suppressed", "retained"),
 )  # fmt: skip
 SINGLING_OUT = _criterion(

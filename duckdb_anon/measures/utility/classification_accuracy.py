@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.thread_pool import run_detached
-from duckdb_anon.measures.released_rows import repeated_rows, source_rows
+from duckdb_anon.measures.released_rows import OfRelease, repeated_rows, source_rows
 from duckdb_anon.measures.utility.sampled_microdata import drawn_codes, numbers
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import AnonError, ColumnError, RequirementError, listed, nearest
-from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Report, fields
+from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, fields
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_table import BoolArray, ReadTable
 
@@ -153,7 +153,7 @@ def _accuracy(
     return run_detached(fitted)
 
 
-MEASURE = Report(
+MEASURE = OfRelease(
     name="classification_accuracy",
     summary="accuracy of a decision tree trained on the release, compared with the original and the largest class",
     paper="Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, section 5.3 (CART for C4.5)",
@@ -173,8 +173,6 @@ MEASURE = Report(
     ),
     compute=classification_accuracy,
     unit="any",
-    tables=("original", "release"),
-    reads="tables",
     answers=("rows", "boxes", "buckets", "sliced", "counts", "randomized", "sampled", "suppressed", "retained"),
     needs=("qi", "sensitive"),
 )

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.measures.cells import PublishedCells
-from duckdb_anon.measures.released_rows import replaced_rows, require_columns
+from duckdb_anon.measures.released_rows import OfRelease, replaced_rows, require_columns
 from duckdb_anon.measures.utility.information_loss import ALL, common_node, mean_of_rows
 from duckdb_anon.model.coded_table import CodeArray, IntArray
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.function_specs import Params, Report
+from duckdb_anon.model.function_specs import Params
 from duckdb_anon.model.release_table import ReadColumn, ReadTable
 
 NAME = "distortion_ratio"
@@ -72,7 +72,7 @@ def _joint_levels(column: ReadColumn, first: CodeArray, second: CodeArray) -> In
     return tree.level[common_node(column.domain, first, second)].astype(np.int64)
 
 
-MEASURE = Report(
+MEASURE = OfRelease(
     name=NAME,
     summary="levels of generalization over the height of the hierarchy, per quasi-identifier and overall",
     paper="Hasan, Jiang, Chen and Wang (2018), distortion ratio",
@@ -82,8 +82,6 @@ MEASURE = Report(
     returns={"attribute": "VARCHAR", "height": "BIGINT", "distortion_ratio": "DOUBLE"},
     compute=compute,
     unit="any",
-    tables=("original", "release"),
-    reads="tables",
     answers=("rows", "boxes", "buckets", "sliced", "persons", "counts", "sampled", "suppressed", "retained"),
     needs=("qi",),
 )

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.randomized_response.channel import project, smooth
+from duckdb_anon.measures.released_rows import OfRelease
 from duckdb_anon.measures.utility.contingency_table import joint_shares
 from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ColumnError
@@ -104,7 +105,7 @@ _PROJECTION = Parameter(
     ("clip", "euclidean"),
 )  # fmt: skip
 _ANSWERS = ("rows", "boxes", "buckets", "sliced", "randomized", "counts", "sampled", "suppressed", "retained")
-DISTANCE = Report(
+DISTANCE = OfRelease(
     name="distribution_distance",
     summary="KL, chi-squared, L1, L2 and Hellinger distance between the original distribution and the one estimated",
     paper="Guo, Ying and Wu (2011), section V",
@@ -120,8 +121,6 @@ DISTANCE = Report(
     returns=fields("columns VARCHAR, cells BIGINT, kl DOUBLE, chi2 DOUBLE, l1 DOUBLE, l2 DOUBLE, hellinger DOUBLE"),
     compute=distribution_distance,
     unit="any",
-    tables=("original", "release"),
-    reads="tables",
     answers=_ANSWERS,
     needs=(),
 )

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.measures.cells import PublishedCells
-from duckdb_anon.measures.released_rows import replaced_rows, require_columns, times_counted
+from duckdb_anon.measures.released_rows import OfRelease, replaced_rows, require_columns, times_counted
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.function_specs import Params, Report
+from duckdb_anon.model.function_specs import Params
 from duckdb_anon.model.release_table import BoolArray, ReadColumn, ReadTable
 
 ALL = "(all)"
@@ -131,7 +131,7 @@ def _replaced(
     return _covered(leaves.astype(np.float64), size)
 
 
-MEASURE = Report(
+MEASURE = OfRelease(
     name="information_loss",
     summary="ILoss and NCP of the published quasi-identifiers, per attribute and overall",
     paper="ILoss: Xiao and Tao (2006), personalized privacy preservation; NCP: Xu et al. (2006)",
@@ -141,8 +141,6 @@ MEASURE = Report(
     returns={"attribute": "VARCHAR", "rows": "BIGINT", "iloss": "DOUBLE", "ncp": "DOUBLE", "changed": "DOUBLE"},
     compute=information_loss,
     unit="any",
-    tables=("original", "release"),
-    reads="tables",
     answers=("rows", "boxes", "buckets", "sliced", "persons", "counts", "sampled", "suppressed", "retained"),
     needs=("qi",),
 )

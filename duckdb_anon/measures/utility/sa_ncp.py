@@ -22,10 +22,10 @@ import numpy as np
 from scipy import sparse
 
 from duckdb_anon.measures.cells import PublishedCells
-from duckdb_anon.measures.released_rows import source_rows
+from duckdb_anon.measures.released_rows import OfRelease, source_rows
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.function_specs import Parameter, Params, Report
+from duckdb_anon.model.function_specs import Parameter, Params
 from duckdb_anon.model.release_table import ReadTable
 
 ALL = "(all)"
@@ -34,11 +34,7 @@ ALL = "(all)"
 def read_lists(
     function: str, original: ReadTable, release: ReadTable, name: str, person: str
 ) -> tuple[IntArray, IntArray, PublishedCells]:
-    """Person and value of each original item, distinct and ascending, and the released lists of nodes.
-
-    `name`: the sensitive column.
-    `person`: the column that identifies individuals.
-    """
+    """Person and value of each original item, distinct and ascending, and the released lists of nodes."""
     released = release.columns.get(name)
     if released is None:
         raise ColumnError(f"{function}: the release has no column '{name}'; name those it has in sensitive := [...]")
@@ -110,7 +106,7 @@ def sa_ncp(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator
     return {"attribute": names, "items": items, "nodes": nodes_of, "sa_ncp": total / np.maximum(below, 1)}
 
 
-MEASURE = Report(
+MEASURE = OfRelease(
     name="sa_ncp",
     summary="information loss of sensitive values published as lists of nodes, in [0, 1]",
     paper="Gong, Luo, Yang, Ni and Li (2017), equation 4; NCP: Xu et al. (2006)",
@@ -128,8 +124,6 @@ MEASURE = Report(
     ),
     returns={"attribute": "VARCHAR", "items": "BIGINT", "nodes": "BIGINT", "sa_ncp": "DOUBLE"},
     compute=sa_ncp,
-    tables=("original", "release"),
-    reads="tables",
     answers=("persons", "boxes", "suppressed", "sampled"),
     needs=("sensitive", "person"),
     unit="person",

@@ -16,10 +16,10 @@ from functools import partial
 import numpy as np
 
 from duckdb_anon.measures.cells import PublishedCells, quantile_bins
-from duckdb_anon.measures.released_rows import repeated_rows, require_columns
+from duckdb_anon.measures.released_rows import OfRelease, repeated_rows, require_columns
 from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, RequirementError, listed, nearest
-from duckdb_anon.model.function_specs import Parameter, Params, Report
+from duckdb_anon.model.function_specs import Parameter, Params
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_table import BoolArray, ReadColumn, ReadTable
@@ -30,9 +30,7 @@ ANSWERS = ("rows", "boxes", "buckets", "sliced", "counts", "randomized", "sample
 COLUMNS = Parameter("columns", "columns that are compared (default: every labelled one of the release)", "names")
 BY = Parameter("subgroup", "column that defines subgroups; the comparison is repeated for each of its values", "text")
 _MOST_GROUPS = 200
-Comparison = partial(
-    Report, section="Utility", tables=("original", "release"), reads="tables", literals=True, answers=ANSWERS, needs=()
-)
+Comparison = partial(OfRelease, section="Utility", literals=True, answers=ANSWERS, needs=())
 """Entry of a measure that compares rows drawn from a release with the original's."""
 
 
@@ -72,10 +70,7 @@ def columns_of(function: str, params: Params, release: ReadTable) -> list[str]:
 def pairs(
     function: str, tables: Sequence[ReadTable], names: Sequence[str], by: str | None, rng: np.random.Generator
 ) -> Iterator[Pair]:
-    """Everybody, then each subgroup that the original has, in the order of its values.
-
-    `by`: column whose values make subgroups, or None.
-    """
+    """Everybody, then each subgroup that the original has, in the order of its values."""
     original, release = tables
     if not original.rows or not release.rows:
         raise RequirementError(f"{function}: the original or the release is empty; there is nothing to compare")

@@ -100,14 +100,12 @@ def joined_risk(rows: Rows) -> Spec | None:
 
 
 def query_errors(report: Findings, *, rounded: bool = False) -> Spec | None:
-    """Share of the workload's queries with at most a given error.
-
-    `rounded`: errors are raised to the next twentieth, for an exact one of a known query gives the count behind it.
-    """
+    """Share of the workload's queries with at most a given error."""
     frames = []
     for r in report.releases:
         if r.charts["errors"]:
             errors = np.sort([row["error"] for row in r.charts["errors"]])
+            # an exact error of a known query gives the count behind it
             errors = np.ceil(errors * _GRID) / _GRID if rounded else errors
             share = np.arange(1, len(errors) + 1) / len(errors)
             frames.append(pd.DataFrame({"release": r.name, "error": errors, "share": share}))

@@ -55,10 +55,7 @@ def key_like(con: duckdb.DuckDBPyConnection, sql: str, columns: Mapping[str, str
 def refuse_keys(
     con: duckdb.DuckDBPyConnection, function: str, relation: Relation, roles: Roles, *, remedy: str = ""
 ) -> None:
-    """Refuse to release rows that a column joins without a label that says so.
-
-    `remedy`: what to do with a key column where rows are assigned to individuals by other means than a person column.
-    """
+    """Refuse to release rows that a column joins without a label that says so."""
     unchanged = {info.name: info.type for info in roles.keep if info.type}
     for name, (distinct, rows) in key_like(con, relation.sql, unchanged).items():
         raise ColumnError(

@@ -21,10 +21,9 @@ from duckdb_anon.kernels.attacks.definetti import spread_values
 from duckdb_anon.kernels.partition.sort_count import offsets_of
 from duckdb_anon.kernels.row_keys import Keys, keys_of
 from duckdb_anon.measures.risk.attackers.record_linkage import likelihood
-from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable
+from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable, Scoring, Tilt
 from duckdb_anon.measures.risk.baseline_inference import bins_of
 from duckdb_anon.measures.risk.linkage_view import PublishedPart, PublishedRecords
-from duckdb_anon.measures.risk.scores import Scoring, Tilt
 from duckdb_anon.measures.risk.sensitive_attributes import Secret
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.progress import stop_flag

@@ -6,7 +6,7 @@
   Domingo-Ferrer and Torra 2001; distances as Gower 1971).
 * likelihood: log P(published | value) / P(published), summed over what is known (Fellegi and Sunter 1969). The channel
   is the published one of randomized response; for values that a method moves it is counted where the same call is run
-  on the release, and where the call is unknown, between near records of a bootstrap (`bootstrap_channel`); a box, set
+  on the release, and where the call is unknown, between near records of a bootstrap (`bootstrapped`); a box, set
   or node is 1 inside over the values that it covers; of a list of nodes, those above a known value, each over the
   values below it. Nothing is learned from the original.
 * likelihood_excluding: the same, without rows that equal the person in more columns than the method's promise (muco's
@@ -21,9 +21,8 @@ from functools import partial
 import numpy as np
 
 from duckdb_anon.measures.cells import PublishedCells, quantile_bins
-from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable
+from duckdb_anon.measures.risk.attacks import Attacker, ColumnScore, NotApplicable, Scoring
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, Replay
-from duckdb_anon.measures.risk.scores import ColumnScore, Scoring
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 
 OUTSIDE = -40.0
@@ -112,11 +111,8 @@ def _channel(cells: PublishedCells, values: CodeArray) -> FloatArray:
 
 
 def learned(cells: PublishedCells, before: CodeArray, after: CodeArray) -> ColumnScore:
-    """Log-likelihood ratios of a column's cells, plain values, from pairs of codes before and after the call.
-
-    Transitions are counted between values, or between quantile bins where a column has more than 100 ordered values;
-    in bins, that a value stays exactly the same is counted separately.
-    """
+    """Log-likelihood ratios of a column's cells, plain values, from pairs of codes before and after the call."""
+    # between quantile bins of many ordered values, that a value stays exactly the same is counted separately
     bin_of_code, bins = _bins(cells.domain, before)
     left, right = bin_of_code[before], bin_of_code[after]
     single = bins == cells.domain.size

@@ -19,10 +19,8 @@ from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.risk.attackers.record_linkage import REACH
 from duckdb_anon.measures.risk.attackers.regroup import GroupValues
 from duckdb_anon.measures.risk.attackers.sensitive_model import models_of
-from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable
-from duckdb_anon.measures.risk.linkage_view import PublishedRecords, refined
-from duckdb_anon.measures.risk.population_register import Register
-from duckdb_anon.measures.risk.scores import Scoring, unscored
+from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable, Scoring, unscored
+from duckdb_anon.measures.risk.linkage_view import PublishedRecords, Register, refined
 from duckdb_anon.measures.risk.targets import Targets
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.progress import tick
@@ -96,10 +94,7 @@ def _located(release: PublishedRecords, register: Register, released_group: IntA
 def _in_groups(
     values: CodeArray, known: BoolArray, group: IntArray, codes: CodeArray, domains: list[int]
 ) -> tuple[IntArray, IntArray, FloatArray, float]:
-    """Pairs of a record and the members of its likeliest groups, their scores, and the mean score of the best group.
-
-    `values`: of the records, shape (columns, records); `codes`: of the members of the groups, shape (columns, members).
-    """
+    """Pairs of a record and the members of its likeliest groups, their scores, and the mean score of the best group."""
     size = np.bincount(group)
     alike = keys_of(list(values))
     if alike.number * len(size) > MOST_SCORES:

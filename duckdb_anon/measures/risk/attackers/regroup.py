@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from duckdb_anon.measures.risk.attackers.record_linkage import likelihood
-from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable
+from duckdb_anon.measures.risk.attacks import Attacker, ColumnScore, NotApplicable, Scoring
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, refined
-from duckdb_anon.measures.risk.scores import ColumnScore, Scoring
 from duckdb_anon.measures.risk.targets import Targets
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.release_table import BoolArray
@@ -42,10 +41,7 @@ class GroupValues:
 
     @classmethod
     def of(cls, group: IntArray, codes: CodeArray, domains: list[int]) -> GroupValues:
-        """Count the groups of some records.
-
-        `group`: of each record; `codes`: shape (columns, records); `domains`: number of values of each column.
-        """
+        """Count the groups of some records."""
         size = np.bincount(group).astype(np.float64)
         shape = [(domain, len(size)) for domain in domains]
         counts = [
@@ -58,10 +54,7 @@ class GroupValues:
         return cls(size, counts, tables)
 
     def log_likelihood(self, values: CodeArray, known: BoolArray) -> NDArray[np.float32]:
-        """Log P(known values | group), shape (records, groups).
-
-        `values`, `known`: shape (records, columns).
-        """
+        """Log P(known values | group), shape (records, groups). `values`, `known`: shape (records, columns)."""
         total = np.zeros((len(values), len(self.size)), dtype=np.float32)
         for a, table in enumerate(self.tables):
             if not known[:, a].any():

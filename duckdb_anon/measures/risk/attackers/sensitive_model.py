@@ -20,10 +20,9 @@ from scipy.special import logsumexp
 
 from duckdb_anon.measures.risk.attackers import regroup
 from duckdb_anon.measures.risk.attackers.record_linkage import REACH, likelihood, likelihood_excluding, most_equal
-from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable
+from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable, Scoring, sums_of_bins, unscored
 from duckdb_anon.measures.risk.baseline_inference import bins_of
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, refined
-from duckdb_anon.measures.risk.scores import Scoring, sums_of_bins, unscored
 from duckdb_anon.measures.risk.sensitive_attributes import Secret
 from duckdb_anon.measures.risk.targets import Targets
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray

@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from duckdb_anon.measures.risk.bootstrap_channel import bootstrapped
+from duckdb_anon.measures.risk.mechanism_simulation import bootstrapped
 from tests.reference.answers import dicts
 
 QI = ["age", "workclass", "education", "sex"]

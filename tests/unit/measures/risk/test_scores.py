@@ -9,7 +9,7 @@ import pytest
 
 from duckdb_anon.kernels.attacks.linkage_scores import JoinedCells
 from duckdb_anon.kernels.row_keys import keys_of
-from duckdb_anon.measures.risk.scores import JoinedPart, Scores, Scoring
+from duckdb_anon.measures.risk.attacks import JoinedPart, Scores, Scoring
 
 BUCKETS, ROWS, RECORDS = 40, 160, 12
 NUMBERS = (7, 3, 5)
