@@ -17,9 +17,8 @@ from duckdb_anon.database.record import Work
 from duckdb_anon.database.released_tables import DatabaseRelease, released_rows
 from duckdb_anon.database.risk import KNOWN, STRONGEST, Risk
 from duckdb_anon.engine.release_digest import release_digest
-from duckdb_anon.report.database_findings import DatabaseFindings
-from duckdb_anon.report.findings import Rows
-from duckdb_anon.report.write import require_extra, written
+from duckdb_anon.report.anon_report import require_extra, written
+from duckdb_anon.report.findings import DatabaseFindings, Rows
 from duckdb_anon.treatments import parsed
 
 _KNOWLEDGE = {known: known.replace("and ", "demographics and ", 1) for known in KNOWN} | {

@@ -25,7 +25,7 @@ from duckdb_anon.engine.register import released_meanwhile
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.engine.transaction import transaction
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.report.write import require_extra
+from duckdb_anon.report.anon_report import require_extra
 from duckdb_anon.sql_functions import load
 
 

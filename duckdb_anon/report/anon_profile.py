@@ -1,16 +1,18 @@
-"""anon_profile: what each column of a table contains, how identifying it is, the proposed role and the reason.
+"""anon_profile, label_statements: what each column of a table contains, the proposed role, the reason, and its SQL.
 
 One row per column. Types, NULLs, numbers of values and the share of unique values are those of the full table; what
 values look like and what a column adds to uniqueness are found on a random sample of `rows` rows. `adds` is the share
 of sampled rows that are unique on all proposed quasi-identifiers and would not be without this one (for another column:
 that would be unique if it were known too). Numbers of persons, cards and accounts are checked by python-stdnum, phone
 numbers by phonenumbers (`pip install duckdb-anon[profile]`). A proposal is a guess by rules (`report.profile`): read it
-before you follow it. No value of the table is printed but codes for missing values.
+before you follow it. No value of the table is printed but codes for missing values. label_statements writes one COMMENT
+ON COLUMN a column that has no role yet, to be read, changed and run; a comment there is stays in front.
 Cost: an aggregation per column, and the sample's rows times columns.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,6 +27,7 @@ from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.kernels.row_keys import compact, joint
 from duckdb_anon.measures.plans.missing_codes import CODES, FOUND, counted_values
 from duckdb_anon.model.coded_table import IntArray
+from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.function_specs import Parameter, Params, Task, fields
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.parameters import MOST_SEED
@@ -33,6 +36,9 @@ from duckdb_anon.report.profile.names import hinted
 from duckdb_anon.report.profile.role_classifier import Facts, Suggestion, suggested, with_single_person
 from duckdb_anon.report.profile.value_detectors import country_of, looks_like, require_libraries
 
+_PART = r'(?:"(?:[^"]|"")+"|\w+)'
+_NAME = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}")
+_FILE = re.compile(r"\.(csv|tsv|txt|parquet|json|jsonl|ndjson|xlsx)$", re.IGNORECASE)
 _MOST_VALUES = 400
 _ARGUMENTS = {"date": ", kind := 'date'", "code": ", kind := 'code'", "number": "", "text": ", kind := 'text'"}
 OPTIONS = (
@@ -198,7 +204,36 @@ def _work(con: Any, planned: Mapping[str, Any], rows: Mapping[str, Any]) -> list
     ]
 
 
-MEASURE = Task(
+def _plan_labels(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
+    planned, lists = plan_profile(context, params)
+    if _FILE.search(planned["table"]) or not _NAME.fullmatch(planned["table"]):
+        raise ParameterError(
+            f"label_statements: '{planned['table']}' is no table that comments could be written on; make it one with "
+            "CREATE TABLE ... AS, or name the roles in the calls of methods and measures, with qi and sensitive"
+        )
+    return planned, lists
+
+
+def _label(con: Any, planned: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, Any]]:
+    statements = []
+    for (facts, suggestion, _), (_, _, comment) in zip(profile(planned, rows), planned["columns"], strict=True):
+        if suggestion.role and not role_of(comment):
+            statement = label_statement(planned["table"], facts.name, suggestion.role, comment)
+            statements.append({"statement": statement, "reason": suggestion.reason})
+    return statements
+
+
+def label_statement(table: str, column: str, role: str, comment: str) -> str:
+    """The statement that gives a column its role and keeps its comment; `table` as SQL names it.
+
+    >>> print(label_statement("people", "age", "quasi", "in years"))
+    COMMENT ON COLUMN people."age" IS 'in years; anon: quasi';
+    """
+    text = f"{comment}; anon: {role}" if comment else f"anon: {role}"
+    return f"COMMENT ON COLUMN {table}.{ident(column)} IS {literal(text)};"
+
+
+PROFILE = Task(
     name="anon_profile",
     summary="one row per column: what it contains, how identifying it is, the proposed role and the reason",
     paper="Safe Harbor: 45 CFR 164.514(b)(2)(i)",
@@ -211,5 +246,17 @@ MEASURE = Task(
     ),
     plan=plan_profile,
     work=_work,
+    database="own",
+)
+LABEL_STATEMENTS = Task(
+    name="label_statements",
+    summary="COMMENT statements with the roles that anon_profile proposes, for columns without a label",
+    paper="see anon_profile",
+    example="FROM label_statements('ages')",
+    section="Preparing a call",
+    parameters=OPTIONS,
+    returns={"statement": "VARCHAR", "reason": "VARCHAR"},
+    plan=_plan_labels,
+    work=_label,
     database="own",
 )

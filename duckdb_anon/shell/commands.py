@@ -16,9 +16,9 @@ from duckdb_anon.engine.call_text import on_table
 from duckdb_anon.engine.release_seal import make_keys
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.model.errors import AnonError
+from duckdb_anon.report.anon_report import write_page
 from duckdb_anon.report.findings import Plan
 from duckdb_anon.report.release_context import read_context
-from duckdb_anon.report.write import write_page
 from duckdb_anon.shell.dot_commands import Quit, read_script
 from duckdb_anon.shell.interactive import interact
 from duckdb_anon.shell.render import HEADED

@@ -14,7 +14,7 @@ import duckdb
 from duckdb_anon.engine.column_roles import ROLES, role_of
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.model.errors import nearest
-from duckdb_anon.report.label_statements import label_statement
+from duckdb_anon.report.anon_profile import label_statement
 from duckdb_anon.shell.render import wrapped
 
 _HELP = f"Enter: accept; a role ({', '.join(ROLES)}); s: skip this column; q: quit, nothing is written.\n"

@@ -29,7 +29,7 @@ from duckdb_anon.engine.release_digest import row_checksum
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.engine.transaction import transaction
 from duckdb_anon.model.errors import AnonError, listed, nearest
-from duckdb_anon.report.write import require_extra
+from duckdb_anon.report.anon_report import require_extra
 from duckdb_anon.sql_functions import connect
 
 _OUT = "anon_out"

@@ -15,11 +15,11 @@ import duckdb_anon
 from duckdb_anon.cli import main
 from duckdb_anon.engine.release_digest import release_digest
 from duckdb_anon.model.errors import AnonError
+from duckdb_anon.report.anon_report import write_edition
 from duckdb_anon.report.findings import Plan
 from duckdb_anon.report.measure import against, measure, row_hash
 from duckdb_anon.report.redaction import Edition
 from duckdb_anon.report.release_context import read_context
-from duckdb_anon.report.write import write_edition
 
 pytest.importorskip("altair", reason="the report extra is not installed")
 pytest.importorskip("vl_convert", reason="the report extra is not installed")

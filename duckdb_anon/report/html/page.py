@@ -6,26 +6,16 @@ Texts and headings stand in the templates; here are the tables and the charts. E
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from duckdb_anon.model.release_formats import SOURCE
-from duckdb_anon.report.database_findings import NOT_PROMISED, DatabaseFindings
-from duckdb_anon.report.findings import Findings, Measured, Rows
+from duckdb_anon.report.findings import NOT_PROMISED, DatabaseFindings, Findings, Measured, Rows
 from duckdb_anon.report.html import charts
 from duckdb_anon.report.html.tables import Facts, Table, number, percent, table_of
 from duckdb_anon.report.redaction import NOT_COVERED, Edition, check_text, visible_rows
-
-
-@dataclass(frozen=True)
-class Chart:
-    """A chart's title, and the id of the element it is drawn in."""
-
-    title: str
-    element: str
 
 
 class _Charts:
@@ -34,13 +24,14 @@ class _Charts:
     def __init__(self) -> None:
         self.specs: dict[str, charts.Spec] = {}
 
-    def add(self, *titled: tuple[str, charts.Spec | None]) -> list[Chart]:
-        """Charts side by side; those without data are left out."""
+    def add(self, *titled: tuple[str, charts.Spec | None]) -> list[dict[str, str]]:
+        """Titles and elements of charts side by side; those without data are left out."""
         added = []
         for title, spec in titled:
             if spec is not None:
-                added.append(Chart(title, f"chart{len(self.specs)}"))
-                self.specs[added[-1].element] = spec
+                element = f"chart{len(self.specs)}"
+                self.specs[element] = spec
+                added.append({"title": title, "element": element})
         return added
 
 
@@ -62,10 +53,7 @@ def page(found: Findings, edition: Edition = "internal") -> str:
     return _rendered(
         "page.html", f"Releases of {found.plan.original}", drawn,
         found=found, plan=found.plan, context=found.context, internal=internal, short=edition == "short",
-        uniques=found.facts["classes"][0]["sample_uniques"] if found.facts["classes"] else None,
-        conclusions=[_conclusion(release, found.context.threshold) for release in found.releases],
-        joint=_joint(visible_rows(edition, "joint", found.facts)),
-        independent=[r.name for r in found.releases if r.description is not None and r.description.independent],
+        joint=visible_rows(edition, "joint", found.facts),
         t=facts.tables(), charts=placed, not_covered=NOT_COVERED, releases=releases, queries=facts.answers(),
         unlinked=[(r.name, check_text(r, edition)) for r in found.releases if r.check.note.startswith("none")],
         provenance=[(release.name, facts.provenance(release)) for release in found.releases],
@@ -92,7 +80,8 @@ def database_page(found: DatabaseFindings) -> str:
         by_table.setdefault(row["table"], []).append({key: row[key] for key in row if key != "table"})
     return _rendered(
         "database.html", f"Release of {found.name}", drawn,
-        found=found, conclusions=_of_database(found), not_promised=NOT_PROMISED,
+        found=found, not_promised=NOT_PROMISED,
+        smallest=min((row["counted"] for row in found.guarantees if row["guarantee"].startswith("k ")), default=0),
         charts=drawn.add(("Re-identification by the attacker's knowledge", charts.joined_risk(found.risks))),
         t={
             "tables": table_of(found.tables), "lost": table_of(lost), "risks": table_of(risks),
@@ -101,29 +90,6 @@ def database_page(found: DatabaseFindings) -> str:
         },
         columns=[(name, table_of(rows)) for name, rows in by_table.items()],
     )  # fmt: skip
-
-
-def _of_database(found: DatabaseFindings) -> list[str]:
-    """The verdict on a release of several tables."""
-    smallest = min((row["counted"] for row in found.guarantees if row["guarantee"].startswith("k ")), default=0)
-    together = "The released tables join" if found.linked else "The released tables do not join; in each of them"
-    lines = [
-        f"{found.individuals:,} individuals in {len(found.tables)} tables. {together}"
-        f"{', and' if found.linked else ''} every known record is that of {smallest} individuals or more."
-    ]
-    if not found.risks:
-        return lines
-    worst = max(found.risks, key=lambda row: float(row["high"]))
-    alone = max((row["pseudonyms"] for row in found.risks if row["pseudonyms"] is not None), default=None)
-    before = f" With pseudonyms alone it would be {percent(alone)}." if alone is not None else ""
-    lines.append(
-        f"An attacker who knows {worst['known']} re-identifies {percent(worst['identity'])} of the individuals (95% "
-        f"interval {percent(worst['low'])} to {percent(worst['high'])}).{before}"
-    )
-    if found.limit is not None:
-        verdict = "is within" if worst["high"] <= found.limit else "exceeds"
-        lines.append(f"The upper end, {percent(worst['high'])}, {verdict} the limit of {percent(found.limit)}.")
-    return lines
 
 
 def _rendered(template: str, title: str, drawn: _Charts, **given: object) -> str:
@@ -140,43 +106,8 @@ def _rendered(template: str, title: str, drawn: _Charts, **given: object) -> str
 def _environment() -> Environment:
     loader = PackageLoader("duckdb_anon.report.html")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    environment.filters |= {"number": number, "count": "{:,}".format, "percent": "{:.0%}".format}
+    environment.filters |= {"number": number, "count": "{:,}".format, "percent": percent, "rounded": "{:.0%}".format}
     return environment
-
-
-def _conclusion(release: Measured, limit: float) -> str:
-    """The verdict on one release; the upper end of the interval decides."""
-    if not release.facts["risk"]:
-        return f"{release.name}: the re-identification risk was not measured."
-    risk = release.facts["risk"][0]
-    found = (
-        f"{release.name}: the strongest attacker, who knows all quasi-identifiers and the method, re-identifies "
-        f"{percent(risk['identity'])} of the records (95% interval {percent(risk['identity_low'])} to "
-        f"{percent(risk['identity_high'])}) and infers the sensitive value of {_share(risk['attribute'])}."
-    )
-    high, meets = percent(risk["identity_high"]), risk["meets_threshold"]
-    if meets is None:
-        return f"{found} Whether this is within the limit of {percent(limit)} is open: not every attacker was tried."
-    if meets:
-        return f"{found} The upper end, {high}, is within the limit of {percent(limit)}."
-    return f"{found} The upper end, {high}, exceeds the limit of {percent(limit)}."
-
-
-def _joint(rows: Rows) -> str:
-    """What the releases of the register reveal together; '' where it lists fewer than two with a key."""
-    if not rows:
-        return ""
-    (row,) = rows
-    return (
-        f"The {row['releases']} releases of the original in the register together re-identify "
-        f"{percent(row['identity'])} of the records (95% interval {percent(row['identity_low'])} to "
-        f"{percent(row['identity_high'])}) and reveal the sensitive value of {percent(row['attribute'])}, by "
-        "sequence_risk."
-    )
-
-
-def _share(attribute: float | None) -> str:
-    return "no record, as there is none" if attribute is None else percent(attribute)
 
 
 def _release(drawn: _Charts, facts: Facts, found: Findings, release: Measured) -> dict[str, object]:
