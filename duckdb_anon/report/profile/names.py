@@ -1,4 +1,4 @@
-"""What the name of a column says of its values: the words of a dozen languages' column names.
+"""What the name of a column says of its values: the words of a dozen languages in `column_names.txt`.
 
 Column names are cut into words (`dateOfBirth`, `date_of_birth`, `DATE OF BIRTH`), so that `age` is not found in `page`.
 """
@@ -7,151 +7,19 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from pathlib import Path
 
-_HINTS: tuple[tuple[str, str], ...] = (
-    ("fax", r"(tele)?fax( no| number)?"),
-    (
-        "phone",
-        r"(home |work )?(phone|tel|telephone|mobile)( no| number)|"
-        r"phone|telephone|tel|mobile|cell|telefon|handy|telefono|movil|telephone|portable|gsm|telefoon|"
-        r"mobil|cellulare|komorka|puhelin|telefone|telemovel|celular",
-    ),
-    ("mail", r"e?mails?|email addresse?s?|mail address|courriel|correo( electronico)?|e ?post|posta elettronica"),
-    ("iban", r"iban"),
-    ("card number", r"(credit |debit |bank )?card( (no|nr|num|number))?|cc( num| number)|pan"),
-    (
-        "national id",
-        r"ssn|social security( no| number)?|national (id|insurance)( no| number)?|nino|rodne cislo|"
-        r"henkilotunnus|nhs( no| number)?|nir|bsn|cpf|curp|pesel|nif|dni|nie|"
-        r"personnummer|cpr|fodselsnummer|steuer( ?id| nummer)|codice fiscale|tax (id|no|number)|tin|"
-        r"passport( no| number)?",
-    ),
-    ("medical record number", r"mrn|medical record( no| number)?|patient (id|no|number)|hospital (no|number)"),
-    ("health plan number", r"(insurance|policy|plan|member|beneficiary|subscriber) (id|no|number)|versichertennummer"),
-    ("account number", r"(bank )?(account|acct|konto)( id| no| number| nummer| num)?"),
-    ("license number", r"(drivers? )?(licen[cs]e|certificate)( id| no| number| plate)?"),
-    (
-        "vehicle number",
-        r"vin|plate|number plate|kennzeichen|kenteken|immatriculation|matricula|targa|"
-        r"registration plate|vehicle (id|no|number)",
-    ),
-    ("device number", r"(device|serial)( id| no| number)?|imei|imsi|mac( address)?|idfa|aaid"),
-    ("url", r"url|website|web( page| site)?|homepage|link|profile url"),
-    ("ip address", r"(ip|ipv4|ipv6|client ip|source ip)( address| addr)?"),
-    ("biometric", r"fingerprint|iris|voice ?print|retina|biometrics?|dna|genome"),
-    ("photo", r"photo|picture|image|portrait|avatar|face"),
-    (
-        "name",
-        r"(first|last|given|family|middle|full|sur|maiden|user|nick|birth|patient|customer|client|employee|contact)? ?"
-        r"names?|surname|lastname|firstname|fullname|username|nachname|vorname|nom|prenom|apellidos?|nombres?|cognome|"
-        r"voornaam|achternaam|login|initials|navn|fornavn|etternavn|efternavn|namn|fornamn|efternamn|"
-        r"imie( nazwisko)?|nazwisko|"
-        r"jmeno|prijmeni|nimi|etunimi|sukunimi|sobrenome|nome|naam",
-    ),
-    (
-        "date of birth",
-        r"(date of )?birth ?(date|day)?|dob|birthdate|birthday|born|geburtsdatum|date naissance|"
-        r"nacimiento|data nascimento|syntymaaika|fodselsdato|geboortedatum|data nascita",
-    ),
-    ("year of birth", r"(year of birth|birth year|yob|geburtsjahr)"),
-    ("month of birth", r"(month of birth|birth month)"),
-    ("postcode", r"(post|postal|zip)( ?code)?|zipcode|postcode|plz|postleitzahl|cap|code postal|codigo postal|"
-        r"postnummer|postnr|"
-        r"kod pocztowy|psc|postinumero|cep|irsz"),
-    (
-        "address",
-        r"(home |street |mailing |postal |billing |delivery )?address( line)?( \d)?|street( name)?|"
-        r"strasse|calle|rue|anschrift|adress?e?|adresa|direccion|domicilio|domicile|indirizzo|endereco|morada|katuosoite|osoite|"
-        r"straat|ulica|"
-        r"addr( line)?( \d)?",
-    ),
-    ("coordinate", r"lat|lon|lng|latitude|longitude|coordinates?|geo( ?point| ?location)?|location"),
-    (
-        "place",
-        r"city|town|village|county|district|municipality|region|province|parish|ort|stadt|commune|ciudad|ville|"
-        r"citta|comune|cidade|kaupunki|miasto|woonplaats|plaats|gemeente|kommune|kommun|"
-        r"puma|tract",
-    ),
-    ("state", r"state|bundesland|canton|federal state"),
-    ("country", r"country( of birth)?|nation|nationality|native country|citizen(ship)?|birth ?place|land|pays|pais"),
-    ("age", r"age( group| band| years)?|alter|edad"),
-    ("sex", r"sex|gender|geschlecht|sexe|genero"),
-    ("ethnicity", r"race|ethnic(ity| group)?|ethnicity|hispan(ic)?|tribe|caste"),
-    ("marital status", r"mar(ital)?( ?st(at)?(us)?)?|marst|civil status|familienstand"),
-    ("relationship", r"relat(e|ion|ionship)?|household( role| position)?|children|kids|family size"),
-    ("education", r"educ(ation)?( num| level| years| d)?|school(ing)?|degree|years of education|bildung"),
-    (
-        "occupation",
-        r"occ(upation)?( code| \d+)?|job( title)?|profession|beruf|work ?class|industry|ind|employer|profissao|ammatti|"
-        r"position",
-    ),
-    ("working hours", r"(u ?hrs ?work|uhrswork|hours( per week)?|wk ?swork)"),
-    (
-        "income",
-        r"income|inc ?wage|incwage|wages?|salary|salaries|earnings|pay|revenue|gehalt|einkommen|capital (gain|loss)|"
-        r"credit score|debt|balance|amount|loan|tax|bonus|cost|charges?|price|spend|donations?",
-    ),
-    (
-        "health",
-        r"diagnos[ie]s( code)?|dx|icd( ?9| ?10)?|disease|illness|condition|symptoms?|treatment|drug|medication|therapy|"
-        r"procedure|allergy|hiv|bmi|blood( type| pressure)?|lab( result| value)?|cholesterol|glucose|smoker|"
-        r"pregnan(t|cy)|"
-        r"disability|cause of death|mental health|weight|height|prescription",
-    ),
-    (
-        "belief",
-        r"religion|relig|faith|church|politic(s|al)?( party| view)?|party|vote|union( member)?|philosophy|"
-        r"sexual( orientation)?|orientation",
-    ),
-    (
-        "judicial",
-        r"crime|offen[cs]e|conviction|arrest|sentence|criminal( record)?|grade|gpa|test score|"
-        r"exam( score)?|rating",
-    ),
-    ("free text", r"notes?|comments?|remarks?|description|text|message|free ?text|narrative|anamnesis|feedback|memo"),
-    ("person key", r"person|patient|subject|member|client|customer|user|employee|student|participant|respondent"),
-    (
-        "key",
-        r""
-        r"(row |record |case |order |visit |encounter |event )?(id|no|nr|key|uuid|guid|identifier|number)|index|rowid",
-    ),
-    ("weight", r"(sample|sampling|survey|person|fnl|perwt|hh)? ?(wgt|wt|weights?)|fnlwgt|perwt"),
-    (
-        "date",
-        r"(\w+ )?(date|day|time|timestamp|datum)|"
-        r"(admi(t|ssion|tted)|discharge|death|created|updated|visit)( date| at)?|year",
-    ),
-)  # fmt: skip
-_MORE: tuple[tuple[str, str], ...] = (
-    # German, French, Greek and Chinese
-    ("phone", r"telefonnummer|handynummer|numero( de)? telephone|τηλεφωνο|κινητο|电话(号码)?|手机号?码?"),
-    ("mail", r"邮箱|电子邮件"),
-    ("national id", r"(numero( de)? )?securite sociale|personalausweis( ?nummer)?|ausweisnummer"),
-    ("national id", r"(sozial|renten)versicherungsnummer|αμκα|αφμ|(αριθμος )?ταυτοτητας?|身份证号?码?|护照号?码?"),
-    ("medical record number", r"fallnummer|病历号"),
-    ("account number", r"kontonummer|αριθμος λογαριασμου|(银行)?[账帐卡]号"),
-    ("name", r"familienname|nom( de)? famille|επωνυμο|ονομα(τεπωνυμο)?|姓名?|名字"),
-    ("date of birth", r"geburtstag|date de naissance|ημερομηνια γεννησης|出生日期|生日"),
-    ("year of birth", r"annee( de)? naissance|ετος γεννησης|出生年份?"),
-    ("postcode", r"τ ?κ|ταχυδρομικος κωδικας|邮编|邮政编码"),
-    ("address", r"διευθυνση|οδος|地址|住址"),
-    ("place", r"wohnort|kreis|departement|πολη|δημος|νομος|城市|省份?|[区县]"),
-    ("country", r"staatsangehorigkeit|nationalite|χωρα|υπηκοοτητα|国籍|国家"),
-    ("age", r"ηλικια|年龄"),
-    ("sex", r"φυλο|性别"),
-    ("ethnicity", r"ethnie|εθνικοτητα|民族"),
-    ("marital status", r"etat civil|situation matrimoniale|οικογενειακη κατασταση|婚姻状况"),
-    ("education", r"(schul|bildungs)abschluss|ausbildung|diplome|niveau d? ?etudes|εκπαιδευση|μορφωση|学历|教育程度"),
-    ("occupation", r"metier|emploi|επαγγελμα|职业"),
-    ("income", r"lohn|salaire|revenus?|μισθος|εισοδημα|αποδοχες|工资|收入|薪[水资]"),
-    ("health", r"diagnosen?|krankheit|befund|medikament|maladie|diagnostic|traitement"),
-    ("health", r"διαγνωση|ασθενεια|νοσος|θεραπεια|诊断|疾病|病名|药物"),
-    ("belief", r"konfession|θρησκευμα|θρησκεια|宗教|政治面貌"),
-    ("person key", r"pupil|kunde|mitarbeiter|schuler|eleve"),
-)
+
+def lines_of(name: str) -> list[tuple[str, str]]:
+    """Kind and text of each line of a word list next to this module."""
+    lines = Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines()
+    split = (line.partition(": ") for line in lines if not line.startswith("#"))
+    return [(kind, text) for kind, _, text in split]
+
+
 # the last letter of a Greek word is written as in its middle after casefold()
 _PATTERNS = tuple(
-    (kind, re.compile(rf"(?:{pattern})".replace("\u03c2", "\u03c3"))) for kind, pattern in (*_HINTS, *_MORE)
+    (kind, re.compile(pattern.replace("\u03c2", "\u03c3"))) for kind, pattern in lines_of("column_names.txt")
 )
 _WORD = re.compile(r"[^\W\d_]+|\d+")
 _QUALIFIERS = {"the", "my", "his", "her", "main", "current", "primary", "secondary", "new", "old", "is", "has", "flag"}

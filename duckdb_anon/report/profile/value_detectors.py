@@ -14,6 +14,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from duckdb_anon.model.errors import AnonError, ParameterError
+from duckdb_anon.report.profile.names import lines_of
 from duckdb_anon.report.profile.pattern_rules import shaped
 
 ENOUGH = 0.85
@@ -59,37 +60,10 @@ _PERSONAL = (
     "ch.ssn", "at.vnr", "ie.pps", "ca.sin", "pt.cc",
 )  # fmt: skip
 _SSN = re.compile(r"\d{3}-\d{2}-\d{4}")
-_FORENAMES = frozenset(
-    (
-        "james john robert michael william david richard joseph thomas charles christopher daniel matthew anthony "
-        "mark paul steven andrew kenneth joshua kevin brian george edward ronald timothy jason jeffrey ryan jacob "
-        "gary nicholas eric jonathan stephen larry justin scott brandon benjamin samuel gregory frank alexander "
-        "raymond patrick jack dennis mary patricia jennifer linda elizabeth barbara susan jessica sarah karen lisa "
-        "nancy betty margaret sandra ashley kimberly emily donna michelle carol amanda dorothy melissa deborah "
-        "stephanie rebecca sharon laura cynthia kathleen amy angela shirley anna brenda pamela emma nicole helen "
-        "samantha katherine christine debra rachel carolyn janet maria heather diane ruth julie olivia joyce virginia "
-        "victoria kelly lauren christina joan evelyn judith megan hans peter wolfgang klaus jurgen dieter manfred uwe "
-        "gunter bernd andreas stefan martin petra ursula monika renate sabine jean pierre michel andre philippe alain "
-        "jacques bernard francois marie jeanne francoise monique catherine nathalie jose antonio juan manuel "
-        "francisco luis javier carlos miguel carmen josefa isabel dolores pilar teresa ana lucia giuseppe giovanni "
-        "francesco luigi mario anita giulia sofia chiara jan pieter willem johannes piotr andrzej krzysztof wei min "
-        "yuki hiroshi mohammed ahmed ali fatima omar ivan olga natalia sergei anders lars erik karin ingrid"
-    ).split()
-)
-_SURNAMES = frozenset(
-    (
-        "smith johnson williams brown jones garcia miller davis rodriguez martinez hernandez lopez gonzalez wilson "
-        "anderson thomas taylor moore jackson martin lee perez thompson white harris sanchez clark ramirez lewis "
-        "robinson walker young allen king wright scott torres nguyen hill flores green adams nelson baker hall rivera "
-        "campbell mitchell carter roberts gomez phillips evans turner diaz parker cruz edwards collins reyes stewart "
-        "morris morales murphy cook rogers gutierrez ortiz morgan cooper peterson bailey reed kelly howard ramos kim "
-        "cox ward richardson watson brooks chavez wood james bennett gray mendoza ruiz hughes price alvarez castillo "
-        "sanders patel myers long ross foster jimenez muller schmidt schneider fischer weber meyer wagner becker "
-        "schulz hoffmann koch bauer richter klein wolf schroder neumann schwarz zimmermann bernard dubois durand "
-        "moreau laurent simon michel lefebvre leroy roux david bertrand rossi russo ferrari esposito bianchi romano "
-        "colombo de jong jansen de vries van den berg bakker visser novak"
-    ).split()
-)
+_NAMES = {
+    kind: frozenset(word for found, words in lines_of("names_of_people.txt") if found == kind for word in words.split())
+    for kind in ("forenames", "surnames")
+}
 
 
 def require_libraries(function: str) -> None:
@@ -219,7 +193,7 @@ def _is_name(text: str) -> bool:
     parts = [part.lower() for part in _WORDS.findall(text)]
     if not 1 <= len(parts) <= 5 or any(char.isdigit() for char in text) or len(text) > 60:
         return False
-    return parts[0] in _FORENAMES or parts[-1] in _SURNAMES
+    return parts[0] in _NAMES["forenames"] or parts[-1] in _NAMES["surnames"]
 
 
 def _described(texts: Sequence[str]) -> tuple[str, float]:
