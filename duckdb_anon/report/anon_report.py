@@ -17,6 +17,7 @@ from typing import Any
 import duckdb
 
 from duckdb_anon.engine.private_files import draft_of
+from duckdb_anon.measures.risk.linkage_risk import TARGETS
 from duckdb_anon.model.errors import AnonError, ParameterError
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Task
 from duckdb_anon.model.parameters import MOST_SEED
@@ -108,7 +109,7 @@ MEASURE = Task(
     parameters=(
         Parameter("releases", "names of the releases", "names", REQUIRED),
         Parameter("path", "HTML file to write", "text", REQUIRED),
-        Parameter("targets", "number of individuals that the attacker looks for", "integer", 2000, low=1),
+        TARGETS,
         Parameter("queries", "number of queries in the workload", "integer", 300, low=1),
         Parameter("context", "TOML file: purpose, recipients, decision, threshold, queries, ...", "text"),
         Parameter(

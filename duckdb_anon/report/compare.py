@@ -25,6 +25,7 @@ from duckdb_anon.engine.register import registered_releases
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.measures.risk.equivalence_classes import CLASSES, VALUES
 from duckdb_anon.measures.risk.linkage_risk import MEASURE as LINKAGE_RISK
+from duckdb_anon.measures.risk.linkage_risk import P_MATCH, TARGETS
 from duckdb_anon.measures.risk.wp29 import SINGLING_OUT
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
@@ -194,15 +195,8 @@ MEASURE = Query(
             "whether queries also ask for sensitive values (default: counts do, sums do not)",
             "boolean",
         ),
-        Parameter(
-            "p_match",
-            "probability that the attacker knows each quasi-identifier, in (0, 1]",
-            "number",
-            1.0,
-            above=0,
-            high=1,
-        ),
-        Parameter("targets", "number of individuals that the attacker looks for", "integer", 2000, low=1),
+        P_MATCH,
+        TARGETS,
         Parameter("seed", "whole number that makes the workload repeatable", "integer", low=0, high=MOST_SEED),
     ),
     plan=_plan,

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.measures.queries.workload_error import MEASURE as WORKLOAD_ERROR
+from duckdb_anon.measures.risk.linkage_risk import P_MATCH, TARGETS
 from duckdb_anon.model.errors import ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import ColumnInfo, Method, Parameter, Params, Roles, Task, fields
 from duckdb_anon.model.parameters import MOST_SEED
@@ -144,10 +145,8 @@ MEASURE = Task(
             low=1,
             high=1_000_000,
         ),
-        Parameter(
-            "p_match", "probability that the attacker knows each quasi-identifier", "number", 1.0, above=0, high=1
-        ),
-        Parameter("targets", "number of individuals that the attacker looks for", "integer", 1000, low=1),
+        P_MATCH,
+        replace(TARGETS, default=1000),
         Parameter("seconds", "time limit: methods that are not tried by then say so in `note`", "number", above=0),
         *ROLE_PARAMETERS,
         Parameter("seed", "whole number from 0 that makes the trials repeatable", "integer", low=0, high=MOST_SEED),

@@ -14,7 +14,7 @@ subsets.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -24,6 +24,7 @@ from duckdb_anon.kernels.attacks.record_matching import count_covering
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.cells import Boxes, PublishedCells, distinct_boxes
 from duckdb_anon.measures.released_rows import OfRelease, is_plain, released_rows, require_columns
+from duckdb_anon.measures.risk.linkage_risk import P_MATCH
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError
 from duckdb_anon.model.function_specs import Parameter, Params, fields
@@ -213,14 +214,7 @@ MEASURE = OfRelease(
     section="From papers, for comparison",
     instead=("linkage_risk", "attribute_risk"),
     parameters=(
-        Parameter(
-            "p_match",
-            "probability that the attacker knows a quasi-identifier, in (0, 1]",
-            "number",
-            0.7,
-            high=1,
-            above=0,
-        ),
+        replace(P_MATCH, default=0.7),
         Parameter("targets", "number of randomly chosen targets (default: every original record)", "integer", low=1),
     ),
     returns=fields(

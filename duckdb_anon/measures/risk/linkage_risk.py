@@ -204,10 +204,14 @@ def strongest_of(rows: Sequence[Mapping[str, Any]], chosen: Sequence[Attacker]) 
     return {**by_attribute, **found, "attacker": STRONGEST, "channel": channel, "note": note}
 
 
-PARAMETERS = (
-    Parameter("known", "quasi-identifiers that the attacker knows (default: all)", "names"),
-    Parameter("p_match", "probability that the attacker knows each of them, in (0, 1]", "number", 1.0, high=1, above=0),
+KNOWN = Parameter("known", "quasi-identifiers that the attacker knows (default: all)", "names")
+P_MATCH = Parameter(
+    "p_match", "probability that the attacker knows each quasi-identifier, in (0, 1]", "number", 1.0, high=1, above=0
 )
+TARGETS = Parameter(
+    "targets", "number of randomly chosen individuals that the attacker looks for", "integer", 2000, low=1
+)
+CALL = Parameter("call", "call that produced the release, 'muco(0.2)' (default: from its description)", "text")
 ANSWERS = (
     "rows", "boxes", "buckets", "sliced", "randomized", "counts", "sampled", "suppressed", "retained", "persons",
 )  # fmt: skip
@@ -218,21 +222,20 @@ MEASURE = OfRelease(
     example="FROM linkage_risk('people', 'release', call := 'muco(0.2)')",
     section="Risk",
     parameters=(
-        *PARAMETERS,
+        KNOWN,
+        P_MATCH,
         Parameter("attackers", f"'all', or some of {listed(a.name for a in ATTACKERS)}", "names", ["all"]),
-        Parameter(
-            "targets", "number of randomly chosen individuals that the attacker looks for", "integer", 2000, low=1
-        ),
+        TARGETS,
         Parameter(
             "known_values",
-            "number of sensitive values of an individual that the attacker knows, for releases of lists, 0 to 4",
+            "sensitive values that the attacker knows, for lists, 0 to 4",
             "integer",
             0,
             low=0,
             high=4,
         ),
         Parameter("holdout", "table of individuals who are not in the original, for the baseline", "text"),
-        Parameter("call", "call that produced the release, 'muco(0.2)' (default: from its description)", "text"),
+        CALL,
     ),
     returns=fields(
         "attacker VARCHAR, identity DOUBLE OR NULL, identity_low DOUBLE OR NULL, identity_high DOUBLE OR NULL, "

@@ -19,7 +19,7 @@ import numpy as np
 
 from duckdb_anon.measures.released_rows import OfRelease
 from duckdb_anon.measures.risk.attacks import NotApplicable, best_scores, wilson
-from duckdb_anon.measures.risk.linkage_risk import PARAMETERS, chosen_attackers, note_of, prepared
+from duckdb_anon.measures.risk.linkage_risk import CALL, KNOWN, P_MATCH, chosen_attackers, note_of, prepared
 from duckdb_anon.measures.risk.mechanism_simulation import replay_select
 from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ParameterError
@@ -97,9 +97,10 @@ MEASURE = OfRelease(
     instead=("linkage_risk",),
     parameters=(
         Parameter("holdout", "table of individuals who are not in the original", "text", REQUIRED),
-        *PARAMETERS,
+        KNOWN,
+        P_MATCH,
         Parameter("targets", "number of members, and of individuals of the holdout", "integer", 2000, low=1),
-        Parameter("call", "call that produced the release, 'muco(0.2)' (default: from its description)", "text"),
+        CALL,
     ),
     returns={
         "attacker": "VARCHAR", **dict.fromkeys((*_FIGURES, *_DISTANCES), "DOUBLE OR NULL"), "members": "BIGINT",

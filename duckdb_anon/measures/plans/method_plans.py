@@ -1,11 +1,13 @@
-"""delta_probability, structural_values: what `muco` would do to a table, before it does it.
+"""delta_probability, structural_values, diffgen_plan: what `muco` or `diffgen` would do to a table.
 
 delta_probability gives, for each quasi-identifier, the delta that the random output tables of muco attain: max over
 groups and used columns of max_i p_ij / sum_i p_ij (Li et al. 2020, section 3, definition 3), measured again on the
 finished tables from the records' multiplicities, not what the solver reports. structural_values lists sensitive values
 that a part of the table has alone, which `muco` may except from l: l forbids every cut that separates such a value, so
 that its records stay in large groups with others. One row a value: how many records have it, and how many of them one
-cut would separate alone, at least as many as a group of muco has. Cost: that of the tables; linear in the rows.
+cut would separate alone, at least as many as a group of muco has. diffgen_plan gives the steps in which `diffgen`
+spends its budget, which add up to epsilon (Mohammed, Chen, Fung and Yu 2011, section 4); nothing is drawn, and of the
+table the number of numeric quasi-identifiers alone counts. Cost: that of the tables; linear in the rows.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.kernels.differential_privacy.diffgen_search import Budget
 from duckdb_anon.kernels.partition.structural_values import rows_alone
+from duckdb_anon.methods.diffgen import SPENDING
 from duckdb_anon.methods.muco import GROUPING, L_EXCEPT, conditions, covers, groups_of, least_size, refine
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.function_specs import Params, Report, fields
@@ -50,6 +54,13 @@ def structural_values(tables: Sequence[CodedTable], params: Params, rng: np.rand
     return STRUCTURAL_VALUES.columns(rows)
 
 
+def diffgen_steps(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> dict[str, Any]:
+    """List the steps with their budget."""
+    numeric = sum(attribute.kind == "ordered" for attribute in tables[0].qi)
+    steps = Budget(params["epsilon"], numeric, params["specializations"]).steps()
+    return DIFFGEN_PLAN.columns(steps)
+
+
 DELTA_PROBABILITY = Report(
     name="delta_probability",
     summary="largest share of one record in a published value, per attribute, in the tables muco would draw from",
@@ -79,4 +90,17 @@ STRUCTURAL_VALUES = Report(
     returns={"attribute": "VARCHAR", "value": "CODE", "records": "BIGINT", "alone": "BIGINT"},
     compute=structural_values,
     needs=("qi", "sensitive"),
+)
+DIFFGEN_PLAN = Report(
+    name="diffgen_plan",
+    summary="how diffgen spends its budget, step by step",
+    paper="Mohammed, Chen, Fung & Yu (2011), KDD, section 4",
+    example="FROM diffgen_plan('people', 1.0)",
+    section="Preparing a call",
+    smallest="epsilon := 1.0",
+    instead=("mondrian",),
+    parameters=SPENDING,
+    returns=fields("step VARCHAR, mechanism VARCHAR, times BIGINT, epsilon_each DOUBLE, epsilon_total DOUBLE"),
+    compute=diffgen_steps,
+    needs=("qi",),
 )
