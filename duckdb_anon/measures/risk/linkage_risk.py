@@ -227,12 +227,7 @@ MEASURE = OfRelease(
         Parameter("attackers", f"'all', or some of {listed(a.name for a in ATTACKERS)}", "names", ["all"]),
         TARGETS,
         Parameter(
-            "known_values",
-            "sensitive values that the attacker knows, for lists, 0 to 4",
-            "integer",
-            0,
-            low=0,
-            high=4,
+            "known_values", "sensitive values that the attacker knows, for lists, 0 to 4", "integer", 0, low=0, high=4
         ),
         Parameter("holdout", "table of individuals who are not in the original, for the baseline", "text"),
         CALL,

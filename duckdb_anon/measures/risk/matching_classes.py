@@ -1,29 +1,34 @@
-"""What a release reveals about persons whose quasi-identifiers are known: matching classes, and values they hold.
+"""What a release reveals of persons whose quasi-identifiers are known, and slicing_diversity, its largest certainty.
 
-A class is what an attacker cannot look inside: rows with equal boxes, or a bucket of a sliced release (with
-the part of the sensitive column that holds quasi-identifiers, if there is one). A person matches a class when
-its values are covered; in a sliced release, when every column of the bucket has a cell that covers its part.
-Rows with a noisy count that rounds below 1 are taken as absent.
-
-p(t, s), how surely a person t is linked to a sensitive value s: in a sliced release as slicing defines it (Li, Li,
-Zhang and Molloy 2012, section 5), elsewhere the share of s among the rows that cover it, a row with a noisy count
-standing for that many. Cost: persons times classes, in blocks chosen by the caller.
+A class is what an attacker cannot look inside: rows with equal boxes, or a bucket of a sliced release (with the part of
+the sensitive column that holds quasi-identifiers, if there is one). A person matches a class when its values are
+covered; in a sliced release, when every column of the bucket has a cell that covers its part. A row with a noisy count
+stands for that many, rounded. p(t, s), how surely a person t is linked to a sensitive value s, is in a sliced release
+as slicing defines it (Li, Li, Zhang and Molloy 2012, section 5), elsewhere the share of s among the rows that cover t.
+slicing_diversity: an attacker who knows all quasi-identifiers of an original record t takes every bucket that shows t's
+parts in proportion to how often it shows them; the release is l-diverse when no p(t, s) exceeds 1/l. Ranges: p in (0,
+1], l from 1. Cost: distinct persons times classes, in blocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.cells import Boxes, PublishedCells, distinct_boxes, slices
-from duckdb_anon.measures.released_rows import require_columns
+from duckdb_anon.measures.released_rows import OfRelease, require_columns
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.function_specs import Params
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_table import BoolArray, ReadTable
+
+_BLOCK = 5_000_000
 
 
 @dataclass(frozen=True)
@@ -139,3 +144,50 @@ def _sliced(release: ReadTable, qi: list[str], sensitive: str) -> Evidence:
 def _table(values: FloatArray, row: IntArray, column: IntArray, shape: tuple[int, int]) -> sparse.csr_matrix:
     """Sparse sums of values by (row, column)."""
     return sparse.csr_matrix((values, (row, column)), shape=shape)
+
+
+def slicing_diversity(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+    """One row: l of the release, and the highest and average p(t, s) over the records that some bucket matches."""
+    original, release = tables
+    qi = [info.name for info in params["roles"].qi]
+    sensitive = params["roles"].one_sensitive("slicing_diversity").name
+    missing = [name for name in [*qi, sensitive] if name not in release.columns]
+    if missing or not release.contents.bucket or not release.columns[sensitive].slice:
+        raise ColumnError(
+            f"slicing_diversity: the release is not sliced: it has no column "
+            f"{', '.join(missing) or 'bucket, or its sensitive column is no STRUCT'}"
+        )
+    known = evidence("slicing_diversity", release, qi, sensitive)
+    records = [original.columns[name].value_codes().astype(np.int64) for name in qi]
+    alike = keys_of(records)
+    worst = np.zeros(alike.number)
+    step = max(1, _BLOCK // max(1, *known.weight.shape))
+    for at in range(0, alike.number, step):
+        tick()
+        some = alike.first[at : at + step]
+        worst[at : at + step] = known.linked([codes[some] for codes in records]).max(axis=1)
+    times = np.bincount(alike.of_row)[worst > 0]
+    matched = worst[worst > 0]
+    highest = float(matched.max(initial=0.0))
+    return {
+        "records": [original.rows],
+        "matched": [int(times.sum())],
+        "highest": [highest],
+        "average": [float(np.average(matched, weights=times)) if len(matched) else 0.0],
+        "l": [1 / highest if highest > 0 else np.inf],
+    }
+
+
+MEASURE = OfRelease(
+    name="slicing_diversity",
+    summary="l of a sliced release by slicing's own definition, over all original records",
+    paper="Li, Li, Zhang & Molloy (2012), IEEE TKDE 24(3), section 5",
+    example="FROM slicing_diversity('people', 'sliced')",
+    section="From papers, for comparison",
+    instead=("l_diversity",),
+    parameters=(),
+    returns={"records": "BIGINT", "matched": "BIGINT", "highest": "DOUBLE", "average": "DOUBLE", "l": "DOUBLE"},
+    compute=slicing_diversity,
+    answers=("sliced", "sampled"),
+    needs=("qi", "sensitive"),
+)

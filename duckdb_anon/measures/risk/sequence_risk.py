@@ -39,7 +39,7 @@ from duckdb_anon.model.release_table import BoolArray, ReadTable
 NAME = "sequence_risk"
 SURE = 0.9
 TOGETHER = "together"
-_ASKED = ("nearest", "likelihood")
+_ATTACKERS = ("nearest", "likelihood")
 _RATES = ("identity", "attribute", "identity_named", "attribute_named")
 _ALIKE = 1e-9
 
@@ -95,22 +95,22 @@ def sequence_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Ge
     qi = [info.name for info in params["roles"].qi]
     sensitive = params["roles"].one_sensitive(NAME).name
     person = params["roles"].person.name if params["roles"].person else None
-    whose = persons_of(NAME, original, person)
-    if whose is None:
-        whose = np.arange(original.rows, dtype=np.int64)
+    person_of_row = persons_of(NAME, original, person)
+    if person_of_row is None:
+        person_of_row = np.arange(original.rows, dtype=np.int64)
     releases = [published(NAME, table, qi, [sensitive]) for table in read.values()]
-    individuals = [_individuals(table, whose) for table in read.values()]
-    people = 1 + max(int(one.max(initial=-1)) for one in (whose, *individuals))
+    individuals = [_individuals(table, person_of_row) for table in read.values()]
+    people = 1 + max(int(each.max(initial=-1)) for each in (person_of_row, *individuals))
     presence = np.zeros((people, len(releases)), dtype=bool)
     for place, individual in enumerate(individuals):
         presence[individual[individual >= 0], place] = True
-    there = np.flatnonzero(presence[: int(whose.max(initial=-1)) + 1].any(axis=1))
+    there = np.flatnonzero(presence[: int(person_of_row.max(initial=-1)) + 1].any(axis=1))
     wanted = np.sort(rng.choice(there, min(params["targets"], len(there)), replace=False))
     alone = {**params, "known": None, "p_match": 1.0, "known_values": 0, "targets": None}
     absent = np.full(original.rows, -1, dtype=np.int64)
     targets = draw_targets(NAME, original, person, releases[0], absent, alone, rng)
-    found: dict[str, dict[str, FloatArray]] = {}
-    for attacker in (attacker for attacker in ATTACKERS if attacker.name in _ASKED):
+    found: dict[str, FloatArray] = {}
+    for attacker in (attacker for attacker in ATTACKERS if attacker.name in _ATTACKERS):
         try:
             views = [
                 _View.of(release, attacker.scoring(release), individual)
@@ -124,48 +124,41 @@ def sequence_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Ge
 
 def _attacked(
     views: Sequence[_View], names: Sequence[str], targets: Targets, wanted: IntArray, presence: BoolArray
-) -> dict[str, dict[str, FloatArray]]:
-    """Chances of success with each target, by release and together; NaN where the release lacks it."""
-    results = {name: {rate: np.full(len(wanted), np.nan) for rate in _RATES} for name in (*names, TOGETHER)}
+) -> dict[str, FloatArray]:
+    """`_RATES` of each target by release and together, shape (rates, targets); NaN where the release lacks it."""
+    results = {name: np.full((len(_RATES), len(wanted)), np.nan) for name in (*names, TOGETHER)}
     for place, person in enumerate(wanted.tolist()):
         tick()
         some = targets.between(person, person + 1)
         secret = some.secrets[0].code
-        scores = [view.scores(some) if presence[person, j] else None for j, view in enumerate(views)]
-        for j, (view, score) in enumerate(zip(views, scores, strict=True)):
-            if score is not None:
-                chances = _chances(score, view.scoring)
-                values = np.asarray(chances @ view.shares).ravel()
-                _note(results[names[j]], place, score, chances, view.own(person), values, secret)
-        _note_together(results[TOGETHER], place, views, scores, presence, person, secret)
+        seen = [(view, view.scores(some), name) for j, (view, name) in enumerate(zip(views, names, strict=True))
+                if presence[person, j]]  # fmt: skip
+        for view, score, name in seen:
+            chances = _chances(score, view.scoring)
+            values = np.asarray(chances @ view.shares).ravel()
+            results[name][:, place] = _success(score, chances, view.own(person), values, secret)
+        candidates = np.flatnonzero((presence == presence[person]).all(axis=1))
+        scored = [(view, score) for view, score, _ in seen]
+        results[TOGETHER][:, place] = _together(scored, candidates, person, secret)
     return results
 
 
-def _note_together(
-    result: dict[str, FloatArray],
-    place: int,
-    views: Sequence[_View],
-    scores: Sequence[FloatArray | None],
-    presence: BoolArray,
-    person: int,
-    secret: IntArray,
-) -> None:
-    """What the releases say together of one target."""
-    candidates = np.flatnonzero((presence == presence[person]).all(axis=1))
+def _together(
+    scored: Sequence[tuple[_View, FloatArray]], candidates: IntArray, person: int, secret: IntArray
+) -> tuple[float, ...]:
+    """Success with one target by several releases, among the individuals who are in the same ones."""
     total = np.zeros(len(candidates))
     counted: list[FloatArray] = []
     values: list[tuple[sparse.csr_matrix, bool]] = []
-    for view, score in zip(views, scores, strict=True):
-        if score is None:
-            continue
+    for view, score in scored:
         at = np.searchsorted(view.people, candidates)
-        mine, carried = view.of_people(score)[at], view.carried[at]
-        if not any(_same(mine, other) for other in counted):
-            total += mine
-            counted.append(mine)
+        by_candidate, carried = view.of_people(score)[at], view.carried[at]
+        if not any(np.allclose(by_candidate, other, rtol=0, atol=_ALIKE) for other in counted):
+            total += by_candidate
+            counted.append(by_candidate)
         if not any((carried != other).nnz == 0 for other, _ in values):
             values.append((carried, view.mixed))
-    chances = _chances(total, views[0].scoring)
+    chances = _chances(total, scored[0][0].scoring)
     # buckets of one record in several releases: only values of all of them are left
     carried = values[-1][0]
     for other, mixed in values[:-1]:
@@ -173,12 +166,7 @@ def _note_together(
     sums = np.asarray(carried.sum(axis=1)).ravel()
     weights = np.divide(chances, sums, out=np.zeros_like(chances), where=sums > 0)
     found = np.asarray(weights @ carried).ravel()
-    own = np.searchsorted(candidates, [person])
-    _note(result, place, total, chances, own, found, secret)
-
-
-def _same(mine: FloatArray, other: FloatArray) -> bool:
-    return bool(np.allclose(mine, other, rtol=0, atol=_ALIKE))
+    return _success(total, chances, np.searchsorted(candidates, [person]), found, secret)
 
 
 def _chances(score: FloatArray, scoring: Scoring) -> FloatArray:
@@ -189,53 +177,45 @@ def _chances(score: FloatArray, scoring: Scoring) -> FloatArray:
     return chances
 
 
-def _note(
-    result: dict[str, FloatArray],
-    place: int,
-    score: FloatArray,
-    chances: FloatArray,
-    own: IntArray,
-    values: FloatArray,
-    secret: IntArray,
-) -> None:
-    """Success with one target: evenly among the best rows and the likeliest values, any of the target's counts."""
+def _success(
+    score: FloatArray, chances: FloatArray, own: IntArray, values: FloatArray, secret: IntArray
+) -> tuple[float, ...]:
+    """`_RATES` of one target: evenly among the best rows and the likeliest values, any of the target's counts."""
     best = score >= score.max() - _ALIKE
-    result["identity"][place] = best[own].sum() / best.sum()
-    result["identity_named"][place] = chances[own].sum() > SURE
     total = values.sum()
     likeliest = values >= values.max() * (1 - _ALIKE)
-    result["attribute"][place] = likeliest[secret].sum() / likeliest.sum() if total > 0 else 0.0
-    result["attribute_named"][place] = total > 0 and values[secret].max() / total > SURE
+    attribute = likeliest[secret].sum() / likeliest.sum() if total > 0 else 0.0
+    attribute_named = total > 0 and values[secret].max() / total > SURE
+    return best[own].sum() / best.sum(), attribute, chances[own].sum() > SURE, attribute_named
 
 
-def _stronger(found: dict[str, dict[str, FloatArray]], other: dict[str, dict[str, FloatArray]]) -> None:
+def _stronger(found: dict[str, FloatArray], other: Mapping[str, FloatArray]) -> None:
     """Keep for each release and rate the attacker who has more of it."""
     for name, rates in other.items():
-        mine = found.setdefault(name, rates)
-        for rate, chances in rates.items():
-            if np.nansum(chances) > np.nansum(mine[rate]):
-                mine[rate] = chances
+        strongest = found.setdefault(name, rates)
+        more = np.nansum(rates, axis=1) > np.nansum(strongest, axis=1)
+        strongest[more] = rates[more]
 
 
-def _row(name: str, rates: Mapping[str, FloatArray]) -> list[Any]:
+def _row(name: str, rates: FloatArray) -> list[Any]:
     cells: list[Any] = [name]
-    for rate in _RATES:
-        chances = rates[rate][~np.isnan(rates[rate])]
+    for each in rates:
+        chances = each[~np.isnan(each)]
         low, high = wilson(float(chances.sum()), len(chances)) if len(chances) else (np.nan, np.nan)
         cells += [float(chances.mean()) if len(chances) else np.nan, low, high]
     return [*cells, len(chances)]
 
 
-def _individuals(table: ReadTable, whose: IntArray) -> IntArray:
+def _individuals(table: ReadTable, person_of_row: IntArray) -> IntArray:
     """Number of the individual of each released row, -1 for rows that the register does not list."""
     numbers = table.sources()
     if numbers is None:
         raise ColumnError(f"{NAME}: a release has no rows that the register lists")
     source = np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
     # individuals whom the original holds no more have numbers beyond its rows
-    beyond = source - len(whose) + int(whose.max(initial=-1)) + 1
-    inside = (source >= 0) & (source < len(whose))
-    return np.where(inside, whose[np.where(inside, source, 0)], np.where(source < 0, -1, beyond))
+    beyond = source - len(person_of_row) + int(person_of_row.max(initial=-1)) + 1
+    inside = (source >= 0) & (source < len(person_of_row))
+    return np.where(inside, person_of_row[np.where(inside, source, 0)], np.where(source < 0, -1, beyond))
 
 
 def _numbered(context: Any, roles: Roles, params: Params) -> dict[str, str]:

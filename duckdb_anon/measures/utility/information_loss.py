@@ -1,16 +1,15 @@
-"""information_loss: how far published values are from the original ones, per attribute and overall.
+"""information_loss, distortion_ratio: how far published values are from the original ones, by attribute and overall.
 
-Two measures of a published cell, both means over rows (range [0, 1]):
-
-* ILoss (Xiao and Tao 2006): (|v| - 1) / |A|, where v is what the cell covers and A the domain. A replaced value
-  counts as the interval, or the tree node, that spans it and the original: |x' - x| / (max - min + 1).
-* NCP (Xu et al. 2006): 0 for a single value, else |v| / |A| for nominal and hierarchical attributes, and
-  (upper - lower) / (max - min) for ordered ones. Over all attributes, '(all)', it is the global certainty penalty GCP
-  (Ghinita et al. 2007).
-
-Permuting the columns of a sliced release costs nothing. The domain is the original's: its distinct values, its
-range, or the leaves of the hierarchy. A cell that may be NULL or a value covers everything. Continuous attributes
-have no "+ 1". Cost: O(rows) an attribute.
+information_loss has two measures of a published cell, means over rows, in [0, 1]. ILoss (Xiao and Tao 2006):
+(|v| - 1) / |A|, where v is what the cell covers and A the domain; a replaced value counts as the interval, or the tree
+node, that spans it and the original: |x' - x| / (max - min + 1). NCP (Xu et al. 2006): 0 for a single value, else
+|v| / |A| for nominal and hierarchical attributes, and (upper - lower) / (max - min) for ordered ones; over all
+attributes, '(all)', it is the global certainty penalty GCP (Ghinita et al. 2007). The domain is the original's; a cell
+that may be NULL or a value covers everything; continuous attributes have no "+ 1". distortion_ratio is level / height
+of each published quasi-identifier, mean over rows and over the attributes with a height above 0 (Hasan, Jiang, Chen
+and Wang 2018): a node has its own level, a replaced value that of the lowest node above it and the original; without a
+hierarchy any interval or set of several values is at level 1 of 1.
+Permuting the columns of a sliced release costs nothing; fake rows count like others. Cost: O(rows) an attribute.
 """
 
 from __future__ import annotations
@@ -131,7 +130,54 @@ def _replaced(
     return _covered(leaves.astype(np.float64), size)
 
 
-MEASURE = OfRelease(
+def distortion_ratio(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+    """One row an attribute that can be generalized, and one for all of them."""
+    original, release = tables
+    names = [info.name for info in params["roles"].qi]
+    require_columns("distortion_ratio", release, names)
+    source = replaced_rows("distortion_ratio", original, release, names)
+    generalizable, heights, means = [], [], []
+    for name in names:
+        before, after = original.columns[name], release.columns[name]
+        height = 1 if before.domain.hierarchy is None else before.domain.hierarchy.height
+        if height == 0 or before.domain.size < 2:
+            continue
+        levels = _levels(before, after, source)
+        generalizable.append(name)
+        heights.append(height)
+        means.append(mean_of_rows(levels, release) / height)
+    overall = float(np.mean(means)) if means else 0.0
+    return {
+        "attribute": [*generalizable, ALL],
+        "height": np.array([*heights, max(heights, default=0)], dtype=np.int64),
+        "distortion_ratio": np.array([*means, overall]),
+    }
+
+
+def _levels(before: ReadColumn, after: ReadColumn, source: IntArray | None) -> IntArray:
+    """Level of each released cell."""
+    if after.plain:
+        codes = after.value_codes()
+        if source is None or after.slice:  # a permuted column keeps its values
+            return np.zeros(len(codes), dtype=np.int64)
+        return _joint_levels(before.domain, before.value_codes()[source], codes)
+    if after.counted or after.lists_nodes:
+        raise ColumnError(
+            f"distortion_ratio: column '{after.domain.name}' of the release holds {after.cells}, without a level"
+        )
+    cells = PublishedCells.distinct(after)
+    return cells.levels[cells.of_row]
+
+
+def _joint_levels(domain: Attribute, first: CodeArray, second: CodeArray) -> IntArray:
+    """Level of the lowest node above two values, for each row."""
+    if domain.hierarchy is None or domain.leaf_of_code is None:
+        differs: IntArray = (first != second).astype(np.int64)
+        return differs
+    return domain.hierarchy.level[common_node(domain, first, second)].astype(np.int64)
+
+
+INFORMATION_LOSS = OfRelease(
     name="information_loss",
     summary="ILoss and NCP of the published quasi-identifiers, per attribute and overall",
     paper="ILoss: Xiao and Tao (2006), personalized privacy preservation; NCP: Xu et al. (2006)",
@@ -140,6 +186,19 @@ MEASURE = OfRelease(
     parameters=(),
     returns={"attribute": "VARCHAR", "rows": "BIGINT", "iloss": "DOUBLE", "ncp": "DOUBLE", "changed": "DOUBLE"},
     compute=information_loss,
+    unit="any",
+    answers=("rows", "boxes", "buckets", "sliced", "persons", "counts", "sampled", "suppressed", "retained"),
+    needs=("qi",),
+)
+DISTORTION_RATIO = OfRelease(
+    name="distortion_ratio",
+    summary="levels of generalization over the height of the hierarchy, per quasi-identifier and overall",
+    paper="Hasan, Jiang, Chen and Wang (2018), distortion ratio",
+    example="FROM distortion_ratio('visits', 'persons', hierarchies := {'age': 'ages'})",
+    section="From papers, for comparison",
+    parameters=(),
+    returns={"attribute": "VARCHAR", "height": "BIGINT", "distortion_ratio": "DOUBLE"},
+    compute=distortion_ratio,
     unit="any",
     answers=("rows", "boxes", "buckets", "sliced", "persons", "counts", "sampled", "suppressed", "retained"),
     needs=("qi",),

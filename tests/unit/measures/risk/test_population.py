@@ -106,7 +106,7 @@ def test_special_uniques_are_those_of_the_definition(con: duckdb.DuckDBPyConnect
 def test_special_uniques_of_many_columns_name_the_largest_sets_that_can_be_tried(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("duckdb_anon.measures.risk.special_uniques._MOST_SORTED", 100_000)
+    monkeypatch.setattr("duckdb_anon.measures.risk.uniques._MOST_SORTED", 100_000)
     names = [f"q{i}" for i in range(30)]
     columns = ", ".join(f"(i % {i + 2}) as {name}" for i, name in enumerate(names))
     con.execute(f"create table wide as select {columns} from range(100) t(i)")
@@ -114,7 +114,7 @@ def test_special_uniques_of_many_columns_name_the_largest_sets_that_can_be_tried
     with pytest.raises(duckdb.Error, match=r"up to 30 of 30 columns are too many for 100 rows; say max_size := 2, or"):
         con.execute(f"from special_uniques('wide', qi := {names})").fetchall()
     assert con.execute(f"from special_uniques('wide', qi := {names}, max_size := 2)").fetchall()
-    monkeypatch.setattr("duckdb_anon.measures.risk.special_uniques._MOST_SORTED", 1_000)
+    monkeypatch.setattr("duckdb_anon.measures.risk.uniques._MOST_SORTED", 1_000)
     with pytest.raises(duckdb.Error, match=r"too many for 100 rows; name fewer columns"):
         con.execute(f"from special_uniques('wide', qi := {names})").fetchall()
 

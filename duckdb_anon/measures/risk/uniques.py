@@ -1,12 +1,15 @@
-"""special_uniques: people who are alone in a table by few columns already (SUDA2), with DIS scores.
+"""special_uniques, population_uniqueness: people who are alone in a table, and how many are alone in the population.
 
-For each row that is alone on some set of quasi-identifiers, its minimal sample uniques (the sets on which it is alone
-and on no part of them), and two scores. `score` is SUDA's (Elliot, Manning and Ford 2002): the sum over them of the
-product of (columns - i) for i from their size to `max_size`, so that few columns weigh more. `dis` (Elliot 2000; the
-combination as sdcMicro and mu-Argus compute it) spreads over the rows the chance that a unique match between the table
-and a sample of the population is right, U p / (U p + D (1 - p)), U being the uniques, D the rows in pairs and p
-`sampling_fraction`. NULL is a value like any other. `columns` is the smallest of the sets, the first in table order.
-Cost: one sort of the rows for each set of up to `max_size` columns.
+special_uniques (SUDA2): for each row that is alone on some set of quasi-identifiers, its minimal sample uniques (the
+sets on which it is alone and on no part of them), and two scores. `score` (Elliot, Manning and Ford 2002): the sum over
+them of the product of (columns - i) for i from their size to `max_size`. `dis` (Elliot 2000; as sdcMicro and mu-Argus
+compute it) spreads over the rows the chance that a unique match between the table and a sample of the population is
+right, U p / (U p + D (1 - p)), U being the uniques, D the rows in pairs and p `sampling_fraction`. NULL is a value like
+any other. `columns` is the smallest of the sets, the first in table order. Cost: a sort for each set of columns.
+population_uniqueness estimates from the class sizes of a random sample how many of the population are unique: Pitman
+(Hoshino 2001), Zayatz (1991), slide negative binomial (Chen and Keller-McNulty 1998), Poisson (Skinner and Shlomo
+2008), and 'best', see `kernels.population.uniqueness`. An estimate, never a bound: examples/studies/population.py
+compares it with the truth. Where a person has several rows and no column says so, every model is wrong by far.
 """
 
 from __future__ import annotations
@@ -17,13 +20,15 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.kernels.population import uniqueness
 from duckdb_anon.kernels.population.suda import minimal_uniques
 from duckdb_anon.kernels.row_keys import keys_of
-from duckdb_anon.model.coded_table import CodeArray, FloatArray
+from duckdb_anon.model.coded_table import CodeArray, CodedTable, FloatArray
 from duckdb_anon.model.errors import ParameterError, RequirementError
-from duckdb_anon.model.function_specs import Parameter, Params, Report, fields
+from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Report, fields
 from duckdb_anon.model.release_table import ReadTable
 
+MODELS = ("pitman", "zayatz", "snb", "poisson", "best")
 _MOST_SORTED = 4_000_000_000
 
 
@@ -88,7 +93,40 @@ def dis_scores(score: FloatArray, columns: Sequence[CodeArray], fraction: float)
     return dis
 
 
-MEASURE = Report(
+def population_uniqueness(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+    """One row."""
+    table, fraction, model = tables[0], params["sampling_fraction"], params["model"]
+    columns = [attribute.codes for attribute in table.qi]
+    class_of_row = keys_of(columns).of_row
+    sizes = np.bincount(class_of_row).astype(np.int64)
+    alone = int((sizes == 1).sum())
+    models = ("pitman", "poisson", "zayatz") if model == "best" else (model,)
+    estimates = {
+        name: uniqueness.poisson(columns, class_of_row, sizes, fraction)
+        if name == "poisson"
+        else getattr(uniqueness, name)(sizes, fraction)
+        for name in models
+    }
+    found, how = uniqueness.best(estimates) if model == "best" else (estimates[model], model)
+    if not np.isfinite(found):
+        raise RequirementError(
+            f"population_uniqueness: model := '{model}' does not fit ({len(sizes)} classes, {alone} sample "
+            "uniques); model := 'best' takes one that does"
+        )
+    population = table.rows / fraction
+    found = min(found, alone / fraction)
+    return {
+        "model": [how],
+        "rows": [table.rows],
+        "population": [round(population)],
+        "sample_uniques": [alone],
+        "population_uniques": [found],
+        "share_of_population": [found / population],
+        "share_of_sample_uniques": [found * fraction / alone if alone else 0.0],
+    }
+
+
+SPECIAL_UNIQUES = Report(
     name="special_uniques",
     summary="records that are unique on few attributes (SUDA2), with SUDA and DIS scores",
     paper="Elliot, Manning and Ford (2002); Manning, Haglin and Keane (2008); DIS: Elliot (2000)",
@@ -110,4 +148,24 @@ MEASURE = Report(
     compute=special_uniques,
     labelled="tbl",  # an original: with a hierarchy its texts are values, no nodes
     reads="tables",
+)
+POPULATION_UNIQUENESS = Report(
+    name="population_uniqueness",
+    summary="population uniques, estimated from a sample",
+    paper="Hoshino (2001); Zayatz (1991); Chen and Keller-McNulty (1998); Skinner and Shlomo (2008); see Dankar (2012)",
+    example="FROM population_uniqueness('people', 0.05)",
+    section="Risk",
+    smallest="sampling_fraction := 0.1",
+    instead=("reidentification_risk",),
+    parameters=(
+        Parameter(
+            "sampling_fraction", "share of the population that is in the table", "number", REQUIRED, above=0, high=1
+        ),
+        Parameter("model", "statistical model of the population", "text", "best", MODELS),
+    ),
+    returns=fields(
+        "model VARCHAR, rows BIGINT, population BIGINT, sample_uniques BIGINT, population_uniques DOUBLE, "
+        "share_of_population DOUBLE, share_of_sample_uniques DOUBLE"
+    ),
+    compute=population_uniqueness,
 )
