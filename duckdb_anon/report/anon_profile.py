@@ -145,7 +145,7 @@ def _codes(values: Any) -> IntArray:
 
 
 def _additions(codes: Sequence[IntArray], chosen: Sequence[bool]) -> list[float]:
-    """Share of the rows that a column tells apart beside the chosen ones."""
+    """Share of the rows that a column distinguishes besides the chosen ones."""
     if not codes:
         return [0.0] * len(chosen)
     nothing = np.zeros(len(codes[0]), dtype=np.int64)

@@ -79,8 +79,8 @@ class Sample:
 
     rows: int  # how many
     most_l: int | None  # the largest l that classes of them could have, of each sensitive column; None without one
-    person: str | None  # the column that says whose row it is
-    repeated: bool  # whether somebody has several rows
+    person: str | None  # the column that identifies individuals
+    repeated: bool  # whether an individual has several rows
     edges: str = ""  # the argument that gives rare sensitive values company, '' where there are none
     exceptions: str = ""  # the argument that excepts structural sensitive values from l, '' where there are none
 
@@ -293,7 +293,7 @@ def _first_row(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[Sequence
 
 
 def _attacked(con: duckdb.DuckDBPyConnection, trials: Trials, call: str, sample: Sample, step: Step) -> str:
-    """Put the strongest attacker's success into a step; return what is to be said of it."""
+    """Put the strongest attacker's success into a step; return a note on it."""
     # a quarter of the targets will do where one attacker's success is beyond chance above the largest risk
     most = min(trials.targets, sample.rows)
     few = max(_FEW_TARGETS, most // 4)

@@ -169,7 +169,7 @@ def _plan(context: Any, params: Params) -> str:
     person = roles.person
     for table in (relation, *relations) if person is None else ():
         check_described(MEASURE, table)
-    # rows of a release of lists are persons, rows of others are counted as persons by what is asked of them
+    # rows of a release of lists are persons, rows of others are counted as persons by the measures
     of_rows = any(contents_of(release, original).shape != "persons" for release in releases)
     return refusing(MEASURE, select, relation.sql, person.name) if person and of_rows else select
 

@@ -14,7 +14,7 @@ import duckdb
 from duckdb_anon.engine.interrupts import stoppable
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.release_formats.duckdb_types import kind_of_type, without_enums
-from duckdb_anon.report.findings import RARE, Asking, Findings, Measured, Row, Rows
+from duckdb_anon.report.findings import RARE, Findings, Measured, QueryRunner, Row, Rows
 from duckdb_anon.report.linked_release import Check, Checks
 from duckdb_anon.report.profile.role_classifier import IDENTIFIERS, QUASI
 from duckdb_anon.report.verify_release import promises
@@ -27,25 +27,25 @@ _GIVE_AGES = ("date of birth", "month of birth", "year of birth")
 SAFE_HARBOR = tuple(sorted({item for item in [*IDENTIFIERS.values(), *QUASI.values()] if item and " to " not in item}))
 
 
-def subgroups(ask: Asking, found: Findings, made: Measured, checks: Checks) -> Rows:
+def subgroups(runner: QueryRunner, found: Findings, made: Measured, checks: Checks) -> Rows:
     """Risk of the individuals of each subgroup, by the attackers who were the strongest against all."""
     plan, risk = found.plan, made.facts["risk"]
     if not made.check.source or not risk:
         reason = "the risk of all could not be measured" if made.check.source else made.check.note
-        ask.missing["risk by subgroup"] = reason
+        runner.missing["risk by subgroup"] = reason
         return []
     if any(row["role"] == "person" for row in found.roles):
-        ask.missing["risk by subgroup"] = "measured for tables with one row per individual"
+        runner.missing["risk by subgroup"] = "measured for tables with one row per individual"
         return []
     strongest = sorted({part.split(": ")[1] for part in tried(risk[0]["note"])})
     rows: Rows = []
-    for column, values in _groups(ask, found):
+    for column, values in _groups(runner, found):
         for value, n in values:
             try:
                 with stoppable():
                     people, release = checks.group(made.check, column, value)
             except duckdb.Error as error:
-                ask.missing[f"risk by subgroup of {column}"] = str(error).splitlines()[0]
+                runner.missing[f"risk by subgroup of {column}"] = str(error).splitlines()[0]
                 break
             linkage = (
                 f"linkage_risk({literal(people)}, {literal(release)}, attackers := {literal(strongest)}, "
@@ -54,7 +54,7 @@ def subgroups(ask: Asking, found: Findings, made: Measured, checks: Checks) -> R
             figures = "identity, identity_low, identity_high, attribute, advantage"
             question = f"select {figures} from {linkage} where attacker = 'strongest'"
             group = {"column": column, "value": value, "people": n}
-            rows += [group | row for row in ask.rows(f"risk by subgroup of {column}", question)]
+            rows += [group | row for row in runner.rows(f"risk by subgroup of {column}", question)]
     return rows
 
 
@@ -63,7 +63,7 @@ def tried(note: str) -> list[str]:
     return [part for part in note.split("; ") if not part.startswith("not tried")]
 
 
-def _groups(ask: Asking, found: Findings) -> list[tuple[str, list[tuple[str, int]]]]:
+def _groups(runner: QueryRunner, found: Findings) -> list[tuple[str, list[tuple[str, int]]]]:
     """Quasi-identifiers without an order and with few values, and their values of ten individuals or more."""
     groups = []
     for row in found.roles:
@@ -71,7 +71,7 @@ def _groups(ask: Asking, found: Findings) -> list[tuple[str, list[tuple[str, int
             continue
         column, table = ident(row["column"]), found.plan.original
         counted = f"select {column}::varchar, count(*) from {table} where {column} is not null group by 1 order by 1"
-        values = ask.con.execute(counted).fetchall()
+        values = runner.con.execute(counted).fetchall()
         if 2 <= len(values) <= MOST_SUBGROUPS:
             groups.append((row["column"], [(str(v), int(n)) for v, n in values if n >= RARE]))
     return sorted(groups, key=lambda group: len(group[1]))[:_SUBGROUP_COLUMNS]
@@ -106,7 +106,7 @@ def _guarantee(promise: str, found: Any, holds: bool | None, by: str) -> Row:
     return {"promise": promise, "found": found, "holds": holds, "checked by": by}
 
 
-def safe_harbor(ask: Asking, found: Findings, made: Measured) -> Rows:
+def safe_harbor(runner: QueryRunner, found: Findings, made: Measured) -> Rows:
     """Each identifier of the list: the columns that contain it, and what the release does with them."""
     changed = {row["attribute"] for row in made.charts["loss"] if row["changed"]}
     types = {row["column"]: row["type"] for row in found.roles}
@@ -115,7 +115,7 @@ def safe_harbor(ask: Asking, found: Findings, made: Measured) -> Rows:
         if without_enums(made.columns[column]) != types[column] or column in changed:
             return False
         values = f"select {ident(column)} from {made.name} except select {ident(column)} from {found.plan.original}"
-        return ask.con.execute(f"select count(*) from ({values})").fetchall()[0][0] == 0
+        return runner.con.execute(f"select count(*) from ({values})").fetchall()[0][0] == 0
 
     rows = []
     for item in SAFE_HARBOR:
@@ -135,10 +135,10 @@ def safe_harbor(ask: Asking, found: Findings, made: Measured) -> Rows:
     return rows
 
 
-def suppression(ask: Asking, original: str, check: Check, qi: Sequence[str]) -> Rows:
+def suppression(runner: QueryRunner, original: str, check: Check, qi: Sequence[str]) -> Rows:
     """Share of each group's rows that were not released, for groups of ten individuals or more."""
     if not check.source:
-        ask.missing["suppression by group"] = check.note
+        runner.missing["suppression by group"] = check.note
         return []
     rows: Rows = []
     numbered = f"(select *, row_number() over () - 1 as _anon_rn from {original})"
@@ -149,27 +149,27 @@ def suppression(ask: Asking, original: str, check: Check, qi: Sequence[str]) -> 
             f"count(*) filter (_anon_rn in {there}) as released, 1 - released / original as left_out from {numbered} "
             f"group by 2 having count(*) >= {RARE} order by released / original, value limit {_MOST_GROUPS}"
         )
-        rows += ask.rows("suppression by group", counted)
+        rows += runner.rows("suppression by group", counted)
     incomplete = [row for row in rows if row["left_out"] > 0]
     if rows and not incomplete:
         return [{"column_name": "(all)", "value": "every group", "original": None, "released": None, "left_out": 0.0}]
     return incomplete
 
 
-def utility(ask: Asking, options: str) -> Rows:
+def utility(runner: QueryRunner, options: str) -> Rows:
     """A row a figure, and what it is to be compared with."""
     made: list[tuple[str, Any, str]] = []
-    for row in ask.rows("k_marginal", f"from k_marginal({options})"):
+    for row in runner.rows("k_marginal", f"from k_marginal({options})"):
         halves = f"{row['sampled']:.0f} for two halves of the original; worst: {row['worst']}"
         made.append((f"k_marginal, {row['k']} columns (of 1000)", row["score"], halves))
     if find_spec("sklearn"):
-        for row in ask.rows("propensity", f"from propensity({options}, permutations := 3)"):
+        for row in runner.rows("propensity", f"from propensity({options}, permutations := 3)"):
             times = f"{row['ratio']:.3g} times the value expected of a new sample" if row["ratio"] is not None else ""
             made.append((f"propensity pMSE, {row['learner']}", row["pmse"], times))
     else:
-        ask.missing["propensity"] = "needs scikit-learn: pip install 'duckdb-anon[ml]'"
-    for row in ask.rows("unique_exact_matches", f"from unique_exact_matches({options})"):
+        runner.missing["propensity"] = "needs scikit-learn: pip install 'duckdb-anon[ml]'"
+    for row in runner.rows("unique_exact_matches", f"from unique_exact_matches({options})"):
         made.append(("unique exact matches, share", row["share"], f"of {row['uniques']:,} uniques"))
-    for row in ask.rows("apparent_matches", f"from apparent_matches({options})"):
+    for row in runner.rows("apparent_matches", f"from apparent_matches({options})"):
         made.append(("apparent matches, agreement", row["agreement"], f"of {row['matched']:,} matches"))
     return [{"measure": measure, "value": value, "compare": compare} for measure, value, compare in made]

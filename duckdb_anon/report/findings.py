@@ -21,7 +21,7 @@ Rows = list[Row]
 P_MATCH = (0.4, 0.7, 1.0)
 """Probabilities that an attacker knows a quasi-identifier."""
 RARE = 10
-"""Groups of fewer individuals are small cells; they are not shown in the tables of suppression and of subgroups."""
+"""Groups of fewer individuals are small cells; they are left out of the tables of suppression and of subgroups."""
 
 
 @dataclass(frozen=True)
@@ -74,18 +74,18 @@ class Findings:
     releases: list[Measured] = field(default_factory=list)
 
 
-class Asking:
-    """A connection to ask, what could not be answered, and the share of the questions that were asked."""
+class QueryRunner:
+    """Runs the queries of a report, with their progress and the reasons of those that fail."""
 
     def __init__(self, con: duckdb.DuckDBPyConnection, total: int) -> None:
-        """Ask about `total` questions."""
-        self.con, self.total, self.questions = con, total, 0
+        """Expect about `total` queries."""
+        self.con, self.total, self.done = con, total, 0
         self.missing: dict[str, str] = {}
 
     def rows(self, what: str, question: str) -> Rows:
         """Rows of a query; none, and a reason, where it fails."""
-        share = min(self.questions / self.total, 0.99)
-        self.questions += 1
+        share = min(self.done / self.total, 0.99)
+        self.done += 1
         try:
             with progress.running(f"report {share:.0%}"), stoppable():
                 cursor = self.con.execute(question)

@@ -21,7 +21,7 @@ from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.release_comment import read_description
 from duckdb_anon.model.release_formats.duckdb_types import without_enums
 from duckdb_anon.report.evidence import MOST_SUBGROUPS, guarantees, safe_harbor, subgroups, suppression, utility
-from duckdb_anon.report.findings import P_MATCH, RARE, Asking, Findings, Measured, Plan, Row, Rows
+from duckdb_anon.report.findings import P_MATCH, RARE, Findings, Measured, Plan, QueryRunner, Row, Rows
 from duckdb_anon.report.linked_release import Checks, check_releases, comments
 from duckdb_anon.report.release_context import HoldersContext
 
@@ -46,25 +46,25 @@ def measure(
         plan, context, _count(con, original), row_hash(con, original), of_role["quasi"], of_role["sensitive"]
     )
     each = 16 + 2 * len(found.qi) + len(context.queries) + len(context.impossible) + MOST_SUBGROUPS
-    ask = Asking(con, 5 + each * len(plan.releases))
-    ask.missing = found.missing
-    found.roles = _roles(ask, original, types, labels)
-    found.facts = _of_original(ask, found)
+    runner = QueryRunner(con, 5 + each * len(plan.releases))
+    runner.missing = found.missing
+    found.roles = _roles(runner, original, types, labels)
+    found.facts = _of_original(runner, found)
     with check_releases(con, original) as checks:
         for name in plan.releases:
             say(f"{name}: measuring")
             checks.add(name)
-            found.releases.append(_release(ask, found, name, checks))
-    ask.missing = found.missing
-    found.facts["joint"] = _joint(ask, plan)
+            found.releases.append(_release(runner, found, name, checks))
+    runner.missing = found.missing
+    found.facts["joint"] = _joint(runner, plan)
     return found
 
 
-def _joint(ask: Asking, plan: Plan) -> Rows:
+def _joint(runner: QueryRunner, plan: Plan) -> Rows:
     """What the releases of the original reveal together, where the register lists several with a key."""
-    here = ask.con.execute("select current_database(), current_schema()").fetchall()[0]
-    relation = Catalog(ask.con, *here).relation("report", "original", plan.original)
-    names = [release.name for _, release in registered_releases(ask.con, relation) if release.key]
+    here = runner.con.execute("select current_database(), current_schema()").fetchall()[0]
+    relation = Catalog(runner.con, *here).relation("report", "original", plan.original)
+    names = [release.name for _, release in registered_releases(runner.con, relation) if release.key]
     names = list(dict.fromkeys(names))
     if len(names) < 2:
         return []
@@ -73,7 +73,9 @@ def _joint(ask: Asking, plan: Plan) -> Rows:
         f"targets := {min(plan.targets, _MOST_JOINT)}, seed := {plan.seed})"
     )
     figures = "identity, identity_low, identity_high, attribute, attribute_low, attribute_high"
-    return ask.rows("joint risk", f"select {len(names)} as releases, {figures} from {call} where release = 'together'")
+    return runner.rows(
+        "joint risk", f"select {len(names)} as releases, {figures} from {call} where release = 'together'"
+    )
 
 
 def _types(con: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:
@@ -91,14 +93,14 @@ def row_hash(con: duckdb.DuckDBPyConnection, table: str) -> str:
     return str(found[0][0])
 
 
-def _roles(ask: Asking, original: str, types: Mapping[str, str], labels: Mapping[str, str]) -> Rows:
+def _roles(runner: QueryRunner, original: str, types: Mapping[str, str], labels: Mapping[str, str]) -> Rows:
     """Columns of the original with their roles and, where the profile extra is installed, the reasons."""
     profiled: dict[str, Row] = {}
     if find_spec("stdnum") and find_spec("phonenumbers"):
-        rows = ask.rows("reasons for the roles", f"from anon_profile({literal(original)})")
+        rows = runner.rows("reasons for the roles", f"from anon_profile({literal(original)})")
         profiled = {row["column_name"]: row for row in rows}
     else:
-        ask.missing["reasons for the roles"] = (
+        runner.missing["reasons for the roles"] = (
             "anon_profile needs the profile extra: pip install 'duckdb-anon[profile]'"
         )
     roles = []
@@ -112,42 +114,42 @@ def _roles(ask: Asking, original: str, types: Mapping[str, str], labels: Mapping
     return roles
 
 
-def _of_original(ask: Asking, found: Findings) -> dict[str, Rows]:
+def _of_original(runner: QueryRunner, found: Findings) -> dict[str, Rows]:
     """What the strongest attacker would find in the original itself, its equivalence classes, its population."""
     plan, context = found.plan, found.context
     numbered = literal(f"(select *, row_number() over () - 1 as row_id from {plan.original})")
     linkage = f"linkage_risk({literal(plan.original)}, {numbered}, targets := {plan.targets}, seed := {plan.seed})"
-    risk = ask.rows("risk of the original", f"from {linkage} where attacker = 'strongest'")
+    risk = runner.rows("risk of the original", f"from {linkage} where attacker = 'strongest'")
     if context.sampling_fraction is None:
         population = []
-        ask.missing["population uniqueness"] = (
+        runner.missing["population uniqueness"] = (
             "the context has no sampling_fraction, the share of the population in the original"
         )
     else:
         uniqueness = f"from population_uniqueness({literal(plan.original)}, {context.sampling_fraction})"
-        population = ask.rows("population uniqueness", uniqueness)
-    sizes = _class_sizes(ask, plan.original, found.qi)
+        population = runner.rows("population uniqueness", uniqueness)
+    sizes = _class_sizes(runner, plan.original, found.qi)
     return {
         "risk": [against(row, context.threshold) for row in risk],
-        "classes": _by_class(ask, plan.original, found.qi, context, sizes),
+        "classes": _by_class(runner, plan.original, found.qi, context, sizes),
         "population": [{"figure": key, "value": value} for row in population for key, value in row.items()],
     }
 
 
-def _class_sizes(ask: Asking, table: str, qi: Sequence[str]) -> Rows:
+def _class_sizes(runner: QueryRunner, table: str, qi: Sequence[str]) -> Rows:
     """Records by the size of their equivalence class."""
     classes = f"equivalence_classes({literal(table)}, qi := {literal(qi)})"
-    return ask.rows(
+    return runner.rows(
         "class sizes", f'select class_size as size, sum(class_size) as "rows" from {classes} group by all order by all'
     )
 
 
-def _by_class(ask: Asking, table: str, qi: Sequence[str], context: HoldersContext, sizes: Rows) -> Rows:
+def _by_class(runner: QueryRunner, table: str, qi: Sequence[str], context: HoldersContext, sizes: Rows) -> Rows:
     """Prosecutor and marketer risk by the equivalence classes of a table as it is, and records in small cells."""
     call = f"reidentification_risk({literal(table)}, qi := {literal(list(qi))}, threshold := {context.threshold})"
     question = f"select prosecutor, marketer, above_threshold, sample_uniques from {call}"
     small = sum(int(row["rows"]) for row in sizes if row["size"] < RARE)
-    return [{**row, "small_cells": small} for row in ask.rows("risk by equivalence class", question)]
+    return [{**row, "small_cells": small} for row in runner.rows("risk by equivalence class", question)]
 
 
 def against(row: Row, threshold: float, *, all_tried: bool = True) -> Row:
@@ -159,44 +161,44 @@ def against(row: Row, threshold: float, *, all_tried: bool = True) -> Row:
     return {**{name: row[name] for name in figures}, "meets_threshold": None if passes and not all_tried else passes}
 
 
-def _release(ask: Asking, found: Findings, name: str, checks: Checks) -> Measured:
-    con, plan, context = ask.con, found.plan, found.context
+def _release(runner: QueryRunner, found: Findings, name: str, checks: Checks) -> Measured:
+    con, plan, context = runner.con, found.plan, found.context
     check, types = checks.of[name], _types(con, name)
     comment, labels = comments(con, name)
     made = Measured(name, _count(con, name), types, comment, read_description(comment), row_hash(con, name), check)
-    ask.missing = made.missing
+    runner.missing = made.missing
     qi = [column for column in found.qi if column in types]
-    made.charts = _charts(ask, found, made, qi)
-    made.facts["risk"] = _risk(ask, made.charts["attackers"], context.threshold)
-    made.facts["classes"] = _by_class(ask, name, qi, context, made.charts["class_sizes"])
-    made.facts["subgroups"] = subgroups(ask, found, made, checks)
+    made.charts = _charts(runner, found, made, qi)
+    made.facts["risk"] = _risk(runner, made.charts["attackers"], context.threshold)
+    made.facts["classes"] = _by_class(runner, name, qi, context, made.charts["class_sizes"])
+    made.facts["subgroups"] = subgroups(runner, found, made, checks)
     linked = f"{literal(plan.original)}, {literal(check.table)}, seed := {plan.seed}"
     criteria = {"singling_out": ", mode := 'multivariate'", "linkability": "", "inference": ""}
     made.facts["wp29"] = [
         {**row, "verdict": _verdict(row, context.threshold)}
         for function, option in criteria.items()
-        for row in ask.rows(function, f"from {function}({linked}{option})")
+        for row in runner.rows(function, f"from {function}({linked}{option})")
     ]
     k_map = f"from k_map({literal(name)}, {literal(context.population)})"
     made.facts["population"] = [
         {"figure": f"k_map: {key}", "value": value}
-        for row in (ask.rows("k-map", k_map) if context.population else [])
+        for row in (runner.rows("k-map", k_map) if context.population else [])
         for key, value in row.items()
     ]
-    made.facts["guarantee"] = guarantees(ask.con, made, labels)
-    made.facts["safe_harbor"] = safe_harbor(ask, found, made)
-    made.facts["suppression"] = suppression(ask, plan.original, check, qi)
-    made.facts["utility"] = utility(ask, linked)
+    made.facts["guarantee"] = guarantees(runner.con, made, labels)
+    made.facts["safe_harbor"] = safe_harbor(runner, found, made)
+    made.facts["suppression"] = suppression(runner, plan.original, check, qi)
+    made.facts["utility"] = utility(runner, linked)
     published = f"{literal(plan.original)}, {literal(name)}"
     made.facts["queries"] = [
         {"query": query, **row}
         for query in context.queries
-        for row in ask.rows(f"query {query}", f"from relative_error({literal(query)}, {published})")
+        for row in runner.rows(f"query {query}", f"from relative_error({literal(query)}, {published})")
     ]
     made.facts["impossible"] = [
         {"condition": condition, **row}
         for condition in context.impossible
-        for row in ask.rows(f"condition {condition}", _matching(plan.original, condition, published))
+        for row in runner.rows(f"condition {condition}", _matching(plan.original, condition, published))
     ]
     return made
 
@@ -210,7 +212,7 @@ def _verdict(row: Row, limit: float) -> str:
     return "above the limit" if row["risk_low"] > limit else "open: the interval contains the limit"
 
 
-def _charts(ask: Asking, found: Findings, made: Measured, qi: Sequence[str]) -> dict[str, Rows]:
+def _charts(runner: QueryRunner, found: Findings, made: Measured, qi: Sequence[str]) -> dict[str, Rows]:
     """What the charts draw."""
     plan, sensitive = found.plan, found.sensitive
     original, released = literal(plan.original), literal(made.name)
@@ -233,22 +235,22 @@ def _charts(ask: Asking, found: Findings, made: Measured, qi: Sequence[str]) -> 
         f"join correlation({released}, columns := {together}) r using (given, response)"
     )
     return {
-        "class_sizes": _class_sizes(ask, made.name, qi),
-        "diversity": ask.rows("diversity", _diversity(released, qi, sensitive)) if sensitive else [],
-        "attackers": ask.rows("linkage risk", attackers),
-        "singled": ask.rows(
+        "class_sizes": _class_sizes(runner, made.name, qi),
+        "diversity": runner.rows("diversity", _diversity(released, qi, sensitive)) if sensitive else [],
+        "attackers": runner.rows("linkage risk", attackers),
+        "singled": runner.rows(
             "singling out", f"select attack, attacks, note from singling_out({pair}, mode := 'univariate', {seed})"
         ),
-        "loss": ask.rows("information loss", f"select attribute, iloss, changed from information_loss({linked})"),
-        "errors": ask.rows(
+        "loss": runner.rows("information loss", f"select attribute, iloss, changed from information_loss({linked})"),
+        "errors": runner.rows(
             "query error", f"select abs(relative_error) as error from {workload} where relative_error is not null"
         ),
         "marginals": [
             {"column": column, **row}
             for column in found.qi
-            for row in ask.rows(f"marginal of {column}", _marginal(plan.original, column, pair))
+            for row in runner.rows(f"marginal of {column}", _marginal(plan.original, column, pair))
         ],
-        "correlation": ask.rows("correlation", correlation),
+        "correlation": runner.rows("correlation", correlation),
     }
 
 
@@ -274,12 +276,12 @@ def _matching(original: str, condition: str, pair: str) -> str:
     return f"select original, estimate, low, high from relative_error({literal(query)}, {pair})"
 
 
-def _risk(ask: Asking, attackers: Rows, threshold: float) -> Rows:
+def _risk(runner: QueryRunner, attackers: Rows, threshold: float) -> Rows:
     """The strongest attacker who knows everything, against the holder's threshold."""
     rows = [row for row in attackers if row["p_match"] == P_MATCH[-1]]
     likelihood = [row for row in rows if row["attacker"] == LIKELIHOOD.name]
     untried = [row for row in likelihood if row["identity"] is None or row["channel"] == BOOTSTRAP]
     for row in untried:
-        ask.missing["within the limit"] = f"the strongest attacker was not tried: {row['note']}"
+        runner.missing["within the limit"] = f"the strongest attacker was not tried: {row['note']}"
     strongest = [row for row in rows if row["attacker"] == "strongest" and row["identity"] is not None]
     return [against(row, threshold, all_tried=not untried) for row in strongest]

@@ -1,7 +1,7 @@
 """The context of a release, from a TOML file: recipients, purpose, decision.
 
 The fields are those that ISO/IEC 27559, HIPAA's expert determination and EMA's policy 0070 ask for. All are optional;
-what is not given is shown as not given. `queries` are the analyst's own, on the original's name; `impossible` are SQL
+what is missing is marked as not given. `queries` are the analyst's own, on the original's name; `impossible` are SQL
 conditions that no individual can meet ("age < 15 and marital = 'married'").
 """
 

@@ -26,7 +26,7 @@ _ROLES = {
     "quasi": "a quasi-identifier",
     "sensitive": "sensitive",
     "insensitive": "insensitive, released as it was",
-    "person": "whose row it is",
+    "person": "identifies the individual of a row",
     "identifier": "an identifier",
 }
 _UNDECLARED = (
@@ -64,7 +64,7 @@ def _made(given: str, description: Description, entries: Mapping[str, Entry]) ->
             "method",
             description.method or None,
             description.call or None,
-            entry.summary if entry else "not said, or not known here",
+            entry.summary if entry else "not stated, or unknown to this version",
         ),
     ]
     docs = {p.name: p.doc for p in parameters_of(entry)} if entry else {}

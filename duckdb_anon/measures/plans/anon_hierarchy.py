@@ -65,7 +65,7 @@ def plan_hierarchy(context: Any, params: Params) -> str:
     relation = context.relation("tbl")
     if params["column_name"] is None:
         raise ParameterError(
-            f"{NAME}: column_name is missing; say whose values the leaves are: '{relation.given}', 'age'"
+            f"{NAME}: column_name is missing; name the column whose values are the leaves: '{relation.given}', 'age'"
         )
     column = column_of(NAME, relation, params["column_name"])
     if kind == "auto":

@@ -63,7 +63,7 @@ class Tilt:
 
 @dataclass(frozen=True)
 class Scoring:
-    """How one attacker looks at one release."""
+    """How one attacker scores one release."""
 
     columns: list[ColumnScore]  # for each quasi-identifier, values to scores, shape (values, cells of the column)
     floor: float = -np.inf  # least score of a row; lower sums are raised to it

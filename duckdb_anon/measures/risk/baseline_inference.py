@@ -36,7 +36,7 @@ def guesses(release: PublishedRecords, k: int, targets: Targets) -> FloatArray:
     binned = [bins_of(cells) for cells in release.columns]
     counts, marginal, bins, before = [], [], [], 0
     for a, (bin_of_code, spread) in enumerate(binned):
-        # bins that no target has are not asked of the model
+        # bins that no target has are left out of the model
         used_bins, bin_of_record = np.unique(bin_of_code[targets.values[:, a]], return_inverse=True)
         counts.append(_counts(release, secret, a, spread[:, used_bins], by_voter))
         share = release.columns[a].weights @ spread
@@ -48,12 +48,12 @@ def guesses(release: PublishedRecords, k: int, targets: Targets) -> FloatArray:
     for at, end in targets.blocks(max(1, _BLOCK // max(len(chosen), 1))):
         some = targets.between(at, end)
         added, inside = _added(release, secret, position, len(chosen), binned, some)
-        of_hers, known = truth.between(at, end), known_values.between(at, end)
+        to_find, known = truth.between(at, end), known_values.between(at, end)
         records = slice(targets.start[at], targets.start[end])
         naive_bayes_guesses(
             some.start, np.stack([b[records] for b in bins], axis=1), some.known, np.vstack(counts),
             np.concatenate(marginal), rows[chosen],
-            some.true_start, added, inside, of_hers.offsets, position[of_hers.code],
+            some.true_start, added, inside, to_find.offsets, position[to_find.code],
             known.offsets, position[known.code], STRENGTH, out[at:end], stop_flag(),
         )  # fmt: skip
     return np.where(np.diff(truth.offsets) > 0, out, np.nan)

@@ -188,7 +188,7 @@ def advantage(rate: float, base: float) -> float:
 
 
 def strongest_of(rows: Sequence[Mapping[str, Any]], chosen: Sequence[Attacker]) -> dict[str, Any]:
-    """The largest identity and the largest advantage of attackers who are told nothing but what is public."""
+    """The largest identity and the largest advantage of attackers who know what is public alone."""
     outsiders = {attacker.name for attacker in chosen if attacker.outsider}
     able = [row for row in rows if row["attacker"] in outsiders] or list(rows)
     by_identity = max(able, key=lambda row: np.nan_to_num(row["identity"], nan=-np.inf))

@@ -29,7 +29,7 @@ release, or, where the method is unknown, near records of the release stand in f
 
 @dataclass(frozen=True)
 class PublishedPart:
-    """Columns whose values stand beside each other."""
+    """Columns that are published together."""
 
     columns: tuple[int, ...]  # their places among the quasi-identifiers
     # cell of each of them in each voter (a unit, or a row of a sliced release), shape (columns, voters)
@@ -49,7 +49,7 @@ class Replay:
 
 @dataclass(frozen=True, eq=False)
 class Register:
-    """Everybody's facts."""
+    """Quasi-identifiers of every individual of the original."""
 
     values: CodeArray  # code of each quasi-identifier of each individual, shape (columns, individuals)
     known: BoolArray  # which of the columns it has, shape (columns,)
@@ -70,14 +70,14 @@ class PublishedRecords:
     start: IntArray | None  # first voter of each bucket and the number of voters, for sliced releases; else None
     size: FloatArray  # released rows of each unit, shape (units,)
     unit_of_row: IntArray  # unit of each released row
-    # what the holder would tell: a bucket or a class of equal boxes; None where rows show none
+    # a bucket or a class of equal boxes; None where rows show none
     group_of_unit: IntArray | None
     secrets: list[Secret]  # the sensitive columns
-    persons: bool  # whether rows are persons, so that somebody can be found; noisy cells are not
-    replay: Replay | None  # what the call that made it does; None where it was not told, or is not needed
-    # everybody's facts, for the attacker who has them; None where individuals have several rows
+    persons: bool  # whether rows are persons, who can be found; noisy cells are not
+    replay: Replay | None  # what the call that made it does; None where it is unknown or not needed
+    # quasi-identifiers of all individuals, for the attacker who has them; None where individuals have several rows
     register: Register | None = None
-    linked: bool = True  # whether it is known which record is whose, so that a find can be scored
+    linked: bool = True  # whether the original record of each row is known, so that a find can be scored
 
     @property
     def channel(self) -> str:
@@ -154,7 +154,7 @@ def _ordinary(
     size = np.bincount(unit, weights=weight).astype(np.float64)
     cell_of_unit = [c.of_row[first] for c in columns[: len(qi)]]
     boxes = not all(c.plain for c in columns[: len(qi)]) or any(release.columns[n].lists_nodes for n in sensitive)
-    # who knows values of a list tells rows of a class apart, who is told the class is told no more than that
+    # known values of a list distinguish rows of a class; knowledge of the class does not
     group = bucket[first] if bucket is not None else keys_of(cell_of_unit).of_row if boxes else None
     secrets = [read_secret(name, release.columns[name], 0, unit, weight, len(first)) for name in sensitive]
     part = PublishedPart(tuple(range(len(columns))), cells)

@@ -89,7 +89,7 @@ class Evidence:
 def evidence(
     function: str, release: ReadTable, qi: list[str], sensitive: str, *, as_published: bool = False
 ) -> Evidence:
-    """Read a release of any format whose cells say what they stand for."""
+    """Read a release of any format but randomized values."""
     require_columns(function, release, [*qi, sensitive])
     if any(release.columns[name].channel is not None for name in [*qi, sensitive]):
         raise ColumnError(f"{function}: a randomized release leaves every value possible; it cannot be intersected")

@@ -71,7 +71,7 @@ def replay_select(context: Any, roles: Roles, params: Params) -> dict[str, str]:
     given |= {"row_id": "true", ASKED_BY: literal(f"{context.function}: the release")}
     found = {"replay": f"(from query({planned(method, given)}))"}
     if roles.person is None and context.methods[method].groups is not None:
-        # the register has no sensitive column, so nothing that is about one is asked of its groups
+        # the register has no sensitive column, so requirements on one do not apply to its groups
         facts = {name: sql for name, sql in given.items() if name not in _ABOUT_SENSITIVE}
         facts |= {"tbl": literal(context.relation("original").text), "sensitive": "[]", "force": "true"}
         facts |= {ASKED_BY: literal(f"{context.function}: the original")}

@@ -57,9 +57,9 @@ def matched(function: str, release: ReadTable, population: ReadTable, names: Seq
         key = keys_of([np.concatenate(pair) for pair in zip(ours, theirs, strict=True)])
         box_of_key = np.full(key.number, -1, dtype=np.int64)
         box_of_key[key.of_row[: boxes.number]] = np.arange(boxes.number)
-        mine = box_of_key[key.of_row[boxes.number :]]
-        persons = np.bincount(mine[mine >= 0], minlength=boxes.number)
-        return Matched(rows, persons, (mine >= 0).astype(np.int64), mine)
+        box_of_person = box_of_key[key.of_row[boxes.number :]]
+        persons = np.bincount(box_of_person[box_of_person >= 0], minlength=boxes.number)
+        return Matched(rows, persons, (box_of_person >= 0).astype(np.int64), box_of_person)
     alike = keys_of(theirs)
     many = np.bincount(alike.of_row).astype(np.float64)
     persons_of = np.zeros(boxes.number)

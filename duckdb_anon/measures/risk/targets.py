@@ -37,7 +37,7 @@ class TargetValues:
 
 @dataclass(frozen=True)
 class Targets:
-    """Persons looked for."""
+    """Individuals whom an attacker looks for."""
 
     start: IntArray  # first record of each target and the number of records, shape (targets + 1,)
     values: CodeArray  # code of each known column, shape (records, columns)
@@ -108,8 +108,8 @@ def draw_targets(
     values, known = np.stack([c[first] for c in codes[:d]], axis=1), knows[of_record]
     to_find, known_values = [], []
     for each in codes[d:]:
-        mine, drawn = _some_known(_target_values(target, each, len(who)), params["known_values"], rng)
-        to_find.append(mine)
+        unknown, drawn = _some_known(_target_values(target, each, len(who)), params["known_values"], rng)
+        to_find.append(unknown)
         known_values.append(drawn)
         for k in range(params["known_values"]):
             there = np.diff(drawn.offsets) > k
@@ -159,7 +159,7 @@ def _target_values(target: IntArray, codes: CodeArray, targets: int) -> TargetVa
 
 
 def _some_known(column: TargetValues, number: int, rng: np.random.Generator) -> tuple[TargetValues, TargetValues]:
-    """Values that stay to be found, and up to `number` of each target drawn at random, which are told."""
+    """Values that stay to be found, and up to `number` of each target drawn at random, which the attacker knows."""
     targets = len(column.offsets) - 1
     if not number:
         return column, TargetValues(np.zeros(targets + 1, dtype=np.int64), np.zeros(0, dtype=np.int64))

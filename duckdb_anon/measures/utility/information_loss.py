@@ -108,7 +108,7 @@ def _interval(domain: Attribute, codes: CodeArray, cells: PublishedCells) -> tup
 def _ordered(
     width: FloatArray, span: float, denominator: float, anything: BoolArray, differs: BoolArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """`differs` is told apart: values may lie too close for their places as floating-point numbers to differ."""
+    """`differs` is separate: values may lie too close for their places as floating-point numbers to differ."""
     iloss = width / denominator if denominator > 0 else np.zeros(len(width))
     ncp = np.where(anything, 1.0, width / span if span > 0 else 0.0)
     return iloss, ncp, differs.astype(np.float64)

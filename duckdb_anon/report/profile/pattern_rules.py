@@ -29,7 +29,7 @@ def shaped(texts: Sequence[str]) -> tuple[str, float] | None:
     """The kind of values, and the share of them that is of it; None where their build says nothing.
 
     Args:
-        texts: distinct values, trimmed, some hundreds of them; of fewer than thirty nothing is said.
+        texts: distinct values, trimmed, some hundreds of them; fewer than thirty decide nothing.
 
     >>> shaped([f"{a}ro {b}ska" for a in "Vi Ta Mo Le Du Pi".split() for b in "Ry Ne Ba So Zu".split()])
     ('name', 1.0)

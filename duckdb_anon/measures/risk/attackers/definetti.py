@@ -67,7 +67,7 @@ class _Model:
     tilt: Tilt | None
 
 
-# the attacker who is told the group asks for the same models; they hold nothing of the release
+# the attacker who knows the class uses the same models
 _models: WeakKeyDictionary[PublishedRecords, list[_Model]] = WeakKeyDictionary()
 
 
@@ -147,7 +147,7 @@ def _positions(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
 
 
 def _of_permuted(release: PublishedRecords, secret: Secret, part: PublishedPart, bins: _Bins) -> FloatArray:
-    """Persons of each bin that have each value, for a column whose rows were permuted apart from the values."""
+    """Persons of each bin that have each value, for a column that was permuted separately from the values."""
     if release.start is None:
         raise TypeError("not sliced")
     bucket = np.repeat(np.arange(len(release.size)), np.diff(release.start))

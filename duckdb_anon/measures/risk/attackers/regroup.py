@@ -25,7 +25,7 @@ from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.release_table import BoolArray
 
 CHANNEL = 0.25
-"""Weight of a row's own likelihood beside that of its group."""
+"""Weight of a row's own likelihood against that of its group."""
 STRENGTH = 0.2
 _MOST_ENTRIES = 50_000_000
 
