@@ -16,11 +16,10 @@ import pyarrow as pa
 
 from duckdb_anon.engine.interrupts import stoppable
 from duckdb_anon.engine.sensitive_coarsening import PARAMETER as EDGES
-from duckdb_anon.engine.sensitive_coarsening import takes_edges
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model import progress
 from duckdb_anon.model.errors import RequirementError, without_code
-from duckdb_anon.model.function_specs import Method, Sweep
+from duckdb_anon.model.function_specs import Sweep
 from duckdb_anon.model.release_formats.duckdb_types import is_text, kind_of_type
 
 Step = dict[str, Any]
@@ -34,21 +33,6 @@ _FIGURES = ("identity", "attribute", "advantage", "information_loss", "query_err
 
 
 @dataclass(frozen=True)
-class Trials:
-    """A call of recommend without its rows: how releases are called, attacked and queried."""
-
-    tbl: str
-    roles: str
-    workload: str
-    on_sensitive: bool
-    max_risk: float
-    p_match: float
-    targets: int
-    seed: int
-    seconds: float | None = None
-
-
-@dataclass(frozen=True)
 class Candidate:
     """A method that may be tried: its name, calls from weak to strong, needed roles, unit, and parameters' names."""
 
@@ -58,19 +42,6 @@ class Candidate:
     counts_persons: bool
     takes_edges: bool
     parameters: tuple[str, ...]
-
-    @classmethod
-    def of(cls, method: Method) -> Candidate:
-        """What recommend needs of a method."""
-        parameters = tuple(p.name for p in method.parameters)
-        return cls(
-            method.name, method.sweeps, tuple(method.needs), method.unit == "person", takes_edges(method), parameters
-        )
-
-    @classmethod
-    def read(cls, planned: Mapping[str, Any]) -> Candidate:
-        """A candidate that was written as JSON by `dataclasses.asdict`."""
-        return cls(**{**planned, "sweeps": tuple(Sweep(**sweep) for sweep in planned["sweeps"])})
 
 
 @dataclass(frozen=True)
@@ -85,27 +56,45 @@ class Sample:
     exceptions: str = ""  # the argument that excepts structural sensitive values from l, '' where there are none
 
 
+@dataclass(frozen=True)
+class Trials:
+    """How releases are called, attacked and queried; what planning says of a call of recommend, and its sample."""
+
+    con: duckdb.DuckDBPyConnection
+    sample: Sample
+    deadline: float  # of the clock of `time.perf_counter`
+    tbl: str
+    roles: str
+    workload: str
+    on_sensitive: bool
+    max_risk: float
+    p_match: float
+    targets: int
+    seed: int
+    seconds: float | None
+
+
 def try_candidates(
     con: duckdb.DuckDBPyConnection, planned: Mapping[str, Any], rows: Mapping[str, pa.StructArray]
 ) -> list[Step]:
     """Try the calls of every candidate; the steps, one mapping a step with the columns of recommend."""
-    trials = Trials(**{name: planned[name] for name in Trials.__dataclass_fields__})
+    given = {name: planned[name] for name in Trials.__dataclass_fields__ if name in planned}
+    deadline = math.inf if planned["seconds"] is None else time.perf_counter() + planned["seconds"]
     sample = _fill(con, rows, planned["labels"])
     if not planned["visible"]:
         sample = replace(sample, edges="")  # the recommended call would not see the type of the column
     if planned["unseen"]:
-        trials = replace(trials, roles=trials.roles + _nominal_argument(con, planned["labels"]))
-    candidates = _suited([Candidate.read(each) for each in planned["candidates"]], sample)
-    sweeps = [(candidate, sweep) for candidate in candidates for sweep in candidate.sweeps]
+        given["roles"] += _nominal_argument(con, planned["labels"])
+    trials = Trials(con, sample, deadline, **given)
+    candidates = [
+        Candidate(**{**each, "sweeps": tuple(Sweep(**sweep) for sweep in each["sweeps"])})
+        for each in planned["candidates"]
+    ]
+    sweeps = [(candidate, sweep) for candidate in _suited(candidates, sample) for sweep in candidate.sweeps]
     steps = []
-    started = time.perf_counter()
     for number, (candidate, sweep) in enumerate(sweeps, start=1):
-        left = None if trials.seconds is None else trials.seconds - (time.perf_counter() - started)
-        if left is not None and left <= 0:
-            steps.append(_untried(candidate, trials.seconds, sample))
-            continue
         with progress.running(f"recommend ({number} of {len(sweeps)})"):
-            steps += _swept(con, trials, candidate, sweep, sample, left)
+            steps += _swept(trials, candidate, sweep)
     _mark_frontier(steps)
     return sorted(steps, key=_rank)
 
@@ -184,32 +173,24 @@ def _suited(candidates: Sequence[Candidate], sample: Sample) -> list[Candidate]:
     return sorted(able, key=lambda c: c.name == "incognito")  # whose time grows with the product of the levels
 
 
-def _swept(
-    con: duckdb.DuckDBPyConnection,
-    trials: Trials,
-    candidate: Candidate,
-    sweep: Sweep,
-    sample: Sample,
-    left: float | None,
-) -> list[Step]:
+def _swept(trials: Trials, candidate: Candidate, sweep: Sweep) -> list[Step]:
     """Steps of one sweep up to the first that meets the risk or cannot be taken, or up to the limit of time."""
     steps: list[Step] = []
-    deadline = math.inf if left is None else time.perf_counter() + left
-    calls = _calls(candidate, sweep, sample)
+    calls = _calls(candidate, sweep, trials.sample)
     while calls and not (steps and steps[-1]["meets_max_risk"]):
-        if time.perf_counter() > deadline:
-            return [*steps, _untried(candidate, trials.seconds, sample)]
+        if time.perf_counter() > trials.deadline:
+            return [*steps, _untried(trials, candidate)]
         progress.say(f"{candidate.name} {calls[0]}")
         try:
-            with _ended_at(con, deadline):
-                step, released = _step(con, trials, candidate, sweep, calls[0], sample)
+            with _ended_at(trials.con, trials.deadline):
+                step, released = _step(trials, candidate, sweep, calls[0])
                 if not released and "l" in candidate.parameters and "l := 1" not in calls[0].split(", "):
-                    relaxed, released = _step(con, trials, candidate, sweep, _with_l_1(calls[0]), sample)
+                    relaxed, released = _step(trials, candidate, sweep, _with_l_1(calls[0]))
                     if released:
                         step, calls = relaxed, list(dict.fromkeys(map(_with_l_1, calls)))
         except progress.Interrupted:
             progress.tick()  # the user's interrupt ends the call
-            return [*steps, _untried(candidate, trials.seconds, sample)]
+            return [*steps, _untried(trials, candidate)]
         steps.append(step)
         calls = calls[1:] if released else []
     return steps
@@ -245,17 +226,16 @@ def _ended_at(con: duckdb.DuckDBPyConnection, deadline: float) -> Iterator[None]
         timer.cancel()
 
 
-def _untried(candidate: Candidate, seconds: float | None, sample: Sample) -> Step:
+def _untried(trials: Trials, candidate: Candidate) -> Step:
     """The row of a method for which no time was left."""
-    note = f"not tried: seconds := {seconds:g} were over"
     empty = dict.fromkeys((*_FIGURES, "call", "meets_max_risk", "seconds"))
-    return {"method": candidate.name, **empty, "rows": sample.rows, "note": note}
+    note = f"not tried: seconds := {trials.seconds:g} were over"
+    return {"method": candidate.name, **empty, "rows": trials.sample.rows, "note": note}
 
 
-def _step(
-    con: duckdb.DuckDBPyConnection, trials: Trials, candidate: Candidate, sweep: Sweep, arguments: str, sample: Sample
-) -> tuple[Step, bool]:
+def _step(trials: Trials, candidate: Candidate, sweep: Sweep, arguments: str) -> tuple[Step, bool]:
     """Release, attack and query once; what cannot be done leaves its reason in `note`. Tell whether it released."""
+    con, sample = trials.con, trials.sample
     step: Step = {"method": candidate.name, **dict.fromkeys(_FIGURES), "rows": sample.rows}
     started = time.perf_counter()
     options = f"{arguments}, row_id := true, seed := {trials.seed}"
@@ -266,7 +246,7 @@ def _step(
     notes.append(EXCEPTED if sample.exceptions and sample.exceptions in arguments else "")
     notes.append(RELAXED if "l := 1" in arguments.split(", ") else "")
     if not problem:
-        notes.append(_attacked(con, trials, f"{candidate.name}({arguments}{columns})", sample, step))
+        notes.append(_attacked(trials, f"{candidate.name}({arguments}{columns})", step))
     for names, question in () if problem else _questions(trials, candidate):
         answer, reason = _first_row(con, question)
         step.update(zip(names, answer, strict=False))
@@ -292,15 +272,15 @@ def _first_row(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[Sequence
         return (), without_code(str(error))
 
 
-def _attacked(con: duckdb.DuckDBPyConnection, trials: Trials, call: str, sample: Sample, step: Step) -> str:
+def _attacked(trials: Trials, call: str, step: Step) -> str:
     """Put the strongest attacker's success into a step; return a note on it."""
     # a quarter of the targets will do where one attacker's success is beyond chance above the largest risk
-    most = min(trials.targets, sample.rows)
+    most = min(trials.targets, trials.sample.rows)
     few = max(_FEW_TARGETS, most // 4)
 
     def strongest(targets: int, attackers: str) -> tuple[Sequence[Any], str]:
         return _first_row(
-            con,
+            trials.con,
             "select identity, attribute, advantage from linkage_risk('sample', 'release', "
             f"p_match := {trials.p_match}, targets := {targets}, seed := {trials.seed}, call := {literal(call)}, "
             f"attackers := {attackers}) "

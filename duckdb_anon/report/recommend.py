@@ -20,6 +20,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
+from duckdb_anon.engine.sensitive_coarsening import takes_edges
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.measures.queries.workload_error import MEASURE as WORKLOAD_ERROR
 from duckdb_anon.measures.risk.linkage_risk import P_MATCH, TARGETS
@@ -59,7 +60,7 @@ def plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str
         "roles": _role_arguments(context.arguments),
         "unseen": not relation.visible and context.arguments.get("categorical") is None,
         "visible": relation.visible,
-        "candidates": [asdict(Candidate.of(method)) for method in _chosen(context.methods, params["methods"])],
+        "candidates": [asdict(_candidate(method)) for method in _chosen(context.methods, params["methods"])],
         "labels": [[info.name, _label(info, roles, list(trees))] for info in columns],
         "workload": options,
         "on_sensitive": on_sensitive,
@@ -90,6 +91,12 @@ def _chosen(methods: Mapping[str, Method], given: Sequence[str] | None) -> list[
             f"recommend: methods has '{unknown[0]}'{nearest(unknown[0], able)}; it tries {listed(able)}"
         )
     return [method for name, method in able.items() if (name not in _ON_REQUEST if given is None else name in given)]
+
+
+def _candidate(method: Method) -> Candidate:
+    parameters = tuple(p.name for p in method.parameters)
+    needs, by_person = tuple(method.needs), method.unit == "person"
+    return Candidate(method.name, method.sweeps, needs, by_person, takes_edges(method), parameters)
 
 
 def _workload(given: Mapping[str, Any] | None, qi: int) -> tuple[str, bool]:
