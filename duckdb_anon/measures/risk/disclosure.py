@@ -25,7 +25,7 @@ from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.cells import Boxes, PublishedCells, distinct_boxes
 from duckdb_anon.measures.released_rows import OfRelease, is_plain, released_rows, require_columns
 from duckdb_anon.measures.risk.linkage_risk import P_MATCH
-from duckdb_anon.model.coded_table import FloatArray, IntArray
+from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError
 from duckdb_anon.model.function_specs import Parameter, Params, fields
 from duckdb_anon.model.progress import stop_flag, tick
@@ -45,26 +45,17 @@ def disclosure(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
         raise RequirementError("disclosure: the original or the release is empty, so there is no record to attack")
     true_row = released_rows("disclosure", original, release)
     targets = _targets(original.rows, params["targets"], rng)
-    identity = np.zeros(len(targets))
-    attribute = np.zeros(len(targets))
     for name in sensitive:
         if not (release.columns[name].plain or release.columns[name].counted):
             raise ColumnError(
                 f"disclosure: the release's column '{name}' is neither plain values nor counts of them; releases of "
                 "lists or nodes cannot be read"
             )
-    secrets = [_secret(original.columns[name], release.columns[name]) for name in sensitive]
+    values = np.stack([original.columns[name].value_codes()[targets] for name in qi], axis=1).astype(np.int64)
+    secrets = [_secret(original.columns[name].value_codes()[targets], release.columns[name]) for name in sensitive]
+    measure = _of_rows if is_plain(release, qi) else _of_boxes
     subsets, weights = _knowledge(len(qi), params["p_match"])
-    if not is_plain(release, qi):
-        identity, attribute = _of_boxes(original, release, qi, secrets, true_row, targets, subsets, weights)
-    else:
-        rows = _ReleasedRows(original, release, qi, secrets, true_row)
-        for columns, weight in zip(subsets, weights, strict=True):
-            tick()
-            true_match, matches, with_secret = rows.match(targets, columns)
-            share = np.divide(weight, matches, out=np.zeros(len(targets)), where=matches > 0)
-            identity += share * true_match
-            attribute += share * with_secret
+    identity, attribute = measure(release, qi, values, secrets, true_row[targets], subsets, weights)
     return {
         "p_match": [params["p_match"]],
         "targets": [len(targets)],
@@ -96,65 +87,68 @@ def _knowledge(qi: int, p: float) -> tuple[BoolArray, FloatArray]:
 
 @dataclass(frozen=True)
 class _Secret:
-    """One sensitive column, of the targets and as published."""
+    """One sensitive column: published row `of_row[e]` carries `code[e]` to the share `share[e]`."""
 
-    theirs: IntArray  # code of each original record
+    truth: IntArray  # code of each target
     domain: int  # number of codes
-    of_row: IntArray  # of_row, code, share: published row `of_row[e]` carries `code[e]` to the share `share[e]`
+    of_row: IntArray
     code: IntArray
     share: FloatArray
 
 
-def _secret(original: ReadColumn, column: ReadColumn) -> _Secret:
+def _secret(truth: CodeArray, column: ReadColumn) -> _Secret:
     """What each row carries: one value, or the values of its bucket by their share in it."""
     cells = PublishedCells.distinct(column)
     carried = cells.shares[cells.of_row].tocoo()
     of_row, code = carried.row.astype(np.int64), carried.col.astype(np.int64)
-    return _Secret(original.value_codes().astype(np.int64), original.domain.size, of_row, code, carried.data)
+    return _Secret(truth.astype(np.int64), column.domain.size, of_row, code, carried.data)
 
 
-class _ReleasedRows:
-    """Matching against published values: equal on everything known."""
-
-    def __init__(
-        self, original: ReadTable, release: ReadTable, qi: list[str], secrets: list[_Secret], true_row: IntArray
-    ) -> None:
-        self.theirs = [original.columns[name].value_codes() for name in qi]
-        self.ours = [release.columns[name].value_codes() for name in qi]
-        self.sizes = [original.columns[name].domain.size for name in qi]
-        self.rows = release.rows
-        self.secrets = secrets
-        self.true_row = true_row
-
-    def match(self, targets: IntArray, known: BoolArray) -> tuple[BoolArray, FloatArray, FloatArray]:
-        """Whether the own row matches, number of matches, and matches with the target's most exposed secret."""
-        use = np.flatnonzero(known)
-        both = [np.concatenate([self.ours[a], self.theirs[a][targets]]) for a in use]
-        alike = keys_of(both, [self.sizes[a] for a in use])
-        keys, published, queried = alike.number, alike.of_row[: self.rows], alike.of_row[self.rows :]
-        matches = np.bincount(published, minlength=keys)[queried].astype(np.float64)
-        with_secret = np.zeros(len(targets))
-        for secret in self.secrets:
-            values = np.concatenate([secret.code, secret.theirs[targets]])
-            pair, first = keys_of([np.concatenate([published[secret.of_row], queried]), values], [keys, secret.domain])
-            entries = len(secret.code)
-            carried = np.bincount(pair[:entries], weights=secret.share, minlength=len(first)).astype(np.float64)
-            with_secret = np.maximum(with_secret, carried[pair[entries:]])
-        true_row = self.true_row[targets]
-        return (true_row >= 0) & (published[true_row] == queried), matches, with_secret
-
-
-def _of_boxes(
-    original: ReadTable,
+def _of_rows(
     release: ReadTable,
     qi: list[str],
+    values: IntArray,
     secrets: list[_Secret],
     true_row: IntArray,
-    targets: IntArray,
     subsets: BoolArray,
     weights: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Identity and attribute disclosure of each target where boxes, sets and nodes cover each known value."""
+    """Identity and attribute disclosure of each target where published values equal the known ones."""
+    identity, attribute = np.zeros(len(values)), np.zeros(len(values))
+    published = [release.columns[name].value_codes() for name in qi]
+    sizes = [release.columns[name].domain.size for name in qi]
+    for known, weight in zip(subsets, weights, strict=True):
+        tick()
+        use = np.flatnonzero(known)
+        alike = keys_of([np.concatenate([published[a], values[:, a]]) for a in use], [sizes[a] for a in use])
+        of_row, of_target = alike.of_row[: release.rows], alike.of_row[release.rows :]
+        matches = np.bincount(of_row, minlength=alike.number)[of_target].astype(np.float64)
+        share = np.divide(weight, matches, out=np.zeros(len(values)), where=matches > 0)
+        identity += share * ((true_row >= 0) & (of_row[true_row] == of_target))
+        attribute += share * np.max([_carried(s, of_row, of_target, alike.number) for s in secrets], axis=0)
+    return identity, attribute
+
+
+def _carried(secret: _Secret, of_row: IntArray, of_target: IntArray, keys: int) -> FloatArray:
+    """Rows of each target's key that carry the target's value."""
+    codes = np.concatenate([secret.code, secret.truth])
+    pair, first = keys_of([np.concatenate([of_row[secret.of_row], of_target]), codes], [keys, secret.domain])
+    entries = len(secret.code)
+    carried = np.bincount(pair[:entries], weights=secret.share, minlength=len(first)).astype(np.float64)
+    found: FloatArray = carried[pair[entries:]]
+    return found
+
+
+def _of_boxes(
+    release: ReadTable,
+    qi: list[str],
+    values: IntArray,
+    secrets: list[_Secret],
+    true_row: IntArray,
+    subsets: BoolArray,
+    weights: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """The same where boxes, sets and nodes cover each known value."""
     boxes = distinct_boxes(release, qi)
     size = np.bincount(boxes.of_row, minlength=boxes.number).astype(np.float64)
     tables = []
@@ -163,11 +157,10 @@ def _of_boxes(
         np.add.at(carried, (secret.code, boxes.of_row[secret.of_row]), secret.share)
         tables.append(carried)
     first_secret = np.cumsum([0, *(secret.domain for secret in secrets)])[:-1]
-    values = np.stack([original.columns[name].value_codes().astype(np.int64)[targets] for name in qi], axis=1)
-    theirs = np.stack([s.theirs[targets] + f for s, f in zip(secrets, first_secret, strict=True)], axis=1)
+    truth = np.stack([s.truth + f for s, f in zip(secrets, first_secret, strict=True)], axis=1)
     bits = subsets @ (1 << np.arange(len(qi)))
-    box = np.where(true_row[targets] >= 0, boxes.of_row[true_row[targets]], -1)
-    alike = keys_of([*values.T, *theirs.T, box + 1])
+    box = np.where(true_row >= 0, boxes.of_row[true_row], -1)
+    alike = keys_of([*values.T, *truth.T, box + 1])
     identity, attribute = np.zeros(alike.number), np.zeros(alike.number)
     sets = 1 << len(qi)
     step = max(1, min(_BLOCK // boxes.number, _BLOCK // sets))
@@ -176,7 +169,7 @@ def _of_boxes(
         block, some = slice(at, at + step), alike.first[at : at + step]
         covered, row = _covered(boxes, values[some])
         out = np.zeros((1 + len(secrets), len(some), sets))
-        count_covering(covered, row, size, np.vstack(tables), theirs[some], out, stop_flag())
+        count_covering(covered, row, size, np.vstack(tables), truth[some], out, stop_flag())
         counts = out[:, :, bits]
         hit = (_covering(boxes, values[some], box[some])[:, None] & bits) == bits
         share = np.divide(weights, counts[0], out=np.zeros(counts[0].shape), where=counts[0] > 0)

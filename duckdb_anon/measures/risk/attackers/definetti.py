@@ -41,7 +41,7 @@ def scoring(release: PublishedRecords) -> Scoring:
     models = _models.get(release)
     if models is None:
         models = _models[release] = [_model(release, secret) for secret in release.secrets]
-    return replace(likelihood(release), weights=[m.weight for m in models], tilts=[m.tilt for m in models])
+    return replace(likelihood(release), weights=[weight for weight, _ in models], tilts=[tilt for _, tilt in models])
 
 
 def class_membership(release: PublishedRecords) -> Scoring:
@@ -59,14 +59,8 @@ def class_membership(release: PublishedRecords) -> Scoring:
     return replace(scored, within_group=True)
 
 
-@dataclass(frozen=True)
-class _Model:
-    """What the model adds: weights in place of a secret's own, or a factor by target and value."""
-
-    weight: FloatArray
-    tilt: Tilt | None
-
-
+_Model = tuple[FloatArray, Tilt | None]
+"""Weights in place of a secret's own, and a factor by target and value."""
 # the attacker who knows the class uses the same models
 _models: WeakKeyDictionary[PublishedRecords, list[_Model]] = WeakKeyDictionary()
 
@@ -86,7 +80,7 @@ def _model(release: PublishedRecords, secret: Secret) -> _Model:
     if len(bins.marginal) * secret.domain > MOST_CELLS:
         raise NotApplicable(f"'{secret.name}' has {secret.domain} values, too many for a model of each")
     if secret.mixed:
-        return _Model(_within_buckets(release, secret, bins), None)
+        return _within_buckets(release, secret, bins), None
     counts = np.zeros((len(bins.marginal), secret.domain))
     prior = np.bincount(secret.code, weights=secret.weight, minlength=secret.domain)
     for k, part in enumerate(release.parts):
@@ -95,7 +89,7 @@ def _model(release: PublishedRecords, secret: Secret) -> _Model:
         else:
             counts += _counted(secret, part, bins)
     table = np.log(counts + STRENGTH * bins.marginal[:, None]) - np.log(prior + STRENGTH)
-    return _Model(secret.weight, Tilt(bins.of_code, table - np.log(bins.marginal)[:, None]))
+    return secret.weight, Tilt(bins.of_code, table - np.log(bins.marginal)[:, None])
 
 
 def _all_bins(release: PublishedRecords) -> _Bins:
