@@ -42,26 +42,17 @@ _RISK = ("identity", "attribute", "advantage")
 _UNLINKED = "risk not measured: the release has no row_id"
 
 
-def plan_compare(original: TableInfo, releases: Sequence[TableInfo], params: Params) -> str:
-    """SQL of one row for each release; `params` of the workload and the attackers."""
-    seed = params["seed"] if params["seed"] is not None else secrets.randbelow(2**31)
-    return "\nunion all by name\n".join(_row(original, release, {**params, "seed": seed}) for release in releases)
-
-
-def _together(context: Any, relation: Any, params: Params) -> str:
+def _together(context: Any, relation: Any, params: Params) -> list[str]:
     """One more row: what those of the releases that the register lists with a key reveal together."""
     known = {fold(entry.name) for _, entry in registered_releases(context.catalog.cursor, relation) if entry.key}
     names = [name for name in params["releases"] if fold(name) in known]
     if len(names) < 2:
-        return ""
+        return []
     seed = "" if params["seed"] is None else f", seed := {params['seed']}"
     targets = min(params["targets"], _MOST_JOINT)
     call = f"sequence_risk({literal(relation.given)}, {literal(names)}, targets := {targets}{seed})"
     note = literal(f"what {listed(names)} reveal together, by sequence_risk")
-    return (
-        "\nunion all by name\n"
-        f"select 'together' as release, identity, attribute, {note} as note from {call} where release = 'together'"
-    )
+    return [f"select 'together' as release, identity, attribute, {note} as note from {call} where release = 'together'"]
 
 
 def _row(original: TableInfo, release: TableInfo, params: Params) -> str:
@@ -104,7 +95,7 @@ def _row(original: TableInfo, release: TableInfo, params: Params) -> str:
         figures["singled_out"] = "_single.attack"
         notes.append("'singled_out: ' || _single.note")
     if shape != "persons" and (linked or shape in ("boxes", "counts", "sliced")):
-        loss = f"information_loss({first}, {second}) where attribute in {_list(qi)}"
+        loss = f"information_loss({first}, {second}) where list_contains({literal(qi)}, attribute)"
         figures |= {name: f"(select avg({name}) from {loss})" for name in ("iloss", "ncp")}
     measured = {**params, "predicate_on_sensitive": _predicate(original, sensitive, params)}
     tables.append(
@@ -148,10 +139,6 @@ def _predicate(original: TableInfo, sensitive: Sequence[str], params: Params) ->
     return counts and bool(sensitive) and list_type(original.types[fold(sensitive[0])]) is None
 
 
-def _list(names: Sequence[str]) -> str:
-    return "(" + ", ".join(literal(name) for name in names) + ")"
-
-
 def _plan(context: Any, params: Params) -> str:
     if not params["releases"]:
         raise ParameterError(f"compare: releases := {params['releases']!r} names none; say releases := ['a', 'b']")
@@ -159,7 +146,9 @@ def _plan(context: Any, params: Params) -> str:
     relation = context.relation("original")
     original = context.table_info(relation, relations)
     releases = [context.table_info(relation) for relation in relations]
-    select = plan_compare(original, releases, params) + _together(context, relation, params)
+    seeded = params if params["seed"] is not None else {**params, "seed": secrets.randbelow(2**31)}
+    rows = [_row(original, release, seeded) for release in releases]
+    select = "\nunion all by name\n".join([*rows, *_together(context, relation, params)])
     roles = context.roles(relation, nested=True)
     if not roles.qi:
         raise ColumnError(

@@ -44,15 +44,8 @@ def composition_risk(tables: Sequence[ReadTable], params: Params, rng: np.random
         true, total, alone = _victims(first, second, persons, secret, weighted=params["weighted"])
     else:
         true, total, alone = _pairs(first, second, persons, secret)
-    return {
-        "unit": [params["unit"]],
-        "persons": [overlap.rows],
-        "true_matches": [float(true)],
-        "false_matches": [float(total - true)],
-        "singled_out": [alone],
-        "privacy_risk": [100.0 * true / total if total else 0.0],
-        "defined": [total > 0],
-    }
+    risk = 100.0 * true / total if total else 0.0
+    return MEASURE.columns([(params["unit"], overlap.rows, float(true), float(total - true), alone, risk, total > 0)])
 
 
 def _blocks(first: Evidence, second: Evidence, persons: int) -> Iterator[slice]:

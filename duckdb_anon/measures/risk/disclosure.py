@@ -56,14 +56,8 @@ def disclosure(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
     measure = _of_rows if is_plain(release, qi) else _of_boxes
     subsets, weights = _knowledge(len(qi), params["p_match"])
     identity, attribute = measure(release, qi, values, secrets, true_row[targets], subsets, weights)
-    return {
-        "p_match": [params["p_match"]],
-        "targets": [len(targets)],
-        "identity": [identity.mean()],
-        "attribute": [attribute.mean()],
-        "identity_highest": [identity.max()],
-        "attribute_highest": [attribute.max()],
-    }
+    figures = identity.mean(), attribute.mean(), identity.max(), attribute.max()
+    return MEASURE.columns([(params["p_match"], len(targets), *figures)])
 
 
 def _targets(rows: int, wanted: int | None, rng: np.random.Generator) -> IntArray:

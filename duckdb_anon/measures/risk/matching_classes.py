@@ -169,13 +169,9 @@ def slicing_diversity(tables: Sequence[ReadTable], params: Params, rng: np.rando
     times = np.bincount(alike.of_row)[worst > 0]
     matched = worst[worst > 0]
     highest = float(matched.max(initial=0.0))
-    return {
-        "records": [original.rows],
-        "matched": [int(times.sum())],
-        "highest": [highest],
-        "average": [float(np.average(matched, weights=times)) if len(matched) else 0.0],
-        "l": [1 / highest if highest > 0 else np.inf],
-    }
+    average = float(np.average(matched, weights=times)) if len(matched) else 0.0
+    diversity = 1 / highest if highest > 0 else np.inf
+    return MEASURE.columns([(original.rows, int(times.sum()), highest, average, diversity)])
 
 
 MEASURE = OfRelease(

@@ -81,15 +81,9 @@ def k_map(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator)
     names = [info.name for info in params["roles"].qi]
     found = matched("k_map", release, population, names)
     risk = np.divide(1.0, found.persons, out=np.zeros(len(found.persons)), where=found.persons > 0)
-    return {
-        "k": [int(found.persons.min())],
-        "columns": [", ".join(names)],
-        "rows": [release.rows],
-        "population": [population.rows],
-        "highest": [float(risk.max())],
-        "average": [float((risk * found.rows).sum() / release.rows)],
-        "unmatched": [int(found.rows[found.persons == 0].sum())],
-    }
+    k, unmatched = int(found.persons.min()), int(found.rows[found.persons == 0].sum())
+    average = float((risk * found.rows).sum() / release.rows)
+    return K_MAP.columns([(k, ", ".join(names), release.rows, population.rows, float(risk.max()), average, unmatched)])
 
 
 def delta_presence(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
@@ -113,15 +107,9 @@ def delta_presence(tables: Sequence[ReadTable], params: Params, rng: np.random.G
         )
     share = found.rows / np.maximum(found.persons, 1)
     chance = np.where(found.class_of_person >= 0, share[found.class_of_person], 0.0)
-    return {
-        "delta_min": [float(chance.min())],
-        "delta_max": [float(chance.max())],
-        "columns": [", ".join(names)],
-        "rows": [release.rows],
-        "population": [population.rows],
-        "certainly_in": [int((chance == 1).sum())],
-        "certainly_out": [int((chance == 0).sum())],
-    }
+    ends = float(chance.min()), float(chance.max())
+    certain = int((chance == 1).sum()), int((chance == 0).sum())
+    return DELTA_PRESENCE.columns([(*ends, ", ".join(names), release.rows, population.rows, *certain)])
 
 
 K_MAP = Report(

@@ -115,15 +115,10 @@ def population_uniqueness(tables: Sequence[CodedTable], params: Params, rng: np.
         )
     population = table.rows / fraction
     found = min(found, alone / fraction)
-    return {
-        "model": [how],
-        "rows": [table.rows],
-        "population": [round(population)],
-        "sample_uniques": [alone],
-        "population_uniques": [found],
-        "share_of_population": [found / population],
-        "share_of_sample_uniques": [found * fraction / alone if alone else 0.0],
-    }
+    of_sample = found * fraction / alone if alone else 0.0
+    return POPULATION_UNIQUENESS.columns(
+        [(how, table.rows, round(population), alone, found, found / population, of_sample)]
+    )
 
 
 SPECIAL_UNIQUES = Report(

@@ -63,16 +63,8 @@ def classification_accuracy(tables: Sequence[ReadTable], params: Params, rng: np
     offered = _sample(release, predictors, target, _records(original, release, published), rng)
     fold_of_record = rng.permutation(original.rows) % params["folds"]
     scores = _scores(truth, offered, fold_of_record, params, rng)
-    mean = scores.mean(axis=0)
-    return {
-        "target": [target],
-        "learner": ["CART"],
-        "folds": [params["folds"]],
-        "accuracy": [mean[0]],
-        "deviation": [scores[:, 0].std()],
-        "original_accuracy": [mean[1]],
-        "majority_accuracy": [mean[2]],
-    }
+    accuracy, of_original, of_majority = scores.mean(axis=0)
+    return MEASURE.columns([(target, "CART", params["folds"], accuracy, scores[:, 0].std(), of_original, of_majority)])
 
 
 def _records(original: ReadTable, release: ReadTable, published: bool) -> IntArray:
