@@ -31,16 +31,11 @@ def attained(tables: Sequence[CodedTable], params: Params, rng: np.random.Genera
     table = tables[0]
     groups = groups_of(table, params, "delta_probability")
     every = covers(table, params, groups)
-    largest = np.array([c.max_ratio for c in every])
-    delta = float(params["delta"])
-    return {
-        "attribute": [a.name for a in table.qi],
-        "groups": np.full(len(every), int(groups.max()) + 1),
-        "delta": np.full(len(every), delta),
-        "attained": largest,
-        "holds": largest <= delta + 1e-7,
-        "expected_change": np.array([float(c.cost.sum()) / table.rows for c in every]),
-    }
+    delta, number = float(params["delta"]), int(groups.max()) + 1
+    return DELTA_PROBABILITY.columns([
+        (a.name, number, delta, c.max_ratio, c.max_ratio <= delta + 1e-7, float(c.cost.sum()) / table.rows)
+        for a, c in zip(table.qi, every, strict=True)
+    ])  # fmt: skip
 
 
 def structural_values(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:

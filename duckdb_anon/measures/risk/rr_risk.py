@@ -45,37 +45,25 @@ def rr_risk(tables: Sequence[CodedTable], params: Params, rng: np.random.Generat
         risk, floor = found[number][covered], least[number][covered]
         worst = float(risk.max(initial=0.0))
         mean, mean_share = (float(f @ weight) / max(int(weight.sum()), 1) for f in (risk, share))
-        rows.append(
-            (
-                column.attribute.name,
-                worst,
-                mean,
-                float(floor.max(initial=0.0)),
-                float(share.max(initial=0.0)),
-                mean_share,
-                1.0 / worst if worst else float("inf"),
-                problem.excluded_share(),
-            )
-        )
+        least_worst, highest_share = float(floor.max(initial=0.0)), float(share.max(initial=0.0))
+        meets_l = 1.0 / worst if worst else float("inf")
+        figures = (worst, mean, least_worst, highest_share, mean_share, meets_l, problem.excluded_share())
+        rows.append((column.attribute.name, *figures))
     return RISK.columns(rows)
 
 
 def rr_parameters(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> dict[str, Any]:
     """Return attribute, domain size and p of each randomized column, and what holds for the whole release."""
     chosen = choose(tables[0], params, CHOSEN.name)
-    randomized = [k for k, column in enumerate(chosen.columns) if column.randomized]
     risk, excluded = float("nan"), 0.0
     if chosen.problem is not None:
         risk, excluded = chosen.problem.bounded_risk(chosen.channels), chosen.problem.excluded_share()
     error = float(np.sqrt(expected_squared_error(chosen.channels, tables[0].rows)))
-    return {
-        "attribute": [chosen.columns[k].attribute.name for k in randomized],
-        "domain_size": np.array([chosen.columns[k].size for k in randomized]),
-        "p": np.array([chosen.channels[k].p for k in randomized]),
-        "risk_bound": np.full(len(randomized), risk),
-        "excluded": np.full(len(randomized), excluded),
-        "expected_error": np.full(len(randomized), error),
-    }
+    return CHOSEN.columns([
+        (column.attribute.name, column.size, channel.p, risk, excluded, error)
+        for column, channel in zip(chosen.columns, chosen.channels, strict=True)
+        if column.randomized
+    ])  # fmt: skip
 
 
 def _without_p(params: dict[str, Any]) -> dict[str, Any]:

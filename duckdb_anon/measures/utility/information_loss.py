@@ -37,14 +37,10 @@ def information_loss(tables: Sequence[ReadTable], params: Params, rng: np.random
     source = replaced_rows("information_loss", original, release, qi)
     losses = [_losses(original.columns[name], release.columns[name], source) for name in qi]
     means = np.array([[mean_of_rows(part, release) for part in triple] for triple in losses])
-    table = np.vstack([means, means.mean(axis=0)])
-    return {
-        "attribute": [*qi, ALL],
-        "rows": np.full(len(qi) + 1, release.rows),
-        "iloss": table[:, 0],
-        "ncp": table[:, 1],
-        "changed": table[:, 2],
-    }
+    figures = np.vstack([means, means.mean(axis=0)]).tolist()
+    return INFORMATION_LOSS.columns(
+        [(name, release.rows, *each) for name, each in zip([*qi, ALL], figures, strict=True)]
+    )
 
 
 def mean_of_rows(values: FloatArray | IntArray, release: ReadTable) -> float:
@@ -136,22 +132,17 @@ def distortion_ratio(tables: Sequence[ReadTable], params: Params, rng: np.random
     names = [info.name for info in params["roles"].qi]
     require_columns("distortion_ratio", release, names)
     source = replaced_rows("distortion_ratio", original, release, names)
-    generalizable, heights, means = [], [], []
+    rows: list[tuple[str, int, float]] = []
     for name in names:
         before, after = original.columns[name], release.columns[name]
         height = 1 if before.domain.hierarchy is None else before.domain.hierarchy.height
         if height == 0 or before.domain.size < 2:
             continue
         levels = _levels(before, after, source)
-        generalizable.append(name)
-        heights.append(height)
-        means.append(mean_of_rows(levels, release) / height)
-    overall = float(np.mean(means)) if means else 0.0
-    return {
-        "attribute": [*generalizable, ALL],
-        "height": np.array([*heights, max(heights, default=0)], dtype=np.int64),
-        "distortion_ratio": np.array([*means, overall]),
-    }
+        rows.append((name, height, mean_of_rows(levels, release) / height))
+    overall = float(np.mean([ratio for _, _, ratio in rows])) if rows else 0.0
+    highest = max((height for _, height, _ in rows), default=0)
+    return DISTORTION_RATIO.columns([*rows, (ALL, highest, overall)])
 
 
 def _levels(before: ReadColumn, after: ReadColumn, source: IntArray | None) -> IntArray:
