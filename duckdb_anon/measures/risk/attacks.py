@@ -174,14 +174,6 @@ class Scores:
             leave_out_groups(units, self.some.start, group, self.some.true_start, of_target)
 
 
-@dataclass(frozen=True)
-class Success:
-    """Chances of success with each target."""
-
-    identity: FloatArray  # shape (targets,)
-    attribute: FloatArray  # shape (targets, secrets); NaN where everything is known beforehand
-
-
 def _scored(
     release: PublishedRecords, scoring: Scoring, targets: Targets, use: Callable[[Scores, slice], None]
 ) -> None:
@@ -199,8 +191,8 @@ def _scored(
     run_queue(targets.blocks(at_a_time), score, tick)
 
 
-def attack(release: PublishedRecords, scoring: Scoring, targets: Targets) -> Success:
-    """Look for every target."""
+def attack(release: PublishedRecords, scoring: Scoring, targets: Targets) -> tuple[FloatArray, FloatArray]:
+    """Chances to find each target, shape (targets,), and to name its values, shape (targets, secrets); NaN for none."""
     release = scoring.view or release
     identity = np.zeros(len(targets))
     attribute = np.zeros((len(targets), len(release.secrets)))
@@ -224,7 +216,7 @@ def attack(release: PublishedRecords, scoring: Scoring, targets: Targets) -> Suc
             attribute[block, k] = np.where(np.diff(truth.offsets) > 0, found, np.nan)
 
     _scored(release, scoring, targets, look)
-    return Success(identity, attribute)
+    return identity, attribute
 
 
 def best_scores(release: PublishedRecords, scoring: Scoring, targets: Targets) -> FloatArray:

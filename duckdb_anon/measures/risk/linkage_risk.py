@@ -117,15 +117,15 @@ def rows_of(
                 raise ParameterError(f"{function}: attacker '{attacker.name}' cannot be used. {reason}") from reason
             rows.append(_row(attacker.name, str(reason)))
             continue
-        found = attack(release, scoring, targets)
+        identity, attribute = attack(release, scoring, targets)
         # nobody of a hold-out is in the register
         base = (
             without
             if outside is None or scoring.register
-            else [_mean(v) for v in attack(release, scoring, outside).attribute.T]
+            else [_mean(v) for v in attack(release, scoring, outside)[1].T]
         )
-        identity = found.identity if release.persons and release.linked and scoring.finds else None
-        row = _row(attacker.name, note_of(attacker, scoring), identity, found.attribute, base, sensitive)
+        found = identity if release.persons and release.linked and scoring.finds else None
+        row = _row(attacker.name, note_of(attacker, scoring), found, attribute, base, sensitive)
         rows.append(row | {"channel": scoring.channel})
     return rows
 

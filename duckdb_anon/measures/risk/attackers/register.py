@@ -9,8 +9,6 @@ Cost: rows times groups times columns; not tried beyond `MOST_SCORES`.
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 from scipy import sparse
 
@@ -57,10 +55,14 @@ def scoring(release: PublishedRecords) -> Scoring:
     view = refined(release, [np.arange(rows)])
     unit = view.unit_of_row[row]
     shares = sparse.csr_matrix((chance, (person, unit)), (people, rows))
-    return Scoring(
-        unscored(release), reach=REACH, view=view, added=partial(_assigned, shares), register=True,
-        channel=release.channel,
-    )  # fmt: skip
+
+    def assigned(some: Targets) -> FloatArray:
+        chance = shares[np.repeat(some.who, np.diff(some.start))].toarray()
+        scores: FloatArray = np.log(chance, out=np.full(chance.shape, -np.inf), where=chance > 0)
+        return scores
+
+    columns, channel = unscored(release), release.channel
+    return Scoring(columns, reach=REACH, view=view, added=assigned, register=True, channel=channel)
 
 
 def balanced(person: IntArray, row: IntArray, score: FloatArray, people: int, rows: int) -> FloatArray:
@@ -160,12 +162,6 @@ def _covered(release: PublishedRecords, register: Register, group_of_unit: IntAr
     # `_members` has spread facts over individuals; now classes are spread over their rows
     row, pair, score = _members(number, size, np.arange(len(person)), which, score)
     return person[pair], row, score
-
-
-def _assigned(shares: sparse.csr_matrix, some: Targets) -> FloatArray:
-    chance = shares[np.repeat(some.who, np.diff(some.start))].toarray()
-    scores: FloatArray = np.log(chance, out=np.full(chance.shape, -np.inf), where=chance > 0)
-    return scores
 
 
 REGISTER = Attacker(

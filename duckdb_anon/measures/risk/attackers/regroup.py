@@ -85,17 +85,15 @@ def scoring(release: PublishedRecords) -> Scoring:
     values = GroupValues.of(group, codes, [cells.domain.size for cells in release.columns])
     view = refined(release, [group])
     of_unit = group[np.unique(view.unit_of_row, return_index=True)[1]]
-    columns: list[ColumnScore] = [partial(_tempered, column) for column in base.columns]
-    return replace(base, columns=columns, view=view, added=partial(_by_group, values, of_unit))
 
+    def tempered(score: ColumnScore, values: CodeArray) -> FloatArray:
+        return CHANNEL * score(values)
 
-def _tempered(score: ColumnScore, values: CodeArray) -> FloatArray:
-    return CHANNEL * score(values)
+    def by_group(some: Targets) -> FloatArray:
+        scores: FloatArray = values.log_likelihood(some.values, some.known)[:, of_unit].astype(np.float64)
+        return scores
 
-
-def _by_group(values: GroupValues, of_unit: IntArray, some: Targets) -> FloatArray:
-    scores: FloatArray = values.log_likelihood(some.values, some.known)[:, of_unit].astype(np.float64)
-    return scores
+    return replace(base, columns=[partial(tempered, score) for score in base.columns], view=view, added=by_group)
 
 
 REGROUP = Attacker("regroup", "records of the group in which the method's grouping of the release places the target",

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -118,10 +117,11 @@ def with_rows(release: PublishedRecords) -> Scoring:
     models = models_of(release)
     base = _rows(release)
     view, added = _labelled(base.view or release, models)
-    if base.added is None or base.view is None:
+    by_group = base.added
+    if by_group is None or base.view is None:
         return replace(base, view=view, added=added)
     former = base.view.unit_of_row[np.unique(view.unit_of_row, return_index=True)[1]]
-    return replace(base, view=view, added=partial(_both, base.added, former, added))
+    return replace(base, view=view, added=lambda some: by_group(some)[:, former] + added(some))
 
 
 def _rows(release: PublishedRecords) -> Scoring:
@@ -145,19 +145,13 @@ def _labelled(
     """Units that agree on the sensitive bins too, and what the models add to each."""
     view = refined(release, [model.bin_of_row for model in models])
     first = np.unique(view.unit_of_row, return_index=True)[1]
-    return view, partial(_ratios, models, [model.bin_of_row[first] for model in models])
 
+    def ratios(some: Targets) -> FloatArray:
+        each = [model.log_ratio(some.values, some.known)[:, model.bin_of_row[first]] for model in models]
+        total: FloatArray = np.sum(each, axis=0)
+        return total
 
-def _ratios(models: list[SensitiveModel], bin_of_unit: list[IntArray], some: Targets) -> FloatArray:
-    each = [m.log_ratio(some.values, some.known)[:, b] for m, b in zip(models, bin_of_unit, strict=True)]
-    total: FloatArray = np.sum(each, axis=0)
-    return total
-
-
-def _both(
-    former: Callable[[Targets], FloatArray], unit: IntArray, added: Callable[[Targets], FloatArray], some: Targets
-) -> FloatArray:
-    return former(some)[:, unit] + added(some)
+    return view, ratios
 
 
 SENSITIVE_MODEL = Attacker(
