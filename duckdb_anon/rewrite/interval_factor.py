@@ -147,20 +147,21 @@ class IntervalFactor(GeneralizedFactor):
     def _every_value(self) -> str:
         column = self.columns[0]
         many = literal(when_run(f"intervals of {column} have over {MOST_LISTED} values"))
-        listed = f"""
-            select _cell, low, high, nulls, unnest(range(
-              (case when high - low < {MOST_LISTED} then high - low + 1 else error({many}) end)::bigint)) as place
-            from {self._ends} as e where _cell is not null"""
-        if not self.shares:
-            return f"""
-                select _cell, {self._of_type("low + place")} as {quoted(column)},
-                  1.0 / (high - low + 1 + nulls) as _share
-                from ({listed}) as l"""
+        extent = f"(case when high - low < {MOST_LISTED} then last - first + 1 else error({many}) end)::bigint"
+        parts = f"""
+            select _cell, low as first, high as last, low, high, nulls, 1.0 / (high - low + 1) as density
+            from {self._ends} as e"""
+        if self.shares:
+            # a cell is cut where the density changes before its values are listed, so that no value is looked up
+            first, last = "greatest(low, first_value)", "least(high, last_value)"
+            parts = f"""
+                select _cell, {first} as first, {last} as last, low, high, nulls,
+                  density / sum(density * ({last} - {first} + 1)) over (partition by _cell) as density
+                from {self._ends} as e join {self.shares} on first_value <= high and last_value >= low"""
         return f"""
-            select _cell, {self._of_type("low + place")} as {quoted(column)},
-              density / sum(density) over (partition by _cell)
-                * ((high - low + 1)::double / (high - low + 1 + nulls)) as _share
-            from ({listed}) as l join {self.shares} on low + place between first_value and last_value"""
+            select _cell, {self._of_type("first + place")} as {quoted(column)},
+              density * ((high - low + 1)::double / (high - low + 1 + nulls)) as _share
+            from (select *, unnest(range({extent})) as place from ({parts}) as p where _cell is not null) as l"""
 
     def learnt_shares(self) -> str:
         """Segments of the column; times of day are spread evenly."""

@@ -170,7 +170,7 @@ def _source(
         atoms = np.arange(len(line.codes))
         cells, cell = (
             Ranges(atoms, atoms),
-            _arranged(column, table, rng) if column.counted else column.value_codes(),
+            _arranged(function, column, table, rng) if column.counted else column.value_codes(),
         )
         if domain.leaf_of_code is not None:
             cell = domain.leaf_of_code[cell]
@@ -279,8 +279,8 @@ def _noisy(column: ReadColumn, table: ReadTable, rows: FloatArray) -> tuple[Nois
     return Noisy(atom, np.full(len(rows), extra), np.full(len(rows), base)), shares
 
 
-def _arranged(column: ReadColumn, table: ReadTable, rng: np.random.Generator) -> IntArray:
-    """The values of each bucket dealt to its rows at random; rows that are left over have NULL."""
+def _arranged(function: str, column: ReadColumn, table: ReadTable, rng: np.random.Generator) -> IntArray:
+    """The values of each bucket dealt to its rows at random."""
     codes_of_cells, ends, counts = _array(column.codes), _array(column.offsets), _array(column.counts)
     bucket = table.buckets()
     members = rng.permutation(table.rows)
@@ -293,8 +293,13 @@ def _arranged(column: ReadColumn, table: ReadTable, rng: np.random.Generator) ->
     of_bucket = np.repeat(np.arange(len(example)), length)
     times = counts[index]
     total = np.bincount(of_bucket, times, len(example)).astype(np.int64)
+    if (total != np.diff(starts)).any() or (np.diff(ends) != length[bucket]).any():
+        raise ColumnError(
+            f"{function}: the counts of {column.domain.name} do not add up to the rows of their bucket. Each row of a "
+            "bucket has one value. Give the release with all of its rows, as it was made"
+        )
     at = np.repeat(starts[:-1] - (np.cumsum(total) - total), total) + np.arange(total.sum())
-    codes = np.full(table.rows, column.domain.null_code)
+    codes = np.empty(table.rows, dtype=np.int64)
     codes[members[at]] = np.repeat(codes_of_cells[index], times)
     return codes
 

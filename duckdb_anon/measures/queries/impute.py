@@ -27,7 +27,7 @@ from duckdb_anon.model.function_specs import REQUIRED, ColumnInfo, Parameter, Pa
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import QUERY, argument_text, read_description
 from duckdb_anon.model.release_formats import Content, Contents
-from duckdb_anon.model.release_formats.duckdb_types import is_nested, list_type
+from duckdb_anon.model.release_formats.duckdb_types import comparable, is_nested, list_type
 
 _MOST = 1000
 _NUMBERED = re.compile(r"U?(INTEGER|BIGINT|HUGEINT)|VARCHAR|DOUBLE")
@@ -130,6 +130,13 @@ def _columns(release: Relation, original: Relation, contents: Contents, person: 
             found[name] = Content(fold(name), _NUMBER_OF_PERSON, "", kind, "value", original_type=kind)
     if not found:
         raise ColumnError(f"impute: {release.given} shows no column of {original.given}. Name the original it is of")
+    for name, content in found.items():
+        was = content.original_type or content.type
+        if _is_released_value(content) and not comparable(content.type, was):
+            raise ColumnError(
+                f"impute: column '{name}' of {release.given} has type {content.type}, and the original's has {was}. "
+                "Give the release as it was made, or the original it is of"
+            )
     return found
 
 

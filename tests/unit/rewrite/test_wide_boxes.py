@@ -30,3 +30,18 @@ def test_moments_of_wide_boxes_are_near(con: duckdb.DuckDBPyConnection, moment: 
     statement = f"select estimate from estimate('select {moment} from people', 'r', spread := '{spread}')"
     ((found,),) = con.execute(statement).fetchall()
     assert found == pytest.approx(truth, rel=0.02)
+
+
+@pytest.mark.parametrize("spread", ["learnt", "uniform"])
+def test_listed_values_have_the_shares_of_segments(con: duckdb.DuckDBPyConnection, spread: str) -> None:
+    """`a % 7` lists every value of an interval, and `a in (...)` cuts it into segments."""
+    con.execute("create or replace table narrow as from mondrian('people', 5, qi := ['a', 'x'], sensitive := 's')")
+    values = ", ".join(str(value) for value in range(3, 91, 7))
+    listed, segments = (
+        con.execute(
+            f"select estimate from estimate('select count(*) from people where {condition}', 'narrow', "
+            f"original := 'people', spread := '{spread}')"
+        ).fetchall()
+        for condition in ("a % 7 = 3", f"a in ({values})")
+    )
+    assert listed[0][0] == pytest.approx(segments[0][0])

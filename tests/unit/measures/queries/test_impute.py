@@ -219,12 +219,16 @@ def test_randomized_values_are_drawn_near_their_shares(con: duckdb.DuckDBPyConne
         ("impute('plain', original := 'other')", "shows no column of other"),
         ("impute('plain', draws := 0)", "draws"),
         ("impute('plain', original := 'missing')", "missing"),
+        ("impute('buckets', original := 't')", "counts of a do not add up"),
+        ("impute('other_type', original := 't')", "column 'a' of other_type has type MAP"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused_by_name(con: duckdb.DuckDBPyConnection, sql: str, says: str) -> None:
     con.execute("create table t as select range as a from range(10)")
     con.execute("create table other as select range as b from range(10)")
     con.execute("create table plain as from t")
+    con.execute("create table buckets as select 0 as bucket, map {1::bigint: 3::bigint} as a from range(2)")
+    con.execute("create table other_type as select map {'x': 1} as a")
     con.execute("create table counted as select {'lower': 0, 'upper': 9} as a, 10.5 as noisy_count")
     with pytest.raises(duckdb.Error, match=f"impute: .*{says}"):
         con.execute(f"from {sql}").fetchall()
