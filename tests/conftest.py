@@ -38,7 +38,7 @@ PLAIN = ("unit/rewrite", "unit/sql", "unit/serve", "unit/shell", "unit/test_")
 """Minutes of tests that hardly need a compiled kernel: while one worker runs them the other one compiles for both."""
 
 PROJECT = Path(__file__).resolve().parent.parent
-
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # every core has a worker; threads of scikit-learn would wait in loops
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     # a shell ignores the signal for what it starts in the background, and children of the tests would inherit that

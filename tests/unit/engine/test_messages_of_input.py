@@ -7,24 +7,22 @@ from pathlib import Path
 import duckdb
 import pytest
 
-import duckdb_anon
-
 TREE = "create table tree as select * from (values ('HS-grad', 'school', 'any'), ('PhD', 'high', 'any')) t(a, b, c)"
 ROLES = "qi := ['e'], hierarchies := {'e': 'tree'}"
 
 
-def test_a_csv_in_another_encoding_is_named(tmp_path: Path) -> None:
+def test_a_csv_in_another_encoding_is_named(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     file = tmp_path / "people.csv"
     file.write_bytes(b"name,age\nJos\xe9,3\n" * 20)
-    con = duckdb_anon.connect()
     with pytest.raises(duckdb.Error, match=r"not in UTF-8.*encoding := ''latin-1''") as caught:
         con.execute(f"from k_anonymity('{file}', qi := ['age'])")
     call = str(caught.value).split("for instance '")[1].split("' [")[0].replace("''", "'")
     assert con.execute(f"select count(*) from {call}").fetchone() == (39,)
 
 
-def test_values_that_a_hierarchy_misses_are_counted_and_how_to_list_them_is_said() -> None:
-    con = duckdb_anon.connect()
+def test_values_that_a_hierarchy_misses_are_counted_and_how_to_list_them_is_said(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
     con.execute(TREE)
     con.execute(
         "create table people as select ['HS-grad', 'a', 'b', 'c', 'd', 'e', 'f'][1 + i % 7] as e from range(70) t(i)"
@@ -33,8 +31,7 @@ def test_values_that_a_hierarchy_misses_are_counted_and_how_to_list_them_is_said
         con.execute(f"from mondrian('people', 2, {ROLES})").fetchall()
 
 
-def test_a_blank_beside_a_leaf_is_named() -> None:
-    con = duckdb_anon.connect()
+def test_a_blank_beside_a_leaf_is_named(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(TREE)
     con.execute("create table people as select ' HS-grad' as e from range(10)")
     with pytest.raises(duckdb.Error, match=r"1 of them differ from a label by blanks alone, which trim\(\) removes"):
@@ -42,8 +39,7 @@ def test_a_blank_beside_a_leaf_is_named() -> None:
 
 
 @pytest.mark.parametrize("label", ["anon:quasi", "the age; ANON:  QUASI"])
-def test_a_label_means_the_same_however_it_is_written(label: str) -> None:
-    con = duckdb_anon.connect()
+def test_a_label_means_the_same_however_it_is_written(con: duckdb.DuckDBPyConnection, label: str) -> None:
     con.execute("create table people as select i % 5 as age, i % 3 as s from range(60) t(i)")
     con.execute(f"comment on column people.age is '{label}'; comment on column people.s is 'ANON:sensitive'")
     con.execute("create table boxes as from mondrian('people', 5, row_id := true)")
@@ -54,8 +50,7 @@ def test_a_label_means_the_same_however_it_is_written(label: str) -> None:
         con.execute("from mondrian('(select age from people)', 5, qi := ['age'])")
 
 
-def test_the_call_of_an_attack_may_name_its_table() -> None:
-    con = duckdb_anon.connect()
+def test_the_call_of_an_attack_may_name_its_table(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table t as select i % 7 as a, i % 3 as s from range(60) t(i)")
     con.execute("create table r as from muco('t', 0.2, qi := ['a'], sensitive := 's', row_id := true)")
     call = "muco(''t'', delta := 1/5)"
@@ -68,8 +63,7 @@ COUNTS = (
 )
 
 
-def test_a_column_that_counts_records_is_no_quasi_identifier() -> None:
-    con = duckdb_anon.connect()
+def test_a_column_that_counts_records_is_no_quasi_identifier(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(COUNTS)
     records = con.execute("select sum(Freq) from titanic").fetchall()[0][0]
     roles = "qi := ['class', 'sex', 'Freq'], sensitive := 'survived'"
@@ -89,7 +83,6 @@ def test_a_column_that_counts_records_is_no_quasi_identifier() -> None:
     assert "Freq" not in str(con.execute("select statement from label_statements('titanic')").fetchall())
 
 
-def test_a_count_that_is_an_attribute_is_left_alone() -> None:
-    con = duckdb_anon.connect()
+def test_a_count_that_is_an_attribute_is_left_alone(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table visits as select i % 5 as age, i % 2 as sex, i % 4 as n from range(80) t(i)")
     assert con.execute("select count(*) from mondrian('visits', 2, qi := ['age', 'sex', 'n'])").fetchone() == (80,)

@@ -123,9 +123,6 @@ def test_rows_of_a_union_that_nothing_tells_apart_are_not_compared() -> None:
 
 
 def test_a_query_that_tells_spellings_of_a_collated_value_apart_is_refused() -> None:
-    from duckdb_anon.rewrite.query.tables import TableInfo
-    from duckdb_anon.rewrite.rewriter import rewrite
-
     people = TableInfo("people", (("a", "INTEGER"), ("q", "VARCHAR")), collated=frozenset({"q"}))
     boxes = TableInfo("boxes", (("a", "STRUCT(lower INTEGER, upper INTEGER)"), ("q", "VARCHAR")))
     for telling in (
@@ -158,21 +155,21 @@ def numbers() -> Iterator[duckdb.DuckDBPyConnection]:
         yield con
 
 
-@pytest.mark.parametrize("release", ["r0", "r1"])
 @pytest.mark.parametrize(
-    "displayed",
+    "value",
     [
         "any_value(a) filter (where b > 1)", "arg_max(a, b)", "first(a)", "array_agg(a)", "string_agg(a, ',')",
         "arg_max_null(a, b)", "len(list(a))", "any_value(a) over (partition by b)", "max(a) + any_value(s)",
     ],
 )  # fmt: skip
-def test_what_single_rows_hold_is_never_passed_through(
-    numbers: duckdb.DuckDBPyConnection, displayed: str, release: str
-) -> None:
-    statement = (
-        f"select {displayed} from t", f"select b, {displayed} as x, count(*) from t where a < 5 group by b",
-        f"with c as (select a, b, s from t where a < 5) select {displayed} from c", "select distinct on (b) a, b from t",
-    )  # fmt: skip
-    for query in statement:
+def test_what_single_rows_hold_is_never_passed_through(numbers: duckdb.DuckDBPyConnection, value: str) -> None:
+    queries = {
+        f"select {value} from t": "r0",
+        f"select b, {value} as x, count(*) from t where a < 5 group by b": "r1",
+        f"with c as (select a, b, s from t where a < 5) select {value} from c": "r1",
+    }
+    if value == "first(a)":
+        queries["select distinct on (b) a, b from t"] = "r0"
+    for query, release in queries.items():
         text = numbers.execute(f"select rewrite_query($1, 't', '{release}', {_ROLES})", [query]).fetchone()
         assert text is not None and "impute(" in text[0]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import duckdb
 import pytest
-
-import duckdb_anon
 
 MOMENTS = (
     "stddev(a)",
@@ -20,16 +19,17 @@ MOMENTS = (
 )
 
 
-def asked(kind: str, values: str, queries: list[str], bounds: str = "none") -> list[tuple[Any, Any]]:
+def answers(
+    con: duckdb.DuckDBPyConnection, kind: str, values: str, queries: list[str], bounds: str = "none"
+) -> list[tuple[Any, Any]]:
     """Answers of an original with column `a` of some type, and of a release of it whose boxes are single values."""
-    con = duckdb_anon.connect()
     con.execute(
         f"create table people as select unnest([{values}])::{kind} as a, unnest(range(1, 7))::{kind} as b, "
         "unnest(range(6)) / 4 as c, unnest(['x', 'y', 'x', 'x', 'y', 'x']) as s"
     )
     con.execute("create table r as select {lower: a, upper: a} as a, {lower: b, upper: b} as b, c, s from people")
-    asking = "select rewrite_query($1, 'people', 'r', qi := ['a', 'b'], bounds := $2)"
-    texts = [con.execute(asking, [query, bounds]).fetchall()[0][0] for query in queries]
+    call = "select rewrite_query($1, 'people', 'r', qi := ['a', 'b'], bounds := $2)"
+    texts = [con.execute(call, [query, bounds]).fetchall()[0][0] for query in queries]
     return [(con.execute(q).fetchall(), con.execute(t).fetchall()) for q, t in zip(queries, texts, strict=True)]
 
 
@@ -43,9 +43,9 @@ def asked(kind: str, values: str, queries: list[str], bounds: str = "none") -> l
         ("DECIMAL(18, 3)", "999999999999999.999, 0, 46341, 0, 5, 90"),
     ],
 )
-def test_moments_are_not_too_much_for_a_type(kind: str, values: str) -> None:
-    answers = asked(kind, values, [f"select {moment} from people" for moment in MOMENTS])
-    for moment, (truth, found) in zip(MOMENTS, answers, strict=True):
+def test_moments_are_not_too_much_for_a_type(con: duckdb.DuckDBPyConnection, kind: str, values: str) -> None:
+    pairs = answers(con, kind, values, [f"select {moment} from people" for moment in MOMENTS])
+    for moment, (truth, found) in zip(MOMENTS, pairs, strict=True):
         assert found[0][0] == pytest.approx(truth[0][0], rel=1e-6), moment
 
 
@@ -59,8 +59,10 @@ def test_moments_are_not_too_much_for_a_type(kind: str, values: str) -> None:
         ("SMALLINT", "5, -2, 0, 1, 2, 3", "a * a - a", True),
     ],
 )
-def test_sums_that_sql_rounds_are_not_called_certain(kind: str, values: str, value: str, bounded: bool) -> None:
-    [((truth,), (found,))] = asked(kind, values, [f"select sum({value}) from people"], "sure")
+def test_sums_that_sql_rounds_are_not_called_certain(
+    con: duckdb.DuckDBPyConnection, kind: str, values: str, value: str, bounded: bool
+) -> None:
+    [((truth,), (found,))] = answers(con, kind, values, [f"select sum({value}) from people"], "sure")
     assert found[0] == pytest.approx(float(truth[0]), rel=1e-6)
     assert len(found) == (4 if bounded else 1)
     if bounded:
@@ -68,12 +70,14 @@ def test_sums_that_sql_rounds_are_not_called_certain(kind: str, values: str, val
         assert found[2] >= float(truth[0]) - 1e-9
 
 
-@pytest.mark.parametrize("value", ["-2 * a * a + 5", "(a - 10) * (a - 20)"])
-@pytest.mark.parametrize("where", ["", "where a between 2 and 30"])
 @pytest.mark.parametrize("kind", ["DOUBLE", "INTEGER"])
-def test_squares_of_boxes_are_the_mean_over_the_box(kind: str, where: str, value: str) -> None:
+@pytest.mark.parametrize(
+    ("value", "where"), [("-2 * a * a + 5", ""), ("(a - 10) * (a - 20)", "where a between 2 and 30")]
+)
+def test_squares_of_boxes_are_the_mean_over_the_box(
+    con: duckdb.DuckDBPyConnection, kind: str, where: str, value: str
+) -> None:
     """Against boxes cut into many small ones; bounds against what the values of a box can be."""
-    con = duckdb_anon.connect()
     con.execute(f"create table people as select 1::{kind} as a, 'x' as s")
     con.execute(
         f"create table r as select case when i <> 7 then {{lower: (i * i % 23)::{kind}, "
@@ -89,10 +93,10 @@ def test_squares_of_boxes_are_the_mean_over_the_box(kind: str, where: str, value
         "end) as a, row_number() over () as row from r"
     )
     expected, low, high = con.execute(
-        f"select sum(mean), sum(least), sum(most) from (select sum(x) filter (where asked) / count(*) as mean, "
-        f"case when bool_and(asked) then min(x) else least(0, min(x) filter (where asked)) end as least, "
-        f"case when bool_and(asked) then max(x) else greatest(0, max(x) filter (where asked)) end as most from "
-        f"(select row, {value} as x, coalesce({where.removeprefix('where ') or 'true'}, false) as asked from fine) "
+        f"select sum(mean), sum(least), sum(most) from (select sum(x) filter (where selected) / count(*) as mean, "
+        f"case when bool_and(selected) then min(x) else least(0, min(x) filter (where selected)) end as least, "
+        f"case when bool_and(selected) then max(x) else greatest(0, max(x) filter (where selected)) end as most from "
+        f"(select row, {value} as x, coalesce({where.removeprefix('where ') or 'true'}, false) as selected from fine) "
         "group by row)"
     ).fetchall()[0]
     query = f"select sum({value}) as x from people {where}"

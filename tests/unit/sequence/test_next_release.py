@@ -53,7 +53,7 @@ def test_published_rows_stay_to_the_byte(people: duckdb.DuckDBPyConnection, call
     assert rows(people, f"{groups.format(1)} intersect {groups.format(2)}") == (call.startswith("muco"))
 
 
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("call", [CALLS[1], CALLS[3]])
 def test_an_unchanged_table_gives_an_unchanged_release(people: duckdb.DuckDBPyConnection, call: str) -> None:
     duckdb_anon.release(people, "r1", call, key="person_id")
     duckdb_anon.release(people, "r2", call, previous="r1", key="person_id")
@@ -66,17 +66,12 @@ def test_individuals_stay_in_their_groups(people: duckdb.DuckDBPyConnection) -> 
         "create table pay as select (i * 50)::varchar as leaf, i // 100 || 's', 'any' from range(20000) t(i)"
     )
     people.execute("comment on column people.person_id is 'anon: person'")
-    for name, call in (
-        ("lists", "one_to_m_generalize('people', 4, 2, hierarchies := {'salary': 'pay'})"),
-        ("boxes", "mondrian('people', 5)"),
-    ):
+    calls = {"lists": "one_to_m_generalize('people', 4, 2, hierarchies := {'salary': 'pay'})", "boxes": MONDRIAN}
+    for name, call in calls.items():
         duckdb_anon.release(people, f"{name}1", call, key="person_id", independent=True)
     arrive(people, 0, 150)
     people.execute("insert into people select * replace (salary + 100 as salary) from people where person_id < 10")
-    for name, call in (
-        ("lists", "one_to_m_generalize('people', 4, 2, hierarchies := {'salary': 'pay'})"),
-        ("boxes", "mondrian('people', 5)"),
-    ):
+    for name, call in calls.items():
         said = duckdb_anon.release(people, f"{name}2", call, previous=f"{name}1")
         assert "150 new records published; 9 records differ" in said
         assert rows(people, f"from {name}1 except all from {name}2") == 0
@@ -94,7 +89,7 @@ def test_too_few_new_records_wait_and_are_published_together(people: duckdb.Duck
     assert waited == [(600, 0, None), (0, 3, "r"), (5, 0, "r")]
 
 
-@pytest.mark.parametrize("call", [CALLS[0], CALLS[2], CALLS[3], CALLS[5]])
+@pytest.mark.parametrize("call", [CALLS[0], CALLS[2], CALLS[3]])
 def test_a_deleted_record_takes_its_group_with_it_for_good(people: duckdb.DuckDBPyConnection, call: str) -> None:
     duckdb_anon.release(people, "r1", call, key="person_id")
     leaving = rows(
@@ -310,7 +305,7 @@ def test_replaced_records_stay_in_buckets_whose_sensitive_values_stay(people: du
     assert attribute <= alone + 0.1
 
 
-@pytest.mark.parametrize("call", [CALLS[0], CALLS[2], CALLS[4]])
+@pytest.mark.parametrize("call", [CALLS[0], CALLS[2]])
 def test_a_release_in_parts_is_continued(people: duckdb.DuckDBPyConnection, call: str) -> None:
     people.execute(
         "insert into people select * replace (person_id + 10000 as person_id) from people union all from pool"
