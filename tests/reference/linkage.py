@@ -48,16 +48,6 @@ def boxes(domains: Sequence[Sequence[object]]) -> Score:
     return score
 
 
-def channel(p: Sequence[float], domains: Sequence[Sequence[object]], release: Sequence[Row]) -> Score:
-    """Randomized response that keeps a value with probability p."""
-
-    def score(a: int, value: object, cell: object) -> float:
-        given = p[a] if cell == value else (1 - p[a]) / (len(domains[a]) - 1)
-        return log(given / (sum(row[a] == cell for row in release) / len(release)))
-
-    return score
-
-
 def counted(pairs: Sequence[tuple[Row, Row]], domains: Sequence[Sequence[object]], smoothing: float = 0.02) -> Score:
     """Transitions of each column counted over pairs of rows before and after."""
 
@@ -105,26 +95,6 @@ def attribute(found: Sequence[float], carried: Sequence[dict[object, float]], tr
     most = max(votes.values())
     winners = [value for value, number in votes.items() if number >= most * (1 - TIE)]
     return (truth in winners) / len(winners)
-
-
-def buckets(
-    target: Row,
-    release: Sequence[Row],
-    bucket: Sequence[object],
-    slices: Sequence[Sequence[int]],
-    score: Score,
-    how: str,
-) -> list[float]:
-    """Score of every row of a sliced release: that of its bucket, whose columns are matched one by one."""
-    found = []
-    for mine in bucket:
-        total = 0.0
-        for columns in slices:
-            each = [sum(score(a, target[a], release[r][a]) for a in columns) for r, b in enumerate(bucket) if b == mine]
-            best = max(each)
-            total += best + (log(sum(exp(s - best) for s in each) / len(each)) if how == "share" and best > -inf else 0)
-        found.append(total)
-    return found
 
 
 def identity_of_person(found: Sequence[Sequence[float]], own: set[int]) -> float:

@@ -56,9 +56,6 @@ def hospital(rows: Sequence[tuple[int, str, int, str]], *, zip_as_tree: bool = F
     )
 
 
-RULE = [["sex = 'M'", "disease in ('Ovarian Cancer', 'Breast Cancer')"]]
-
-
 def phi_squared(left: Sequence[int], right: Sequence[int]) -> float:
     """Mean square contingency coefficient, cell by cell."""
     n = len(left)

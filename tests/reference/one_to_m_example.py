@@ -11,7 +11,6 @@ from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.hierarchy import Hierarchy
 
 PATHS = tuple(("*", letter.upper(), f"{letter}{digit}") for letter in "abc" for digit in (1, 2))
-NAMES = ("Bob", "David", "Tom", "Simon", "Daisy", "Alice")
 RECORDS = ({"a1", "a2", "b2"}, {"b1"}, {"b2"}, {"c2"}, {"a2", "b2"}, {"c1", "c2"})
 
 

@@ -9,7 +9,6 @@ from tests.reference.muco import mean_change
 
 LINEAR = "tables := 'linear'"
 PAPER = "cut := 'median', width := 'spread', subdivide := 'assign', balance := 0, unchanged := 'redraw'"
-QI = ("born", "pay", "kind", "ward")
 ROLES = f"{LINEAR}, qi := ['born', 'pay', 'kind', 'ward'], sensitive := 'disease', hierarchies := {{'ward': 'wards'}}"
 
 

@@ -8,8 +8,6 @@ import pytest
 
 from tests.reference.randomized import PAPER_TABLE, risk
 
-P_QI, P_SENSITIVE = 0.8, 0.7
-
 
 @pytest.fixture
 def patients(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:

@@ -6,7 +6,6 @@ import duckdb
 import pytest
 
 LABELS = "qi := ['a', 'b', 'c'], sensitive := 's'"
-SPANS = [99.0, None, 9.0, 4.0]
 
 
 def table(con: duckdb.DuckDBPyConnection, name: str, rows: int, salt: int) -> list[tuple[object, ...]]:
