@@ -52,11 +52,6 @@ def test_a_unique_optimum_is_found_entry_by_entry(values, delta, expected):
     assert matrix(one_group(values, delta)) == pytest.approx(np.array(expected), abs=1e-6)
 
 
-def test_any_optimum_of_28_28_29_at_one_half_moves_one_record():
-    table = matrix(one_group((28, 28, 29), 0.5))
-    assert 2 * table[0, 1] + table[1, 0] == pytest.approx(1.0)
-
-
 def test_two_records_cannot_be_hidden_at_one_third():
     assert full_cost((20, 23), 1 / 3) is None
     with pytest.raises(RequirementError, match="1/2"):
@@ -69,9 +64,3 @@ def test_as_many_records_as_one_over_delta_all_show_a_median(k):
     tables = one_group(values, 1 / k)
     assert tables.cost[0] == pytest.approx(np.abs(np.array(values) - np.median(values)).sum())
     assert np.ptp(matrix(tables), axis=0) == pytest.approx(np.zeros(k))
-
-
-def test_values_that_can_hide_their_own_records_are_left_alone():
-    tables = one_group([1] * 5 + [9] * 6, 1 / 5)
-    assert tables.cost[0] == 0.0
-    assert (matrix(tables) == np.eye(2)).all()
