@@ -188,3 +188,11 @@ def test_shell_and_command_line_write_the_same(tmp_path: Path, capsys: pytest.Ca
         assert columns == same and first != second  # a seal is of all that a description says
         assert first.split(" seal ")[0] == second.replace(" independent of earlier releases", "").split(" seal ")[0]
         assert {name for (name,) in con.execute("show tables").fetchall()} == {"a", "b", "people", "edu tree"}
+
+
+def test_values_that_cannot_be_read_are_not_quoted(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table source as select if(i = 7, 'fourteen', i::varchar) as age from range(20) as t(i)")
+    con.execute("create view people as select age::integer as age from source")
+    with pytest.raises(AnonError, match="could not be read") as error:
+        duckdb_anon.release(con, "r", "mondrian('people', 2, qi := 'age')")
+    assert "fourteen" not in str(error.value)
