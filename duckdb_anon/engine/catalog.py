@@ -114,9 +114,11 @@ class Catalog:
             return self._subquery(function, parameter, text)
         for sql in self._spellings(text):
             if columns := self._describe(sql):
-                place, comments = described(self.cursor, sql) if self.cursor is not None else (None, {})
+                place: Place | None = None
                 if _FILE.match(text):
                     comments = self._written_in(text)
+                else:
+                    place, comments = described(self.cursor, sql) if self.cursor is not None else (None, {})
                 is_table = place is not None and place[3] == "table"
                 comment = comments.pop("", "")
                 return Relation(

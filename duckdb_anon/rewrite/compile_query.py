@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -32,7 +31,6 @@ from duckdb_anon.rewrite.query.trees import (
 from duckdb_anon.rewrite.release_model import ReleaseModel
 
 _MANY = 100
-_NUMBERS = re.compile(r"\(values [-+.,e()\d\s]+\) as s\([\w, ]+\)")
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 STRICT = (exp.Sum, exp.Avg, exp.Count, *MOMENTS)
 _BOOLEAN = (exp.Predicate, exp.Connector, exp.Not, exp.Boolean)
@@ -47,10 +45,12 @@ class Steps:
     Attributes:
         taken: names of tables, folded, that a step must not hide.
         texts: name to SELECT.
+        constants: names of the steps that list constants and read no table.
     """
 
     taken: frozenset[str] = frozenset()
     texts: dict[str, str] = field(default_factory=dict)
+    constants: set[str] = field(default_factory=set)
 
     def add(self, name: str, text: str) -> str:
         """Add a step under a name of its own; an equal one is used twice."""
@@ -72,9 +72,11 @@ class Steps:
         """
         with_ = query.args.get("with_")
         as_they_are = not readable and with_ is None and not any(SOURCE in text for text in self.texts.values())
+        # a tree of thousands of constants takes seconds
+        unparsed = self.texts.keys() if as_they_are else self.constants
         made = [
             exp.CTE(
-                this=exp.Var(this=text) if as_they_are else grounded(parsed(text), tables),
+                this=exp.Var(this=text) if name in unparsed else grounded(parsed(text), tables),
                 alias=exp.TableAlias(this=exp.to_identifier(name, quoted=True)),
                 materialized=True,
             )
@@ -110,13 +112,9 @@ def _merged(steps: Sequence[exp.CTE], written: Sequence[exp.CTE]) -> list[exp.CT
 
 
 def parsed(text: str) -> exp.Query:
-    """A SELECT as a tree; a list of numbers in it stays a text, since a tree of thousands of them takes seconds."""
-    numbers = _NUMBERS.search(text)
-    found = sqlglot.parse_one(_NUMBERS.sub("_numbers", text, count=1), dialect="duckdb")
+    """A SELECT as a tree."""
+    found = sqlglot.parse_one(text, dialect="duckdb")
     assert isinstance(found, exp.Query)  # noqa: S101 -- steps are SELECTs
-    if numbers:
-        for table in [table for table in found.find_all(exp.Table) if table.name == "_numbers"]:
-            table.replace(exp.Var(this=numbers.group()))
     return found
 
 
@@ -474,7 +472,11 @@ class Block:
     def with_shares(self, factor: GeneralizedFactor) -> GeneralizedFactor:
         """A factor with the step that holds its learnt shares."""
         text = factor.learnt_shares()
-        return replace(factor, shares=quoted(self.steps.add(f"{factor.name}_shares", text))) if text else factor
+        if not text:
+            return factor
+        step = self.steps.add(f"{factor.name}_shares", text)
+        self.steps.constants.add(step)
+        return replace(factor, shares=quoted(step))
 
     def typed(self, column: str, sql: str) -> str:
         """A value of a factor's column: an ENUM has the order of its type, which a text does not have."""

@@ -328,7 +328,7 @@ def rewrite(
     everything = (original, *tables)
     tree, names = read_query(query, everything, describe)
     wanted: Bounds = "none" if release.why_unbounded() else bounds
-    estimate = estimator(tree, release, everything, wanted, spread, may_impute, True)
+    estimate = estimator(tree, release, everything, wanted, spread, may_impute, readable=True)
     if round_counts:
         _round(tree, estimate.tree)
     ends = [f"{names[number]}_{end}" for number in estimate.bounded for end in ("low", "high")]

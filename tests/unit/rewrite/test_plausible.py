@@ -37,7 +37,7 @@ QUERIES = (
 def imputed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every query is answered from plausible tables."""
 
-    def estimator(tree: Any, release: Any, tables: Any, *_: Any) -> rewriter.Estimate:
+    def estimator(tree: Any, release: Any, tables: Any, *_: Any, readable: bool) -> rewriter.Estimate:
         return rewriter.Estimate(over_draws(tree, release.drawn, release, tables))
 
     monkeypatch.setattr(rewriter, "estimator", estimator)
