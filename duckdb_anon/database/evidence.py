@@ -30,16 +30,7 @@ _KNOWLEDGE = {known: known.replace("and ", "demographics and ", 1) for known in 
 def evidence_page(
     work: Work, made: DatabaseRelease, risks: Sequence[Risk], path: str, name: str, limit: float | None = None
 ) -> Iterator[None]:
-    """Write the page and its facts as JSON; they appear at the end of the block, which writes the release.
-
-    Args:
-        work: the working tables of the release.
-        made: what was released.
-        risks: what was measured on the join; none where the tables do not join.
-        path: the HTML file.
-        name: the file or schema of the release.
-        limit: largest identity that the plan allows.
-    """
+    """Write the page and its facts as JSON; they appear at the end of the block, which writes the release."""
     require_extra(NAME)
     from duckdb_anon.report.html.page import database_page  # needs the extra
 

@@ -46,12 +46,7 @@ class ForeignKey:
 
 
 def foreign_keys(con: duckdb.DuckDBPyConnection, tables: Mapping[str, Mapping[str, str]]) -> list[ForeignKey]:
-    """Foreign keys between tables: those declared, and for other tables those that values and names suggest.
-
-    Args:
-        con: an open connection.
-        tables: columns with their types, by table.
-    """
+    """Foreign keys between tables: those declared, and for other tables those that values and names suggest."""
     found = [
         ForeignKey(table, columns[0], parent, to[0], True)
         for table, columns, parent, to in con.execute(
@@ -105,13 +100,7 @@ def _is_key(con: duckdb.DuckDBPyConnection, table: str, column: str) -> bool:
 
 
 def first_plan(con: duckdb.DuckDBPyConnection, file: str, k: int = 5) -> str:
-    """The text of a first plan for the tables of a database.
-
-    Args:
-        con: a connection to it; the package is loaded on it.
-        file: the database as the plan names it, 'hospital.duckdb'.
-        k: number of individuals that share a known record.
-    """
+    """The text of a first plan for the tables of a database."""
     load(con)
     names = [
         name for (name,) in con.execute(

@@ -113,14 +113,7 @@ class Plan:
         options: Mapping[str, Any],
         treatments: Mapping[str, Mapping[str, str]],
     ) -> Plan:
-        """Check a plan against the tables and their labels.
-
-        Args:
-            con: a loaded connection that sees the tables.
-            tables: their names.
-            options: as `OPTIONS` lists them.
-            treatments: of each table, by column.
-        """
+        """Check a plan against the tables and their labels."""
         parameters = {p.name: p for p in OPTIONS}
         for name in options:
             if name not in parameters:

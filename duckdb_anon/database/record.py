@@ -46,12 +46,9 @@ class Work:
     space: str
 
     def of(self, table: Table, what: str = "rows") -> str:
-        """A working table of a table of the plan.
-
-        'rows': its rows with their individual `_anon_i`, its key `_anon_k`, their number `_anon_n` and that of their
-        parent `_anon_p`; 'events': known events with their place `s`; 'kept': numbers and places of released rows;
-        'release': what is released.
-        """
+        """A working table of a table of the plan."""
+        # rows: with individual _anon_i, its key _anon_k, their number _anon_n, their parent's _anon_p; events: known
+        # events with their place _anon_s; kept: numbers and places of released rows; release: what is released
         return f"{self.space}.{ident(f'{what} of {table.name}')}"
 
     @property
@@ -105,15 +102,7 @@ def _require_unique(con: duckdb.DuckDBPyConnection, table: Table, column: str) -
 
 
 def make_classes(work: Work, tables: Sequence[Table]) -> list[Cell]:
-    """Make the known record of each individual of some tables, its classes, and the released rows of each table.
-
-    Args:
-        work: the working tables.
-        tables: those whose known columns make the record.
-
-    Returns:
-        The cells of the record.
-    """
+    """Make the known record of each individual of some tables, its classes, and the released rows of each table."""
     con, first = work.con, work.plan.individuals
     events = [table for table in tables if table is not first and table.known]
     parts, cells = [_base(work, tables, events)], []

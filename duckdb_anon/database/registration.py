@@ -49,14 +49,7 @@ class DatabaseRegistration:
 
     @staticmethod
     def of(con: duckdb.DuckDBPyConnection, plan: Plan, register: str | None, independent: bool) -> DatabaseRegistration:
-        """Look up the register, and refuse what it does not allow.
-
-        Args:
-            con: the caller's connection.
-            plan: what is released.
-            register: database that is to keep the register; None for that of the table of individuals.
-            independent: whether the release is declared independent.
-        """
+        """Look up the register, and refuse what it does not allow."""
         database = register or database_of(con, plan.individuals.relation)
         earlier = {table.name: registered_releases(con, table.relation) for table in plan.tables}
         if not independent:
@@ -90,12 +83,7 @@ class DatabaseRegistration:
         return register
 
     def enter(self, register: Register, schema: str) -> None:
-        """Enter the released tables.
-
-        Args:
-            register: the open register.
-            schema: where they were written.
-        """
+        """Enter the released tables."""
         undo = f"drop schema {ident(schema)} cascade"
         with in_next_transaction(self.con, undo) if self.in_another_database else nullcontext():
             self._enter(register, schema)

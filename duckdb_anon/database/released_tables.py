@@ -185,10 +185,7 @@ def _released(
 
 
 def _proved(work: Work, tables: Sequence[Table], record: Sequence[Cell]) -> tuple[int, float | None]:
-    """The least number of individuals that publish one known record, counted on the finished tables.
-
-    Where the plan says l, also the largest share of one list of sensitive values among them.
-    """
+    """The least number of individuals that publish one known record, counted on the finished tables."""
     plan, parts = work.plan, []
     for number, table in enumerate(tables):
         known = "".join(f", {ident(info.name)}" for info in table.known)
@@ -256,13 +253,7 @@ def _check(work: Work, made: ReleasedTable) -> None:
 
 
 def write_tables(work: Work, schema: str, *, independent: bool = False) -> None:
-    """Copy the released tables with their comments.
-
-    Args:
-        work: the working tables.
-        schema: as SQL writes it.
-        independent: whether the tables were released before, and the plan says that this does not matter.
-    """
+    """Copy the released tables with their comments."""
     con = work.con
     for table in work.plan.tables:
         target = f"{schema}.{ident(table.name)}"

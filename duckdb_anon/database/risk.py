@@ -85,14 +85,7 @@ def database_risk(
 
 
 def measured(work: Work, record: Sequence[Cell], targets: int, seed: int) -> list[Risk]:
-    """Measure a release that has been made.
-
-    Args:
-        work: its working tables.
-        record: the cells of the joined record.
-        targets: number of random individuals that are looked for.
-        seed: makes the choice repeatable.
-    """
+    """Measure a release that has been made."""
     plan, con = work.plan, work.con
     if not plan.linked:
         raise ParameterError(f"{NAME}: the plan releases unlinked tables. Use linkage_risk on each of them")

@@ -28,11 +28,8 @@ Answers = Callable[..., pa.Array]
 
 
 def owned(array: pa.Array) -> pa.Array:
-    """Copy into arrow's own memory.
-
-    DuckDB lets go of what a function returned on threads of its own, and a thread that ends a query waits for these
-    while it may hold the GIL, which the memory of a numpy array needs to be let go.
-    """
+    """Copy into arrow's own memory."""
+    # DuckDB frees it on a thread of its own, for which a thread that holds the GIL may wait; numpy needs the GIL to free
     return pa.concat_arrays([array, array.slice(0, 0)])
 
 
@@ -75,10 +72,6 @@ def steps(values: pa.Array) -> pa.Array:
 def by_duckdb(values: pa.Array, sql: str) -> pa.Array:
     """What DuckDB makes of values.
 
-    Args:
-        values: without a dictionary.
-        sql: expression of a value `v`; moments with a zone are in UTC.
-
     >>> by_duckdb(pa.array(["44-03-15 (BC)", "tomorrow"]), "try_cast(v as date) is null").to_pylist()
     [False, True]
     """
@@ -105,11 +98,7 @@ def as_numbers(values: pa.Array) -> FloatArray:
 
 
 def _of_decimals(values: pa.Array) -> FloatArray:
-    """Decimals, and HUGEINT, as DuckDB casts them to DOUBLE: an end released as such holds the value it stands at.
-
-    pyarrow's own cast is off in the last bit (999.9 becomes 999.9000000000001) and takes the least HUGEINT for a
-    positive number.
-    """
+    """Decimals, and HUGEINT, as DuckDB casts them to DOUBLE; pyarrow's own cast is off in the last bit."""
     scale = values.type.scale
     values = pc.fill_null(values, pa.scalar(Decimal(0), values.type)).cast(pa.decimal128(38, scale))
     words = np.frombuffer(values.buffers()[1], dtype="<i8")[2 * values.offset :][: 2 * len(values)].reshape(-1, 2)

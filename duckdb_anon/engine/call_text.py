@@ -98,14 +98,7 @@ _notes = _Notes()
 
 @contextmanager
 def recording(check: Callable[[Recorded], None]) -> Iterator[Callable[[], Recorded | None]]:
-    """Note the outermost call planned on this thread inside the block.
-
-    Args:
-        check: called with it before it runs; an AnonError it raises is the call's own.
-
-    Yields:
-        A function that returns the call, None as long as no method was planned.
-    """
+    """Note the outermost call planned on this thread inside the block."""
     _notes.check, _notes.outermost, _notes.recorded = check, None, None
     try:
         yield lambda: _notes.recorded

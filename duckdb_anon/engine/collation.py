@@ -27,13 +27,7 @@ def check_types(function: str, infos: Iterable[ColumnInfo]) -> None:
 
 
 def guard(function: str, infos: Iterable[ColumnInfo], source: str) -> str:
-    """SQL of a condition that holds, or is an error where a column of `source` is one to refuse.
-
-    Args:
-        function: SQL function, for messages.
-        infos: the columns; '' is the type of those the planner does not see.
-        source: what follows FROM; no row of it is read.
-    """
+    """SQL of a condition that holds, or is an error where a column of `source` is one to refuse."""
     cases = ""
     for info in infos:
         nothing = f"any_value({ident(info.name)})"

@@ -159,10 +159,7 @@ def _sorted_values(values: pa.Array, orderable: bool) -> tuple[IntArray, int, bo
 
 
 def _positions(values: pa.Array, order: IntArray, special_from: int, domain: int) -> FloatArray:
-    """Values as numbers; what is not finite, and NULL, lies one whole range apart beyond the maximum.
-
-    Numbers beyond `FARTHEST` are placed there, so that differences and their squares stay finite.
-    """
+    """Values as numbers; what is not finite, and NULL, lies one whole range apart beyond the maximum."""
     positions = np.empty(domain, dtype=np.float64)
     if special_from:
         finite = np.clip(as_numbers(values.take(pa.array(order[:special_from]))), -FARTHEST, FARTHEST)
@@ -177,10 +174,7 @@ def _positions(values: pa.Array, order: IntArray, special_from: int, domain: int
 
 
 def canonical_order(attributes: list[Attribute], source_row: IntArray) -> IntArray:
-    """Row order by the codes of all attributes, so that a seeded run does not depend on the scan order.
-
-    Equal rows stay in the order of the source, as rows may arrive in any.
-    """
+    """Row order by the codes of all attributes, so that a seeded run does not depend on the scan order."""
     if not attributes:
         return np.argsort(source_row, kind="stable")
     tick()

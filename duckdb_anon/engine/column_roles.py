@@ -121,15 +121,7 @@ def labels_of(function: str, relation: Relation, arguments: Mapping[str, Any]) -
 
 
 def require_no_identifier(function: str, relation: Relation, roles: Roles, beneath: Mapping[str, str]) -> None:
-    """Refuse to release a column that its own comment, or that of a column it is read from, calls identifier or person.
-
-    Args:
-        function: SQL function, for messages.
-        relation: the table.
-        roles: columns by role.
-        beneath: columns that tables beneath the relation label so, with that role and the table; one that the relation
-            gives a role of its own is what that says.
-    """
+    """Refuse to release a column that its comment, or that of a column beneath it, calls identifier or person."""
     labels = {fold(name): role for role, names in _from_comments(function, relation).roles.items() for name in names}
     labelled = {name: f"{role} in {relation.given}" for name, role in labels.items() if role in NAMING}
     labelled |= {name: label for name, label in beneath.items() if name not in labels}

@@ -55,11 +55,7 @@ def _check_names(function: str, name: str, paths: tuple[tuple[str, ...], ...]) -
 
 
 def labelled(function: str, column: str, array: pa.Array, tree: Hierarchy) -> pa.Array:
-    """Values as labels of the tree's leaves: texts are labels, others are equal to the label that reads as they do.
-
-    One number, date or time is written in several ways (5.0, 5, 5.00), so labels are read as values of the type of the
-    column, as DuckDB reads them. A value that no label reads as stays what Arrow writes.
-    """
+    """Values as labels of the tree's leaves: texts are labels, others are equal to the label that reads as they do."""
     kind = array.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind):
         return array

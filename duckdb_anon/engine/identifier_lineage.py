@@ -43,13 +43,7 @@ class _Statement:
 
 
 def identifiers_read(catalog: Catalog, relation: Relation) -> Mapping[str, str]:
-    """Columns of `relation` that name individuals in a table it reads, in lower case, with that role and table.
-
-    Args:
-        catalog: of the caller's database.
-        relation: a view or a SELECT; of a table there are none, as it has comments of its own. What the planner
-            cannot see (a CTE, a DataFrame, a temporary table) may read any table, so every table's labels count.
-    """
+    """Columns of `relation` that name individuals in a table it reads, in lower case, with that role and table."""
     if catalog.cursor is None or relation.is_table:
         return {}
     labelled: dict[str, dict[str, str]] = {}

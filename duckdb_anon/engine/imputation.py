@@ -158,12 +158,7 @@ def _key(call: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def run(call: pa.StructArray) -> pa.Array:
-    """Answer one call; a one-element array of type `RETURN_TYPE`.
-
-    Args:
-        call: its text, the rows of the release where they are not kept, those of each hierarchy table as h0, h1, ...,
-            the hash of both, NULL where the draws are not to be kept, and the columns that are wanted.
-    """
+    """Answer one call; a one-element array of type `RETURN_TYPE`."""
     planned = ImputeCall(**json.loads(call.field("call")[0].as_py()))
     facts = {name: call.field(name)[0].as_py() for name in ("instance", "call", "key", "kept", "wanted")}
     try:

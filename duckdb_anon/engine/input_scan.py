@@ -32,10 +32,7 @@ _lock = threading.RLock()
 
 
 def put(statement: Statement, value: object) -> int:
-    """Store an object between the calls that `statement` makes of Python; return its number.
-
-    What the connection's statements before have left, as they failed or were read in part, is dropped.
-    """
+    """Store an object for `statement` and return its number; what its connection's earlier ones left is dropped."""
     with _lock:
         for number, (owner, _) in list(_stored.items()):
             if owner[:2] == statement[:2] and owner != statement:

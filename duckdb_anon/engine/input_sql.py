@@ -104,14 +104,7 @@ def open_buffer(name: str) -> str:
 
 
 def buffered_rows(buffer: str, row: str, source: str, guarded: str = "true") -> str:
-    """Subquery that puts the rows of a table into a buffer; an empty list has the type of a row.
-
-    Args:
-        buffer: the CTE of `open_buffer`.
-        row: SQL of a row as a struct.
-        source: what follows FROM.
-        guarded: condition that is checked before a row is read, see `collation.guard`.
-    """
+    """Subquery that puts the rows of a table into a buffer; an empty list has the type of a row."""
     put = f"sum(_anon_put({{buffer: if({guarded}, (from {buffer}), null), row: {row}}}))"
     return f"(select {{buffer: (from {buffer}), rows: {put}, row: list({row}) filter (where false)}} from {source})"
 

@@ -86,13 +86,7 @@ def run(work: Callable[[], _Answer]) -> _Answer:
 def in_thread(
     work: Callable[[], _Answer], beat: Callable[[], None] = lambda: None, stop: Callable[[], None] = lambda: None
 ) -> _Answer:
-    """Run `work` on a thread of its own and wait for its end.
-
-    Args:
-        work: what is run.
-        beat: called while this thread waits, every twentieth of a second.
-        stop: called at a KeyboardInterrupt of this thread, which goes on waiting.
-    """
+    """Run `work` on a thread of its own and wait for its end."""
     answers: list[_Answer] = []
     errors: list[BaseException] = []
     ended = threading.Event()

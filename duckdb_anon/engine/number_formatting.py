@@ -93,10 +93,7 @@ def _unscaled(values: pa.Array) -> NDArray[Any]:
 
 
 def _shifted(line: Any, steps: NDArray[Any], low: int, high: int, digits: int = 0) -> Scale | None:
-    """Steps as int64, counted from the smallest where they do not fit.
-
-    HUGEINT travels as DECIMAL(38, 0), whose ends are nearer than those of its values.
-    """
+    """Steps as int64, counted from the smallest where they do not fit."""
     origin = 0
     if len(steps):
         low, high = min(low, int(steps[0])), max(high, int(steps[-1]))

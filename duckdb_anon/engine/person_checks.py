@@ -100,10 +100,7 @@ def with_persons(entry: Entry, release: Relation, contents: Contents, original: 
 def require_no_frequency(
     function: str, catalog: Catalog, relation: Relation, roles: Roles, *, weights: bool = False
 ) -> None:
-    """Refuse a quasi-identifier that is the number of records of each row of a table of counts.
-
-    It is one by its name, where it holds whole numbers and no two rows agree on all other attributes.
-    """
+    """Refuse a quasi-identifier that counts records: by its name, whole, and no two rows agree on all others."""
     named = [i for i in roles.qi if fold(i.name) in FREQUENCIES and is_integer(i.type)]
     if roles.person or not named or catalog.cursor is None:
         return

@@ -168,11 +168,7 @@ def _given(entry: Method, context: Context) -> dict[str, Any]:
 
 
 def _typed(entry: Method, roles: Roles, params: Params) -> tuple[Roles, tuple[ColumnPlan, ...]]:
-    """Layout of a call whose column types may be invisible.
-
-    A column of unknown type that is to become a box is taken as ordered; if it turns out to be text when the call
-    runs, the error says to name it in `categorical`. Columns that keep their type need no such guess.
-    """
+    """Layout of a call; a column of unknown type that is to become a box is taken as ordered."""
     unknown = [info for info in roles.qi if not info.kind]
     if not unknown:
         return roles, layout_of(entry, roles, params)
@@ -425,11 +421,7 @@ def _buffered(
 def classes_of_slices(
     slices: Mapping[str, Sequence[str]], bucket: str, qi: Sequence[str], sensitive: Sequence[str]
 ) -> list[str]:
-    """What forms the classes of a sliced release.
-
-    Buckets do, as the slices of a bucket are permuted independently; and, where a sensitive column is measured, the
-    quasi-identifiers that share its slice.
-    """
+    """What forms the classes of a sliced release: buckets, and quasi-identifiers that share the sensitive slice."""
     permuted = {field for fields in slices.values() for field in fields}
     if not permuted & set(qi):
         return list(qi)

@@ -73,18 +73,10 @@ def folder_for(purpose: str, target: str) -> Path:
 def draft_of(goal: Path, mode: int = PUBLISHED) -> Iterator[Path]:
     """A fresh name next to a goal for a file or folder, which takes the goal's place at the end of the block.
 
-    Where the block fails, or leaves nothing under that name, the goal stays as it is. Drafts of the goal by processes
-    that were killed are removed.
-
-    Args:
-        goal: the file or folder.
-        mode: of the finished file, or of the files in the folder.
-
-    Example:
-        >>> with tempfile.TemporaryDirectory() as folder, draft_of(Path(folder, "page.html")) as draft:
-        ...     _ = draft.write_text("complete")
-        ...     list(Path(folder).glob("*.html"))
-        []
+    >>> with tempfile.TemporaryDirectory() as folder, draft_of(Path(folder, "page.html")) as draft:
+    ...     _ = draft.write_text("complete")
+    ...     list(Path(folder).glob("*.html"))
+    []
     """
     for left in goal.parent.glob(f".{escape(goal.name)}.*.part*"):
         if (writer := _WRITER.search(left.name)) is not None and not _is_running(int(writer[1])):

@@ -123,10 +123,7 @@ def registers(con: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def original_of(con: duckdb.DuckDBPyConnection, relation: Relation, database: str) -> str:
-    """Name of an original in the register of `database`.
-
-    A view or SELECT that reads one table stands for that table.
-    """
+    """Name of an original in the register of `database`; a view or SELECT of one table stands for that table."""
     text, seen = relation.text or relation.sql, set[str]()
     while text not in seen:
         seen.add(text)
@@ -160,11 +157,7 @@ def released_rows(database: str, release: Registered) -> str:
 
 
 def numbered_rows(con: duckdb.DuckDBPyConnection, database: str, release: Registered, original: str) -> str:
-    """SELECT, in parentheses, of a release's rows with the number of the record of each, as `row_id`.
-
-    Records of the original have the numbers of its rows, from 0, all records of an individual that of the first; those
-    it holds no more have numbers beyond. Rows that are alike belong to any of their records.
-    """
+    """SELECT, in parentheses, of a release's rows with the number of the record of each, as `row_id`."""
     register, rows = Register.read(con, database), released_rows(database, release)
     sequence = [r.number for r in registered(con, database) if r.sequence == release.sequence]
     made = ", ".join(str(number) for number in sequence if number <= release.number)
@@ -197,10 +190,7 @@ def release_name(con: duckdb.DuckDBPyConnection, target: str, database: str, *, 
 
 
 def database_of(con: duckdb.DuckDBPyConnection, relation: Relation, target: str | None = None) -> str | None:
-    """The database that keeps the register of an original's releases; None where none of them can be written.
-
-    The original's own, else the current one, else the one the release is written to.
-    """
+    """The database that keeps the register of an original's releases; None where none of them can be written."""
     found = con.execute("select database_name, readonly, current_database() from duckdb_databases() where not internal")
     states = found.fetchall()
     writable = {name for name, readonly, _ in states if not readonly}

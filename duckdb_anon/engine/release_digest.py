@@ -51,20 +51,12 @@ _MOST_REMEMBERED = 1000
 def release_digest(con: duckdb.DuckDBPyConnection, source: str) -> str:
     """Digest of the rows of a table.
 
-    Args:
-        con: a connection that reads the table.
-        source: what follows FROM: a table name, a quoted file name, or a SELECT in parentheses.
-
-    Returns:
-        64 hexadecimal digits.
-
-    Example:
-        >>> con = duckdb.connect()
-        >>> digest = release_digest(con, "(values (1, 'a'), (2, NULL)) t(n, s)")
-        >>> digest == release_digest(con, "(values (2, NULL), (1, 'a')) t(n, s)")
-        True
-        >>> digest == release_digest(con, "(values (1, 'a'), (2, 'NULL')) t(n, s)")
-        False
+    >>> con = duckdb.connect()
+    >>> digest = release_digest(con, "(values (1, 'a'), (2, NULL)) t(n, s)")
+    >>> digest == release_digest(con, "(values (2, NULL), (1, 'a')) t(n, s)")
+    True
+    >>> digest == release_digest(con, "(values (1, 'a'), (2, 'NULL')) t(n, s)")
+    False
     """
     columns = column_types(con, source)
     found = hashlib.sha256(json.dumps(list(columns.items()), ensure_ascii=True).encode())
@@ -99,14 +91,7 @@ def row_checksum(con: duckdb.DuckDBPyConnection, source: str) -> str:
 
 
 def holds_rows_of(con: duckdb.DuckDBPyConnection, source: str, digest: str, checksum: str) -> bool:
-    """Whether a table has the rows of a digest.
-
-    Args:
-        con: a connection that reads the table.
-        source: what follows FROM.
-        digest: as `release_digest` gave it.
-        checksum: as `row_checksum` gave it for the same rows; '' where it is not known.
-    """
+    """Whether a table has the rows of a digest."""
     now = row_checksum(con, source)
     if now == checksum:
         return True

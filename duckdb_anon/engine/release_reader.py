@@ -42,16 +42,7 @@ def read_tables(
     literals: bool = False,
     contents: Sequence[Contents | None] = (),
 ) -> list[ReadTable]:
-    """Code the columns of several tables together.
-
-    Args:
-        function: SQL function, for messages.
-        tables: their columns are handed over one by one, so that one of them at a time is in memory as it came.
-        infos: kind and hierarchy by column name; a column without entry is taken by its type.
-        trees: hierarchies by column name.
-        literals: whether domains carry the SQL text of their values.
-        contents: what each table carries, None for an original; none are releases by default.
-    """
+    """Code the columns of several tables together."""
     ordered = [_Ordered(table) for table in tables]
     spelled = {fold(name): name for name in infos}
     carried = list(contents) or [None] * len(tables)

@@ -74,11 +74,7 @@ def signer_of(description: Description) -> tuple[str, bool] | None:
 
 
 def make_keys(file: Path) -> Path:
-    """Write a new private key (0600) and the public key beside it, with '.pub' at its end.
-
-    Returns:
-        The file of the public key.
-    """
+    """Write a new private key (0600) and the public key beside it, with '.pub' at its end."""
     public = file.with_name(f"{file.name}.pub")
     for path in (file, public):
         if path.exists():

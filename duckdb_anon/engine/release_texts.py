@@ -59,11 +59,7 @@ class ReleasePair:
     trees: Mapping[str, Relation]
 
     def require_clear_texts(self, columns: Collection[str] | None = None) -> None:
-        """Refuse texts that are neither values of the original nor nodes of the attribute's hierarchy.
-
-        Args:
-            columns: the original's columns that are read, in lower case; all of them by default.
-        """
+        """Refuse texts that are neither values of the original nor nodes of the attribute's hierarchy."""
         if not (self.catalog.sees and self.original.visible and self.release.visible):
             return
         contents = self._contents()
@@ -85,10 +81,8 @@ class ReleasePair:
                 raise ColumnError(self._refusal(name, texts, tree, unknown))
 
     def attributes_with_nodes(self) -> frozenset[str]:
-        """Attributes with a hierarchy of which the release shows an inner node, in lower case.
-
-        A release of leaves alone may have had its values exchanged, so that no bounds follow from its rows.
-        """
+        """Attributes with a hierarchy of which the release shows an inner node, in lower case."""
+        # leaves alone may have been exchanged, so that no bounds follow from them
         if not (self.catalog.sees and self.release.visible):
             return frozenset()
         trees = {fold(name): tree for name, tree in self.trees.items()}

@@ -81,13 +81,7 @@ class ReplayedTables:
     def rows(
         self, query: str, cursor: duckdb.DuckDBPyConnection, tables: Mapping[str, Relation]
     ) -> list[list[tuple[Any, ...]]]:
-        """Answers of a query for each truth.
-
-        Args:
-            query: SELECT over `TRUTH` and `ANSWERED`.
-            cursor: connection to the database of further tables.
-            tables: further tables that the query reads, each by the name it has in it.
-        """
+        """Answers of a query for each truth."""
         truths = f"select *, 1 as {DRAW} from {_RELEASE}"
         if not self.as_released:
             truths = f"select * exclude ({_NUMBER}), 1 as {DRAW} from {_TRUTHS} where {_NUMBER} = {{}}"

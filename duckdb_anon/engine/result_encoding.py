@@ -143,10 +143,7 @@ def length(cells: Any) -> int:
 
 
 def in_buckets(order: IntArray, cells: Mapping[str, c.Cells]) -> IntArray:
-    """An order in which the rows of a bucket stand together, buckets by number, rows of one as they came.
-
-    Bucket numbers are released, so the order reveals no more than they do; rows are grouped by bucket in half the time.
-    """
+    """An order in which the rows of a bucket stand together, by number, which is released as well."""
     bucket = cells.get(BUCKET.key)
     if not isinstance(bucket, c.Whole):
         return order

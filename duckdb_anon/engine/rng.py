@@ -27,15 +27,8 @@ LEAST_KEY = 2**64
 def generator(seed: int | None) -> np.random.Generator:
     """A generator for one call: cryptographic, or PCG64 with a `seed` below 2^64.
 
-    Args:
-        seed: whole number from 0 that makes the draws repeatable; None for a fresh key from the operating system.
-
-    Returns:
-        A numpy Generator; kernels compiled with numba take it as it is.
-
-    Example:
-        >>> type(generator(None).bit_generator).__name__, type(generator(1).bit_generator).__name__
-        ('ChaCha', 'PCG64')
+    >>> type(generator(None).bit_generator).__name__, type(generator(1).bit_generator).__name__
+    ('ChaCha', 'PCG64')
     """
     if seed is not None and seed >= LEAST_KEY:
         return np.random.Generator(ChaCha(key=int.from_bytes(hashlib.sha256(str(seed).encode()).digest())))
@@ -48,15 +41,7 @@ def generator(seed: int | None) -> np.random.Generator:
 def derived_seed(seed: int, purpose: str) -> int:
     """A seed for one purpose, so that it repeats no draw of another call that was given the same seed.
 
-    Args:
-        seed: the given one.
-        purpose: what it is for.
-
-    Returns:
-        A whole number from 0 to below 2^127.
-
-    Example:
-        >>> derived_seed(1, "part 1") == derived_seed(1, "part 2")
-        False
+    >>> derived_seed(1, "part 1") == derived_seed(1, "part 2")
+    False
     """
     return int.from_bytes(hashlib.sha256(f"{seed} of {purpose}".encode()).digest()) % _MOST_DERIVED

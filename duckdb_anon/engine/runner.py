@@ -96,16 +96,7 @@ def run_call(
     counted: pa.StructArray | None = None,
     statement: Statement = (0, 0, 0),
 ) -> pa.Array:
-    """Run one planned call; return a one-element struct array of type `RETURN_TYPE`.
-
-    Args:
-        entry: method or report.
-        call: the planned call, see `to_json`.
-        rows_of_tables: gives the rows of each table; what takes time in it can be stopped.
-        trees: rows of each hierarchy table by its name.
-        counted: row `rn` and number of rows `n` of each combination that a method needs.
-        statement: the one that takes the released rows.
-    """
+    """Run one planned call; return a one-element struct array of type `RETURN_TYPE`."""
     _, roles, params, extra = from_json(call)
     try:
         with progress.running(entry.name), thread_pool.allowed(extra.get("threads")):
@@ -266,13 +257,7 @@ def coded_table(
     *,
     canonical: bool,
 ) -> tuple[CodedTable, IntArray]:
-    """Code the columns of one table; return it with the source row number of each of its rows.
-
-    Field x{k} of `rows` holds the truth of the k-th of `conditions`, as 1 or 0.
-
-    With `canonical` the rows are put in the order of their codes, so that what a seed draws does not depend
-    on the order in which DuckDB hands rows over.
-    """
+    """Code one table; with `canonical` in the order of codes, so that what a seed draws does not depend on the scan."""
     if len(rows) == 0:
         raise RequirementError(f"{function}: the table is empty. Give a table with rows")
     infos = roles.qi + roles.sensitive + ((roles.person,) if roles.person else ())

@@ -2,16 +2,11 @@
 
 A sensitive column is published unchanged, so a unique wage identifies its holder, whatever becomes of the other
 columns. `sensitive_edges := k` has the planner put a table with coarser values in the place of the
-source: ends coded, neighbours joined, rare names become 'other' (`kernels.rare_value_coding`). Coding, methods,
-guarantees,
-rules and the release then have these values alone, in every method alike, and a constant column of the release has k.
-Carriers are rows of the source, individuals where a column identifies them; a method that leaves rows out may show
-fewer of them.
-A sensitive column with a hierarchy is refused. one_to_m_generalize and rmr publish its nodes and have each of them
-stand for k persons by their own k already (k individuals have each list of nodes, and each node of a class). The
-others publish its leaves and read the tree for distances alone: a leaf put in the place of rarer ones would be a false
-value, and a node is none of the column's values, so that neither the hierarchy nor t could be checked on the release.
-There the column is named without its hierarchy, or climbed before the call, which keeps the tree true.
+source: ends coded, neighbours joined, rare names become 'other' (`kernels.rare_value_coding`). Methods, rules and the
+release then have these values alone, and a constant column of the release has k. Carriers are rows of the source,
+individuals where a column identifies them; a method that leaves rows out may show fewer of them.
+A sensitive column with a hierarchy is refused: one_to_m_generalize and rmr publish its nodes, each of k persons already;
+the others publish leaves, and one in the place of rarer ones would be a false value.
 Cost: a GROUP BY a column, and a join of the rows with its values.
 """
 
@@ -49,12 +44,7 @@ def takes_edges(entry: Method) -> bool:
 
 
 def edged(entry: Method, relation: Relation, roles: Roles, k: int) -> tuple[str, Relation]:
-    """The table with coarser sensitive values.
-
-    Returns:
-        CTEs, each followed by a comma, of which `SOURCE` has the rows with their numbers `_anon_rn`; and the relation
-        with the types its columns have there.
-    """
+    """CTEs, of which `SOURCE` has the rows with coarser values and `_anon_rn`, and the relation with their types."""
     function = entry.name
     if not roles.sensitive:
         raise ColumnError(
@@ -127,12 +117,7 @@ def _values(function: str, info: ColumnInfo, value: str, person: str | None, num
 
 
 def published(call: pa.StructArray) -> pa.Array:
-    """Place of the published value of each value, or -1: the SQL function behind the CTEs; [] where k cannot be met.
-
-    Args:
-        call: structs of k, whether the values are ordered, the carriers' counts in the order of the values, and who
-            they are, value after value (NULL: each carries one value).
-    """
+    """Place of the published value of each value, or -1: the SQL function behind the CTEs; [] where k cannot be met."""
     answers = []
     for row in call:
         counts = np.array(row["counts"].as_py() or [], dtype=np.int64)

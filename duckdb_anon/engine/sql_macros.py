@@ -35,10 +35,6 @@ def _macros() -> tuple[tuple[str, str], ...]:
 
 
 def macro_statements(wrapped: set[str]) -> Iterator[tuple[str, str]]:
-    """Statements that create every macro; those in `wrapped` get the name `_anon_NAME`.
-
-    A wrapped macro keeps its own name in the stock shell; here that name belongs to the function that fills
-    in the columns from their roles.
-    """
+    """Statements that create every macro; those in `wrapped` get the name `_anon_NAME`."""
     for name, sql in _macros():
         yield name, sql.replace(f"{_OPENING}{name}(", f"{_OPENING}_anon_{name}(", 1) if name in wrapped else sql

@@ -14,14 +14,7 @@ from duckdb_anon.model.errors import AnonError
 def transaction(
     con: duckdb.DuckDBPyConnection, function: str, reason: str = "", conflict: Callable[[], AnonError] | None = None
 ) -> Iterator[None]:
-    """A transaction that ends with the block.
-
-    Args:
-        con: an open connection.
-        function: for messages.
-        reason: why an open transaction does not do, behind a comma.
-        conflict: the error where another transaction has written the same rows.
-    """
+    """A transaction that ends with the block."""
     try:
         con.execute("begin")
     except duckdb.TransactionException as error:
@@ -48,12 +41,7 @@ def next_transaction(con: duckdb.DuckDBPyConnection) -> None:
 
 @contextmanager
 def in_next_transaction(con: duckdb.DuckDBPyConnection, undo: str) -> Iterator[None]:
-    """The next transaction, for the block.
-
-    Args:
-        con: a connection in a transaction.
-        undo: statement that takes back what was committed before, where the block fails; '' for none.
-    """
+    """The next transaction, for the block."""
     next_transaction(con)
     try:
         yield

@@ -32,12 +32,6 @@ _AT_ONCE = 1 << 12
 def first_rows(codes: CodeArray, domain: int) -> IntArray:
     """For each code the first row that holds it, 0 for those that no row does.
 
-    Rows are looked through until every code was met, which for few codes is soon.
-
-    Args:
-        codes: code of each row, 0 .. domain - 1, shape (n,).
-        domain: number of codes.
-
     >>> first_rows(np.array([2, 0, 2]), 4).tolist()
     [1, 0, 0, 0]
     """
@@ -113,10 +107,7 @@ class Attribute:
         return self.with_codes(np.zeros(0, dtype=np.int32))
 
     def mixed(self, low: NDArray[Any], high: NDArray[Any]) -> NDArray[np.bool_]:
-        """Whether codes low .. high of an ordered attribute hold NULL, NaN or an infinity and other values.
-
-        The type has no such interval: such a cell is published as one that covers everything.
-        """
+        """Whether codes low .. high of an ordered attribute hold NULL, NaN or an infinity and other values."""
         found: NDArray[np.bool_] = (high >= self.special_from) & (low != high)
         return found
 

@@ -59,16 +59,9 @@ class Hierarchy:
     ) -> Hierarchy:
         """Measure a tree.
 
-        Args:
-            labels: label of each node, in preorder.
-            parent: parent of each node, -1 for a root.
-            leaves: node of each leaf, left to right.
-            name: name of its table.
-
-        Example:
-            >>> tree = Hierarchy.of(("*", "a", "b"), (-1, 0, 0), (1, 2))
-            >>> tree.height, tree.leaf_count.tolist()
-            (1, [2, 1, 1])
+        >>> tree = Hierarchy.of(("*", "a", "b"), (-1, 0, 0), (1, 2))
+        >>> tree.height, tree.leaf_count.tolist()
+        (1, [2, 1, 1])
         """
         nodes, number = len(labels), len(leaves)
         level = np.zeros(nodes, dtype=np.int32)
@@ -90,14 +83,8 @@ class Hierarchy:
     def of_paths(paths: Sequence[Sequence[str]], name: str = "") -> Hierarchy:
         """Number the nodes of leaves that are given with their ancestors.
 
-        Args:
-            paths: labels from the root down to each leaf, sorted, so that leaves of a node stand together. Equal labels
-                on one path (padding) are one node.
-            name: name of its table.
-
-        Example:
-            >>> Hierarchy.of_paths([("*", "A", "a1"), ("*", "A", "a2"), ("*", "b", "b")]).labels
-            ('*', 'A', 'a1', 'a2', 'b')
+        >>> Hierarchy.of_paths([("*", "A", "a1"), ("*", "A", "a2"), ("*", "b", "b")]).labels
+        ('*', 'A', 'a1', 'a2', 'b')
         """
         number: dict[tuple[str, ...], int] = {}
         labels: list[str] = []
@@ -121,11 +108,10 @@ class Hierarchy:
     def joined(trees: Sequence[Hierarchy]) -> Hierarchy:
         """Put trees side by side, the nodes and leaves of each after those of the one before.
 
-        Example:
-            >>> tree = Hierarchy.of(("*", "a", "b"), (-1, 0, 0), (1, 2))
-            >>> both = Hierarchy.joined([tree, tree])
-            >>> both.parent.tolist(), both.tree_of_node.tolist()
-            ([-1, 0, 0, -1, 3, 3], [0, 0, 0, 1, 1, 1])
+        >>> tree = Hierarchy.of(("*", "a", "b"), (-1, 0, 0), (1, 2))
+        >>> both = Hierarchy.joined([tree, tree])
+        >>> both.parent.tolist(), both.tree_of_node.tolist()
+        ([-1, 0, 0, -1, 3, 3], [0, 0, 0, 1, 1, 1])
         """
         base = np.cumsum([0, *(len(tree.labels) for tree in trees)])
         parent = [np.where(tree.parent < 0, -1, tree.parent + b) for tree, b in zip(trees, base, strict=False)]
@@ -175,10 +161,7 @@ class Hierarchy:
 
     @cached_property
     def ancestors(self) -> _Integers:
-        """Node above each leaf at each depth (0 = root), shape (depths, leaves).
-
-        At its own depth and below it a leaf stands for itself.
-        """
+        """Node above each leaf at each depth (0 = root), shape (depths, leaves)."""
         chains = [self.node_of_leaf.astype(np.int64)]
         while (self.parent[chains[-1]] >= 0).any():
             above = self.parent[chains[-1]].astype(np.int64)
@@ -219,10 +202,7 @@ class Hierarchy:
 
     @cached_property
     def ncp(self) -> _Reals:
-        """Normalized certainty penalty of a node: share of its tree's leaves that lie below it, 0 for a leaf.
-
-        Xu et al. 2006; Gong et al. 2017, equation 1.
-        """
+        """Normalized certainty penalty of a node (Xu et al. 2006): share of its tree's leaves below it, 0 for a leaf."""
         leaves = self.leaf_count[self.parent < 0][self.tree_of_node]
         return np.where(self.leaf_count > 1, self.leaf_count / leaves, 0.0)
 
@@ -252,10 +232,9 @@ class Hierarchy:
     def lowest_above(self, node: NDArray[Any], leaf: NDArray[Any]) -> _Integers:
         """Lowest node at or above each node that has a leaf below it; shapes are broadcast.
 
-        Example:
-            >>> tree = Hierarchy.of(("*", "A", "a1", "a2", "b"), (-1, 0, 1, 1, 0), (2, 3, 4))
-            >>> tree.lowest_above(np.array([2, 2]), np.array([1, 2])).tolist()
-            [1, 0]
+        >>> tree = Hierarchy.of(("*", "A", "a1", "a2", "b"), (-1, 0, 1, 1, 0), (2, 3, 4))
+        >>> tree.lowest_above(np.array([2, 2]), np.array([1, 2])).tolist()
+        [1, 0]
         """
         at, where = np.broadcast_arrays(node, leaf)
         at = at.astype(np.int64)

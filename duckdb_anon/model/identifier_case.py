@@ -9,8 +9,6 @@ _FOLDING = str.maketrans(_UPPER, _LOWER)
 def fold(name: str) -> str:
     """A name of a table or column, as DuckDB compares it with others.
 
-    A table may have columns "Ä" and "ä"; `str.lower` would make one of them.
-
     >>> fold("Age"), fold("Ä B")
     ('age', 'Ä b')
     """

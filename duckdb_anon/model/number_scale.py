@@ -53,9 +53,6 @@ class Scale:
     def fitted(self, numbers: NDArray[Any]) -> Numbers:
         """Numbers of the type next to the given ones: rounded half to even, and moved to its ends beyond them.
 
-        Args:
-            numbers: any shape, on this scale: means, sums, noisy values. Whole numbers stay as they are.
-
         >>> Scale('integer', np.array([0, 9]), low=-128, high=127).fitted(np.array([2.5, 7.2, 400.0])).tolist()
         [2, 7, 127]
         """

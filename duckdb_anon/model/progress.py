@@ -3,21 +3,10 @@
 Kernels report their phase with `say` and stop at a `tick`. The engine opens
 a call with `running` and `stopped_by` its flag, which it sets when the user interrupts the call. Shells show `latest`.
 
-A compiled function cannot raise and holds no GIL, so it gets the flag itself as an argument and looks at it now and
-then, at least once in some ten million steps; where it is set it returns early, and the `tick` that follows raises:
-
-    @compiled
-    def walk(codes, out, stop):
-        for i in range(len(codes)):
-            if i % 65536 == 0 and stop[0] != 0:
-                return
-            out[i] = ...
-
-    walk(codes, out, progress.stop_flag())
-    progress.tick()
-
-The array is written by another thread. The loop that looks at it must store into some array, as this one does, or
-the compiler may read it once only. A kernel that starts threads takes the flag before it starts them.
+A compiled function cannot raise and holds no GIL, so it gets the flag itself (`stop_flag()`) as an argument and looks
+at it at least once in some ten million steps; where it is set it returns early, and the `tick` that follows raises. Its
+loop must store into some array, or the compiler may read the flag once only. A kernel that starts threads takes the
+flag before it starts them.
 """
 
 from __future__ import annotations
@@ -80,10 +69,6 @@ def stopped_by(flag: IntArray) -> Iterator[None]:
 
 def say(phase: str, share: float | None = None) -> None:
     """Note the phase and its share done; nothing happens outside `running`. Ticks.
-
-    Args:
-        phase: what is being done.
-        share: how much of it is, 0 to 1; None: unknown.
 
     >>> with running('muco'):
     ...     say('groups', 0.5)

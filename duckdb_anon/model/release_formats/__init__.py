@@ -3,16 +3,9 @@
 Shapes are found from types and names here alone, by `read`:
 
     contents = read(release_types, original_types, sensitive=..., trees=...)
-    contents.shape               'boxes', the name it goes by; contents.shapes has all there is in it
-    contents.columns["age"]      its cell (value, interval, set, node, nodes, counts, items), its truth (exact,
-                                 permuted, randomized, replaced), the column and field that carry it
-    contents.weights             what a row weighs: noisy counts, a sampling rate, rows left out
-    contents.bucket, .channels, .retention, .source      the columns of these, '' where there are none
 
-A measure over arrays finds the same in its `ReadTable`, without names: `table.contents`, `table.row_weights()`,
-`table.buckets()`, `table.source_rows()`, `table.kept`; `table.columns` holds the original's columns and nothing else,
-whatever they are called. The entry of a measure names the formats it answers (`answers=`); any other release
-is refused before it is computed (`refuse`), by name and with what answers instead.
+The entry of a measure names the formats it answers (`answers=`); any other release is refused before it is computed
+(`refuse`), by name and with what answers instead.
 
 A column is a carrier (a bucket, a weight, a channel) when the original has no column of that name and its type fits. A
 method that releases one plans it under `Carrier.key`; where the original has a column `bucket`, the carrier is called

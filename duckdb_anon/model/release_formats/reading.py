@@ -54,20 +54,9 @@ def read(
 ) -> Contents:
     """Say what a release carries, by comparison with its original.
 
-    Args:
-        release: column to DuckDB type, in table order.
-        original: the same of the original, or of the empty table that stands for it; None when nothing is known of it.
-        labelled: columns that are the original's whatever they are called, for want of an original.
-        sensitive: the original's sensitive columns.
-        trees: columns that have a hierarchy.
-        kept: columns that are released as they are, for want of an original.
-        table: the release's name, for messages.
-        function: the SQL function that asks, for messages.
-
-    Example:
-        >>> found = read({"age": "STRUCT(lower INTEGER, upper INTEGER)", "bucket": "BIGINT"}, {"age": "INTEGER"})
-        >>> found.shape, found.columns["age"].cell, found.unread
-        ('boxes', 'interval', ('bucket',))
+    >>> found = read({"age": "STRUCT(lower INTEGER, upper INTEGER)", "bucket": "BIGINT"}, {"age": "INTEGER"})
+    >>> found.shape, found.columns["age"].cell, found.unread
+    ('boxes', 'interval', ('bucket',))
     """
     against = None if original is None else tuple((fold(name), kind) for name, kind in original.items())
     groups = tuple(_folded(names) for names in (labelled, sensitive, trees, kept))
@@ -101,14 +90,7 @@ def _read(
 
 
 def refuse(function: str, table: str, contents: Contents, answers: Collection[str]) -> None:
-    """Raise where a release has a format that a measure does not answer: the one place that refuses.
-
-    Args:
-        function: SQL function, for messages.
-        table: the release's name.
-        contents: what it carries.
-        answers: names of the shapes the measure answers.
-    """
+    """Raise where a release has a format that a measure does not answer: the one place that refuses."""
     if not contents.answered(answers):
         missing = [shape for shape in formats.FORMATS if shape.name in contents.shapes and shape.name not in answers]
         found = " and ".join(shape.description for shape in missing)
@@ -122,8 +104,6 @@ def refuse(function: str, table: str, contents: Contents, answers: Collection[st
 
 def carriers_in_doubt(answers: Collection[str]) -> tuple[str, ...]:
     """Words of the carriers that change what a measure makes of a table: those of formats that it does not answer.
-
-    A bucket always does: it decides whether STRUCT columns are slices.
 
     >>> carriers_in_doubt(("rows", "boxes", "buckets", "sliced", "sampled", "suppressed", "retained"))
     ('bucket', 'moved_within', 'noisy_count', 'rr', 'sensitive_edges')

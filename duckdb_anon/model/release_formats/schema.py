@@ -227,10 +227,7 @@ class Claims:
         return (self.original or {}).get(fold(name), "")
 
     def find(self, carrier: Carrier) -> str | None:
-        """The unclaimed column that is this carrier: by its name, its type and its absence from the original.
-
-        Where several could be, the one with most underscores is, as the shorter names are the original's.
-        """
+        """The unclaimed column that is this carrier: by its name, its type and its absence from the original."""
         return max(self.fitting(carrier), key=len, default=None)
 
     def fitting(self, carrier: Carrier) -> list[str]:
@@ -246,13 +243,7 @@ class Claims:
         return found
 
     def carry(self, name: str, cell: Cell, truth: Truth = "exact") -> None:
-        """Claim a column that carries the original's column of the same name.
-
-        Args:
-            name: the release's column.
-            cell: how its cells are read.
-            truth: whose they are.
-        """
+        """Claim a column that carries the original's column of the same name."""
         kind = self.unclaimed.pop(name)
         self.contents.columns[fold(name)] = Content(fold(name), name, "", kind, cell, truth, self.original_type(name))
 
