@@ -29,7 +29,7 @@ Answers = Callable[..., pa.Array]
 
 def owned(array: pa.Array) -> pa.Array:
     """Copy into arrow's own memory."""
-    # DuckDB frees it on a thread of its own, for which a thread that holds the GIL may wait; numpy needs the GIL to free
+    # DuckDB frees it on its own thread, for which one that holds the GIL may wait; numpy needs the GIL to free
     return pa.concat_arrays([array, array.slice(0, 0)])
 
 

@@ -5,8 +5,8 @@ columns. `sensitive_edges := k` has the planner put a table with coarser values 
 source: ends coded, neighbours joined, rare names become 'other' (`kernels.rare_value_coding`). Methods, rules and the
 release then have these values alone, and a constant column of the release has k. Carriers are rows of the source,
 individuals where a column identifies them; a method that leaves rows out may show fewer of them.
-A sensitive column with a hierarchy is refused: one_to_m_generalize and rmr publish its nodes, each of k persons already;
-the others publish leaves, and one in the place of rarer ones would be a false value.
+A sensitive column with a hierarchy is refused: one_to_m_generalize and rmr publish its nodes, each of k persons; the
+others publish leaves, and one in the place of rarer ones would be a false value.
 Cost: a GROUP BY a column, and a join of the rows with its values.
 """
 

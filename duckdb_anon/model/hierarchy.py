@@ -202,7 +202,7 @@ class Hierarchy:
 
     @cached_property
     def ncp(self) -> _Reals:
-        """Normalized certainty penalty of a node (Xu et al. 2006): share of its tree's leaves below it, 0 for a leaf."""
+        """Normalized certainty penalty of a node (Xu et al. 2006): its share of its tree's leaves, 0 for a leaf."""
         leaves = self.leaf_count[self.parent < 0][self.tree_of_node]
         return np.where(self.leaf_count > 1, self.leaf_count / leaves, 0.0)
 

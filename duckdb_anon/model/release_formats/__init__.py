@@ -11,7 +11,6 @@ A column is a carrier (a bucket, a weight, a channel) when the original has no c
 method that releases one plans it under `Carrier.key`; where the original has a column `bucket`, the carrier is called
 `bucket_` (`released_name`). Where nothing is known of the original, columns with a role are taken to be its own, and a
 table that only shows when the call runs (temporary, CTE, DataFrame) is refused where it has another one (`in_doubt`).
-
 The formats are the table `formats.FORMATS`.
 """
 
