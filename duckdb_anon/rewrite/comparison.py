@@ -308,7 +308,6 @@ def _measure(sides: _Answers, number: int) -> str:
     )
 
 
-NO_NUMBER = "the answer is no number, so it has no place here; run what rewrite_query gives"
 _OF_ANY_TYPE = (exp.Min, exp.Max, exp.Mode, exp.Median, exp.PercentileDisc, exp.PercentileCont, exp.Quantile)
 
 
@@ -331,7 +330,7 @@ def _note(sides: _Answers, number: int) -> str:
         messages.append(f"case when {wide} then {literal(WIDE)} end")
     if number < len(sides.made_of) and not _is_number(sides.made_of[number]):
         empty = f"e._c{number} is not null and try_cast(e._c{number}::varchar as double) is null"
-        messages.append(f"case when {empty} then {literal(NO_NUMBER)} end")
+        messages.append(f"case when {empty} then concat('the answer is ', e._c{number}, ', which is not a number') end")
     return f"nullif(concat_ws('; ', {', '.join(messages)}), '')" if messages else "null::varchar"
 
 
