@@ -48,6 +48,7 @@ from duckdb_anon.report.profile.key_columns import warn_of_keys
 # it does: the one function that each has of its own stays, the others are one set for all.
 _KEEP: list[Any] = []
 _CONNECTIONS: dict[int, dict[int, weakref.ref[duckdb.DuckDBPyConnection]]] = {}
+_CREATED: list[tuple[Any, ...]] = []  # what `_present` says where all macros are as this version creates them
 _REGISTERING = threading.Lock()  # a web server opens its connections at the same time
 _ARROW_TYPES = {"VARCHAR": pa.string(), "DOUBLE": pa.float64(), "BIGINT": pa.int64(), "BOOLEAN": pa.bool_()}
 _BY_NAME = {entry.name: entry for entry in ENTRIES}
@@ -76,8 +77,14 @@ def load(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         number = _instance_number(con)
         row = con.execute("select current_connection_id()").fetchone()
         here = weakref.ref(con, functools.partial(_forget, number))
-        _CONNECTIONS.setdefault(number, {})[int(row[0]) if row else -1] = here
+        known, caller = _CONNECTIONS.setdefault(number, {}), int(row[0]) if row else -1
+        is_known = caller in known
+        known[caller] = here
+    if is_known and _present(con) in _CREATED:
+        return con
     _create(con)
+    if not _CREATED:
+        _CREATED.append(_present(con))
     return con
 
 
@@ -95,6 +102,16 @@ def macros(*, temporary: bool = True) -> Iterator[tuple[str, str]]:
     ]
     for name, sql in statements:
         yield name, sql if temporary else sql.replace(" temp macro ", " macro ", 1)
+
+
+def _present(con: duckdb.DuckDBPyConnection) -> tuple[Any, ...]:
+    """Which of the package's macros a connection has, and their text: one question to the catalog."""
+    names = [name for name, _ in macros()]
+    return con.execute(
+        "select count(*), bit_xor(hash(function_name, parameters, macro_definition)) from duckdb_functions() "
+        "where database_name = 'temp' and list_contains($1, function_name)",
+        [names],
+    ).fetchall()[0]
 
 
 def connect(database: str = ":memory:", *, read_only: bool = False, **config: Any) -> duckdb.DuckDBPyConnection:

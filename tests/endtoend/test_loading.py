@@ -13,6 +13,7 @@ import duckdb
 import pytest
 
 import duckdb_anon
+from duckdb_anon import sql_functions
 
 PEOPLE = "create table people as select range % 60 as age, range % 7 as secret from range(600)"
 CALL = "select count(*) from muco('people', 0.2, qi := ['age'], sensitive := 'secret')"
@@ -23,6 +24,38 @@ def test_loading_twice_is_harmless() -> None:
     duckdb_anon.load(duckdb_anon.load(con))
     con.execute(PEOPLE)
     assert con.execute(CALL).fetchone() == (600,)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_loaded_connection_is_not_loaded_again(
+    read_only: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    duckdb.connect(str(tmp_path / "a.duckdb")).close()
+    con = duckdb_anon.connect(str(tmp_path / "a.duckdb"), read_only=read_only)
+    created: list[duckdb.DuckDBPyConnection] = []
+    create = sql_functions._create
+
+    def creating(loaded: duckdb.DuckDBPyConnection) -> None:
+        created.append(loaded)
+        create(loaded)
+
+    monkeypatch.setattr(sql_functions, "_create", creating)
+    con.execute("create temp macro mine(x) as x + 1")
+    duckdb_anon.load(con)
+    assert created == []
+    cursor = duckdb_anon.load(con.cursor())
+    assert created == [cursor]
+    for statement in (
+        "drop macro table anon_functions",
+        "drop macro _anon_among",
+        "create or replace temp macro muco(tbl, delta) as table select 1",
+        "create or replace temp macro _anon_among(a, b) as true",
+    ):
+        con.execute(statement)
+        created.clear()
+        duckdb_anon.load(duckdb_anon.load(con))
+        assert created == [con]
+    assert con.execute("select count(*) > 50, mine(1) from anon_functions()").fetchall() == [(True, 2)]
 
 
 def test_cursor_works_after_its_own_load() -> None:
