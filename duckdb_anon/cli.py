@@ -16,7 +16,7 @@ import duckdb
 
 from duckdb_anon import __version__
 from duckdb_anon.engine.release_seal import KEY, PUBLIC_KEY
-from duckdb_anon.model.errors import AnonError, of_function
+from duckdb_anon.model.errors import AnonError, of_function, without_values
 from duckdb_anon.serve import audit, publish
 from duckdb_anon.serve import command as serve
 from duckdb_anon.shell import commands, run_command, run_database
@@ -50,7 +50,7 @@ def _code(given: argparse.Namespace, command: str) -> int:
     except StopScript:
         return 1
     except (AnonError, duckdb.Error) as error:
-        message = str(error) if command == SHELL else of_function(command, error)
+        message = without_values(error) if command == SHELL else of_function(command, error)
         print(f"duckdb-anon: {message}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

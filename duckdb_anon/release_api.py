@@ -27,7 +27,7 @@ from duckdb_anon.engine.transaction import transaction
 from duckdb_anon.gate.files import write_release
 from duckdb_anon.gate.source_tables import described_table
 from duckdb_anon.model import progress
-from duckdb_anon.model.errors import AnonError, ParameterError, listed, nearest
+from duckdb_anon.model.errors import AnonError, ParameterError, cause_of, listed, nearest, one_line
 from duckdb_anon.model.function_specs import Method
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import Description
@@ -137,7 +137,7 @@ def _errors_of_method(method: Method, call: str) -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
-        raise AnonError(message_of(error, method.name, call)) from error
+        raise AnonError(message_of(error, method.name, call)) from cause_of(error)
 
 
 def _release_in_parts(
@@ -180,7 +180,7 @@ def _release_in_parts(
         keep = True
         raise
     except duckdb.Error as error:
-        raise AnonError(_failed(error, method, location)) from error
+        raise AnonError(_failed(error, method, location)) from cause_of(error)
     finally:
         location.close(keep=keep)
 
@@ -204,7 +204,7 @@ def _resolved(con: duckdb.DuckDBPyConnection, call: str, method: Method) -> Reco
             con.execute(f"describe from {call}")
             found = recorded()
     except duckdb.Error as error:
-        raise AnonError(message_of(error, method.name, call)) from error
+        raise AnonError(message_of(error, method.name, call)) from cause_of(error)
     if found is None:
         raise ParameterError(f"release: {call!r} is not one call of a method, such as muco('people', 0.2)")
     if not found.params.get("force"):
@@ -214,14 +214,14 @@ def _resolved(con: duckdb.DuckDBPyConnection, call: str, method: Method) -> Reco
 
 def _failed(error: duckdb.Error, method: Method, location: RunDirectory) -> str:
     """What went wrong, and what to do where it was the disk."""
-    text = str(error)
+    text = one_line(error)
     if any(word in text for word in ("No space left", "max_temp_directory_size", "File too large", "Could not write")):
         return (
-            f"release: {location.folder.parent} has no room for the run: {text.splitlines()[0]}; nothing was written. "
+            f"release: {location.folder.parent} has no room for the run: {text}; nothing was written. "
             "Free some space, or write to another disk"
         )
     if "Out of Memory" in text or isinstance(error, duckdb.OutOfMemoryException):
-        return f"release: {text.splitlines()[0]}; nothing was written. Give more memory, or a smaller part_rows"
+        return f"release: {text}; nothing was written. Give more memory, or a smaller part_rows"
     return message_of(error, method.name)
 
 

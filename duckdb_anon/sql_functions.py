@@ -37,7 +37,7 @@ from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.private_files import private_root, spill_folder
 from duckdb_anon.engine.sql_macros import macro_statements
 from duckdb_anon.engine.sql_quoting import ident, literal, planned
-from duckdb_anon.model.errors import AnonError, of_function, unexpected
+from duckdb_anon.model.errors import AnonError, may_quote_values, of_function, unexpected
 from duckdb_anon.model.function_specs import Entry, Method, PureSql, Query, Report, Task
 from duckdb_anon.model.progress import stop_flag
 from duckdb_anon.model.release_comment import is_release
@@ -323,7 +323,7 @@ def _planned_on(cursor: duckdb.DuckDBPyConnection | None, call: dict[str, Any]) 
     except AnonError as error:
         return f"!{of_function(entry.name, error)}"
     except Exception as error:  # a traceback would show paths, the message might show data
-        return f"!{unexpected(entry.name, error)}"
+        return f"!{of_function(entry.name, error) if may_quote_values(error) else unexpected(entry.name, error)}"
 
 
 def _warn(cursor: duckdb.DuckDBPyConnection, context: Context) -> None:

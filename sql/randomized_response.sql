@@ -14,9 +14,9 @@
 create or replace temp macro randomized_response(value, domain, p) as
     case
         when p is null or p < 0 or p > 1
-            then error('randomized_response: p must be a probability, from 0 to 1')
+            then error('randomized_response: p must be a probability, from 0 to 1 [bad-argument]')
         when coalesce(list_position(domain, value), 0) = 0
-            then error('randomized_response: the value is not in the domain; list every value an answer can have')
+            then error('randomized_response: the value is not in the domain; list every value an answer can have [bad-argument]')
         when random() < p then value
         -- from the value's own place, one to len(domain) - 1 places further, round the end
         else domain[1 + (list_position(domain, value) + floor(random() * (len(domain) - 1))::bigint) % len(domain)]
@@ -31,7 +31,7 @@ create or replace temp macro randomized_response_count(found, total, wanted, dom
             [{
                 'q': wanted * (1 - p::double) / (domain_size - 1),
                 'gain': case when abs(p * domain_size - 1) < 1e-9
-                    then error('randomized_response_count: p = 1 / domain_size keeps nothing to estimate from')
+                    then error('randomized_response_count: p = 1 / domain_size keeps nothing to estimate from [bad-argument]')
                     else (p::double * domain_size - 1) / (domain_size - 1) end
             }],
             lambda c: {'inside': (1 - c.q) / c.gain, 'outside': -c.q / c.gain}

@@ -28,13 +28,13 @@ create or replace temp macro _anon_among(name, names) as
 create or replace temp macro _anon_checked(fn, tbl, qi, others) as table
     select case
         when qi is null or len(qi) = 0
-            then error(fn || ': no quasi-identifier is named. Pass them as qi := [''age'', ''sex'']')
+            then error(fn || ': no quasi-identifier is named. Pass them as qi := [''age'', ''sex''] [bad-argument]')
         when list_contains(list_transform(qi, lambda name: name is null), true)
-            then error(fn || ': qi holds a NULL; every entry must be a column name')
+            then error(fn || ': qi holds a NULL; every entry must be a column name [bad-argument]')
         when len(missing) > 0
             then error(fn || ': there is no column ''' || missing[1] || '''. Did you mean '''
                 || list_sort(list_transform(there, lambda c: {near: -jaro_winkler_similarity(lower(c), lower(missing[1])), c: c}))[1].c
-                || '''? The columns are ' || array_to_string(there, ', '))
+                || '''? The columns are ' || array_to_string(there, ', ') || ' [bad-column]')
         else true
     end as checked
     from (
@@ -52,21 +52,21 @@ create or replace temp macro _anon_records(fn, tbl, qi, sensitive, person, sampl
     with names as materialized (
         from _anon_checked(fn, tbl, qi, [sensitive, person, sample_weights])
         where person is null or sample_weights is null
-            or error(fn || ': sample_weights and person cannot be combined. Give each individual one record')
+            or error(fn || ': sample_weights and person cannot be combined. Give each individual one record [bad-argument]')
     )
     select * replace (
         case when typeof(_anon_value) like 'STRUCT(%'
             then error(fn || ': the sensitive column is a STRUCT. Name one of its fields in a SELECT: '
-                || '(SELECT *, s.field AS field FROM t)')
+                || '(SELECT *, s.field AS field FROM t) [bad-column]')
             else _anon_value end as _anon_value,
         case when person is not null and _anon_person is null
             then error(fn || ': the person column is NULL in some records, so their individual is unknown. '
-                || 'Leave these records out')
+                || 'Leave these records out [bad-column]')
             else _anon_person end as _anon_person,
         case
             when sample_weights is null then 1.0::double
             when isfinite(_anon_weight::double) and _anon_weight::double > 0 then _anon_weight::double
-            else error(fn || ': sample_weights must be numbers above 0 in every record')
+            else error(fn || ': sample_weights must be numbers above 0 in every record [bad-column]')
         end as _anon_weight
     )
     from (
@@ -102,9 +102,9 @@ create or replace temp macro _anon_classes(fn, tbl, qi, person, sample_weights, 
         select *, row_number() over () as _anon_class from exact
         where case
             when missing not in ('value', 'wildcard')
-                then error(fn || ': missing must be ''value'' or ''wildcard'', got ''' || missing || '''')
+                then error(fn || ': missing must be ''value'' or ''wildcard'', got ''' || missing || ''' [bad-argument]')
             when missing = 'wildcard' and person is not null
-                then error(fn || ': missing := ''wildcard'' counts records; leave person out')
+                then error(fn || ': missing := ''wildcard'' counts records; leave person out [bad-argument]')
             else missing = 'wildcard'
         end
     ),
@@ -200,7 +200,7 @@ create or replace temp macro reidentification_risk(
         coalesce(sum(_anon_size * risk) / sum(_anon_size), 0)::double as marketer,
         coalesce(sum(_anon_size) filter (risk > case
             when threshold is null or threshold < 0 or threshold > 1 then error(
-                'reidentification_risk: threshold must lie in [0, 1], got ' || coalesce(threshold::varchar, 'NULL'))
+                'reidentification_risk: threshold must lie in [0, 1], got ' || coalesce(threshold::varchar, 'NULL') || ' [bad-argument]')
             else threshold::double end) / sum(_anon_size), 0)::double as above_threshold,
         count(*) filter (_anon_matching = 1) as sample_uniques,
         coalesce(sum(_anon_size * risk), 0)::double as expected
@@ -262,7 +262,7 @@ create or replace temp macro _anon_entries(fn, tbl, qi, sensitive, person) as ta
         select * exclude (_anon_weight), count(*) as _anon_n
         from _anon_records(fn, tbl, qi, sensitive, person, null)
         where typeof(_anon_value) not like 'MAP(%' and (sensitive is not null
-            or error(fn || ': no sensitive column is named. Pass it as sensitive := ''disease'''))
+            or error(fn || ': no sensitive column is named. Pass it as sensitive := ''disease'' [bad-argument]'))
         group by all
     ),
     classes as (
@@ -299,11 +299,11 @@ create or replace temp macro _anon_cells(fn, tbl, qi, sensitive, person) as tabl
     bucket as (
         select row_number() over () as class, count(*) as weight, coalesce(
             try_cast(_anon_value::varchar as map(varchar, bigint)),
-            error(fn || ': the sensitive column is neither a value nor a MAP from value to count')
+            error(fn || ': the sensitive column is neither a value nor a MAP from value to count [bad-column]')
         ) as counts
         from _anon_records(fn, tbl, qi, sensitive, null, null)
         where typeof(_anon_value) like 'MAP(%' and (person is null or error(
-            fn || ': counts of rows in buckets do not tell individuals apart; leave person out to count rows'))
+            fn || ': counts of rows in buckets do not tell individuals apart; leave person out to count rows [bad-argument]'))
         group by _anon_value
     ),
     bucket_cell as (
@@ -347,7 +347,7 @@ create or replace temp macro l_diversity(tbl, qi := NULL, sensitive := NULL, l :
             ))) as entropy_l,
             max(case
                 when l is null or l < 1 or l <> floor(l) then error(
-                    'l_diversity: l must be a whole number from 1, got ' || coalesce(l::varchar, 'NULL'))
+                    'l_diversity: l must be a whole number from 1, got ' || coalesce(l::varchar, 'NULL') || ' [bad-argument]')
                 when least(len(counts), persons) < l then 'infinity'::double
                 else list_max(counts) / (n - coalesce(list_sum(list_reverse_sort(counts)[:l::bigint - 1]), 0))
             end) as recursive_c
@@ -423,11 +423,11 @@ create or replace temp macro _anon_emd_tree(fn, tbl, qi, sensitive, person, hier
     checked as (
         select place, share, case
             when path is null and label is not null
-                then error(fn || ': the sensitive column has a value that is not a leaf of the hierarchy')
+                then error(fn || ': the sensitive column has a value that is not a leaf of the hierarchy [bad-column]')
             when list_contains(list_transform(path, lambda node: node is null), true)
-                then error(fn || ': the hierarchy has a NULL; every leaf needs all its ancestors')
+                then error(fn || ': the hierarchy has a NULL; every leaf needs all its ancestors [bad-column]')
             when count(*) over (partition by place) > 1
-                then error(fn || ': the hierarchy lists a leaf twice, with different ancestors')
+                then error(fn || ': the hierarchy lists a leaf twice, with different ancestors [bad-column]')
             else path
         end as path
         from table_value left join leaf on label = path[1]
@@ -462,11 +462,11 @@ create or replace temp macro t_closeness(
     chosen as (
         select case
             when distance not in ('equal', 'ordered', 'hierarchy')
-                then error('t_closeness: distance must be ''equal'', ''ordered'' or ''hierarchy'', got ''' || distance || '''')
+                then error('t_closeness: distance must be ''equal'', ''ordered'' or ''hierarchy'', got ''' || distance || ''' [bad-argument]')
             when distance = 'hierarchy' and hierarchy is null
-                then error('t_closeness: distance ''hierarchy'' needs a hierarchy table, hierarchy := ''name''')
+                then error('t_closeness: distance ''hierarchy'' needs a hierarchy table, hierarchy := ''name'' [bad-argument]')
             when distance <> 'hierarchy' and hierarchy is not null
-                then error('t_closeness: with a hierarchy table distance must be left out or be ''hierarchy''')
+                then error('t_closeness: with a hierarchy table distance must be left out or be ''hierarchy'' [bad-argument]')
             when hierarchy is not null then 'hierarchy'
             when distance is not null then distance
             when regexp_matches(typeof(any_value(_anon_value)),

@@ -23,7 +23,7 @@ create or replace temp macro _anon_fingerprints(fn, tbl, qi, sensitive, person) 
     with names as materialized (
         from _anon_checked(fn, tbl, qi, list_append(_anon_name_list(sensitive), person))
         where len(_anon_name_list(sensitive)) > 0
-            or error(fn || ': no sensitive column is named. Pass it as sensitive := ''disease''')
+            or error(fn || ': no sensitive column is named. Pass it as sensitive := ''disease'' [bad-argument]')
     ),
     records as (
         select row(*columns(lambda c: _anon_among(c, qi) or c = '_anon_none')) as _anon_qi,

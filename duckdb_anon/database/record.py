@@ -170,10 +170,9 @@ def _cut(work: Work, tables: Sequence[Table], cells: Sequence[Cell]) -> None:
     try:
         con.execute(f"create or replace table {work.boxes} as select {released} from {call}")
     except duckdb.Error as error:
-        text = str(error).split("\nLINE", 1)[0].split("\n\n", 1)[0]
-        if code_of(text) != RequirementError.code:
+        if code_of(str(error)) != RequirementError.code:
             raise
-        raise RequirementError(f"{NAME}: {without_code(text[text.find('mondrian: ') + 10 :])}") from error
+        raise RequirementError(f"{NAME}: {without_code(error).partition('mondrian: ')[2]}") from error
 
 
 def roles_of(cells: Sequence[Cell]) -> str:

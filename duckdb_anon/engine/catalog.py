@@ -17,7 +17,7 @@ import duckdb
 import pyarrow as pa
 
 from duckdb_anon.engine.sql_quoting import ident, literal
-from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, listed, nearest
+from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, cause_of, listed, nearest, one_line
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import COLUMN_KEY, KEY, argument_text, field_comments
 
@@ -139,7 +139,7 @@ class Catalog:
             result = self.cursor.execute(f"select {columns} from {numbered} where _anon_rn % {max(step, 1)} = 0")
         except duckdb.InvalidInputException as error:
             # a condition on the columns, see `sent`: its message is the user's
-            raise ColumnError(_first_line(error).removeprefix("Invalid Input Error: ")) from error
+            raise ColumnError(one_line(error)) from cause_of(error)
         with warnings.catch_warnings():
             # DuckDB advises a relation instead, which is refused while a statement is being bound
             warnings.simplefilter("ignore", UserWarning)
@@ -194,8 +194,8 @@ class Catalog:
             single = len(statements) == 1
         except duckdb.Error as error:
             raise ParameterError(
-                f"{function}: {parameter} is not a SELECT in parentheses: {_first_line(error)}"
-            ) from error
+                f"{function}: {parameter} is not a SELECT in parentheses: {one_line(error)}"
+            ) from cause_of(error)
         if not single or not text.endswith(")"):
             raise ParameterError(
                 f"{function}: {parameter} is not a single SELECT in parentheses. Give one and nothing after it"
@@ -214,7 +214,7 @@ class Catalog:
                 try:
                     self.cursor.execute(f"describe from {sql}")
                 except duckdb.Error as error:
-                    reason = _first_line(error) + _encoding_hint(text)
+                    reason = one_line(error) + _encoding_hint(text)
             raise ParameterError(
                 f"{function}: {parameter} := '{text}' is neither a table nor a readable file: {reason}"
             )
@@ -258,10 +258,6 @@ def _encoding_hint(path: str) -> str:
     except OSError:
         pass
     return ""
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).split("\n", 1)[0]
 
 
 def require_visible(function: str, relation: Relation) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.sql_quoting import ident, literal
-from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.errors import ColumnError, with_code
 from duckdb_anon.model.function_specs import ColumnInfo
 
 _CASTS = {"TIME WITH TIME ZONE": "TIME or VARCHAR", "UHUGEINT": "HUGEINT or VARCHAR"}
@@ -33,13 +33,13 @@ def guard(function: str, infos: Iterable[ColumnInfo], source: str) -> str:
         nothing = f"any_value({ident(info.name)})"
         if not info.type:
             for kind in _CASTS_OF_UNSEEN:
-                text = literal(_of_type(function, info.name, kind))
+                text = literal(with_code(_of_type(function, info.name, kind), ColumnError.code))
                 cases += f" when typeof({nothing}) = {literal(kind)} then error({text})"
         if info.type in ("", "VARCHAR"):
             text = literal(
                 f"{function}: column '{info.name}' has a collation, which takes different texts for equal. Columns of "
                 f'plain texts are allowed. Write (select * replace (lower({ident(info.name)}) collate "binary" as '
-                f"{ident(info.name)}) from ...)"
+                f"{ident(info.name)}) from ...) [{ColumnError.code}]"
             )
             cases += f" when {_is_collated(nothing)} then error({text})"
     return (

@@ -11,7 +11,7 @@ from functools import lru_cache
 import duckdb
 
 from duckdb_anon.engine.catalog import Catalog
-from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.errors import RewriteError, cause_of, one_line
 from duckdb_anon.rewrite.query.refusals import Called
 
 
@@ -50,8 +50,7 @@ def describing(catalog: Catalog) -> Callable[[str], list[str]]:
         try:
             rows = catalog.cursor.execute(f"describe {query}").fetchall()
         except duckdb.Error as error:
-            message = str(error).split("\n\nLINE", 1)[0]
-            raise RewriteError(" ".join(message.split())) from error
+            raise RewriteError(one_line(error)) from cause_of(error)
         return [str(name) for name, *_ in rows]
 
     return describe

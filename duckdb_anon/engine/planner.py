@@ -30,7 +30,7 @@ from duckdb_anon.engine.result_sql import layout_of, release_select, report_sele
 from duckdb_anon.engine.runner import ASKED_BY, coded_table, to_json
 from duckdb_anon.engine.sql_quoting import CALLER, STATEMENT, ident, literal
 from duckdb_anon.model.coded_table import CodedTable
-from duckdb_anon.model.errors import ColumnError, planning
+from duckdb_anon.model.errors import ColumnError, planning, with_code
 from duckdb_anon.model.function_specs import (
     ColumnInfo,
     ColumnPlan,
@@ -254,7 +254,8 @@ def _refused_if_release(entry: PureSql, context: Context, relation: Relation, se
     folded, words = folded_sql("_n"), ", ".join(map(literal, sorted(carriers)))
     doubtful = f"list_filter({names}, lambda _n: rtrim({folded}, '_') in ({words}) "
     doubtful += f"and {folded} not in ({', '.join(map(literal, sorted(labelled) or ['']))}))"
-    refusal = f"error({literal(f'{entry.name}: ')} || {doubtful}[1] || {literal(in_doubt(relation.given))})"
+    reason = literal(with_code(in_doubt(relation.given), ColumnError.code))
+    refusal = f"error({literal(f'{entry.name}: ')} || {doubtful}[1] || {reason})"
     return f"from ({select}) as _anon_answer where case when len({doubtful}) > 0 then {refusal} else true end"
 
 

@@ -22,7 +22,7 @@ import duckdb
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.interrupts import stoppable
 from duckdb_anon.engine.sql_quoting import ident, literal
-from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.errors import RewriteError, cause_of, one_line
 from duckdb_anon.model.release_comment import argument_text
 
 TRUTH_COUNT, REDRAWS = 10, 3
@@ -146,7 +146,7 @@ def _working_on(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
         with stoppable():
             yield
     except duckdb.Error as error:
-        raise RewriteError(f"no interval: the release cannot be replayed: {str(error).splitlines()[0]}") from error
+        raise RewriteError(f"no interval: the release cannot be replayed: {one_line(error)}") from cause_of(error)
 
 
 def _replay_once(con: duckdb.DuckDBPyConnection, call: ReplayCall, roles: str, number: int) -> None:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.kernels.rare_value_coding import coded, grouped
-from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.errors import ColumnError, RequirementError
 from duckdb_anon.model.function_specs import ColumnInfo, Method, Parameter, Roles
 from duckdb_anon.model.release_formats import EDGES
 
@@ -92,12 +92,14 @@ def _values(function: str, info: ColumnInfo, value: str, person: str | None, num
     by, ordered, name = f"_anon_v{number}", info.kind == "ordered", info.name
     rare = literal(
         f"{function}: '{name}' is NULL in fewer than sensitive_edges := {k} rows. Leave them out, or give the missing "
-        "value a name"
+        f"value a name [{RequirementError.code}]"
     )
-    few = literal(f"{function}: sensitive_edges := {k} is more than the table has carriers of '{name}'")
+    few = literal(
+        f"{function}: sensitive_edges := {k} is more than the table has carriers of '{name}' [{RequirementError.code}]"
+    )
     unnamed = literal(
         f"{function}: rare values of '{name}' have no name they could share. Cast it to VARCHAR, or leave categorical "
-        "out"
+        f"out [{RequirementError.code}]"
     )
     counted = f"count(distinct {person})" if person else "count(*)"
     persons_of_values = "flatten(list(p order by i))" if person else "null::bigint[]"

@@ -11,7 +11,7 @@ from duckdb_anon.engine.private_files import draft_of
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.gate.checks import refuse_table
 from duckdb_anon.gate.source_tables import SourceTable, clean_comment, described_table
-from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.errors import AnonError, cause_of, one_line
 from duckdb_anon.model.release_comment import COLUMN_KEY, KEY, is_release, read_description, table_name
 from duckdb_anon.sql_functions import load
 
@@ -94,4 +94,4 @@ def write_release(
         with draft_of(goal) as draft:
             con.execute(f"copy (from {release.sql}) to {literal(str(draft))} ({options})")
     except duckdb.Error as error:
-        raise AnonError(f"{function}: {goal}: {str(error).splitlines()[0]}") from error
+        raise AnonError(f"{function}: {goal}: {one_line(error)}") from cause_of(error)

@@ -66,13 +66,56 @@ def unexpected(function: str, error: Exception) -> str:
     return with_code(text, "internal-error")
 
 
+_OF_NAMES = {
+    "BinderException", "CatalogException", "ConnectionException", "DependencyException", "HTTPException",
+    "InterruptException", "IOException", "NotImplementedException", "OutOfMemoryException", "ParserException",
+    "PermissionException", "SyntaxException", "TransactionException",
+}  # fmt: skip
+"""DuckDB's errors that speak of tables, columns, types and files; others may quote values."""
+_ENUM = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:,\s*)?)*\)")
+_OURS = re.compile(r"Invalid Input Error: \w[\w .]*: .* \[[a-z]+(?:-[a-z]+)*\]", re.DOTALL)
+
+
+def may_quote_values(error: Exception) -> bool:
+    """Whether an error is DuckDB's and its message may quote values, as that of a cast that fails does.
+
+    Kinds that speak of names only do not, nor do messages of this package, which end with a code.
+    """
+    kind = type(error)
+    if kind.__module__.partition(".")[0] not in ("duckdb", "_duckdb") or kind.__name__ in _OF_NAMES:
+        return False
+    return not (kind.__name__ == "InvalidInputException" and _OURS.fullmatch(str(error).split("\n\n", 1)[0]))
+
+
+def without_values(error: Exception) -> str:
+    """The message of an error; of DuckDB's that may quote values, what kind it is and how to see it."""
+    if not may_quote_values(error):
+        return _ENUM.sub("ENUM", str(error))
+    return with_code(
+        f"values could not be read or written ({type(error).__name__}); DuckDB's message is left out, as it may quote "
+        "them. Run the query of the table or view alone in DuckDB to see it",
+        "unreadable-values",
+    )
+
+
+def one_line(error: Exception) -> str:
+    """`without_values` in one line, without the position in the statement, for other messages."""
+    text = without_values(error).split("\nLINE ", 1)[0]
+    return " ".join(text.split()).removeprefix("Invalid Input Error: ")
+
+
+def cause_of(error: Exception) -> Exception | None:
+    """What an error may be raised from: tracebacks print the message of what it is raised from, too."""
+    return None if may_quote_values(error) else error
+
+
 def of_function(function: str, error: Exception) -> str:
     """Message of an error, with the function's name first, which what lies below it does not know, and its code last.
 
     >>> of_function('muco', AnonError('the table is empty')), of_function('muco', ColumnError('muco: no rows'))
     ('muco: the table is empty [refused]', 'muco: no rows [bad-column]')
     """
-    text = str(error).removeprefix("Invalid Input Error: ")
+    text = without_values(error).removeprefix("Invalid Input Error: ")
     named = text if re.match(r"\w+: ", text) else f"{function}: {text}"
     return with_code(named, error.code) if isinstance(error, AnonError) else named
 
@@ -92,9 +135,9 @@ def code_of(message: str) -> str:
     return found[1] if found else ""
 
 
-def without_code(message: str) -> str:
-    """The first line of a message of DuckDB, without its kind and its code, for notes."""
-    return _CODE.sub("", message.partition("\n")[0].removeprefix("Invalid Input Error: "))
+def without_code(error: Exception) -> str:
+    """`one_line` without a code, for notes."""
+    return _CODE.sub("", one_line(error))
 
 
 _CODE = re.compile(r" \[([a-z]+(?:-[a-z]+)*)\]$")
@@ -113,7 +156,7 @@ def planning(function: str) -> Iterator[None]:
 
 def when_run(text: str) -> str:
     """Message of an error that SQL planned now may raise later."""
-    return f"{_planned.get()}: {text}" if _planned.get() else text
+    return with_code(f"{_planned.get()}: {text}" if _planned.get() else text, RewriteError.code)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

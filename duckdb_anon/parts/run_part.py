@@ -26,7 +26,7 @@ from duckdb_anon.engine.runner import by_role, run_method
 from duckdb_anon.engine.sensitive_coarsening import PARAMETER as EDGES
 from duckdb_anon.kernels import thread_pool
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
-from duckdb_anon.model.errors import AnonError, ColumnError, code_of, of_function, unexpected
+from duckdb_anon.model.errors import AnonError, ColumnError, of_function, one_line, unexpected
 from duckdb_anon.model.function_specs import Cutting, Params
 from duckdb_anon.model.progress import Interrupted
 from duckdb_anon.model.release_formats import BUCKET
@@ -167,19 +167,8 @@ def numbered_columns(recorded: Recorded) -> list[int]:
     return [k for k, plan in enumerate(recorded.layout) if plan.name in (BUCKET.key, person) and not plan.column]
 
 
-_OF_ROWS = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
-
-
 def message_of(error: duckdb.Error, name: str, call: str = "") -> str:
-    """The method's own words, without DuckDB's frame around them.
-
-    DuckDB's words about rows that it could not read may quote their values, and are left out.
-    """
-    first = explained(str(error), f"from {call}").split("\n\n", 1)[0].split("\nLINE", 1)[0]
+    """The method's own words, without DuckDB's frame around them."""
+    first = explained(one_line(error), f"from {call}")
     at = first.find(f"{name}: ")
-    if at < 0 and isinstance(error, _OF_ROWS) and not code_of(first):
-        return (
-            f"release: the rows of the table could not be read ({type(error).__name__}); DuckDB's message is left out, "
-            "as it may quote values. Read the table or the query of its view alone to see it"
-        )
     return first[at:] if at >= 0 else f"release: {first}"

@@ -269,7 +269,7 @@ def _first_row(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[Sequence
         with stoppable():
             return con.execute(statement).fetchall()[0], ""
     except duckdb.Error as error:
-        return (), without_code(str(error))
+        return (), without_code(error)
 
 
 def _attacked(trials: Trials, call: str, step: Step) -> str:

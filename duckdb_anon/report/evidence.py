@@ -13,6 +13,7 @@ import duckdb
 
 from duckdb_anon.engine.interrupts import stoppable
 from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.model.errors import without_code
 from duckdb_anon.model.release_formats.duckdb_types import kind_of_type, without_enums
 from duckdb_anon.report.findings import RARE, Findings, Measured, QueryRunner, Row, Rows
 from duckdb_anon.report.linked_release import Check, Checks
@@ -45,7 +46,7 @@ def subgroups(runner: QueryRunner, found: Findings, made: Measured, checks: Chec
                 with stoppable():
                     people, release = checks.group(made.check, column, value)
             except duckdb.Error as error:
-                runner.missing[f"risk by subgroup of {column}"] = str(error).splitlines()[0]
+                runner.missing[f"risk by subgroup of {column}"] = without_code(error)
                 break
             linkage = (
                 f"linkage_risk({literal(people)}, {literal(release)}, attackers := {literal(strongest)}, "

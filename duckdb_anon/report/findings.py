@@ -92,7 +92,7 @@ class QueryRunner:
                 names = [column[0] for column in cursor.description or ()]
                 return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
         except duckdb.Error as error:
-            self.missing[what] = without_code(str(error))
+            self.missing[what] = without_code(error)
             return []
 
 

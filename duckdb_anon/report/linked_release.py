@@ -17,6 +17,7 @@ import duckdb
 from duckdb_anon.engine.catalog import described, write_comments
 from duckdb_anon.engine.interrupts import stoppable
 from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.model.errors import without_code
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import read_description, value_text
 from duckdb_anon.model.release_formats import SOURCE
@@ -62,7 +63,7 @@ class Checks:
             with stoppable():
                 self.con.execute(f"create table {table} as from {call}")
         except duckdb.Error as error:
-            self.of[name] = Check(name, "", f"none: repeating its call failed: {str(error).splitlines()[0]}")
+            self.of[name] = Check(name, "", f"none: repeating its call failed: {without_code(error)}")
             return
         self._comment_as(name, table)
         note = f"made again by {call}: another random draw of the method, not the release itself"

@@ -93,7 +93,7 @@ def _measured(con: duckdb.DuckDBPyConnection, parameter: str, what: str, promise
         with stoppable():
             found = con.execute(question).fetchall()
     except duckdb.Error as error:
-        return Verified(parameter, f"{promised:g}", None, False, without_code(str(error)).splitlines()[0])
+        return Verified(parameter, f"{promised:g}", None, False, without_code(error))
     value = float(found[0][0]) if found and found[0][0] is not None else None
     holds = None
     if value is not None:

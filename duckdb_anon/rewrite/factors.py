@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.errors import RewriteError, when_run
 from duckdb_anon.model.hierarchy import HIDDEN_LABEL
 from duckdb_anon.model.release_formats.duckdb_types import is_text
 from duckdb_anon.rewrite.query.tables import Shares, TableInfo
@@ -284,7 +284,7 @@ class NodeFactor(GeneralizedFactor):
         hidden = f"starts_with({leaf}::varchar, '{HIDDEN_LABEL}')"
         label = "unnest(_cell)" if self.counted else "_cell"
         return f"""
-            select node, case when hidden then error('{unknown.replace("'", "''")}') else text end::{self.kind} as leaf
+            select node, case when hidden then error({literal(when_run(unknown))}) else text end::{self.kind} as leaf
             from (select distinct unnest([{levels}]) as node, {leaf}::varchar as text, {hidden} as hidden
               from {tree} as tree) as h
             where node in (select {label} from ({self.cells()}) as c)
@@ -366,7 +366,8 @@ def channel_of(field: str, source: str) -> str:
         source: FROM item of the release.
     """
     missing = f"count(*) > 0 and count({field}) = 0"
-    return f"select case when {missing} then error('{NO_CHANNEL}') else any_value({field}) end as c from {source}"
+    refusal = f"error({literal(when_run(NO_CHANNEL))})"
+    return f"select case when {missing} then {refusal} else any_value({field}) end as c from {source}"
 
 
 @dataclass(frozen=True)

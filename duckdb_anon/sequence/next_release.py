@@ -22,7 +22,16 @@ import duckdb
 from duckdb_anon.engine.register import Register, Registered, leaving, registered, released_rows
 from duckdb_anon.engine.release_digest import column_types, holds_rows_of, row_text
 from duckdb_anon.engine.sql_quoting import ident, idents
-from duckdb_anon.model.errors import AnonError, ParameterError, RequirementError, code_of, listed, nearest, without_code
+from duckdb_anon.model.errors import (
+    AnonError,
+    ParameterError,
+    RequirementError,
+    cause_of,
+    code_of,
+    listed,
+    nearest,
+    without_code,
+)
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import Description
 from duckdb_anon.model.released_columns import Coded, Source
@@ -167,8 +176,8 @@ class Next:
             con.execute(f"create table {draft} as from {call}")
         except duckdb.Error as error:
             if code_of(str(error).partition("\n")[0]) != RequirementError.code:
-                raise AnonError(message_of(error, self.registration.planned.entry.name)) from error
-            self.reason = without_code(str(error))
+                raise AnonError(message_of(error, self.registration.planned.entry.name)) from cause_of(error)
+            self.reason = without_code(error)
             self.counts |= {"added": 0, "waiting": self.counts["added"]}
             return
         if name := self.registration.bucket_column(draft):

@@ -15,6 +15,7 @@ import duckdb
 
 from duckdb_anon.engine.catalog import write_comments
 from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.model.errors import one_line
 from duckdb_anon.serve.guard import Refused
 
 _MOST = 10_000
@@ -66,7 +67,7 @@ class Catalog:
                 named = [(str(name), str(kind)) for name, kind, *_ in cursor.description or []]
                 rows = cursor.fetchmany(_MOST + 1)
         except duckdb.Error as error:
-            raise Refused(str(error).partition("\n")[0]) from error
+            raise Refused(one_line(error)) from error
         if len(rows) > _MOST:
             raise Refused(f"a statement over the catalog may return {_MOST} rows")
         shown = ", ".join(f"c{place}::{kind} as {ident(name)}" for place, (name, kind) in enumerate(named))

@@ -33,7 +33,7 @@ from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.gate.checks import refuse
 from duckdb_anon.gate.published_trees import PublishedTrees
 from duckdb_anon.gate.source_tables import SourceTable, all_tables, all_views, clean_comment, naming_tables, read_table
-from duckdb_anon.model.errors import AnonError, listed, nearest
+from duckdb_anon.model.errors import AnonError, listed, nearest, one_line
 from duckdb_anon.model.hierarchy import HIDDEN_LABELS
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import (
@@ -156,7 +156,7 @@ def _open(con: duckdb.DuckDBPyConnection, draft: Path, storage_version: str) -> 
         con.execute(f"attach {literal(str(draft))} as {_TARGET} (storage_version {literal(storage_version)})")
     except duckdb.Error as error:
         raise AnonError(
-            f"publish: --storage-version {storage_version}: {str(error).splitlines()[0]}; such are 'v1.5.0', 'latest'"
+            f"publish: --storage-version {storage_version}: {one_line(error)}; such are 'v1.5.0', 'latest'"
         ) from error
 
 

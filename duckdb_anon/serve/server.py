@@ -26,7 +26,7 @@ import duckdb
 from duckdb_anon.engine.catalog import write_comments
 from duckdb_anon.engine.private_files import spill_folder
 from duckdb_anon.engine.sql_quoting import ident, literal
-from duckdb_anon.model.errors import AnonError, listed
+from duckdb_anon.model.errors import AnonError, listed, without_values
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import is_release
 from duckdb_anon.serve.answers import Answer, Answers
@@ -355,5 +355,5 @@ def public_text(error: Exception) -> str:
     >>> public_text(duckdb.IOException('IO Error: Cannot open "/srv/r.duckdb": gone\n\nAt:\n  /x/y.py(1)'))
     'IO Error: Cannot open "(a path)": gone'
     """
-    paragraph = " ".join(str(error).partition("\n\n")[0].split())
+    paragraph = " ".join(without_values(error).partition("\n\n")[0].split())
     return _PATH.sub("(a path)", paragraph)

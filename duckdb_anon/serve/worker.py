@@ -19,7 +19,7 @@ from typing import TextIO
 
 import duckdb
 
-from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.errors import AnonError, without_values
 from duckdb_anon.serve.isolation import give_up_rights, pass_on
 from duckdb_anon.serve.limits import ServingLimits, bound_this_process
 from duckdb_anon.serve.server import Analyst, Curator, listen
@@ -68,7 +68,7 @@ def main() -> int:
         bounded = job.role == "curator" or bound_this_process(ServingLimits(job.memory).memory_bytes)
         isolation = "" if job.role == "curator" else give_up_rights(job.socket is None, job.by_root)
     except (AnonError, duckdb.Error) as error:
-        _say(answers, {"error": str(error)})
+        _say(answers, {"error": without_values(error)})
         return 1
     _say(answers, {"ready": True, "bounded": bounded, "isolation": isolation})
     ended.wait()

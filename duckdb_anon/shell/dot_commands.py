@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from duckdb_anon.engine.sql_quoting import literal
-from duckdb_anon.model.errors import AnonError, nearest
+from duckdb_anon.model.errors import AnonError, nearest, without_values
 from duckdb_anon.release_api import release
 from duckdb_anon.shell.label import label
 from duckdb_anon.shell.render import MODES, paragraphs, wrapped
@@ -131,7 +131,7 @@ def _release(session: Session, given: str) -> None:
     try:
         description = session.meter.watch(lambda: release(session.con, name, f"{call})", **options))
     except (AnonError, duckdb.Error) as error:
-        session.fail(str(error))
+        session.fail(without_values(error))
     session.out.write(f"{name}: {description}\n")
 
 
@@ -156,7 +156,7 @@ def _label(session: Session, table: str) -> None:
     try:
         label(session.con, table, session.out, input if sys.stdin.isatty() else None)
     except (AnonError, duckdb.Error) as error:
-        session.fail(str(error).split("\n\nLINE")[0])
+        session.fail(without_values(error).split("\n\nLINE")[0])
 
 
 def _timer(session: Session, state: str) -> None:

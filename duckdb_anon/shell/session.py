@@ -17,7 +17,7 @@ from typing import NoReturn, TextIO
 import duckdb
 
 from duckdb_anon.binder_errors import explained
-from duckdb_anon.model.errors import AnonError, listed, nearest
+from duckdb_anon.model.errors import AnonError, listed, nearest, without_values
 from duckdb_anon.shell.dot_commands import COMMANDS, StopScript
 from duckdb_anon.shell.render import render
 from duckdb_anon.shell.running import Meter
@@ -106,7 +106,8 @@ class Session:
                 at = statement.query
                 self.meter.watch(partial(self._run, statement))
         except (duckdb.Error, AnonError) as error:
-            self.fail(without_foreign_position(explained(str(error), at), at))
+            message = str(error) if sys.stderr.isatty() else without_values(error)  # else it may be a log
+            self.fail(without_foreign_position(explained(message, at), at))
 
     def fail(self, message: str) -> NoReturn:
         """Report an error on stderr and stop the running script.

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from duckdb_anon.engine.call_text import Recorded, on_table, planned_only, recording
 from duckdb_anon.engine.sql_quoting import ident, literal
-from duckdb_anon.model.errors import AnonError, ParameterError
+from duckdb_anon.model.errors import AnonError, ParameterError, cause_of
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import argument_text
 from duckdb_anon.parts.run_part import message_of
@@ -85,7 +85,7 @@ def planned(
             found = recorded()
             described = con.execute(f"describe from {statement}").fetchall()
     except duckdb.Error as error:
-        raise AnonError(message_of(error, call.partition("(")[0].strip(), statement)) from error
+        raise AnonError(message_of(error, call.partition("(")[0].strip(), statement)) from cause_of(error)
     if found is None:
         raise ParameterError(f'spark.release: {call!r} is not one call of a method, such as "muco(0.2)"')
     typed = ", ".join(f"null::{row[1]} as {ident(row[0])}" for row in described)

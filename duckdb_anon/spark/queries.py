@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from duckdb_anon.engine.sql_quoting import literal
-from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, listed, nearest
+from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, cause_of, listed, nearest
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import argument_text
 from duckdb_anon.parts.release_checks import k_sql, l_sql, t_sql
@@ -66,7 +66,7 @@ def estimate_sql(
             call = f"rewrite_query({literal(query)}, {literal(names[0])}, {literal(names[1])}, {how}"
             return str(con.execute(f"select {call}{arguments})").fetchall()[0][0])
         except duckdb.Error as error:
-            raise AnonError(message_of(error, "rewrite_query")) from error
+            raise AnonError(message_of(error, "rewrite_query")) from cause_of(error)
 
 
 _DISTANCES = ("equal", "ordered")

@@ -29,7 +29,7 @@ from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.sql_quoting import ident, idents
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import Attribute
-from duckdb_anon.model.errors import AnonError, ParameterError, RequirementError
+from duckdb_anon.model.errors import AnonError, ParameterError, RequirementError, cause_of
 from duckdb_anon.model.function_specs import Cutting
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.parts.placement import CodedRows
@@ -314,4 +314,4 @@ def _work_table(con: duckdb.DuckDBPyConnection, name: str, call: str, trees: Map
     try:
         con.execute(f"create table released as from {call}")
     except duckdb.Error as error:
-        raise AnonError(message_of(error, name)) from error
+        raise AnonError(message_of(error, name)) from cause_of(error)

@@ -24,7 +24,7 @@ from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.column_roles import column_of
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.measures.plans.missing_codes import LABEL, number_codes
-from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
+from duckdb_anon.model.errors import ColumnError, ParameterError, cause_of, listed, nearest, one_line
 from duckdb_anon.model.function_specs import Parameter, Params, Query
 from duckdb_anon.model.release_comment import argument_text
 from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment, is_number
@@ -120,11 +120,10 @@ def _arx(context: Any) -> str:
         try:
             found = context.catalog.cursor.execute(f"describe from {read}").fetchall()
         except Exception as error:  # DuckDB's, which measures do not import
-            reason = str(error).splitlines()[0]
             raise ParameterError(
                 f"{NAME}: '{path}' cannot be read as a CSV file of ARX's: UTF-8 text, lines of as many cells each, "
-                f"separated by ';' ({reason})"
-            ) from error
+                f"separated by ';' ({one_line(error)})"
+            ) from cause_of(error)
         if len(found) > 1:
             return rf"select columns('column0*(\d+)') as 'level\1' from {read}"
     raise ParameterError(
@@ -154,7 +153,7 @@ def _dates(source: str, given: Any) -> str:
         )
     wrong = literal(
         f"{NAME}: a value is no date as DuckDB writes it; make the column a DATE, as strptime(d, '%d/%m/%Y') does, or "
-        "say kind := 'text'"
+        f"say kind := 'text' [{ColumnError.code}]"
     )
     # infinity has no month
     levels = [f"coalesce({_DATES[name]}, _d::varchar)" for name in names]

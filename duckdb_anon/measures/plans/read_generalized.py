@@ -136,7 +136,7 @@ def _suppressed() -> str:
 def _unread(name: str) -> str:
     message = (
         f"{NAME}: cells of {name!r} cannot be read. Allowed are values of the original, intervals, masked values and "
-        "'*'. Name a hierarchy that has the other labels: hierarchies := {...}"
+        f"'*'. Name a hierarchy that has the other labels: hierarchies := {{...}} [{ColumnError.code}]"
     )
     return f"error({literal(message)})"
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 from typing import Any
 
 from duckdb_anon.engine.catalog import require_visible
-from duckdb_anon.engine.sql_quoting import ident, idents
+from duckdb_anon.engine.sql_quoting import ident, idents, literal
 from duckdb_anon.kernels.randomized_response.risk import MAX_CELLS
 from duckdb_anon.kernels.randomized_response.setup import PAPER
-from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
+from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest, with_code
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats import CHANNELS
@@ -70,7 +70,8 @@ def _sql(source: str, columns: list[str], channels: dict[str, str], projection: 
         ctes += _domain(k, name, channels.get(name))
     grid = " cross join ".join(f"_anon_d{k}" for k in range(len(columns)))
     size = " * ".join(f"(select count(*) from _anon_d{k})::double" for k in range(len(columns)))
-    message = f"'{NAME}: the domains multiply to more than {MAX_CELLS:,} cells; name fewer columns'"
+    message = f"{NAME}: the domains multiply to more than {MAX_CELLS:,} cells; name fewer columns"
+    message = literal(with_code(message, RequirementError.code))
     ctes.append(
         f"_anon_s0 as materialized (select {names}, sum(_n) as _e, sum(_n) as _v from ("
         f"select {names}, 1.0::double as _n from _anon_rel union all select {names}, 0 as _n from {grid}"
@@ -101,7 +102,8 @@ def _domain(number: int, name: str, field: str | None) -> list[str]:
     """CTEs _anon_d{k}, the domain of a column, and _anon_c{k}, q and gain of its channel."""
     if field is None:
         return [f"_anon_d{number} as (select distinct {ident(name)} from _anon_rel)"]
-    singular = f"'{NAME}: {name.replace(chr(39), chr(39) * 2)} has p = 1 / domain size: nothing can be estimated'"
+    singular = f"{NAME}: {name} has p = 1 / domain size: nothing can be estimated"
+    singular = literal(with_code(singular, RequirementError.code))
     return [
         f"_anon_r{number} as materialized (select c as _c from ({channel_of(field, '_anon_rel')}))",
         f"_anon_d{number} as (select unnest(_c.domain) as {ident(name)} from _anon_r{number})",
