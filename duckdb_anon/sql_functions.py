@@ -361,8 +361,7 @@ def _ran(call: pa.StructArray) -> pa.Array:
         return [buffered] if buffered is not None else [_table(call.field(n)) for n in names if n.startswith("t")]
 
     trees = {name: _rows(call.field(f"h{k}")) for k, name in enumerate(extra["trees"])}
-    counted = _rows(call.field("f")) if "f" in names else None
-    return runner.run_call(entry, text, tables, trees, counted, (instance, caller, query))
+    return runner.run_call(entry, text, tables, trees, (instance, caller, query))
 
 
 def _table(buffered: pa.StructArray) -> input_scan.InputTable:

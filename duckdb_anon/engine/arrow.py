@@ -11,7 +11,6 @@ import ctypes
 import functools
 import sys
 from collections.abc import Callable
-from decimal import Decimal
 
 import duckdb
 import numpy as np
@@ -19,9 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckdb_anon.model.coded_table import FloatArray
-
-_EXACT = 2.0**53
-"""The largest number up to which every whole one is a double."""
 
 Answers = Callable[..., pa.Array]
 """A function DuckDB calls with columns."""
@@ -91,25 +87,9 @@ def _database() -> duckdb.DuckDBPyConnection:
 def as_numbers(values: pa.Array) -> FloatArray:
     """Numbers, decimals, dates and times as float64."""
     values = steps(values)
-    if not pa.types.is_decimal(values.type):
-        plain_numbers: FloatArray = values.to_numpy(zero_copy_only=False).astype(np.float64)
-        return plain_numbers
-    return _of_decimals(values)
-
-
-def _of_decimals(values: pa.Array) -> FloatArray:
-    """Decimals, and HUGEINT, as DuckDB casts them to DOUBLE; pyarrow's own cast is off in the last bit."""
-    scale = values.type.scale
-    values = pc.fill_null(values, pa.scalar(Decimal(0), values.type)).cast(pa.decimal128(38, scale))
-    words = np.frombuffer(values.buffers()[1], dtype="<i8")[2 * values.offset :][: 2 * len(values)].reshape(-1, 2)
-    low, high = words[:, 0], words[:, 1]
-    narrow = high == low >> 63
-    if not scale:
-        return np.where(narrow, low.astype(np.float64), high * 2.0**64 + low.view("<u8").astype(np.float64))
-    numbers: FloatArray = low / float(10**scale)
-    inexact = ~narrow | (np.abs(low) > _EXACT)
-    for position in np.flatnonzero(inexact):
-        numbers[position] = (int(high[position]) << 64 | int(low.view("<u8")[position])) / 10**scale
+    if pa.types.is_decimal(values.type):  # pyarrow's own cast is off in the last bit
+        values = by_duckdb(values, "v::double")
+    numbers: FloatArray = values.to_numpy(zero_copy_only=False).astype(np.float64)
     return numbers
 
 

@@ -80,11 +80,10 @@ def run_ctes(
     number, source = f"row_number() over () - 1 as {NUMBER}", relation.sql
     if params.get(edges.PARAMETER.name) is not None:
         source, number = edges.SOURCE, NUMBER
-    counted = _combinations(entry, roles, params)
     guarded = guard(entry.name, coded, "_anon_src")
     run = (
         f"_anon_run({{call: if({guarded}, {literal(call)}, null), {CALLER}, {STATEMENT}, buffer: (from _anon_input), "
-        f"rows: sum(_anon_put({{buffer: (from _anon_input), row: {{rn: _anon_rn{row}}}}})){counted}{tree_sql}}})"
+        f"rows: sum(_anon_put({{buffer: (from _anon_input), row: {{rn: _anon_rn{row}}}}})){tree_sql}}})"
     )
     return (
         f"_anon_src as materialized (select {needed}{number} from {source}),\n"
@@ -107,16 +106,6 @@ def buffered_rows(buffer: str, row: str, source: str, guarded: str = "true") -> 
     """Subquery that puts the rows of a table into a buffer; an empty list has the type of a row."""
     put = f"sum(_anon_put({{buffer: if({guarded}, (from {buffer}), null), row: {row}}}))"
     return f"(select {{buffer: (from {buffer}), rows: {put}, row: list({row}) filter (where false)}} from {source})"
-
-
-def _combinations(entry: Method | Report, roles: Roles, params: Params) -> str:
-    """Field of the call that lists a row and the number of rows of each combination of values that a method needs."""
-    columns_of = getattr(entry, "combinations", None)
-    if columns_of is None:
-        return ""
-    keys = [ident(info.name) for info in columns_of(roles, params)]
-    counted = f"(select min(_anon_rn) as rn, count(*) as n from _anon_src group by {', '.join(keys)})"
-    return f", f: (select list(_anon_f) from {counted} as _anon_f)"
 
 
 def trees_of(context: Context, infos: Iterable[ColumnInfo]) -> tuple[list[str], str]:

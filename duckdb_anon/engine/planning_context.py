@@ -10,22 +10,11 @@ import duckdb
 
 from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
 from duckdb_anon.engine.collation import collated
-from duckdb_anon.engine.column_roles import (
-    ROLE_PARAMETERS,
-    Labels,
-    labels_of,
-    resolve_roles,
-    with_labels_of,
-)
+from duckdb_anon.engine.column_roles import ROLE_PARAMETERS, Labels, labels_of, resolve_roles, with_labels_of
 from duckdb_anon.engine.release_digest import holds_rows_of
 from duckdb_anon.engine.release_texts import ReleasePair
 from duckdb_anon.model.errors import ColumnError, listed, nearest
-from duckdb_anon.model.function_specs import (
-    ColumnInfo,
-    Entry,
-    Method,
-    Roles,
-)
+from duckdb_anon.model.function_specs import ColumnInfo, Entry, Method, Roles
 from duckdb_anon.model.hierarchy import HIDDEN_LABELS
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick

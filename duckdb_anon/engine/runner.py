@@ -23,20 +23,13 @@ from duckdb_anon.engine.hierarchy_io import read_tree
 from duckdb_anon.engine.input_scan import InputTable, Statement
 from duckdb_anon.engine.person_checks import check_coded, check_persons
 from duckdb_anon.engine.release_reader import read_tables, types_of
-from duckdb_anon.engine.result_encoding import (
-    ReleaseEncoder,
-    Result,
-    encode_release,
-    error_result,
-    in_buckets,
-    length,
-)
+from duckdb_anon.engine.result_encoding import ReleaseEncoder, Result, encode_release, error_result, in_buckets, length
 from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.kernels import thread_pool
 from duckdb_anon.kernels.rng_streams import random_order
 from duckdb_anon.model import progress, released_columns
-from duckdb_anon.model.coded_table import Attribute, CodedTable, Combinations, IntArray
+from duckdb_anon.model.coded_table import Attribute, CodedTable, IntArray
 from duckdb_anon.model.errors import AnonError, ColumnError, RequirementError, of_function, unexpected
 from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Method, Params, Report, Roles
 from duckdb_anon.model.hierarchy import Hierarchy
@@ -93,7 +86,6 @@ def run_call(
     call: str,
     rows_of_tables: Callable[[], Sequence[InputTable]],
     trees: Mapping[str, pa.Array],
-    counted: pa.StructArray | None = None,
     statement: Statement = (0, 0, 0),
 ) -> pa.Array:
     """Run one planned call; return a one-element struct array of type `RETURN_TYPE`."""
@@ -105,7 +97,7 @@ def run_call(
             if isinstance(entry, Method):
                 if extra.get(ASKED_BY) and len(tables[0]) == 0:
                     raise RequirementError(f"{extra[ASKED_BY]} is empty. There is no row to run {entry.name} on")
-                result, rows = _release(entry, roles, params, extra, tables[0], forest, counted)
+                result, rows = _release(entry, roles, params, extra, tables[0], forest)
             else:
                 result, rows = _report(entry, roles, params, tables, forest, extra)
             done = result.to_arrow(entry.name, rows, statement)
@@ -124,7 +116,6 @@ def _release(
     extra: Mapping[str, Any],
     rows: InputTable,
     trees: Mapping[str, Hierarchy],
-    counted: pa.StructArray | None,
 ) -> tuple[Result, int]:
     """Code the table, run the method, and encode what it released; each of them goes as soon as the next is made."""
 
@@ -132,8 +123,6 @@ def _release(
         seeded = params["seed"] is not None
         table, source_row = coded_table(entry.name, roles, rows, trees, extra["conditions"], canonical=seeded)
         give_back()
-        if counted is not None:
-            table = replace(table, combinations=_combinations(counted, source_row))
         return table, source_row
 
     return run_method(entry, params, read, extra["layout"])
@@ -286,11 +275,3 @@ def by_role(roles: Roles, attributes: Sequence[Attribute], other: Mapping[str, A
     person = attributes[q + s] if roles.person else None
     rows = len(attributes[0].codes)
     return CodedTable(rows, tuple(attributes[:q]), tuple(attributes[q : q + s]), person, dict(other))
-
-
-def _combinations(counted: pa.StructArray, source_row: IntArray) -> Combinations:
-    """Counts by source row as counts by row of the coded table."""
-    position = np.empty(len(source_row), dtype=np.int64)
-    position[source_row] = np.arange(len(source_row))
-    rows, counts = (counted.field(name).to_numpy(zero_copy_only=False) for name in ("rn", "n"))
-    return Combinations(position[rows], counts)

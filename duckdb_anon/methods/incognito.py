@@ -37,7 +37,7 @@ from duckdb_anon.methods.partition_params import GUARANTEE_TRIALS
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Method, Parameter, Params, Roles, Sweep
+from duckdb_anon.model.function_specs import ColumnPlan, Method, Parameter, Params, Roles, Sweep
 from duckdb_anon.model.release_formats import SUPPRESSED
 from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Interval, Node, Source, ValueSet, Whole
 
@@ -51,13 +51,11 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
     """Generalize to the valid levels of least loss."""
-    if table.combinations is None:
-        raise TypeError(f"{NAME} works on a table whose combinations are counted")
     person = table.repeated_person
     requirement, sensitive = required_model(NAME, table, params, persons=person is not None)
     attributes = [generalization_levels(a, params["branching"]) for a in table.qi]
     _check_nodes(attributes, params["max_nodes"])
-    counted = FrequencySet.of_table(attributes, sensitive, table.combinations, person)
+    counted = FrequencySet.of_table(attributes, sensitive, person)
     require_table(NAME, requirement, counted.groups(np.zeros(len(counted.rows), dtype=np.int64)))
     allowed = int(params["max_suppression"] * table.rows)
     node = least_loss_node(counted, requirement, allowed)
@@ -106,12 +104,6 @@ def _rows_of(cells: Cells, rows: IntArray) -> Cells:
     if not isinstance(cells, (Interval, Node, ValueSet)):
         raise TypeError(f"{type(cells).__name__} cells have no levels")
     return type(cells)(**{**vars(cells), "index": cells.index[rows]})
-
-
-def combinations(roles: Roles, params: Params) -> tuple[ColumnInfo, ...]:
-    """What DuckDB counts: the quasi-identifiers, what l and t speak of, and whose rows they are."""
-    person_columns = () if roles.person is None else (roles.person,)
-    return roles.qi + (() if params["l"] is None and params["t"] is None else roles.sensitive) + person_columns
 
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
@@ -164,7 +156,6 @@ METHOD = Method(
     layout=layout,
     release=release,
     refine=refine,
-    combinations=combinations,
     unit="person",
     sweeps=(Sweep("k := {n}, l := {l}", (5, 10, 25)),),
 )  # fmt: skip

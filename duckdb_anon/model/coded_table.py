@@ -193,19 +193,6 @@ class Attribute:
 
 
 @dataclass(frozen=True)
-class Combinations:
-    """Combinations of values that occur, as DuckDB counts them for `Method.combinations`.
-
-    Attributes:
-        rows: a row that has each combination, shape (combinations,). A combination may be listed more than once.
-        counts: number of rows that have it, shape (combinations,), adding up to the rows of the table.
-    """
-
-    rows: IntArray
-    counts: IntArray
-
-
-@dataclass(frozen=True)
 class CodedTable:
     """The columns a method works on, row i of every attribute being the same source row."""
 
@@ -214,7 +201,6 @@ class CodedTable:
     sensitive: tuple[Attribute, ...] = ()
     person: Attribute | None = None
     other: dict[str, Attribute] = field(default_factory=dict)
-    combinations: Combinations | None = None
 
     @property
     def repeated_person(self) -> CodeArray | None:

@@ -216,7 +216,6 @@ class Method(Function):
             when the call is planned. Its last argument codes (a systematic sample of) the table when called.
         conditions: SQL conditions on the table's columns by name; `CodedTable.other[name]` holds their truth in
             each row, 1 or 0.
-        combinations: columns whose combinations of values DuckDB counts for `CodedTable.combinations`.
         sweeps: what `recommend` tries of it; () where its figures would not say what it is for.
         parts: how a table too large for one call is cut; None: what it releases is decided for the table as a whole.
         finished: what SQL checks of a release put together from parts, see `Finished`.
@@ -235,7 +234,6 @@ class Method(Function):
     refine: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     resolve_params: Callable[[Roles, Params, Callable[[], CodedTable]], Mapping[str, Any]] | None = None
     conditions: Callable[[Roles, Params], Mapping[str, str]] | None = None
-    combinations: Callable[[Roles, Params], Sequence[ColumnInfo]] | None = None
     sweeps: tuple[Sweep, ...] = ()
     parts: Parts | None = None
     finished: tuple[Finished, ...] = ()

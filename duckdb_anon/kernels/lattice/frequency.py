@@ -1,7 +1,7 @@
 """Frequency sets: how many rows share generalized quasi-identifiers, a sensitive value and a person.
 
-DuckDB counts the table once, with one GROUP BY. Every other frequency set is rolled up from a finer one (LeFevre,
-DeWitt and Ramakrishnan 2005, section 3.2), so its cost depends on the distinct combinations and not on the rows.
+The table is counted once. Every other frequency set is rolled up from a finer one (LeFevre, DeWitt
+and Ramakrishnan 2005, section 3.2), so its cost depends on the distinct combinations and not on the rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from duckdb_anon.kernels.lattice.levels import GeneralizationLevels
 from duckdb_anon.kernels.partition import Groups
 from duckdb_anon.kernels.row_keys import compact, joint, keys_of
-from duckdb_anon.model.coded_table import CodeArray, Combinations, FloatArray, IntArray
+from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 
 Levels = tuple[int, ...]
 
@@ -36,20 +36,18 @@ class FrequencySet:
         cls,
         attributes: Sequence[GeneralizationLevels],
         sensitive: CodeArray | None,
-        table: Combinations,
         person: CodeArray | None = None,
     ) -> FrequencySet:
-        """Take the table as DuckDB counted it.
-
-        `attributes`: levels of each quasi-identifier, n codes each.
-        """
-        rows = table.rows
+        """Count the combinations of n rows: `attributes` are the levels of each quasi-identifier, n codes each."""
+        columns = [a.attribute.codes for a in attributes]
+        found = keys_of([*columns, *(codes for codes in (sensitive, person) if codes is not None)])
+        rows, sizes = found.first, np.bincount(found.of_row)
         values = tuple(a.value_of_code[0][a.attribute.codes[rows]].astype(np.int32) for a in attributes)
         sensitive = None if sensitive is None else sensitive[rows]
         person = None if person is None else person[rows]
         group_of_row = np.zeros(len(rows), dtype=np.int64)
-        counts = Groups(group_of_row, sensitive, person=person, weights=table.counts).table_counts
-        return cls(tuple(attributes), (0,) * len(values), values, table.counts, counts, sensitive, person)
+        counts = Groups(group_of_row, sensitive, person=person, weights=sizes).table_counts
+        return cls(tuple(attributes), (0,) * len(values), values, sizes, counts, sensitive, person)
 
     def classes(self, node: Levels) -> IntArray:
         """Equivalence class of each combination once generalized to `node`, numbered 0, 1, ... without gaps."""

@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
-from typing import Any
-
 import duckdb
-import numpy as np
 import pytest
-
-from duckdb_anon import sql_functions
-from duckdb_anon.methods.incognito import METHOD
-from duckdb_anon.model.coded_table import CodedTable
-from duckdb_anon.model.released_columns import Cells
 
 
 @pytest.fixture
@@ -83,33 +73,6 @@ def test_a_hierarchy_whose_leaves_are_not_in_the_order_of_the_text_is_counted_ri
         "sensitive := 's', hierarchies := {'v': 'tree'})"
     )
     assert con.execute("select v, count(*) from release group by 1 order by 1").fetchall() == [("low", 40), ("top", 20)]
-
-
-def test_duckdb_counts_the_combinations_the_search_starts_from(
-    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[CodedTable] = []
-
-    def spy(table: CodedTable, params: Any, rng: np.random.Generator) -> dict[str, Cells]:
-        seen.append(table)
-        return METHOD.release(table, params, rng)
-
-    monkeypatch.setitem(sql_functions._BY_NAME, "incognito", replace(METHOD, release=spy))
-    con.execute("""
-        create table t as select case when i % 7 = 0 then null else i % 5 end as a, ['x', 'y', null][i % 3 + 1] as b,
-            case when i % 11 = 0 then -0.0::double when i % 4 = 0 then 'nan'::double else i % 2 end as c, i % 6 as s
-        from range(500) r(i)
-    """)
-    for asked in ("k := 3", "l := 2, seed := 1"):
-        con.execute(f"from incognito('t', qi := ['a', 'b', 'c'], sensitive := 's', {asked})").fetchall()
-        table = seen.pop()
-        assert table.combinations is not None
-        columns = [*table.qi, *(() if asked.startswith("k") else table.sensitive)]
-        rows = list(zip(*(a.codes.tolist() for a in columns), strict=True))
-        counted: Counter[Any] = Counter()
-        for row, count in zip(table.combinations.rows.tolist(), table.combinations.counts.tolist(), strict=True):
-            counted[rows[row]] += count
-        assert counted == Counter(rows)
 
 
 def test_a_search_of_too_many_nodes_is_refused_before_it_starts(con: duckdb.DuckDBPyConnection) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from duckdb_anon.kernels.partition import (
     TCloseness,
 )
 from duckdb_anon.kernels.partition.privacy_models import OfRows
-from duckdb_anon.model.coded_table import Attribute, CodedTable, Combinations
+from duckdb_anon.model.coded_table import Attribute, CodedTable
 from tests.reference import incognito
 from tests.reference.incognito import both, of_rows
 from tests.reference.merging import HOSPITAL_A, attribute, hospital
@@ -44,11 +43,7 @@ class Example:
         self.rows = list(zip(*(a.codes.tolist() for a in qi), strict=True))
         self.records = list(zip(sensitive, person or range(len(sensitive)), strict=True))
         owner = None if person is None else np.array(person)
-        keys = [(*row, s, None if person is None else p) for row, (s, p) in zip(self.rows, self.records, strict=True)]
-        first = {key: i for i, key in reversed(list(enumerate(keys)))}
-        counts = np.array([Counter(keys)[key] for key in first])
-        combinations = Combinations(np.array(list(first.values())), counts)
-        self.table = FrequencySet.of_table(self.levels, np.array(sensitive), combinations, owner)
+        self.table = FrequencySet.of_table(self.levels, np.array(sensitive), owner)
 
     def search(self, requirement: PrivacyModel, allowed: int = 0) -> Any:
         return least_loss_node(self.table, requirement, allowed)
