@@ -12,6 +12,7 @@ import duckdb
 
 from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.model.errors import RewriteError, cause_of, one_line
+from duckdb_anon.model.progress import tick
 from duckdb_anon.rewrite.query.refusals import Called
 
 
@@ -54,6 +55,15 @@ def describing(catalog: Catalog) -> Callable[[str], list[str]]:
         return [str(name) for name, *_ in rows]
 
     return describe
+
+
+def number_of(cursor: duckdb.DuckDBPyConnection, query: str) -> float:
+    """What a query of one number says; 0 where it fails."""
+    try:
+        return float(cursor.execute(query).fetchall()[0][0])
+    except duckdb.Error:
+        tick()  # an interrupt is none of these
+        return 0.0
 
 
 @lru_cache(maxsize=4096)

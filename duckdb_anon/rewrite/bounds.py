@@ -164,7 +164,8 @@ class BoundedBlock(Block):
         """SELECT of bounds from the possible values of each row."""
         left = {fold(column.name) for column in all_of(self.select, exp.Column) if column.table == self.alias}
         rows = self.steps.add("possible_rows", self._numbered_rows(factors, left, exact_conditions))
-        text, ends = self._possible(rows, bool(exact_conditions), factors, conditions, left)
+        copies = "g._records" if any(measure.kind == "quantile" for measure in measures) else "1"
+        text, ends = self._possible(rows, bool(exact_conditions), factors, conditions, left, copies)
         joined = bool(self.select.args.get("joins"))
         source = self._source(self.steps.add("possible", text))
         texts = []
@@ -262,20 +263,26 @@ class BoundedBlock(Block):
         factors: Sequence[Factor],
         conditions: Mapping[str, Sequence[exp.Expr]],
         left: Collection[str],
+        copies: str,
     ) -> tuple[str, dict[str, Ends]]:
         """SELECT of each row's possible values, and the columns that hold the ends of intervals."""
         selected = [f"g.{quoted(column)}" for column in sorted(left) if column in self.exact]
         numbers: dict[str, list[str]] = {"_hits": ["1"], "_total": ["1"]}
         joins: list[str] = []
         ends: dict[str, Ends] = {}
+        spelled = []
         for factor in factors:
             needed = [c for c in factor.columns if c in left]
             uses = {c: self.use(c, conditions, _MONOTONE_AGGREGATES, most=1) for c in factor.columns if c in self.read}
             possible = self.of_step(factor, rows, filtered)
-            text = possible.possible(uses, [self.plain(c) for c in conditions[factor.name]], needed)
+            inside = [self.plain(c) for c in conditions[factor.name]]
+            text = possible.possible(uses, inside, needed)
             alias = quoted(f"_v_{factor.name}")
             step = quoted(self.steps.add(f"{factor.name}_possible", text))
             joins.append(f"join {step} as {alias} on g.{cell_name(factor)} is not distinct from {alias}._cell")
+            if needed:
+                counted = possible.numbers_of_values(f"from {step}", uses, inside)
+                spelled.append((factor, counted, possible.most_values(uses)))
             for c in needed:
                 selected.append(self.typed(c, f"{alias}.{quoted(c)}"))
                 if isinstance(factor, IntervalFactor):
@@ -287,6 +294,7 @@ class BoundedBlock(Block):
                     )
             for number, used in numbers.items():
                 used.append(f"{alias}.{number}")
+        self.require_fit(rows, spelled, copies)
         selected += ["g._id", "g._records", "row_number() over () as _combination"]
         selected += [f"{' * '.join(used)} as {number}" for number, used in numbers.items()]
         return f"select {', '.join(selected)} from {quoted(rows)} as g {' '.join(joins)}", ends

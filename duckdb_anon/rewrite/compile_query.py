@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import sqlglot
 from sqlglot import exp
 
+from duckdb_anon.model.errors import listed
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats.duckdb_types import is_enum, is_number
 from duckdb_anon.rewrite.aggregates import LINEAR, MOMENTS, Quantile, read_quantile, weighted, weighted_quantile
-from duckdb_anon.rewrite.factors import ColumnUse, Factor, GeneralizedFactor, NotLinearError, SliceFactor, where_all
+from duckdb_anon.rewrite.factors import (
+    ColumnUse,
+    CombinationsError,
+    Factor,
+    GeneralizedFactor,
+    NotLinearError,
+    SliceFactor,
+    where_all,
+)
 from duckdb_anon.rewrite.interval_factor import IntervalFactor
 from duckdb_anon.rewrite.query.parse import grounded
 from duckdb_anon.rewrite.query.refusals import misspelt, single_row_reason
@@ -30,6 +40,8 @@ from duckdb_anon.rewrite.query.trees import (
 )
 from duckdb_anon.rewrite.release_model import ReleaseModel
 
+MOST_COMBINATIONS = 10_000_000
+"""Rows with values of their cells that a query makes at most: some hundred megabytes."""
 _MANY = 100
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 STRICT = (exp.Sum, exp.Avg, exp.Count, *MOMENTS)
@@ -447,7 +459,7 @@ class Block:
         left: Collection[str],
     ) -> tuple[list[str], list[str], str]:
         """Joins of grouped rows `g` with the values of each factor, the columns of these, and the product of shares."""
-        joins, columns, shares = [], [], []
+        joins, columns, shares, spelled = [], [], [], []
         for node in factors:
             needed = [c for c in node.columns if c in left]
             requested = {c: uses[c] for c in node.columns if c in self.read}
@@ -467,7 +479,41 @@ class Block:
             joins.append(f"join {quoted(values)} as {alias} on g.{cell_name(node)} is not distinct from {alias}._cell")
             columns += [self.typed(c, f"{alias}.{quoted(c)}") for c in needed]
             shares.append(f"{alias}._share")
+            if needed:
+                conditioned = [self.plain(c) for c in conditions[node.name]]
+                number = factor.numbers_of_values(f"from {quoted(values)}", requested, conditioned)
+                spelled.append((node, number, factor.most_values(requested)))
+        self.require_fit(step, spelled)
         return joins, columns, " * ".join(shares) or "1.0"
+
+    def require_fit(self, step: str, spelled: Sequence[tuple[Factor, str, float]], copies: str = "1") -> None:
+        """Raise where rows with every combination of the values of their cells are more than memory should hold.
+
+        Args:
+            step: the step with the rows.
+            spelled: factors, each with SELECT of its cells and their numbers of values, and the most these can be.
+            copies: how often each combination is needed.
+        """
+        release, source = self.release.shares, quoted(step)
+        if release is None or not spelled:
+            return
+        rows = release.number(f"select count(*) from {self.release.sql} as r")
+        limit = max(MOST_COMBINATIONS, 4 * rows)
+        if copies == "1" and rows * math.prod(most for _, _, most in spelled) <= limit:
+            return
+        joins = " ".join(
+            f"join ({text}) as n{k} on g.{cell_name(factor)} is not distinct from n{k}._cell"
+            for k, (factor, text, _) in enumerate(spelled)
+        )
+        product = " * ".join([copies, *(f"n{k}.n" for k, _ in enumerate(spelled))])
+        steps = ", ".join(f"{quoted(name)} as ({text})" for name, text in self.steps.texts.items())
+        number = release.number(f"with {steps} select coalesce(sum({product}), 0) from {source} as g {joins}")
+        if number > limit:
+            columns = [column for factor, _, _ in spelled for column in factor.columns if column in self.read]
+            raise CombinationsError(
+                f"rows of {self.release.name} may stand for {number:,.0f} combinations of values of {listed(columns)}, "
+                f"and at most {limit:,.0f} are gone through; ask for fewer of these columns at once"
+            )
 
     def with_shares(self, factor: GeneralizedFactor) -> GeneralizedFactor:
         """A factor with the step that holds its learnt shares."""

@@ -17,7 +17,7 @@ from sqlglot import exp
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.learnt import Spread
-from duckdb_anon.rewrite.factors import NotLinearError
+from duckdb_anon.rewrite.factors import CombinationsError, NotLinearError
 from duckdb_anon.rewrite.plausible import COMBINED, over_draws
 from duckdb_anon.rewrite.query.parse import Output
 from duckdb_anon.rewrite.query.tables import Bounds, PlausibleTables, TableInfo, recorded
@@ -109,10 +109,12 @@ def _answer(question: Question) -> Answer:
         return _imputed(question)
     try:
         return _closed(question, question.tree)
-    except NotLinearError:
+    except NotLinearError as error:
         if question.engine == "closed" or release.drawn is None:
             raise
-        return _imputed(question)
+        found = _imputed(question)
+        why = [f"imputed: {error}"] if isinstance(error, CombinationsError) else []
+        return replace(found, notes=(*found.notes, *why))
 
 
 def _closed(question: Question, tree: exp.Query) -> Answer:

@@ -12,6 +12,7 @@ Li, Zhang and Molloy (2012); inverted channels, Guo, Ying and Wu (2011).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
@@ -30,6 +31,10 @@ RESERVED = ("_cell", "_share", "_weight", "_records", "_id", "_hits", "_total")
 
 class NotLinearError(RewriteError):
     """A query whose answer is not linear in the rows of the original."""
+
+
+class CombinationsError(NotLinearError):
+    """A query that needs more combinations of values than can be gone through."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,14 @@ class Factor:
         return f"""
             select _cell{columns}, count(*) as _hits, any_value(_total) as _total
             from ({counted}) as p{where_all(conditions)} group by all"""
+
+    def most_values(self, uses: Uses) -> float:
+        """How many values a cell has at most; infinity where only the release says it."""
+        return math.inf
+
+    def numbers_of_values(self, text: str, uses: Uses, conditions: Sequence[str]) -> str:
+        """SELECT cell, n: how many rows of `text`, its `values` or possible ones, each cell has, or at most has."""
+        return f"select _cell, count(*)::double as n from ({text}) as v group by all"
 
     def cells(self) -> str:
         """SELECT of the distinct cells."""

@@ -99,6 +99,17 @@ class IntervalFactor(GeneralizedFactor):
             select _cell{columns}, count(*) as _hits, any_value(_total) as _total
             from ({counted}) as p{where_all(conditions)} group by all"""
 
+    def most_values(self, uses: Uses) -> float:
+        """As `Factor.most_values`: constants, the segments between them, and NULL."""
+        use = uses.get(self.columns[0], ColumnUse())
+        return math.inf if use.every_value or use.squares else 2 * len(use.constants) + 2
+
+    def numbers_of_values(self, text: str, uses: Uses, conditions: Sequence[str]) -> str:
+        """As `Factor.numbers_of_values`, from the ends where every value is listed."""
+        if conditions or not uses.get(self.columns[0], ColumnUse()).every_value or not self.discrete:
+            return super().numbers_of_values(text, uses, conditions)
+        return f"select _cell, coalesce(high - low + 1 + nulls, 1)::double as n from {self._ends} as e"
+
     @property
     def _ends(self) -> str:
         return self.ends or f"({self.ends_of_cells()})"

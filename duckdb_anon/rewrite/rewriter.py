@@ -13,7 +13,7 @@ from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.release_formats.duckdb_types import without_enums
 from duckdb_anon.rewrite.bounds import BoundedBlock, FoundBounds
 from duckdb_anon.rewrite.compile_query import Steps, compile_tree
-from duckdb_anon.rewrite.factors import RESERVED, NotLinearError, RandomizedFactor, RetainedFactor
+from duckdb_anon.rewrite.factors import RESERVED, CombinationsError, NotLinearError, RandomizedFactor, RetainedFactor
 from duckdb_anon.rewrite.plausible import over_draws
 from duckdb_anon.rewrite.query.parse import Describe, grounded, read_query, unique_names
 from duckdb_anon.rewrite.query.prepare import answers_of, collapsed, is_count, round_read, rounded, try_casts, unrounded
@@ -93,9 +93,9 @@ def estimator(
             model.require(fold(column.name), release.name)
     steps = Steps(_names_taken(tree, release, tables))
     unbounded = "" if bounds == "none" else _why_unbounded(tree, model, release, original, read)
-    found = FoundBounds() if bounds == "none" or unbounded else _bounds(tree, model, release, original, steps, bounds)
+    found = FoundBounds()
     if bounds != "none" and not unbounded:
-        unbounded = NO_BOUNDS
+        found, unbounded = _bounds(tree, model, release, original, steps, bounds)
     hidden = _with_hidden(tree, found) if found.ends else []
     notes = [FAILS] if try_casts(tree, original) else []
     imputed = False
@@ -180,15 +180,15 @@ def _why_unbounded(
 
 def _bounds(
     tree: exp.Query, model: ReleaseModel, release: TableInfo, original: TableInfo, steps: Steps, wanted: Bounds
-) -> FoundBounds:
-    """Bounds of the outermost SELECT, none where its values cannot be listed."""
+) -> tuple[FoundBounds, str]:
+    """Bounds of the outermost SELECT, none where its values cannot be listed, and why a measure has none."""
     before = dict(steps.texts)
     assert isinstance(tree, exp.Select)  # noqa: S101 -- one SELECT reads the original
     try:
-        return BoundedBlock(tree.copy(), model, release, original, steps).bounds(wanted)
-    except NotLinearError:
+        return BoundedBlock(tree.copy(), model, release, original, steps).bounds(wanted), NO_BOUNDS
+    except NotLinearError as error:
         steps.texts = before
-        return FoundBounds()
+        return FoundBounds(), f"no bounds: {error}" if isinstance(error, CombinationsError) else NO_BOUNDS
 
 
 def _with_hidden(tree: exp.Query, found: FoundBounds) -> list[str]:

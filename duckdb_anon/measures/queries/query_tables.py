@@ -16,7 +16,7 @@ import numpy as np
 
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
-from duckdb_anon.engine.duckdb_metadata import functions_there
+from duckdb_anon.engine.duckdb_metadata import functions_there, number_of
 from duckdb_anon.engine.planner import plan
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.kernels.cell_shares import NODE_ROUNDS, SET_ROUNDS, Boxes, member_shares
@@ -198,3 +198,7 @@ class ReleaseShares:
         rounds = NODE_ROUNDS if nodes else SET_ROUNDS
         shares = member_shares(codes, prior if nodes else np.ones(len(codes)), offsets, records, rounds)
         return list(zip(values, shares.tolist(), strict=True))
+
+    def number(self, query: str) -> float:
+        """As `Shares.number`."""
+        return number_of(self.cursor, query)

@@ -56,6 +56,9 @@ class Shares(Protocol):
     def members(self, cells: str, nodes: bool) -> list[Member]:
         """Of a column that lists values, from SELECT of cell number, value, prior share and number of records."""
 
+    def number(self, query: str) -> float:
+        """What a query of one number says; 0 where it fails, as its answer will."""
+
 
 @dataclass(frozen=True)
 class PlausibleTables:
