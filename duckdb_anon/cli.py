@@ -142,7 +142,7 @@ def _release(parser: argparse.ArgumentParser) -> None:
     add("call", help='one call of a method, "muco(\'people\', 0.2)"; of a file "muco(0.2, qi := ...)"')
     add("--replace", action="store_true", help="replace the table or file if it exists")
     add("--part-rows", type=int, metavar="N", help="process parts of at most N rows")
-    add("--memory", metavar="SIZE", help="process in parts within this much memory, 2GB")
+    add("--memory", type=serve.size, metavar="SIZE", help="process in parts within this much memory, 2GB")
     add("--key", metavar="COLUMN", help="column that identifies a record, for releases that continue this one")
     add("--previous", metavar="RELEASE", help="release that this one continues; its records stay as published")
     add("--deleted", choices=("keep", "withdraw"), default="keep", help="deleted records stay, or go with their groups")

@@ -49,7 +49,7 @@ def require_fit(
     if not will_run() or catalog.cursor is None or not relation.visible:
         return
     columns = len(roles.qi) + len(roles.sensitive) + (roles.person is not None)
-    limit = size_of("memory_limit", catalog.cursor.execute("select current_setting('memory_limit')").fetchall()[0][0])
+    limit = size_of(catalog.cursor.execute("select current_setting('memory_limit')").fetchall()[0][0])
     most = min(rows_within(limit, columns), MOST_ROWS)
     if _FILTER * _estimated_rows(catalog.cursor, relation) <= most:
         return
@@ -98,16 +98,19 @@ def _estimated_rows(cursor: duckdb.DuckDBPyConnection, relation: Relation) -> in
     return int("".join(filter(str.isdigit, str(found))) or 0)
 
 
-def size_of(function: str, text: str | int) -> int:
-    """Read an amount of memory.
+def size_of(text: str | int, where: str = "release: memory :=") -> int:
+    """Read an amount of memory, as parameters and options name it.
 
-    >>> size_of("release", "2GB"), size_of("release", "1.5 GiB")
-    (2000000000, 1610612736)
+    >>> size_of("2GB"), size_of("1.5 GiB"), size_of("512m")
+    (2000000000, 1610612736, 512000000)
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]I?|)B?\s*", str(text).upper())
-    if found is None:
-        raise ParameterError(f"{function}: memory := {text!r} is not an amount of memory. Say '2GB' or '800MB'")
-    return int(float(found.group(1)) * _UNITS[found.group(2)])
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]I?|)(?:B|BYTES?)?\s*", str(text).upper())
+    size = 0 if found is None else int(float(found[1]) * _UNITS[found[2]])
+    if size < 1:
+        raise ParameterError(
+            f"{where} {text!r} is not an amount of memory. Write it as '512MB', '2 GiB' or '2G'".lstrip()
+        )
+    return size
 
 
 def written(size: float) -> str:

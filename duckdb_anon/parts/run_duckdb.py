@@ -59,7 +59,7 @@ class Bounds:
         Raises:
             ParameterError: no number of rows, no amount of memory, or too little of it.
         """
-        size = None if memory is None else size_of("release", memory)
+        size = None if memory is None else size_of(memory)
         if part_rows is not None and part_rows < _FEWEST:
             raise ParameterError(f"release: part_rows := {part_rows} is too few. Give {_FEWEST} or more")
         if size is not None and size < 400_000_000:

@@ -20,6 +20,7 @@ from duckdb_anon.engine.catalog import write_comments
 from duckdb_anon.engine.duckdb_metadata import describing, functions_there
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.gate.source_tables import all_views, read_table
 from duckdb_anon.measures.queries.query_tables import query_tables
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.identifier_case import fold
@@ -54,14 +55,6 @@ class Answer:
     refused: str = ""
 
 
-@dataclass(frozen=True)
-class _Release:
-    """What the rewriter needs of a release and its original."""
-
-    original: TableInfo
-    release: TableInfo
-
-
 class Answers:
     """Answers for originals from releases."""
 
@@ -80,8 +73,8 @@ class Answers:
         self._answering = Answering(releases)
         self._catalog = PlannersCatalog(self._con, "memory", "main")
         self._read = {original: self._reading(original, release) for original, release in releases.items()}
-        for original, read in self._read.items():
-            if read.release.drawn is not None:
+        for original, (_, release) in self._read.items():
+            if release.drawn is not None:
                 _draw(con, original, releases[original], seed)
         tables = "select view_name from duckdb_views() union all select table_name from duckdb_tables()"
         names = {str(name) for (name,) in con.execute(tables).fetchall()}
@@ -103,7 +96,7 @@ class Answers:
         if not statement.reads:
             return Answer(text, "constants")
         if _asks_for_rows(statement):
-            if any(self._read[original].release.drawn is None for original in statement.reads):
+            if any(self._read[original][1].drawn is None for original in statement.reads):
                 raise Refused(_NO_ROWS)
             return Answer(text, "plausible rows")
         with self._lock:
@@ -121,11 +114,11 @@ class Answers:
             release: its release.
             bounds: 'sure' or 'none'.
         """
-        read = self._read[original]
+        info, released = self._read[original]
         require_understood(parse(query), lambda names: functions_there(self._catalog, names))
         wanted: Bounds = "none" if bounds == "none" else "sure"
         describe = describing(self._catalog)
-        return rewrite(query, read.original, read.release, (), wanted, True, "learnt", describe, may_impute=True)
+        return rewrite(query, info, released, (), wanted, True, "learnt", describe, may_impute=True)
 
     def columns(self, answer: str) -> list[str]:
         """Names of the columns of an answer.
@@ -135,7 +128,8 @@ class Answers:
         """
         return [str(row[0]) for row in self._con.execute(f"describe {answer}").fetchall()]
 
-    def _reading(self, original: str, release: str) -> _Release:
+    def _reading(self, original: str, release: str) -> tuple[TableInfo, TableInfo]:
+        """What the rewriter needs of an original and its release."""
         arguments = {"query": f"select count(*) from {ident(original)}", "original": original, "release": release}
         entries = {entry.name: entry for entry in ENTRIES}
         context = Context(_FUNCTION, self._catalog, {**arguments, "bounds": "sure"}, entries)
@@ -143,26 +137,23 @@ class Answers:
             info, released, _ = query_tables(context, arguments["query"], "sure")
         except AnonError as error:
             raise AnonError(f"serve: --answer {original}:{release} does not hold: {error}") from error
-        return _Release(info, released)
+        return info, released
 
     def _trees(self) -> list[str]:
-        return [tree.given for read in self._read.values() for tree in read.original.hierarchies.values()]
+        return [tree.given for info, _ in self._read.values() for tree in info.hierarchies.values()]
 
 
 def _draw(con: duckdb.DuckDBPyConnection, original: str, release: str, seed: int) -> None:
     """Put a plausible table in the place of the shape of an original."""
     name = ident(original)
-    labels = con.execute(
-        "select column_name, comment from duckdb_columns() where database_name = 'memory' and schema_name = 'main' "
-        "and lower(table_name) = lower($1) and comment is not null",
-        [original],
-    ).fetchall()
+    shape = next(place for place in all_views(con, "memory") if fold(place[1]) == fold(original))
+    labels = read_table(con, "memory", *shape).columns
     drawn = f"impute({literal(release)}, original := {literal(original)}, seed := {seed})"
     con.execute(f"create table main._anon_drawn as from {drawn}")
     con.execute(f"drop view main.{name}")
     con.execute(f"alter table main._anon_drawn rename to {name}")
-    columns = {row[0] for row in con.execute(f"describe main.{name}").fetchall()}
-    kept = {column: text for column, text in labels if column in columns}
+    drawn_columns = con.sql(f"from main.{name}").columns
+    kept = {column: text for column in drawn_columns if (text := labels.get(column, ("", None))[1])}
     write_comments(con, f"main.{name}", _MARK.format(original=original), kept)
 
 

@@ -15,6 +15,7 @@ import os
 import sys
 import time
 from argparse import Namespace
+from contextlib import suppress
 from dataclasses import dataclass, field
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -56,25 +57,14 @@ def fingerprint(session: str, statement: str) -> str:
 
 @dataclass
 class Request:
-    """A statement or fetch that runs.
+    """A statement or fetch that runs, and what is written of it."""
 
-    Attributes:
-        event: 'statement' or 'fetch'.
-        facts: what is written of it.
-        statement: the text of a statement.
-        key: the statement's fingerprint; empty for a fetch.
-        outcome: 'answered', 'refused' by the guard, 'failed' in DuckDB, or 'ended' by the server.
-        rows: rows of the answer that have been sent.
-        began: when it did.
-        reported: set when the worker has reported.
-    """
-
-    event: str
+    event: str  # 'statement' or 'fetch'; empty for what is not written
     facts: dict[str, Any]
     statement: str = ""
-    key: str = ""
-    outcome: str = "ended"
-    rows: int = 0
+    key: str = ""  # the statement's fingerprint; empty for a fetch
+    outcome: str = "ended"  # by the server; else 'answered', 'refused' by the guard, or 'failed' in DuckDB
+    rows: int = 0  # of the answer that have been sent
     began: float = field(default_factory=time.monotonic)
     reported: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -129,10 +119,8 @@ class Audit:
         """Write the line of a statement or fetch."""
         milliseconds = round((time.monotonic() - request.began) * 1000, 1)
         if request.key and self._log is not None and request.outcome != "ended":
-            try:
+            with suppress(TimeoutError):  # the worker has ended
                 await asyncio.wait_for(request.reported.wait(), _REPORT)
-            except TimeoutError:
-                pass  # the worker has ended
         if self._open.get(request.key) is request:
             del self._open[request.key]
         outcome = {"outcome": request.outcome, "rows": request.rows, "milliseconds": milliseconds}
@@ -163,17 +151,15 @@ def main(given: Namespace) -> int:
         if foreign:
             raise AnonError(f"audit: {path} is not a log that duckdb-anon serve --audit wrote")
         for summary in _SUMMARIES:
-            found = con.sql(summary)
-            if found:
+            if found := con.sql(summary):
                 sys.stdout.write(f"{found}\n")
     return 0
 
 
 def _rotate(source: str, target: str) -> None:
     os.replace(source, target)
-    if not target.endswith(".1"):
-        return
-    _make_private(source)
+    if target.endswith(".1"):
+        _make_private(source)
 
 
 def _make_private(file: str) -> None:

@@ -7,52 +7,37 @@ it returned as values. So no such statement can name anything else, whatever it 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from typing import Any
 
 import duckdb
 
 from duckdb_anon.engine.catalog import write_comments
 from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.gate.source_tables import SourceTable
 from duckdb_anon.model.errors import one_line
 from duckdb_anon.serve.guard import Refused
 
 _MOST = 10_000
-_SETTINGS = (
-    "memory_limit = '64MB'", "threads = 1", "temp_directory = ''", "python_enable_replacements = false",
-    "autoinstall_known_extensions = false", "autoload_known_extensions = false", "enable_external_access = false",
-    "lock_configuration = true",
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class TableText:
-    """What a client learns of a table.
-
-    Attributes:
-        columns: their types by name.
-        comment: of the table.
-        comments: of columns, by name.
-    """
-
-    columns: Mapping[str, str]
-    comment: str
-    comments: Mapping[str, str] = field(default_factory=dict)
+CLOSED = ("autoinstall_known_extensions = false", "autoload_known_extensions = false", "temp_directory = ''")
+LOCKED = ("enable_external_access = false", "lock_configuration = true")
+"""Settings of a database that reaches nothing else."""
 
 
 class Catalog:
     """The catalog of some tables."""
 
-    def __init__(self, tables: Mapping[str, TableText]) -> None:
-        """Make empty tables of these names."""
+    def __init__(self, tables: Iterable[SourceTable]) -> None:
+        """Make empty tables of these names, types and comments."""
         self._con = duckdb.connect(":memory:")
         self._lock = threading.Lock()
-        for name, table in tables.items():
-            columns = ", ".join(f"{ident(column)} {kind}" for column, kind in table.columns.items())
-            self._con.execute(f"create table {ident(name)} ({columns})")
-            write_comments(self._con, ident(name), table.comment, table.comments)
-        for setting in _SETTINGS:
+        for table in tables:
+            columns = ", ".join(f"{ident(column)} {kind}" for column, (kind, _) in table.columns.items())
+            self._con.execute(f"create table {ident(table.name)} ({columns})")
+            comments = {column: text for column, (_, text) in table.columns.items() if text}
+            write_comments(self._con, ident(table.name), table.comment, comments)
+        own = ("memory_limit = '64MB'", "threads = 1", "python_enable_replacements = false")
+        for setting in (*own, *CLOSED, *LOCKED):
             self._con.execute(f"set global {setting}")
 
     def answer(self, statement: str) -> str:

@@ -15,21 +15,18 @@ import signal
 import socket
 import ssl
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from duckdb_anon.answering.original_names import Answering
+from duckdb_anon.engine.memory_estimate import size_of
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.serve import tokens
 from duckdb_anon.serve.audit import Audit
-from duckdb_anon.serve.limits import ServingLimits, bytes_of
+from duckdb_anon.serve.limits import ServingLimits
 from duckdb_anon.serve.supervisor import Supervisor
-from duckdb_anon.serve.tokens import ClientLimits, OneToken, TokenFile
-
-if TYPE_CHECKING:
-    from duckdb_anon.serve.proxy import Front
+from duckdb_anon.serve.tokens import OneToken, TokenFile
 
 _TOKEN_VARIABLE = "DUCKDB_ANON_TOKEN"  # noqa: S105 - the name of a variable, not a token
 _HERE = ("localhost", "127.0.0.1", "[::1]")
@@ -42,11 +39,7 @@ def main(given: Namespace) -> int:
     host, _ = _address(given)
     if host not in _HERE and not given.anywhere:
         raise AnonError(f"serve: {host} can be reached from other machines. Add --anywhere if this is intended")
-    limits = ServingLimits(
-        given.memory, given.threads, given.timeout, bytes_of("--statement", given.statement), given.connections,
-        idle=given.idle,
-    )  # fmt: skip
-    limits.memory_bytes  # noqa: B018 - an amount that makes no sense is named before anything starts
+    limits = ServingLimits(given.memory, given.threads, given.timeout, given.statement, given.connections, given.idle)
     if given.role == "curator":
         limits = replace(limits, seconds=0.0, statement=_CURATORS_STATEMENT)
     if not Path(given.database).exists():
@@ -54,31 +47,34 @@ def main(given: Namespace) -> int:
     answer = Answering.of(given.answer).releases if given.answer else {}
     if answer and given.role == "curator":
         raise AnonError("serve: --answer is for analysts; a curator's endpoint holds the original")
-    admitted, token_lines = _tokens(given)
+    admitted, token_line = _tokens(given)
     supervisor = Supervisor(given.role, given.database, limits, answer)
     try:
-        asyncio.run(_serve(supervisor, given, admitted, token_lines))
+        asyncio.run(_serve(supervisor, given, admitted, token_line))
     except OSError as error:
         raise AnonError(f"serve: cannot listen at {given.listen}: {error.strerror}") from error
+    except ModuleNotFoundError as error:
+        raise AnonError(f"serve: the package {error.name} is missing: pip install 'duckdb-anon[serve]'") from error
     return 0
 
 
-async def _serve(supervisor: Supervisor, given: Namespace, admitted: OneToken | TokenFile, token_lines: str) -> None:
+async def _serve(supervisor: Supervisor, given: Namespace, admitted: OneToken | TokenFile, token_line: str) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     # From here on the process ends in order: a curator's file must be left clean.
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
-    audit, tls = Audit(given.audit), _tls(given)
+    host, port = _address(given)
+    audit, tls, front = Audit(given.audit), _tls(given), None
     supervisor.report = audit.report
-    front: Front | None = None
     try:
         await supervisor.start()
-        host, port = _address(given)
         # What is wrong with the file is said before what is missing on the machine.
-        front = _front()(supervisor, admitted, supervisor.limits, audit)
+        from duckdb_anon.serve.proxy import Front
+
+        front = Front(supervisor, admitted, supervisor.limits, audit)
         server = await front.listen(host.strip("[]"), port, tls)
-        sys.stdout.write(_greeting(supervisor, given, token_lines))
+        sys.stdout.write(_greeting(supervisor, host, port, tls is not None, token_line))
         sys.stdout.flush()
         await ended.wait()
         server.close()
@@ -96,14 +92,11 @@ def _address(given: Namespace) -> tuple[str, int]:
     return host, int(port)
 
 
-def _greeting(supervisor: Supervisor, given: Namespace, token_lines: str) -> str:
+def _greeting(supervisor: Supervisor, host: str, port: int, encrypted: bool, token_line: str) -> str:
     """What is printed once clients can connect, with a statement that connects from where they are."""
-    host, port = _address(given)
-    reached = socket.gethostname() if host in _ANY_ADDRESS else host
-    uri = f"quack:{reached}:{port}"
+    uri = f"quack:{socket.gethostname() if host in _ANY_ADDRESS else host}:{port}"
     example = "SHOW TABLES" if supervisor.answer else "FROM anon_functions()"
     # Quack's client takes HTTPS for granted for every host but this one
-    encrypted = given.tls_cert is not None
     option = "" if encrypted != (host in _HERE) else f", disable_ssl := {'false' if encrypted else 'true'}"
     if not encrypted and host not in _HERE:
         sys.stderr.write(
@@ -111,17 +104,12 @@ def _greeting(supervisor: Supervisor, given: Namespace, token_lines: str) -> str
             "localhost behind a proxy that does TLS\n"
         )
     return (
-        f"{supervisor.role} endpoint at {uri}\n{token_lines}"
+        f"{supervisor.role} endpoint at {uri}\n{token_line}"
         f"FROM quack_query('{uri}', $${example}$$, token := '...'{option});\n"
     )
 
 
 def _tls(given: Namespace) -> ssl.SSLContext | None:
-    """What TLS needs.
-
-    Raises:
-        AnonError: one of certificate and key is missing, cannot be read, or is readable by other users.
-    """
     if given.tls_cert is None and given.tls_key is None:
         return None
     if given.tls_cert is None or given.tls_key is None:
@@ -138,14 +126,6 @@ def _tls(given: Namespace) -> ssl.SSLContext | None:
     return context
 
 
-def _front() -> type[Front]:
-    try:
-        from duckdb_anon.serve.proxy import Front
-    except ModuleNotFoundError as error:
-        raise AnonError(f"serve: the package {error.name} is missing: pip install 'duckdb-anon[serve]'") from error
-    return Front
-
-
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not 0 <= seconds < float("inf"):
@@ -153,90 +133,85 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _threads(text: str) -> int:
+def _number(text: str) -> int:
     if int(text) < 1:
         raise ValueError
     return int(text)
 
 
+def size(text: str) -> int:
+    """Bytes of an option's amount of memory."""
+    try:
+        return size_of(text, "")
+    except AnonError as error:
+        raise ArgumentTypeError(str(error)) from error
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `duckdb-anon serve`."""
-    parser.add_argument("database", help="a published file (analyst) or a database (curator)")
-    parser.add_argument(
+    add = parser.add_argument
+    add("database", help="a published file (analyst) or a database (curator)")
+    add(
         "--role", choices=("analyst", "curator"), default="analyst",
         help="analyst: releases only, read-only, each statement checked; curator: everything (default: analyst)",
     )  # fmt: skip
-    parser.add_argument(
+    add(
         "--answer", action="append", default=[], metavar="ORIGINAL:RELEASE",
         help="answer statements that name ORIGINAL from RELEASE; clients see the columns of such originals and "
         "nothing else of the file (may be repeated)",
     )  # fmt: skip
-    parser.add_argument("--listen", default="localhost:9494", metavar="HOST:PORT", help="default: localhost:9494")
-    parser.add_argument("--anywhere", action="store_true", help="allow an address that other machines can reach")
-    analyst = parser.add_argument_group("limits for analysts")
-    analyst.add_argument(
-        "--timeout", type=_seconds, default=ServingLimits.seconds, metavar="SECONDS",
-        help="a query that takes longer, planning included, is ended; 0: no limit "
-        f"(default: {ServingLimits.seconds:g})",
-    )  # fmt: skip
-    analyst.add_argument(
-        "--memory", default=ServingLimits.memory, metavar="SIZE",
-        help="memory of all queries together, enforced by the operating system; nothing is spilled to disk "
-        f"(default: {ServingLimits.memory})",
-    )  # fmt: skip
-    analyst.add_argument(
-        "--statement",
-        default="256KB",
-        metavar="SIZE",
-        help="largest request, including the text of the query (default: 256KB)",
+    add("--listen", default="localhost:9494", metavar="HOST:PORT", help="default: localhost:9494")
+    add("--anywhere", action="store_true", help="allow an address that other machines can reach")
+    who = parser.add_mutually_exclusive_group().add_argument
+    who(
+        "--token-file", metavar="FILE", help=f"one token for all (default: ${_TOKEN_VARIABLE}, else a new one, printed)"
     )
-    analyst.add_argument(
-        "--idle", type=_seconds, default=ServingLimits.idle, metavar="SECONDS",
-        help=f"rows that a client does not fetch for so long are dropped (default: {ServingLimits.idle:g})",
-    )  # fmt: skip
-    analyst.add_argument("--threads", type=_threads, metavar="N", help="threads of all queries (default: every core)")
-    parser.add_argument(
-        "--connections", type=_threads, default=ServingLimits.connections, metavar="N",
-        help=f"clients connected at once; idle ones are disconnected first (default: {ServingLimits.connections})",
-    )  # fmt: skip
-    who = parser.add_mutually_exclusive_group()
-    who.add_argument(
-        "--token-file", metavar="FILE",
-        help=f"file with one token for all clients (default: ${_TOKEN_VARIABLE}, else a new one, printed once)",
-    )  # fmt: skip
-    who.add_argument(
-        "--tokens", metavar="FILE", help="one token per person or group, from a file that `duckdb-anon token` writes"
-    )
-    parser.add_argument(
-        "--audit", metavar="FILE", help="log connections, statements and failed tokens as JSON lines; rotated at 16 MB"
-    )
-    parser.add_argument("--tls-cert", metavar="FILE", help="certificate (PEM): clients connect with TLS")
-    parser.add_argument("--tls-key", metavar="FILE", help="key of the certificate (PEM), readable by its owner alone")
+    who("--tokens", metavar="FILE", help="one token per person or group, from a file that `duckdb-anon token` writes")
+    add("--audit", metavar="FILE", help="log connections, statements and failed tokens as JSON lines; rotated at 16 MB")
+    add("--tls-cert", metavar="FILE", help="certificate (PEM): clients connect with TLS")
+    add("--tls-key", metavar="FILE", help="key of the certificate (PEM), readable by its owner alone")
+    add = parser.add_argument_group("limits for analysts (of connections: for everybody)").add_argument
+    at_most = ServingLimits
+    for option, kind, default, shown, unit, meaning in (
+        ("--timeout", _seconds, at_most.seconds, "60", "SECONDS", "a query that takes longer is ended; 0: no limit"),
+        (
+            "--memory",
+            size,
+            at_most.memory,
+            "2GB",
+            "SIZE",
+            "memory of all queries; the operating system enforces it, too",
+        ),
+        ("--statement", size, at_most.statement, "256KB", "SIZE", "largest request, the text of the query included"),
+        (
+            "--idle",
+            _seconds,
+            at_most.idle,
+            "60",
+            "SECONDS",
+            "rows that a client does not fetch for so long are dropped",
+        ),
+        ("--threads", _number, None, "every core", "N", "threads of all queries"),
+        ("--connections", _number, at_most.connections, "256", "N", "clients connected at once; idle ones make room"),
+    ):
+        add(option, type=kind, default=default, metavar=unit, help=f"{meaning} (default: {shown})")
 
 
 def add_token_arguments(parser: ArgumentParser) -> None:
     """The arguments of `duckdb-anon token`."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    add = actions.add_parser("add", help="make a token and print it; the file keeps a hash of it")
+    new = actions.add_parser("add", help="make a token and print it; the file keeps a hash of it")
     revoke = actions.add_parser("revoke", help="remove a token; servers refuse it from the next request on")
     listing = actions.add_parser("list", help="list names, expiry, tables and limits")
-    for action in (add, revoke, listing):
+    for action in (new, revoke, listing):
         action.add_argument("file", help="the file of tokens that serve --tokens reads")
-    for action in (add, revoke):
+    for action in (new, revoke):
         action.add_argument("name", help="name of the person or group, as the audit log has it")
-    add.add_argument(
-        "--expires", type=dt.date.fromisoformat, metavar="YYYY-MM-DD", help="last day of the token, in UTC"
-    )
-    add.add_argument("--tables", metavar="NAME,NAME", help="tables that it may read (default: all)")
-    add.add_argument(
-        "--sessions", type=_threads, metavar="N", help=f"sessions open at once (default: {ServingLimits.sessions})"
-    )
-    add.add_argument(
-        "--statements",
-        type=_threads,
-        metavar="N",
-        help=f"statements that run at once (default: {ServingLimits.at_once})",
-    )
+    add = new.add_argument
+    add("--expires", type=dt.date.fromisoformat, metavar="YYYY-MM-DD", help="last day of the token, in UTC")
+    add("--tables", metavar="NAME,NAME", help="tables that it may read (default: all)")
+    add("--sessions", type=_number, metavar="N", help=f"sessions open at once (default: {ServingLimits.sessions})")
+    add("--statements", type=_number, metavar="N", help=f"statements run at once (default: {ServingLimits.at_once})")
 
 
 def token(given: Namespace) -> int:
@@ -244,18 +219,17 @@ def token(given: Namespace) -> int:
     path = Path(given.file)
     if given.action == "add":
         tables = None if given.tables is None else [name.strip() for name in given.tables.split(",")]
-        limits = ClientLimits(given.sessions, given.statements)
-        sys.stdout.write(f"{tokens.add(path, given.name, given.expires, tables, limits)}\n")
+        made = tokens.add(path, given.name, given.expires, tables, given.sessions, given.statements)
+        sys.stdout.write(f"{made}\n")
     elif given.action == "revoke":
         tokens.revoke(path, given.name)
     else:
         for client, expires in tokens.listed(path):
-            until = f"until {expires}" if expires else "no expiry"
-            limits = client.limits
             sys.stdout.write(
-                f"{client.name}: {until}; tables {'all' if client.tables is None else ', '.join(client.tables)}; "
-                f"sessions {limits.sessions or ServingLimits.sessions}, "
-                f"statements {limits.statements or ServingLimits.at_once}\n"
+                f"{client.name}: {f'until {expires}' if expires else 'no expiry'}; "
+                f"tables {'all' if client.tables is None else ', '.join(client.tables)}; "
+                f"sessions {client.sessions or ServingLimits.sessions}, "
+                f"statements {client.statements or ServingLimits.at_once}\n"
             )
     return 0
 

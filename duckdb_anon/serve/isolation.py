@@ -22,6 +22,7 @@ from pathlib import Path
 _SET_FLAGS = 0x8914  # SIOCSIFFLAGS of netdevice(7)
 _UP = 0x1 | 0x40  # IFF_UP and IFF_RUNNING
 _CHUNK = 64 << 10
+_SLACK = 128 << 20  # what a query may take beyond DuckDB's accounting: threads, the answer on its way out
 
 
 def without_network() -> list[str]:
@@ -66,6 +67,22 @@ def pass_on(listening: socket.socket, port: int) -> None:
     threading.Thread(target=lambda: asyncio.run(serve()), daemon=True).start()
 
 
+def bound_this_process(memory: int) -> bool:
+    """Let this process take `memory` bytes more than it holds now; whether the system (Linux alone) enforces it.
+
+    Private data is what counts (RLIMIT_DATA, which Linux applies to heaps and anonymous maps alike): an
+    allocation of any size fails at once, whoever makes it, DuckDB's accounting or not.
+    """
+    if sys.platform != "linux":
+        return False
+    import resource
+
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    in_use = next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmData:"))
+    resource.setrlimit(resource.RLIMIT_DATA, (in_use + memory + _SLACK,) * 2)
+    return True
+
+
 def give_up_rights(has_network: bool, by_root: bool) -> str:
     """Give up what serving does not need; what holds afterwards, and what does not, in a line.
 
@@ -73,15 +90,11 @@ def give_up_rights(has_network: bool, by_root: bool) -> str:
         has_network: whether the worker shares the network of the machine.
         by_root: whether root started the endpoint.
     """
-    holds: list[str] = []
-    missing: list[str] = []
-    (missing if has_network else holds).append("no network")
-    (holds if _write_nothing() else missing).append("no files written")
+    found = {"no network": not has_network, "no files written": _write_nothing()}
     if by_root:
-        (holds if _become_nobody() else missing).append("runs as an unprivileged user")
-    return f"isolation of the worker: {', '.join(holds) or 'none'}" + (
-        f"; not: {', '.join(missing)}" if missing else ""
-    )
+        found["runs as an unprivileged user"] = _become_nobody()
+    holds, missing = (", ".join(what for what, is_so in found.items() if is_so == wanted) for wanted in (True, False))
+    return f"isolation of the worker: {holds or 'none'}{f'; not: {missing}' if missing else ''}"
 
 
 def _write_nothing() -> bool:

@@ -18,7 +18,7 @@ NOT_READ = b"Authorization failed"
 """Error of a worker that had no memory to ask whether a statement is allowed."""
 END = b"\xff\xff"
 """The end of a list of fields; a body without a field."""
-_NO_QUERY = b"\x03\x00" + b"\xff" * 9 + b"\x01"
+_NO_QUERY = b"\x03\x00" + b"\xff" * 9 + b"\x01" + END
 # Field 300 of a batch holds a chunk; field 100 of a chunk is the number of its rows, field 101 their types.
 _CHUNK = re.compile(rb"\x01\x2c\x01d\x00([\x80-\xff]{0,4}[\x00-\x7f])e\x00")
 _LONGEST_MATCH = 12
@@ -30,19 +30,12 @@ class MalformedError(Exception):
 
 @dataclass(frozen=True)
 class Message:
-    """A message, of which what is not read stays as it came.
-
-    Attributes:
-        kind: what it is.
-        session: in whose session; empty for a hello.
-        query: the rest of the header.
-        body: everything after the header.
-    """
+    """A message, of which what is not read stays as it came."""
 
     kind: int
-    session: bytes
-    query: bytes
-    body: bytes
+    session: bytes = b""  # empty for a hello
+    query: bytes = _NO_QUERY  # the rest of the header
+    body: bytes = END  # everything after the header
 
     @classmethod
     def read(cls, data: bytes) -> Message:
@@ -86,17 +79,7 @@ class Message:
 
 def error(words: str) -> bytes:
     """A message that a client reports as an error."""
-    return without_query(ERROR, b"", text_body(words))
-
-
-def without_query(kind: int, session: bytes, body: bytes) -> bytes:
-    """A message that belongs to no query of a client."""
-    return Message(kind, session, _NO_QUERY + END, body).encode()
-
-
-def text_body(text: str) -> bytes:
-    """A body of one text."""
-    return b"\x01\x00" + _sized(text.encode()) + END
+    return Message(ERROR).with_text(words.encode()).encode()
 
 
 class RowCount:

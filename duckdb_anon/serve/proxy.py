@@ -102,12 +102,15 @@ class _Answer:
         return bool(self.response.headers.get("EXCEPTION_WHAT") == "std::bad_alloc")
 
     @property
+    def is_error(self) -> bool:
+        """Whether it is a message of an error."""
+        return self.message is not None and self.message.kind == messages.ERROR
+
+    @property
     def is_unread(self) -> bool:
         """Whether the worker had no memory to ask whether the statement is allowed."""
-        message = self.message
-        if message is None or message.kind != messages.ERROR or (self.response.content_length or 0) > _SHORT:
-            return False
-        return message.text == messages.NOT_READ
+        is_short = (self.response.content_length or 0) <= _SHORT
+        return is_short and self.is_error and self.message is not None and self.message.text == messages.NOT_READ
 
 
 class Front:
@@ -116,19 +119,12 @@ class Front:
     def __init__(
         self, supervisor: Supervisor, tokens: OneToken | TokenFile, limits: ServingLimits, audit: Audit | None = None
     ) -> None:
-        """Relay to the supervisor's worker what admitted clients send, within `limits`.
-
-        Args:
-            supervisor: keeps the workers.
-            tokens: who is admitted.
-            limits: what clients may use.
-            audit: where requests are written down.
-        """
+        """Relay to the supervisor's worker what clients with `tokens` send, within `limits`."""
         self._supervisor, self._tokens, self._limits = supervisor, tokens, limits
         self._audit = audit or Audit()
         self._sessions = Sessions(limits.sessions, limits.idle)
         self._strangers: OrderedDict[web.RequestHandler, None] = OrderedDict()
-        self._places, self._closing = Places(limits.at_once), asyncio.Event()
+        self._places = Places(limits.at_once)
         self._verifying = asyncio.Semaphore(_VERIFYING)
         self._failed = FailedTries()
 
@@ -142,26 +138,20 @@ class Front:
             self._handle, access_log=None, auto_decompress=False, lingering_time=0, read_bufsize=_CHUNK,
             handler_cancellation=True, keepalive_timeout=self._limits.patience,
         )  # fmt: skip
-        handshake = self._limits.patience if tls else None
         return await asyncio.get_running_loop().create_server(
-            lambda: self._accepted(server),
-            host,
-            port,
-            ssl=tls,
-            ssl_handshake_timeout=handshake,
-            backlog=self._limits.connections,
-        )
+            lambda: self._accepted(server), host, port, ssl=tls, backlog=self._limits.connections,
+            ssl_handshake_timeout=self._limits.patience if tls else None,
+        )  # fmt: skip
 
     async def close(self) -> None:
         """Close connections to the worker."""
-        self._closing.set()
+        self._dropping.cancel()
         await self._worker.close()
 
     async def _drop_idle(self) -> None:
         """Have the worker drop rows that nobody fetches."""
-        while not self._closing.is_set():
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._closing.wait(), min(1.0, self._limits.idle / 4))
+        while True:
+            await asyncio.sleep(min(1.0, self._limits.idle / 4))
             idle = self._sessions.idle()
             with contextlib.suppress(TimeoutError):
                 worker = await self._supervisor.worker(self._limits.patience)
@@ -210,7 +200,11 @@ class Front:
         session = self._sessions.get(message.session)
         if session is None:  # closed while the request was read
             raise _Refused(_AGAIN)
-        noted = self._noted(request, message, client)
+        number = fingerprint("", message.session.decode())[:12]
+        is_statement = message.kind == messages.STATEMENT
+        event = "statement" if is_statement else "fetch" if message.kind == messages.FETCH else ""
+        text = message.text.decode(errors="replace") if is_statement else ""
+        noted = Request(event, {"token": client.name, "address": request.remote, "session": number}, text)
         try:
             with session.in_use():
                 answer = await self._patiently(client, lambda worker: self._judged(worker, session, message, noted))
@@ -227,24 +221,13 @@ class Front:
             if noted.event:
                 await self._audit.end(noted)
 
-    def _noted(self, request: web.BaseRequest, message: Message, client: Client) -> Request:
-        """What is written down of a request: statements and fetches."""
-        facts = {
-            "token": client.name,
-            "address": request.remote,
-            "session": fingerprint("", message.session.decode())[:12],
-        }
-        if message.kind == messages.STATEMENT:
-            return Request("statement", facts, message.text.decode(errors="replace"))
-        return Request("fetch" if message.kind == messages.FETCH else "", facts)
-
     async def _pass_on(self, request: web.BaseRequest, answer: _Answer, noted: Request) -> web.StreamResponse:
         """Send an answer to the client, piece by piece; a client that does not take one in time is let go."""
         response = web.StreamResponse(headers={"content-type": _TYPE})
         response.content_length = answer.response.content_length
         response.force_close()
         count, piece = messages.RowCount(), answer.first
-        failed = answer.message is not None and answer.message.kind == messages.ERROR
+        failed = answer.is_error
         try:
             async with asyncio.timeout(self._limits.patience):
                 await response.prepare(request)
@@ -312,7 +295,11 @@ class Front:
             started = time.monotonic()
             try:
                 async with self._places.place(client, self._limits.seconds or self._limits.patience):
-                    return await ask(await self._ready())
+                    try:
+                        worker = await self._supervisor.worker(_RESTART)
+                    except TimeoutError as error:
+                        raise _Refused("the endpoint is being started again; ask again in a moment") from error
+                    return await ask(worker)
             except Busy as busy:
                 raise _Refused(str(busy)) from busy
             except _Gone as gone:
@@ -322,12 +309,6 @@ class Front:
                         raise _Refused(_NO_MEMORY) from gone
                     break
         raise _Refused("the endpoint was started again while this was asked; ask again")
-
-    async def _ready(self) -> Worker:
-        try:
-            return await self._supervisor.worker(_RESTART)
-        except TimeoutError as error:
-            raise _Refused("the endpoint is being started again; ask again in a moment") from error
 
     async def _greeted(self, worker: Worker, client: Client, hello: Message) -> bytes:
         """The worker's answer to a hello; the session that it gives is remembered."""

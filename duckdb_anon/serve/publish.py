@@ -15,6 +15,7 @@ from __future__ import annotations
 import secrets
 import sys
 from argparse import ArgumentParser, Namespace
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from pathlib import Path
 import duckdb
 
 from duckdb_anon.answering.original_names import SHAPE
-from duckdb_anon.engine.catalog import names_of
+from duckdb_anon.engine.catalog import names_of, write_comments
 from duckdb_anon.engine.column_roles import label_of
 from duckdb_anon.engine.private_files import draft_of
 from duckdb_anon.engine.register import SCHEMA as REGISTER
@@ -36,14 +37,9 @@ from duckdb_anon.gate.source_tables import SourceTable, all_tables, all_views, c
 from duckdb_anon.model.errors import AnonError, listed, nearest, one_line
 from duckdb_anon.model.hierarchy import HIDDEN_LABELS
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import (
-    QUERY,
-    Description,
-    is_release,
-    read_description,
-)
+from duckdb_anon.model.release_comment import QUERY, Description, is_release, read_description
 from duckdb_anon.model.release_formats import SOURCE
-from duckdb_anon.model.release_formats.duckdb_types import without_enums
+from duckdb_anon.model.release_formats.duckdb_types import struct_fields, without_enums
 from duckdb_anon.sequence.joint_risk import joint_risk
 from duckdb_anon.sql_functions import connect
 
@@ -119,12 +115,17 @@ def publish(
     with draft_of(goal) as draft, closing(connect()) as con:
         con.execute("set python_enable_replacements = false")
         con.execute(f"attach {literal(database)} as {_SOURCE} (read_only)")
-        _open(con, draft, storage_version)
+        try:
+            con.execute(f"attach {literal(str(draft))} as {_TARGET} (storage_version {literal(storage_version)})")
+        except duckdb.Error as error:
+            raise AnonError(
+                f"publish: --storage-version {storage_version}: {one_line(error)}; such are 'v1.5.0', 'latest'"
+            ) from error
         releases = _releases(con)
         known = _Originals(con, releases, originals)
         allowed = {fold(name) for name in allow}
-        there = {fold(name) for table in releases for name in (table.name, *_columns_of(table))}
-        if unknown := allowed - there:
+        there = {fold(f"{table.name}.{column}") for table in releases for column in table.columns}
+        if unknown := allowed - there - {fold(table.name) for table in releases}:
             raise AnonError(f"publish: --allow {listed(unknown)}: there is no such table or column declared a release")
         risks = _joint_risks(con, releases, independent)
         named = naming_tables(con, [_SOURCE])
@@ -139,25 +140,14 @@ def publish(
         shapes = known.shapes()
         for original, shown in shapes:
             _write_shape(con, original, shown, trees)
-        budgets = _budgets(con)
+        budgets: defaultdict[str, float] = defaultdict(float)  # of releases that are published here or not
+        for entry in registered(con, _SOURCE):
+            if entry.epsilon is not None:
+                budgets[entry.original] += entry.epsilon
         con.execute(f"detach {_SOURCE}")
         con.execute(f"checkpoint {_TARGET}")
         con.execute(f"detach {_TARGET}")
     return Published(rows, tuple(original.name for original, _ in shapes), trees.rare, budgets, risks)
-
-
-def _columns_of(table: SourceTable) -> list[str]:
-    """Columns as --allow names them."""
-    return [f"{table.name}.{column}" for column in table.columns]
-
-
-def _open(con: duckdb.DuckDBPyConnection, draft: Path, storage_version: str) -> None:
-    try:
-        con.execute(f"attach {literal(str(draft))} as {_TARGET} (storage_version {literal(storage_version)})")
-    except duckdb.Error as error:
-        raise AnonError(
-            f"publish: --storage-version {storage_version}: {one_line(error)}; such are 'v1.5.0', 'latest'"
-        ) from error
 
 
 class _Originals:
@@ -180,7 +170,7 @@ class _Originals:
     def shapes(self) -> list[tuple[SourceTable, list[str]]]:
         """Each original, and its columns that some release shows."""
         every = {o.name: o for o in [*(self.of(r) for r in self._releases), *self._named] if o is not None}
-        shown = {fold(field) for release in self._releases for field in _shown(self._con, release)}
+        shown = {fold(field) for release in self._releases for field in _shown(release)}
         found = []
         for original in every.values():
             columns = [column for column in original.columns if fold(column) in shown]
@@ -234,7 +224,7 @@ class _CopiedTrees:
             self.con.execute(f"create table {copy} as from _anon_tree")
             self.con.unregister("_anon_tree")
             description = f"{_TREE}, {HIDDEN_LABELS}" if rare else _TREE
-            self.con.execute(f"comment on table {copy} is {literal(description)}")
+            write_comments(self.con, copy, description, {})
             self.rare[target] = rare
             self.written[place[1]] = target
         return self.written[place[1]]
@@ -270,61 +260,44 @@ def _joint_risks(con: duckdb.DuckDBPyConnection, releases: Sequence[SourceTable]
     """What releases of one original that do not continue one another reveal together; refused unless allowed."""
     entries = {entry.digest: entry for entry in registered(con, _SOURCE) if entry.digest}
     found: dict[str, dict[str, int | str]] = {}
-    risks: dict[str, str] = {}
     for table in releases:
         description = read_description(table.comment) or Description()
         entry = entries.get(description.digest)
         original = entry.original if entry is not None else description.original
         if original not in ("", QUERY):
             found.setdefault(fold(original), {})[table.name] = entry.sequence if entry is not None else table.name
+    risks: dict[str, str] = {}
     for original, sequences in found.items():
-        if len(set(sequences.values())) > 1 and not independent:
+        if len(set(sequences.values())) == 1:
+            continue
+        if not independent:
             raise AnonError(
                 f"publish: {listed(sequences)} are releases of {original} that do not continue one another. Who "
                 "compares them learns more than each one reveals. Publish one of them, make them with "
                 "previous := '...', or say --independent"
             )
-        if len(set(sequences.values())) > 1:
-            listed_there = [entry for entry in entries.values() if fold(entry.original) == original]
-            shown = [entry for entry in listed_there if fold(names_of(entry.name)[-1]) in set(map(fold, sequences))]
-            risks[original] = joint_risk(con, f"{_SOURCE}.{original}", shown, {}) or NOT_MEASURED
+        names = set(map(fold, sequences))
+        of_it = [entry for entry in entries.values() if fold(entry.original) == original]
+        shown = [entry for entry in of_it if fold(names_of(entry.name)[-1]) in names]
+        risks[original] = joint_risk(con, f"{_SOURCE}.{original}", shown, {}) or NOT_MEASURED
     return risks
-
-
-def _budgets(con: duckdb.DuckDBPyConnection) -> dict[str, float]:
-    """Sum of epsilon of the differentially private releases of each original, published here or not."""
-    found: dict[str, float] = {}
-    for entry in registered(con, _SOURCE):
-        if entry.epsilon is not None:
-            found[entry.original] = found.get(entry.original, 0.0) + entry.epsilon
-    return found
 
 
 def _copy(con: duckdb.DuckDBPyConnection, table: SourceTable, trees: _CopiedTrees) -> int:
     target = f"{_TARGET}.main.{ident(table.name)}"
     # the type of an enum tells values that nobody has any more
-    columns = [
+    columns = ", ".join(
         f"{ident(name)}::{without_enums(kind)} as {ident(name)}" if "ENUM(" in kind else ident(name)
         for name, (kind, _) in table.columns.items()
-    ]
-    # rows in the order they were made in could be laid beside the original's; nobody knows the key of this order
-    key = secrets.token_hex(16)
-    con.execute(
-        f"create table {target} as select {', '.join(columns)} from {table.sql} "
-        f"order by sha256('{key}' || rowid::varchar)"
     )
+    # rows in the order they were made in could be laid beside the original's; nobody knows the key of this order
+    order = f"sha256('{secrets.token_hex(16)}' || rowid::varchar)"
+    (made,) = con.execute(f"create table {target} as select {columns} from {table.sql} order by {order}").fetchall()
     description = read_description(table.comment) or Description()
-    con.execute(f"comment on table {target} is {literal(description.comment())}")
-    for column, (_, text) in table.columns.items():
-        _comment(con, target, column, text, trees)
-    return int(con.execute(f"select count(*) from {target}").fetchall()[0][0])
-
-
-def _comment(con: duckdb.DuckDBPyConnection, target: str, column: str, text: str | None, trees: _CopiedTrees) -> None:
-    """Write what a comment says of a column's role; other text, such as paths, stays behind."""
-    clean = clean_comment(text, trees.copied)
-    if clean:
-        con.execute(f"comment on column {target}.{ident(column)} is {literal(clean)}")
+    # what comments say of roles goes along; other text, such as paths, stays behind
+    comments = {column: clean_comment(text, trees.copied) for column, (_, text) in table.columns.items()}
+    write_comments(con, target, description.comment(), {column: text for column, text in comments.items() if text})
+    return int(made[0])
 
 
 def _write_shape(
@@ -346,49 +319,39 @@ def _write_shape(
     columns = ", ".join(f"error({literal(hint)})::{kind} as {ident(column)}" for column, kind in types.items())
     con.execute(f"create view {_TARGET}.main.{name} as select {columns} where error({literal(hint)})::boolean")
     con.execute(f"comment on view {_TARGET}.main.{name} is {literal(SHAPE)}")
-    for column in shown:
-        label = label_of(original.columns[column][1])
-        if label is not None:
-            text = literal(with_fields(label, hierarchy=None).comment())
-            con.execute(f"comment on column {_TARGET}.main.{name}.{ident(column)} is {text}")
+    labels = {column: label for column in shown if (label := label_of(original.columns[column][1])) is not None}
+    comments = {column: with_fields(label, hierarchy=None).comment() for column, label in labels.items()}
+    write_comments(con, f"{_TARGET}.main.{name}", None, comments)
 
 
-def _shown(con: duckdb.DuckDBPyConnection, release: SourceTable) -> list[str]:
+def _shown(release: SourceTable) -> list[str]:
     """Columns of a release, and the fields of its STRUCT columns (slices hold attributes)."""
-    relation = con.sql(f"from {release.sql}")
-    names = list(relation.columns)
-    for kind in relation.types:
-        if kind.id == "struct":
-            names += [name for name, _ in kind.children]
-    return names
+    kinds = (kind for kind, _ in release.columns.values())
+    return [*release.columns, *(name for kind in kinds for name, _ in struct_fields(kind))]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `duckdb-anon publish`."""
-    parser.add_argument("database", help="DuckDB file with the releases (opened read-only)")
-    parser.add_argument("target", help="file to write")
-    parser.add_argument(
-        "--original", action="append", default=[], metavar="TABLE",
-        help="original of releases whose comments do not name it; its column names and types go along, no rows",
-    )  # fmt: skip
-    parser.add_argument(
-        "--allow", action="append", default=[], metavar="TABLE",
-        help="publish a table commented 'anon: release' that release() did not write, whose rows are not checked; a "
-        "column of it that is written like a key needs --allow TABLE.COLUMN, too",
-    )  # fmt: skip
-    parser.add_argument(
+    add = parser.add_argument
+    add("database", help="DuckDB file with the releases (opened read-only)")
+    add("target", help="file to write")
+    for option, what, meaning in (
+        ("--original", "TABLE", "original of releases whose comments do not name it; its columns go along, no rows"),
+        ("--allow", "NAME", "publish TABLE, commented 'anon: release', that release() did not write and whose rows are "
+         "not checked; a column of it that is written like a key needs TABLE.COLUMN, too"),
+        ("--public-hierarchy", "TABLE", "hierarchy that everybody knows, such as a classification: labels that few "
+         "records carry are not hidden"),
+    ):  # fmt: skip
+        add(option, action="append", default=[], metavar=what, help=f"{meaning} (may be repeated)")
+    add(
         "--independent", action="store_true",
         help="publish several releases of one original that are no sequence; together they reveal more than each one",
     )  # fmt: skip
-    parser.add_argument(
-        "--public-hierarchy", action="append", default=[], metavar="TABLE",
-        help="hierarchy that everybody knows, such as a classification: labels that few records carry are not hidden",
-    )  # fmt: skip
-    parser.add_argument(
+    add(
         "--storage-version", default=STORAGE, metavar="VERSION",
         help=f"oldest DuckDB that shall read the file, or 'latest' (default: {STORAGE})",
     )  # fmt: skip
-    parser.add_argument("--replace", action="store_true", help="replace the file if it exists")
+    add("--replace", action="store_true", help="replace the file if it exists")
 
 
 def main(given: Namespace) -> int:

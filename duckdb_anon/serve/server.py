@@ -16,7 +16,7 @@ import hmac
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,12 +26,13 @@ import duckdb
 from duckdb_anon.engine.catalog import write_comments
 from duckdb_anon.engine.private_files import spill_folder
 from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.gate.source_tables import all_tables, all_views, read_table
 from duckdb_anon.model.errors import AnonError, listed, without_values
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import is_release
 from duckdb_anon.serve.answers import Answer, Answers
 from duckdb_anon.serve.audit import fingerprint
-from duckdb_anon.serve.catalog import Catalog, TableText
+from duckdb_anon.serve.catalog import CLOSED, LOCKED, Catalog
 from duckdb_anon.serve.guard import Guard, Refused
 from duckdb_anon.serve.limits import ServingLimits
 from duckdb_anon.serve.publish import is_shape, is_tree
@@ -39,15 +40,8 @@ from duckdb_anon.serve.statements import FLUSH, Statements
 from duckdb_anon.serve.tokens import Client
 from duckdb_anon.sql_functions import load, macros
 
-ANALYST_FUNCTIONS = (
-    "rewrite_query",
-    "estimate",
-    "impute",
-    "describe_release",
-    "anon_functions",
-    "anon_parameters",
-    "anatomy_qit",
-    "anatomy_st",
+ANALYST_FUNCTIONS = frozenset(
+    "rewrite_query estimate impute describe_release anon_functions anon_parameters anatomy_qit anatomy_st".split()
 )
 _MARK = "anon: served"
 _PAGE = 4  # chunks of 2,048 rows that a client gets at once: a slow one takes the memory of few
@@ -146,9 +140,9 @@ class Analyst:
             seed: where plausible tables are drawn from.
 
         Raises:
-            AnonError: when the file holds anything that was not published, or a limit makes no sense.
+            AnonError: when the file holds anything that was not published.
         """
-        self.limits = limits or ServingLimits()
+        limits = limits or ServingLimits()
         if not Path(releases).exists():
             raise AnonError(f"serve: there is no file {releases}")
         self.con = duckdb.connect(":memory:")
@@ -158,13 +152,17 @@ class Analyst:
             if name in ANALYST_FUNCTIONS or name.startswith("_"):
                 self.con.execute(statement)
         self.con.execute(f"attach {literal(releases)} as published (read_only)")
-        self.published = self._views()
+        self._published = Guard(self._views())
         self._answers = Answers(self.con, answer, seed) if answer else None
         self._seen: dict[tuple[str, ...] | None, tuple[Guard, Catalog]] = {}
         self._lock = threading.Lock()
         self._visible(None)
-        self.statements = Statements(self.con, self.limits.seconds)
-        self._limit()
+        self.statements = Statements(self.con, limits.seconds)
+        # memory is limited beyond what the plausible tables take
+        taken = self.con.execute("select coalesce(sum(memory_usage_bytes), 0) from duckdb_memory()").fetchall()[0][0]
+        self.con.execute(f"set global memory_limit = '{limits.memory + int(taken)}B'")
+        if limits.threads is not None:
+            self.con.execute(f"set global threads = {limits.threads}")
 
     def instead(self, statement: str) -> str:
         """The SQL that runs in place of a statement of a client who may read every table."""
@@ -207,29 +205,17 @@ class Analyst:
         """What checks statements of clients who may read some tables, and what they learn of tables."""
         with self._lock:
             if tables not in self._seen:
-                guard = self._answers.guard if self._answers else Guard(self.published)
+                guard = self._answers.guard if self._answers else self._published
                 if tables is not None:
                     guard = guard.narrowed(tables)
-                self._seen[tables] = (guard, Catalog(self._tables(guard.published)))
+                every = [*all_views(self.con, "memory"), *all_tables(self.con, "memory")]
+                shown = [place for place in every if place[0] == "main" and fold(place[1]) in guard.published]
+                self._seen[tables] = (guard, Catalog(read_table(self.con, "memory", *place) for place in shown))
             return self._seen[tables]
-
-    def _limit(self) -> None:
-        """Limit memory, beyond what the plausible tables take, and threads."""
-        taken = self.con.execute("select coalesce(sum(memory_usage_bytes), 0) from duckdb_memory()").fetchall()[0][0]
-        self.con.execute(f"set global memory_limit = '{self.limits.memory_bytes + int(taken)}B'")
-        if self.limits.threads is not None:
-            self.con.execute(f"set global threads = {self.limits.threads}")
 
     def lock(self) -> None:
         """Close every way out; called once the server listens, since afterwards nothing can be loaded."""
-        for setting in (
-            "autoinstall_known_extensions = false",
-            "autoload_known_extensions = false",
-            "allow_community_extensions = false",
-            "temp_directory = ''",
-            "enable_external_access = false",
-            "lock_configuration = true",
-        ):
+        for setting in (*CLOSED, "allow_community_extensions = false", *LOCKED):
             self.con.execute(f"set global {setting}")
 
     def close(self) -> None:
@@ -237,13 +223,7 @@ class Analyst:
         self.con.close()
 
     def _views(self) -> list[str]:
-        tables = self.con.execute(
-            "select schema_name, table_name, comment from duckdb_tables() where database_name = 'published'"
-        ).fetchall()
-        views = self.con.execute(
-            "select schema_name, view_name, comment from duckdb_views() "
-            "where database_name = 'published' and not internal"
-        ).fetchall()
+        tables, views = all_tables(self.con, "published"), all_views(self.con, "published")
         strange = [name for _, name, comment in tables if not (is_release(comment) or is_tree(comment))]
         strange += [name for _, name, comment in views if not is_shape(comment)]
         if strange or not tables:
@@ -251,80 +231,16 @@ class Analyst:
                 f"serve: the file holds {listed(strange) or 'no table'}; analysts are served files made by "
                 "duckdb-anon publish, which hold releases and nothing else"
             )
-        for schema, name, comment in [*tables, *views]:
-            self.con.execute(f"create view main.{ident(name)} as from published.{ident(schema)}.{ident(name)}")
-            self.con.execute(f"comment on view main.{ident(name)} is {literal(comment)}")
-            self._copy_comments(schema, name)
+        for place in [*tables, *views]:
+            table = read_table(self.con, "published", *place)
+            view = f"main.{ident(table.name)}"
+            self.con.execute(f"create view {view} as from {table.sql}")
+            self.con.execute(f"comment on view {view} is {literal(table.comment)}")
+            write_comments(self.con, view, None, {name: text for name, (_, text) in table.columns.items() if text})
         return [name for _, name, _ in [*tables, *views]]
 
-    def _copy_comments(self, schema: str, name: str) -> None:
-        rows: Iterable[tuple[str, str]] = self.con.execute(
-            "select column_name, comment from duckdb_columns() where database_name = 'published' and schema_name = ? "
-            "and table_name = ? and comment is not null",
-            [schema, name],
-        ).fetchall()
-        write_comments(self.con, f"main.{ident(name)}", None, dict(rows))
 
-    def _tables(self, visible: Collection[str]) -> dict[str, TableText]:
-        """What clients learn of the tables that they see."""
-        tables = self.con.execute(
-            "select view_name, comment from duckdb_views() where database_name = 'memory' and not internal "
-            "union all select table_name, comment from duckdb_tables() where database_name = 'memory'"
-        ).fetchall()
-        columns = self.con.execute(
-            "select table_name, column_name, data_type, comment from duckdb_columns() where database_name = 'memory' "
-            "and not internal order by column_index"
-        ).fetchall()
-        return {
-            name: TableText(
-                {column: kind for table, column, kind, _ in columns if table == name},
-                comment,
-                {column: text for table, column, _, text in columns if table == name and text},
-            )
-            for name, comment in tables
-            if fold(name) in visible
-        }
-
-
-class Sessions:
-    """Who has which session, as Quack's two hooks learn it."""
-
-    def __init__(self, served: Curator | Analyst, report: Callable[[dict[str, object]], None]) -> None:
-        """Check what clients of `served` send, and report on their statements."""
-        self._served, self._report = served, report
-        self._clients: OrderedDict[str, Client] = OrderedDict()
-
-    def authenticate(self, session: str, given: str, token: str) -> bool:
-        """Admit the front, which sends this worker's token and who the client is."""
-        sent, _, client = given.partition(" ")
-        if not hmac.compare_digest(sent.encode(), token.encode()):
-            return False
-        self._clients[session] = Client.from_json(client)
-        while len(self._clients) > _SESSIONS:
-            self._clients.popitem(last=False)
-        return True
-
-    def authorize(self, session: str, statement: str) -> str:
-        """The SQL that runs in place of a statement."""
-        client = self._clients.get(session)
-        if statement == FLUSH:
-            return statement
-        if client is None:
-            return "select error('the session has ended; connect again')"
-        if isinstance(self._served, Curator):
-            answer = Answer(statement, "database")
-        else:
-            answer = self._served.answer(statement, client, session)
-        facts: dict[str, object] = {
-            "key": fingerprint(session, statement),
-            "engine": answer.engine,
-            "refused": answer.refused[:_REASON],
-        }
-        self._report(facts)
-        return answer.sql
-
-
-def listen(served: Curator | Analyst, address: str, token: str, report: Callable[[dict[str, object]], None]) -> None:
+def listen(served: Curator | Analyst, address: str, token: str, report: Callable[[Mapping[str, object]], None]) -> None:
     """Start serving.
 
     Args:
@@ -333,10 +249,34 @@ def listen(served: Curator | Analyst, address: str, token: str, report: Callable
         token: what the front must present.
         report: takes the engine of each statement, or why it was refused.
     """
+    clients: OrderedDict[str, Client] = OrderedDict()
+
+    def authenticate(session: str, given: str, _: str) -> bool:
+        """Admit the front, which sends this worker's token and who the client is."""
+        sent, _, client = given.partition(" ")
+        if not hmac.compare_digest(sent.encode(), token.encode()):
+            return False
+        clients[session] = Client.from_json(client)
+        while len(clients) > _SESSIONS:
+            clients.popitem(last=False)
+        return True
+
+    def authorize(session: str, statement: str) -> str:
+        """The SQL that runs in place of a statement."""
+        client = clients.get(session)
+        if statement == FLUSH:
+            return statement
+        if client is None:
+            return "select error('the session has ended; connect again')"
+        answer = (
+            Answer(statement, "database") if isinstance(served, Curator) else served.answer(statement, client, session)
+        )
+        refused = answer.refused[:_REASON]
+        report({"key": fingerprint(session, statement), "engine": answer.engine, "refused": refused})
+        return answer.sql
+
     con = served.con
     load_quack(con)
-    sessions = Sessions(served, report)
-    authenticate, authorize = sessions.authenticate, sessions.authorize
     _KEEP.extend((authenticate, authorize))
     con.create_function("_anon_authenticate", authenticate, ["VARCHAR"] * 3, "BOOLEAN")
     con.create_function("_anon_authorize", authorize, ["VARCHAR"] * 2, "VARCHAR")

@@ -23,27 +23,16 @@ class Busy(Exception):
 
 @dataclass(eq=False)
 class Session:
-    """A client that has shown a token.
-
-    Attributes:
-        client: who it is.
-        hello: the message with which it did, without the token.
-        generation: which worker knows it.
-        number: the session's number there.
-        requests: how many are answered now.
-        used: when the last one ended.
-        was_used: whether a request was ever sent.
-        has_rows: whether the worker may store rows for it.
-    """
+    """A client that has shown a token."""
 
     client: Client
-    hello: Message
-    generation: int
-    number: bytes
-    requests: int = 0
+    hello: Message  # with which it did, without the token
+    generation: int  # of the worker that knows it
+    number: bytes  # which it has there
+    requests: int = 0  # that are answered now
     used: float = field(default_factory=time.monotonic)
     was_used: bool = False
-    has_rows: bool = False
+    has_rows: bool = False  # which the worker may store for it
 
     def idle_for(self) -> float:
         """Seconds since it was used."""
@@ -75,7 +64,7 @@ class Sessions(dict[bytes, Session]):
         Raises:
             Busy: all of them are in use.
         """
-        most = client.limits.sessions or self._most
+        most = client.sessions or self._most
         mine = {number: one for number, one in self.items() if one.client.name == client.name}
         if len(mine) < most:
             return None
@@ -108,7 +97,7 @@ class Places:
         Raises:
             Busy: there is none for `patience` seconds.
         """
-        name, most = client.name, client.limits.statements or self._most
+        name, most = client.name, client.statements or self._most
         try:
             async with asyncio.timeout(patience), self._freed:
                 await self._freed.wait_for(lambda: self._running[name] < most and self._running.total() < self._most)

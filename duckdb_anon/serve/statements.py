@@ -23,6 +23,7 @@ import duckdb
 
 from duckdb_anon.serve import messages
 from duckdb_anon.serve.guard import Refused
+from duckdb_anon.serve.messages import Message
 
 FLUSH = "select 'the rows of the statement before are dropped'"
 """Statement by which the worker makes Quack drop the result of a session."""
@@ -38,25 +39,15 @@ _POST = 5.0  # seconds for a message to Quack
 
 @dataclass(eq=False)
 class _Statement:
-    """A statement that runs, or whose rows are stored.
-
-    Attributes:
-        session: where it was sent.
-        client: whose session that is.
-        since: when it began.
-        cursor: what it runs on; None once its rows are stored.
-        table: where they are stored then.
-        rows: how many these are.
-        why: why it was interrupted.
-    """
+    """A statement that runs, or whose rows are stored."""
 
     session: str
     client: str
     since: float
-    cursor: duckdb.DuckDBPyConnection | None
-    table: str
+    cursor: duckdb.DuckDBPyConnection | None  # what it runs on; None once its rows are stored
+    table: str  # where they are stored
     rows: int = 0
-    why: str | None = None
+    why: str | None = None  # it was interrupted
 
     def interrupt(self, why: str) -> None:
         """Interrupt it if it runs."""
@@ -119,14 +110,14 @@ class Statements:
         """Drop the rows of a session unless a statement runs; Quack says that the result is closed if it is asked."""
         found = self._of(session)
         if all(one.cursor is None for one in found):
-            self._post(messages.STATEMENT, session, messages.text_body(FLUSH))
+            self._post(Message(messages.STATEMENT, session.encode()).with_text(FLUSH.encode()))
             self._forget(found)
 
     def close(self, session: str) -> None:
         """End a session."""
         self.cancel(session)
         self.drop(session)
-        self._post(messages.GOODBYE, session, messages.END)
+        self._post(Message(messages.GOODBYE, session.encode()))
 
     def _of(self, session: str) -> list[_Statement]:
         with self._lock:
@@ -172,15 +163,10 @@ class Statements:
     def _make_room(self, mine: _Statement) -> bool:
         """End what another session runs or has stored; whether there was something that yields to `mine`."""
         with self._lock:
-            others = [
-                one
-                for one in self._statements
-                if one.session != mine.session and (one.cursor is not None or one.rows > _FEW)
-            ]
+            others = [one for one in self._statements if one.session != mine.session]
+        others = [one for one in others if one.cursor is not None or one.rows > _FEW]
         count = Counter(one.client for one in [mine, *others])
-        yielding = [
-            one for one in others if (count[one.client], -one.since) > (count[mine.client], -mine.since)
-        ]  # fmt: skip
+        yielding = [one for one in others if (count[one.client], -one.since) > (count[mine.client], -mine.since)]
         if not yielding:
             return False
         first = max(yielding, key=lambda one: (count[one.client], one.cursor is None, -one.since))
@@ -200,10 +186,10 @@ class Statements:
             for one in late:
                 one.interrupt(f"the query took more than {self._seconds:g} s and was ended")
 
-    def _post(self, kind: int, session: str, body: bytes) -> None:
+    def _post(self, message: Message) -> None:
         """Send Quack a message of a session."""
         with suppress(OSError, http.client.HTTPException):
             connection = http.client.HTTPConnection(self._address, timeout=_POST)
-            connection.request("POST", "/quack", messages.without_query(kind, session.encode(), body))
+            connection.request("POST", "/quack", message.encode())
             connection.getresponse().read()
             connection.close()

@@ -16,7 +16,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from duckdb_anon.model.errors import AnonError
@@ -53,17 +53,16 @@ class Worker:
         """Whether its process has ended."""
         return self.process.returncode is not None
 
+    def kill(self) -> None:
+        """End its process."""
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+
 
 class Supervisor:
     """One worker at a time for one database."""
 
-    def __init__(
-        self,
-        role: str,
-        database: str,
-        limits: ServingLimits,
-        answer: Mapping[str, str],
-    ) -> None:
+    def __init__(self, role: str, database: str, limits: ServingLimits, answer: Mapping[str, str]) -> None:
         """Say what is served.
 
         Args:
@@ -72,8 +71,7 @@ class Supervisor:
             limits: what a worker may use; the curator's is unbounded.
             answer: original to the release that answers for it.
         """
-        self.role, self.database, self.limits = role, database, limits
-        self.answer = dict(answer)
+        self.role, self.database, self.limits, self.answer = role, database, limits, dict(answer)
         self.report: Callable[[dict[str, Any]], None] = lambda facts: None  # takes what workers report of statements
         self._seed = secrets.randbits(62)  # one for all workers: a client that pulls rows again gets the same
         self._alone = without_network() if role == "analyst" else []
@@ -81,9 +79,7 @@ class Supervisor:
         self._worker: Worker | None = None
         self._ended: Worker | None = None
         self._ready = asyncio.Event()
-        self._ending = False
-        self._task: asyncio.Task[None] | None = None
-        self._reading: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Start the first worker.
@@ -93,7 +89,7 @@ class Supervisor:
         """
         self._worker = await self._launch()
         self._ready.set()
-        self._task = asyncio.create_task(self._keep())
+        self._tasks.add(asyncio.create_task(self._keep(self._worker)))
 
     async def worker(self, patience: float) -> Worker:
         """The worker, once there is one.
@@ -113,7 +109,7 @@ class Supervisor:
             _say(f"{reason}; ending it and starting again")
             self._ready.clear()
             self._ended = worker
-            _kill(worker)
+            worker.kill()
 
     def tell(self, worker: Worker, do: str, session: bytes) -> None:
         """Have the worker do something with a session: drop, cancel or close, see `Statements`."""
@@ -123,40 +119,38 @@ class Supervisor:
 
     async def close(self) -> None:
         """End the worker and start no other; a curator's is given time to leave its file clean."""
-        self._ending = True
+        for task in self._tasks:
+            task.cancel()
         worker = self._worker
-        if worker is not None and worker.process.returncode is None:
-            worker.process.send_signal(signal.SIGTERM if self.role == "curator" else signal.SIGKILL)
-            try:
-                await asyncio.wait_for(worker.process.wait(), _CLOSE)
-            except TimeoutError:
-                _kill(worker)
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        if worker is not None and not worker.has_ended():
+            if self.role == "curator":
+                worker.process.send_signal(signal.SIGTERM)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(worker.process.wait(), _CLOSE)
+            worker.kill()
+            await worker.process.wait()
 
-    async def _keep(self) -> None:
+    async def _keep(self, worker: Worker) -> None:
         """Watch the worker; when it ends, start the next; the pause before doubles while workers fail by themselves."""
         pause = 0.0
-        while not self._ending:
-            worker, since = self._worker, time.monotonic()
-            if worker is not None:
-                await worker.process.wait()
-                if self._ready.is_set() and not self._ending:
-                    _say(f"the {self.role}'s process ended (exit code {worker.process.returncode}); starting again")
+        while True:
+            since = time.monotonic()
+            await worker.process.wait()
+            if self._ready.is_set():
+                _say(f"the {self.role}'s process ended (exit code {worker.process.returncode}); starting again")
             self._ready.clear()
-            if self._ending:
-                return
-            pause = _pause(pause, time.monotonic() - since, ended_here=worker is not None and worker is self._ended)
-            await asyncio.sleep(pause)
-            try:
-                self._worker = await self._launch()
-                self._ready.set()
-                _say("the endpoint is there again")
-            except AnonError as error:
-                self._worker = None
-                _say(str(error))
+            # the next one of a worker that was ended here, for what a query took, is awaited by everybody else
+            failed = worker is not self._ended and time.monotonic() - since < _SOON
+            while not self._ready.is_set():
+                pause = min(2 * pause, _LONGEST_PAUSE) or 0.25 if failed else 0.0
+                await asyncio.sleep(pause)
+                try:
+                    self._worker = worker = await self._launch()
+                    self._ready.set()
+                except AnonError as error:
+                    _say(str(error))
+                    failed = True
+            _say("the endpoint is there again")
 
     async def _launch(self) -> Worker:
         self._generation += 1
@@ -175,28 +169,27 @@ class Supervisor:
         if process.stdin is None or process.stdout is None:
             raise AnonError("serve: the worker has no standard input or output")
         job = {
-            "role": self.role, "database": self.database, "address": f"127.0.0.1:{port}", "token": token,
-            "memory": self.limits.memory, "threads": self.limits.threads, "seconds": self.limits.seconds,
-            "answer": self.answer, "seed": self._seed, "socket": passed,
+            "role": self.role, "database": self.database, "port": port, "token": token, "answer": self.answer,
+            "limits": asdict(self.limits), "seed": self._seed, "socket": passed,
             "by_root": hasattr(os, "geteuid") and os.geteuid() == 0,
         }  # fmt: skip
+        worker = Worker(self._generation, port, token.encode(), process)
         try:
             process.stdin.write(json.dumps(job).encode() + b"\n")
             hello = json.loads(await asyncio.wait_for(process.stdout.readline(), patience) or b"{}")
         except (TimeoutError, OSError) as error:
-            process.kill()
+            worker.kill()
             raise AnonError(f"serve: the worker did not start within {patience:g} s") from error
         if "ready" not in hello:
             await process.wait()
             raise AnonError(hello.get("error", f"serve: the worker ended with exit code {process.returncode}"))
-        if hello["isolation"] and self._generation == 1:
-            _say(hello["isolation"])
-        if not hello["bounded"] and self._generation == 1:
-            _say("this system does not enforce --memory; only DuckDB's own accounting does")
+        if self._generation == 1:
+            bounds = "" if hello["bounded"] else "this system does not enforce --memory; only DuckDB's accounting does"
+            _say("\n".join(filter(None, (hello["isolation"], bounds))))
         task = asyncio.create_task(self._read_reports(process.stdout))
-        self._reading.add(task)
-        task.add_done_callback(self._reading.discard)
-        return Worker(self._generation, port, token.encode(), process)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return worker
 
     async def _read_reports(self, output: asyncio.StreamReader) -> None:
         """Pass on what the worker reports, a line per statement, until it ends."""
@@ -205,27 +198,7 @@ class Supervisor:
                 self.report(json.loads(line))
 
 
-def _pause(before: float, lived: float, ended_here: bool) -> float:
-    """Seconds to wait before the next worker is started.
-
-    Args:
-        before: the pause before the worker that has ended.
-        lived: seconds that it lived.
-        ended_here: whether the supervisor ended it, for what a query took: then everybody else waits for the next.
-
-    >>> [_pause(0.25, 1.0, False), _pause(2.0, 1.0, False), _pause(2.0, 60.0, False), _pause(2.0, 1.0, True)]
-    [0.5, 2.0, 0.0, 0.0]
-    """
-    if ended_here or lived >= _SOON:
-        return 0.0
-    return min(2 * before, _LONGEST_PAUSE) or 0.25
-
-
-def _kill(worker: Worker) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        worker.process.kill()
-
-
 def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
+    if line:
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()

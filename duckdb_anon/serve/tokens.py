@@ -15,8 +15,9 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,31 +36,20 @@ _MOST_ADDRESSES = 10_000
 
 
 @dataclass(frozen=True)
-class ClientLimits:
-    """What the clients with one token may use, all together; None for what the server allows.
-
-    Attributes:
-        sessions: how many sessions they may have open.
-        statements: how many of their statements run at once.
-    """
-
-    sessions: int | None = None
-    statements: int | None = None
-
-
-@dataclass(frozen=True)
 class Client:
     """Who sends a request.
 
     Attributes:
         name: of the token.
         tables: names that it may read, folded; None for every table that is served.
-        limits: what it may use.
+        sessions: how many sessions its clients may have open, all together; None for what the server allows.
+        statements: how many of their statements run at once; None for what the server allows.
     """
 
     name: str
     tables: tuple[str, ...] | None = None
-    limits: ClientLimits = field(default_factory=ClientLimits)
+    sessions: int | None = None
+    statements: int | None = None
 
     def as_json(self) -> str:
         """One line, which `from_json` reads."""
@@ -69,8 +59,7 @@ class Client:
     def from_json(cls, line: str) -> Client:
         """The client of such a line."""
         given = json.loads(line)
-        tables = None if given["tables"] is None else tuple(given["tables"])
-        return cls(given["name"], tables, ClientLimits(**given["limits"]))
+        return cls(**{**given, "tables": None if given["tables"] is None else tuple(given["tables"])})
 
 
 @dataclass(frozen=True)
@@ -88,7 +77,7 @@ class _Entry:
 
 
 class OneToken:
-    """One token for all clients."""
+    """One token for all clients; the methods are those of `TokenFile`."""
 
     def __init__(self, token: str) -> None:
         """Admit who sends `token`.
@@ -103,20 +92,15 @@ class OneToken:
             )
         self._token, self._client = token.encode(), Client("token")
 
-    def client(self, given: bytes) -> Client | None:
-        """Who sends this token; None for nobody."""
+    def cached(self, given: bytes) -> Client | None:  # noqa: D102
         return self._client if hmac.compare_digest(given, self._token) else None
 
-    def cached(self, given: bytes) -> Client | None:
-        """The same, since it takes no time."""
-        return self.client(given)
+    client = cached
 
-    def current(self, client: Client) -> bool:
-        """Whether a client that was admitted still is."""
+    def current(self, client: Client) -> bool:  # noqa: D102
         return client == self._client
 
-    def name(self, given: bytes) -> str | None:
-        """Whose token a wrong one pretends to be."""
+    def name(self, given: bytes) -> str | None:  # noqa: D102
         return None
 
 
@@ -223,7 +207,14 @@ def require_private(path: Path) -> None:
         raise AnonError(f"serve: {path} can be read by other users. Only its owner may: chmod 600 {path}")
 
 
-def add(path: Path, name: str, expires: dt.date | None, tables: list[str] | None, limits: ClientLimits) -> str:
+def add(
+    path: Path,
+    name: str,
+    expires: dt.date | None = None,
+    tables: list[str] | None = None,
+    sessions: int | None = None,
+    statements: int | None = None,
+) -> str:
     """Add a token to a file, which is made if there is none.
 
     Returns:
@@ -238,17 +229,10 @@ def add(path: Path, name: str, expires: dt.date | None, tables: list[str] | None
     if name in lines:
         raise AnonError(f"token: {path} has a token {name}. Revoke it first, or choose another name")
     secret, salt = secrets.token_urlsafe(_BYTES), secrets.token_bytes(16)
-    facts = {
-        "expires": expires and expires.isoformat(),
-        "tables": tables,
-        "limits": {limit: value for limit, value in asdict(limits).items() if value is not None},
-    }
+    limits = {limit: most for limit, most in (("sessions", sessions), ("statements", statements)) if most}
     hashed = f"scrypt:{salt.hex()}:{_key(secret.encode(), salt).hex()}"
-    lines[name] = {
-        "name": name,
-        "hash": hashed,
-        **{fact: value for fact, value in facts.items() if value not in (None, {})},
-    }
+    facts = {"expires": expires and expires.isoformat(), "tables": tables, "limits": limits or None}
+    lines[name] = {"name": name, "hash": hashed} | {fact: value for fact, value in facts.items() if value is not None}
     _write(path, lines)
     return f"{name}.{secret}"
 
@@ -276,23 +260,23 @@ def _key(secret: bytes, salt: bytes) -> bytes:
 
 
 def _read(path: Path) -> dict[str, _Entry]:
-    try:
+    with _refusing(path):
         return {name: _entry(line) for name, line in _lines(path).items()}
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise AnonError(f"serve: {path} has a line that is no token. Write it with duckdb-anon token") from error
 
 
 def _lines(path: Path) -> dict[str, dict[str, Any]]:
-    """The lines of the file by name.
-
-    Raises:
-        AnonError: others can read it, or a line is no JSON with a name.
-    """
+    """The lines of the file by name."""
     require_private(path)
-    try:
+    with _refusing(path):
         lines = [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines() if text.strip()]
         return {line["name"]: line for line in lines}
-    except (ValueError, TypeError, KeyError) as error:
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise AnonError(f"serve: {path} has a line that is no token. Write it with duckdb-anon token") from error
 
 
@@ -302,7 +286,7 @@ def _entry(line: Mapping[str, Any]) -> _Entry:
     if scheme != "scrypt" or set(line) - {"name", "hash", "expires", "tables", "limits"}:
         raise ValueError
     tables = tuple(fold(table) for table in line["tables"]) if "tables" in line else None
-    client = Client(line["name"], tables, ClientLimits(**line.get("limits", {})))
+    client = Client(line["name"], tables, **line.get("limits", {}))
     expires = dt.date.fromisoformat(line["expires"]) if "expires" in line else None
     return _Entry(client, bytes.fromhex(salt), bytes.fromhex(key), expires)
 

@@ -13,93 +13,71 @@ import signal
 import socket
 import sys
 import threading
-from dataclasses import dataclass
-from types import FrameType
-from typing import TextIO
+from collections.abc import Mapping
+from typing import Any, TextIO
 
 import duckdb
 
 from duckdb_anon.model.errors import AnonError, without_values
-from duckdb_anon.serve.isolation import give_up_rights, pass_on
-from duckdb_anon.serve.limits import ServingLimits, bound_this_process
+from duckdb_anon.serve.isolation import bound_this_process, give_up_rights, pass_on
+from duckdb_anon.serve.limits import ServingLimits
 from duckdb_anon.serve.server import Analyst, Curator, listen
 
 _SAYING = threading.Lock()
 _ANSWER = 30.0  # seconds a server may take to answer for the first time
 
 
-@dataclass(frozen=True)
-class Job:
-    """What a worker is to serve, as the supervisor tells it."""
-
-    role: str
-    database: str
-    address: str
-    token: str
-    memory: str
-    threads: int | None
-    seconds: float
-    answer: dict[str, str]
-    seed: int
-    socket: int | None
-    by_root: bool
-
-
 def main() -> int:
     """Serve until told to end."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    job = Job(**json.loads(sys.stdin.readline()))
+    job = json.loads(sys.stdin.readline())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print, a progress bar among it, is no answer
     ended = threading.Event()
-
-    def end(number: int, frame: FrameType | None) -> None:
-        ended.set()
-
-    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGTERM, lambda number, frame: ended.set())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a key pressed at the terminal is the supervisor's to answer
     try:
-        served = _open(job)
-        listen(served, job.address, job.token, lambda facts: _say(answers, facts))
-        if job.socket is not None:
-            pass_on(socket.socket(fileno=job.socket), int(job.address.rpartition(":")[2]))
-        _wait_for_answer(job.address)
-        # before the process is bounded, and before the first statement can take what there is
-        threading.Thread(target=_follow_supervisor, args=(ended, served), daemon=True).start()
-        bounded = job.role == "curator" or bound_this_process(ServingLimits(job.memory).memory_bytes)
-        isolation = "" if job.role == "curator" else give_up_rights(job.socket is None, job.by_root)
+        served, report = _serve(job, answers, ended)
     except (AnonError, duckdb.Error) as error:
         _say(answers, {"error": without_values(error)})
         return 1
-    _say(answers, {"ready": True, "bounded": bounded, "isolation": isolation})
+    _say(answers, report)
     ended.wait()
     served.close()
     return 0
 
 
-def _open(job: Job) -> Analyst | Curator:
-    if job.role == "curator":
-        return Curator(job.database)
-    return Analyst(job.database, ServingLimits(job.memory, job.threads, job.seconds), job.answer, job.seed)
+def _serve(job: dict[str, Any], answers: TextIO, ended: threading.Event) -> tuple[Curator | Analyst, dict[str, object]]:
+    """Open and serve what the supervisor names; what is reported of it."""
+    limits, address = ServingLimits(**job["limits"]), f"127.0.0.1:{job['port']}"
+    is_curator = job["role"] == "curator"
+    served: Curator | Analyst = (
+        Curator(job["database"]) if is_curator else Analyst(job["database"], limits, job["answer"], job["seed"])
+    )
+    listen(served, address, job["token"], lambda facts: _say(answers, facts))
+    if job["socket"] is not None:
+        pass_on(socket.socket(fileno=job["socket"]), job["port"])
+    _wait_for_answer(job["port"])
+    # before the process is bounded, and before the first statement can take what there is
+    threading.Thread(target=_follow_supervisor, args=(ended, served), daemon=True).start()
+    bounded = is_curator or bound_this_process(limits.memory)
+    isolation = "" if is_curator else give_up_rights(job["socket"] is None, job["by_root"])
+    return served, {"ready": True, "bounded": bounded, "isolation": isolation}
 
 
-def _wait_for_answer(address: str) -> None:
+def _wait_for_answer(port: int) -> None:
     """Return once the server answers, so that all its threads are there before memory is bounded.
 
     Quack says that it serves before it has made them; one that finds no room for its stack ends its server, and
     connections are then accepted by the system and answered by nobody.
-
-    Raises:
-        AnonError: when it answers nothing.
     """
-    host, port = address.rsplit(":", 1)
     try:
-        with socket.create_connection((host, int(port)), timeout=_ANSWER) as connection:
+        with socket.create_connection(("127.0.0.1", port), timeout=_ANSWER) as connection:
             connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
             reply = connection.recv(1)
     except OSError:
         reply = b""
     if not reply:
-        raise AnonError(f"serve: Quack does not answer at {address}; is it the version for this DuckDB?")
+        raise AnonError(f"serve: Quack does not answer at port {port}; is it the version for this DuckDB?")
 
 
 def _follow_supervisor(ended: threading.Event, served: Analyst | Curator) -> None:
@@ -115,7 +93,7 @@ def _follow_supervisor(ended: threading.Event, served: Analyst | Curator) -> Non
         os._exit(0)
 
 
-def _say(answers: TextIO, line: dict[str, object]) -> None:
+def _say(answers: TextIO, line: Mapping[str, object]) -> None:
     with _SAYING:
         answers.write(json.dumps(line) + "\n")
         answers.flush()

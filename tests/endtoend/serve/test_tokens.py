@@ -19,7 +19,6 @@ import pytest
 
 from duckdb_anon.serve import tokens
 from duckdb_anon.serve.server import load_quack
-from duckdb_anon.serve.tokens import ClientLimits
 
 
 @dataclass
@@ -48,8 +47,8 @@ class Server:
 
 def started(folder: Path, place: Path, *options: str, host: str = "localhost") -> Iterator[Server]:
     given = {
-        "alice": tokens.add(place / "tokens", "alice", None, None, ClientLimits()),
-        "bob": tokens.add(place / "tokens", "bob", None, ["boxes"], ClientLimits()),
+        "alice": tokens.add(place / "tokens", "alice"),
+        "bob": tokens.add(place / "tokens", "bob", tables=["boxes"]),
         "wrong": "alice.not-her-secret",
     }
     with socket.socket() as free:
@@ -117,7 +116,7 @@ def test_token_is_revoked_without_a_restart(served: Server) -> None:
         tokens.revoke(served.audit.parent / "tokens", "alice")
         with pytest.raises(duckdb.Error, match="revoked"):
             con.execute("select count(*) from r.boxes")
-        served.tokens["team"] = tokens.add(served.audit.parent / "tokens", "team", None, None, ClientLimits())
+        served.tokens["team"] = tokens.add(served.audit.parent / "tokens", "team")
     with pytest.raises(duckdb.Error, match="wrong token, or one that was revoked"):
         served.ask("select 1", "alice")
     assert served.ask("select 1", "team") == [(1,)]

@@ -20,7 +20,6 @@ from duckdb_anon.serve.proxy import Front
 from duckdb_anon.serve.tokens import OneToken
 
 TOKEN = "a-token-for-the-test-only"
-NO_QUERY = b"\x03\x00" + b"\xff" * 9 + b"\x01\xff\xff"
 LIMITS = ServingLimits(seconds=0.5, statement=10_000, connections=8, patience=1.0, grace=0.0)
 
 
@@ -86,7 +85,7 @@ class FakeWorker:
             return messages.error("Authentication failed")
         number = b"%032X" % (1000 * self.generation + len(self.asked))
         self.sessions.add(number)
-        return Message(messages.GREETING, number, NO_QUERY, b"\xff\xff").encode()
+        return Message(messages.GREETING, number).encode()
 
     def _cannot_judge(self, body: bytes) -> bool:
         if b"needs memory" not in body or not self.unjudged:
@@ -145,11 +144,11 @@ class House:
 
 def hello(token: str, version: bytes = b"v1") -> bytes:
     rest = b"\x02\x00" + bytes([len(version)]) + version + b"\xff\xff"
-    return Message(messages.HELLO, b"", NO_QUERY, rest).with_text(token.encode()).encode()
+    return Message(messages.HELLO, body=rest).with_text(token.encode()).encode()
 
 
 def statement(session: bytes, sql: bytes) -> bytes:
-    return Message(messages.STATEMENT, session, NO_QUERY, b"\xff\xff").with_text(sql).encode()
+    return Message(messages.STATEMENT, session).with_text(sql).encode()
 
 
 async def _all_of(reader: asyncio.StreamReader) -> bytes:
@@ -447,7 +446,7 @@ def test_answer_that_holds_the_words_of_a_refusal_is_an_answer() -> None:
 
 def test_revoked_client_is_refused_at_the_next_request_and_failed_tries_wait(monkeypatch: Any, tmp_path: Any) -> None:
     path = tmp_path / "tokens"
-    alice, bob = (tokens.add(path, name, None, None, tokens.ClientLimits()) for name in ("alice", "bob"))
+    alice, bob = (tokens.add(path, name) for name in ("alice", "bob"))
     waited: list[float] = []
 
     async def story(place: House) -> None:
@@ -471,8 +470,8 @@ def test_revoked_client_is_refused_at_the_next_request_and_failed_tries_wait(mon
 
 def test_token_with_as_many_sessions_as_its_limit_loses_the_one_that_was_never_used(tmp_path: Any) -> None:
     path = tmp_path / "tokens"
-    alice = tokens.add(path, "alice", None, None, tokens.ClientLimits(sessions=2))
-    bob = tokens.add(path, "bob", None, None, tokens.ClientLimits())
+    alice = tokens.add(path, "alice", sessions=2)
+    bob = tokens.add(path, "bob")
 
     async def story(place: House) -> None:
         other, first, second = await place.hello(bob), await place.hello(alice), await place.hello(alice)
@@ -489,8 +488,8 @@ def test_token_with_as_many_sessions_as_its_limit_loses_the_one_that_was_never_u
 
 def test_token_runs_as_many_statements_at_once_as_it_may(tmp_path: Any) -> None:
     path = tmp_path / "tokens"
-    alice = tokens.add(path, "alice", None, None, tokens.ClientLimits(statements=1))
-    bob = tokens.add(path, "bob", None, None, tokens.ClientLimits())
+    alice = tokens.add(path, "alice", statements=1)
+    bob = tokens.add(path, "bob")
 
     async def story(place: House) -> None:
         mine, other = await place.hello(alice), await place.hello(bob)

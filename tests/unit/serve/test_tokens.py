@@ -15,7 +15,7 @@ from duckdb_anon import cli
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.serve import tokens
 from duckdb_anon.serve.audit import Audit, Request
-from duckdb_anon.serve.tokens import Client, ClientLimits, OneToken, TokenFile
+from duckdb_anon.serve.tokens import Client, OneToken, TokenFile
 
 TODAY = dt.datetime.now(dt.UTC).date()
 
@@ -26,13 +26,13 @@ def file(tmp_path: Path) -> Path:
 
 
 def add(file: Path, name: str, expires: dt.date | None = None, tables: list[str] | None = None) -> bytes:
-    return tokens.add(file, name, expires, tables, ClientLimits(sessions=3)).encode()
+    return tokens.add(file, name, expires, tables, sessions=3).encode()
 
 
 def test_token_admits_its_client_and_no_other_text_does(file: Path) -> None:
     token = add(file, "alice", TODAY, ["People"])
     admitted = TokenFile(str(file))
-    alice = Client("alice", ("people",), ClientLimits(sessions=3))
+    alice = Client("alice", ("people",), sessions=3)
     assert admitted.client(token) == alice and admitted.cached(token) == alice and admitted.current(alice)
     for wrong in (token + b"x", token[:-1], b"bob." + token.partition(b".")[2], b"", b"alice", b"\xff.\xff"):
         assert admitted.client(wrong) is None and admitted.cached(wrong) is None
