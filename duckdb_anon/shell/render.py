@@ -29,24 +29,23 @@ def render(result: duckdb.DuckDBPyRelation, mode: str, max_rows: int, out: TextI
     """
     if mode == "box":
         _box(result, max_rows, out)
-        return
-    if mode == "json":
+    elif mode == "json":
         _json(result, out)
-        return
-    if mode in HEADED:
-        _HEADED[mode](list(result.columns) if header else [], _text_rows(result), out)
-        return
-    _WRITERS[mode](list(result.columns), _text_rows(result), out)
+    else:
+        _WRITERS[mode](list(result.columns) if header or mode not in HEADED else [], _text_rows(result), out)
+
+
+def _width() -> int:
+    return max(shutil.get_terminal_size((120, 24)).columns, 60)
 
 
 def _box(result: duckdb.DuckDBPyRelation, max_rows: int, out: TextIO) -> None:
-    width = max(shutil.get_terminal_size((120, 24)).columns, 60)
     copied = next((position for position, name in enumerate(result.columns) if name in _COPIED), None)
     # one run for box and list: it may have taken half a minute, and another one would draw anew
     keep: Any = getattr(type(result), "materialize", None)  # DuckDB 2.0
     materialized = keep(result) if copied is not None and keep else result
     with redirect_stdout(out):
-        materialized.show(max_rows=max_rows, max_width=width)
+        materialized.show(max_rows=max_rows, max_width=_width())
     if materialized is result or copied is None:
         return
     texts = [str(row[copied]) for row in materialized.limit(max_rows).fetchall() if row[copied] is not None]
@@ -56,14 +55,13 @@ def _box(result: duckdb.DuckDBPyRelation, max_rows: int, out: TextIO) -> None:
 
 def wrapped(rows: Sequence[Sequence[str]], out: TextIO) -> None:
     """Write a list of words and their meanings, broken at words and nowhere else."""
-    width = max(shutil.get_terminal_size((120, 24)).columns, 60)
-    heads = (
-        [max((len(row[position]) for row in rows), default=0) for position in range(len(rows[0]) - 1)] if rows else []
-    )
+    heads = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
     indent = sum(heads) + 2 * len(heads)
     for row in rows:
         lead = "".join(f"{cell:<{size}}  " for cell, size in zip(row[:-1], heads, strict=True))
-        lines = textwrap.wrap(row[-1], max(width - indent, 24), break_long_words=False, break_on_hyphens=False) or [""]
+        lines = textwrap.wrap(row[-1], max(_width() - indent, 24), break_long_words=False, break_on_hyphens=False) or [
+            ""
+        ]
         out.write(f"{lead}{lines[0]}".rstrip() + "\n")
         out.write("".join(f"{' ' * indent}{line}\n" for line in lines[1:]))
 
@@ -74,12 +72,15 @@ def paragraphs(text: str, out: TextIO, hanging: int = 0) -> None:
     Empty lines separate paragraphs; items of lists ('* ') and headed sentences ('Cost: ') begin a line; `hanging`
     indents the lines after the first.
     """
-    width = max(shutil.get_terminal_size((120, 24)).columns, 60)
     for paragraph in text.split("\n\n"):
         for piece in _BEGINNING.split(paragraph):
             indent = " " * (2 if piece.startswith("* ") else hanging)
             lines = textwrap.wrap(
-                " ".join(piece.split()), width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+                " ".join(piece.split()),
+                _width(),
+                subsequent_indent=indent,
+                break_long_words=False,
+                break_on_hyphens=False,
             )
             out.write("".join(f"{line}\n" for line in lines))
         out.write("\n")
@@ -137,7 +138,6 @@ def _markdown_row(row: Row) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-_HEADED = {"csv": _csv, "list": _separated("|"), "tabs": _separated("\t")}
-HEADED = tuple(_HEADED)
+HEADED = ("csv", "list", "tabs")
 """Modes whose first line may be left out."""
-_WRITERS = {"line": _line, "markdown": _markdown}
+_WRITERS = {"csv": _csv, "list": _separated("|"), "tabs": _separated("\t"), "line": _line, "markdown": _markdown}

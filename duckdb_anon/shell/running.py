@@ -121,14 +121,6 @@ def run_stoppable(con: duckdb.DuckDBPyConnection, work: Callable[[], Answer], be
 
 
 def run_with_progress(con: duckdb.DuckDBPyConnection, work: Callable[[], Answer]) -> Answer:
-    """Run a command's `work` to its end, with a progress line, and close the connection; Ctrl-C stops it.
-
-    Raises:
-        KeyboardInterrupt: when the user stopped it; by then it has ended.
-        BaseException: whatever `work` raised.
-    """
-    meter = Meter(con, sys.stderr)
-    try:
-        return meter.watch(work)
-    finally:
-        con.close()
+    """Run a command's `work` to its end, with a progress line, and close the connection; Ctrl-C stops it."""
+    with con:
+        return Meter(con, sys.stderr).watch(work)

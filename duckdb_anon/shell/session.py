@@ -24,46 +24,21 @@ from duckdb_anon.shell.running import Meter
 
 Kind = duckdb.StatementType
 _CHANGES = (Kind.INSERT, Kind.UPDATE, Kind.DELETE, Kind.CREATE, Kind.COPY)
-_TOKEN = re.compile(
-    r"""
-    (?P<escaped>\b[eE]'(?:[^'\\]|''|\\.)*(?:'|\Z))
-  | (?P<text>'(?:[^']|'')*(?:'|\Z))
-  | (?P<name>"(?:[^"]|"")*(?:"|\Z))
-  | (?P<dollar>\$(?P<tag>\w*)\$.*?(?:\$(?P=tag)\$|\Z))
-  | (?P<line>--[^\n]*)
-  | (?P<block>/\*.*?(?:\*/|\Z))
-  | (?P<end>;)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-"""Quotes, dollar quotes and comments, which are skipped, and the ends of statements."""
 _POSITION = re.compile(r"\n*^LINE \d+: (?P<shown>.*)\n[ \t]*\^+[ \t]*$", re.MULTILINE)
 
 
 @dataclass
 class Session:
-    """State of a shell.
-
-    Attributes:
-        con: connection with the package loaded.
-        mode: how results are written, one of `render.MODES`.
-        max_rows: rows a box has at most.
-        timer: whether the time of each statement is written.
-        header: whether csv, list and tabs begin with the names of the columns.
-        out: where results go; `.output` changes it.
-        pending: text of an unfinished statement.
-        depth: number of `.read` files being read, one inside the other.
-        meter: draws the progress of a long statement.
-    """
+    """State of a shell."""
 
     con: duckdb.DuckDBPyConnection
-    mode: str = "box"
-    max_rows: int = 40
+    mode: str = "box"  # one of `render.MODES`
+    max_rows: int = 40  # of a box
     timer: bool = False
     header: bool = True
     out: TextIO = field(default_factory=lambda: sys.stdout)
-    pending: str = ""
-    depth: int = 0
+    pending: str = ""  # text of an unfinished statement
+    depth: int = 0  # of `.read` files, one inside the other
     meter: Meter = field(init=False)
 
     def __post_init__(self) -> None:
@@ -133,8 +108,13 @@ class Session:
 
     def _run(self, statement: duckdb.Statement) -> None:
         started = time.perf_counter()
-        result = self._result(statement)
-        if result is not None:
+        result = self.con.sql(statement)
+        # of what is no query a count or 'Success' is not shown
+        counts = statement.type in _CHANGES and result is not None and result.columns == ["Count"]
+        is_shown = statement.type == Kind.SELECT or (
+            not counts and result is not None and result.columns != ["Success"]
+        )
+        if result is not None and is_shown:
             out = self.meter.making_room(self.out)
             if statement.type == Kind.EXPLAIN:
                 out.write("".join(f"{row[-1]}\n" for row in result.fetchall()))
@@ -143,14 +123,6 @@ class Session:
         self.out.flush()
         if self.timer:
             sys.stderr.write(f"Run Time: {time.perf_counter() - started:.3f} s\n")
-
-    def _result(self, statement: duckdb.Statement) -> duckdb.DuckDBPyRelation | None:
-        """What there is to show: a query not yet run, the finished rows of another statement, or nothing."""
-        result = self.con.sql(statement)
-        if result is None or statement.type == Kind.SELECT:
-            return result
-        nothing = result.columns == ["Success"] or (result.columns == ["Count"] and statement.type in _CHANGES)
-        return None if nothing else result
 
     def _run_command(self, line: str) -> None:
         """Run one dot command, such as `.mode csv`."""
@@ -194,15 +166,25 @@ def split_complete(text: str) -> tuple[str, str]:
     >>> split_complete("select ';'; select 1 -- more;")
     ("select ';';", ' select 1 -- more;')
     """
-    cut = max((m.end() for m in _TOKEN.finditer(text) if m.lastgroup == "end"), default=0)
-    return text[:cut], text[cut:]
+    cut = max((place + 1 for place, kind in _tokens(text) if kind == ";"), default=0)
+    return text.encode()[:cut].decode(), text.encode()[cut:].decode()
 
 
 def is_blank(text: str) -> bool:
     r"""Tell whether `text` holds nothing but space, comments and semicolons.
 
-    >>> is_blank(" -- a note\n ; "), is_blank("select 1")
-    (True, False)
+    >>> is_blank(" -- a note\n ; "), is_blank("select 1"), is_blank("'")
+    (True, False, False)
     """
-    ignored = ("line", "block", "end")
-    return not _TOKEN.sub(lambda m: " " if m.lastgroup in ignored else m.group(), text).strip()
+    found = _tokens(text)
+    return all(kind in (";", "comment") for _, kind in found) and (bool(found) or not text.strip())
+
+
+def _tokens(text: str) -> list[tuple[int, str]]:
+    """Where DuckDB's lexer sees a token, in bytes, and its kind; ';' for the end of a statement.
+
+    DuckDB 1.5 leaves out a quote that is not closed.
+    """
+    data = text.encode()
+    found = [(place, kind.name) for place, kind in duckdb.tokenize(text)]
+    return [(place, ";" if kind == "operator" and data[place : place + 1] == b";" else kind) for place, kind in found]
