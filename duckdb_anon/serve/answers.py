@@ -42,17 +42,11 @@ _MARK = (
 
 @dataclass(frozen=True)
 class Answer:
-    """What runs in place of a client's statement.
-
-    Attributes:
-        sql: the SQL that runs.
-        engine: what computes the answer.
-        refused: why the statement may not run.
-    """
+    """What runs in place of a client's statement."""
 
     sql: str
-    engine: str | None = None
-    refused: str = ""
+    engine: str | None = None  # what computes the answer
+    refused: str = ""  # why the statement may not run
 
 
 class Answers:
@@ -83,11 +77,7 @@ class Answers:
         self._inner = Guard([*releases.values(), *self._trees()], FUNCTIONS, ANSWERING)
 
     def answer(self, text: str, statement: Statement) -> Answer:
-        """What answers a statement.
-
-        Args:
-            text: the statement, which the guard has checked.
-            statement: its tree.
+        """What answers a statement that the guard has checked.
 
         Raises:
             AnonError: it cannot be answered.
@@ -106,14 +96,7 @@ class Answers:
         return Answer(answer, "plausible tables" if draws else "closed form")
 
     def rewritten(self, query: str, original: str, release: str, bounds: str) -> str:
-        """The SQL of a query's estimate, from what was read at the start.
-
-        Args:
-            query: one SELECT over the original.
-            original: the original.
-            release: its release.
-            bounds: 'sure' or 'none'.
-        """
+        """The SQL of a query's estimate, from what was read at the start; see `original_names.Rewriter`."""
         info, released = self._read[original]
         require_understood(parse(query), lambda names: functions_there(self._catalog, names))
         wanted: Bounds = "none" if bounds == "none" else "sure"
@@ -121,11 +104,7 @@ class Answers:
         return rewrite(query, info, released, (), wanted, True, "learnt", describe, may_impute=True)
 
     def columns(self, answer: str) -> list[str]:
-        """Names of the columns of an answer.
-
-        Args:
-            answer: SQL that was rewritten.
-        """
+        """Names of the columns of an answer."""
         return [str(row[0]) for row in self._con.execute(f"describe {answer}").fetchall()]
 
     def _reading(self, original: str, release: str) -> tuple[TableInfo, TableInfo]:
@@ -159,10 +138,7 @@ def _draw(con: duckdb.DuckDBPyConnection, original: str, release: str, seed: int
 
 def _asks_for_rows(statement: Statement) -> bool:
     """Whether a statement shows rows of one table, some or all, and computes nothing over several of them."""
-    node = statement.node
-    if node["type"] != "SELECT_NODE" or node["from_table"]["type"] != "BASE_TABLE" or node.get("group_expressions"):
-        return False
-    if node.get("having") is not None or node.get("qualify") is not None or node["cte_map"]["map"]:
+    if not statement.is_of_one_table:
         return False
     for inner in statement.nodes:
         function = fold(inner.get("function_name", "")) if inner.get("class") == "FUNCTION" else ""

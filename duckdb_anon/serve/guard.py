@@ -36,27 +36,16 @@ _EXPRESSIONS = {
 _ANY = "any"
 _TABLE = "table"
 TABLE_FUNCTIONS: Mapping[str, str] = {
-    "unnest": _ANY,
-    "anon_functions": _ANY,
-    "anon_parameters": _ANY,
-    "describe_release": _TABLE,
-    "anatomy_qit": _TABLE,
-    "anatomy_st": _TABLE,
+    **dict.fromkeys(("unnest", "anon_functions", "anon_parameters"), _ANY),
+    **dict.fromkeys(("describe_release", "anatomy_qit", "anatomy_st"), _TABLE),
     "estimate": "query, table",
 }
 """Table functions for analysts, and what their arguments must be."""
 ANSWERING: Mapping[str, str] = {"unnest": _ANY, "impute": "table, any"}
 """Table functions of answers that this program writes."""
 # What tells of tables and columns; such statements run in a database that holds nothing but names and types.
-_CATALOG_FUNCTIONS = {
-    "duckdb_columns": _ANY,
-    "duckdb_constraints": _ANY,
-    "duckdb_databases": _ANY,
-    "duckdb_indexes": _ANY,
-    "duckdb_schemas": _ANY,
-    "duckdb_tables": _ANY,
-    "duckdb_types": _ANY,
-    "duckdb_views": _ANY,
+_CATALOG = "columns constraints databases indexes schemas tables types views".split()
+_CATALOG_FUNCTIONS = {f"duckdb_{name}": _ANY for name in _CATALOG} | {
     "pragma_show": _TABLE,
     "pragma_table_info": _TABLE,
 }
@@ -77,17 +66,11 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement that may run.
+    """A statement that may run."""
 
-    Attributes:
-        node: the query, as DuckDB's parser reads it.
-        reads_catalog: whether it asks which tables and columns there are, and reads no row.
-        reads: published tables that it reads, folded.
-    """
-
-    node: Node
-    reads_catalog: bool
-    reads: frozenset[str]
+    node: Node  # the query, as DuckDB's parser reads it
+    reads_catalog: bool  # it asks which tables and columns there are, and reads no row
+    reads: frozenset[str]  # published tables, folded
 
     @property
     def nodes(self) -> Iterator[Node]:
@@ -95,14 +78,19 @@ class Statement:
         return _nodes(self.node)
 
     @property
+    def is_of_one_table(self) -> bool:
+        """Whether it is one SELECT of one table without groups."""
+        node = self.node
+        if node["type"] != "SELECT_NODE" or node["from_table"]["type"] != "BASE_TABLE" or node["cte_map"]["map"]:
+            return False
+        return not (node.get("group_expressions") or node.get("having") or node.get("qualify"))
+
+    @property
     def is_scan(self) -> bool:
         """Whether it shows rows of one table as they are, so that Quack reads them page by page."""
-        node = self.node
-        if node["type"] != "SELECT_NODE" or node["from_table"]["type"] != "BASE_TABLE" or node.get("sample"):
+        node, nodes = self.node, list(self.nodes)
+        if not self.is_of_one_table or node.get("sample"):
             return False
-        if node.get("group_expressions") or node.get("having") or node.get("qualify") or node["cte_map"]["map"]:
-            return False
-        nodes = list(self.nodes)
         heavy = {inner["class"] for inner in nodes if "class" in inner} - _LIGHT
         modifiers = {modifier["type"] for modifier in node["modifiers"]}
         return not heavy and modifiers <= {"LIMIT_MODIFIER"} and len(nodes) <= _FEW

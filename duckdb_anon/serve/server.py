@@ -82,6 +82,8 @@ class Curator:
             raise AnonError(f"serve: there is no database {database}")
         self.con = duckdb.connect(database, config={"temp_directory": spill_folder()})
         self.con.execute("set global python_enable_replacements = false")
+        # the macros in the file; temporary ones of the same names are others
+        self._main = f"{ident(str(self.con.execute('select current_database()').fetchall()[0][0]))}.main"
         self._remove()
         load(self.con)
         self._write(dict(macros(temporary=False)))
@@ -102,14 +104,14 @@ class Curator:
             self.con.execute(statement)
         for name, kind, comment in self._found():
             if name in statements and comment is None:
-                self.con.execute(f"comment on {kind} {self._qualified(name)} is {literal(_MARK)}")
+                self.con.execute(f"comment on {kind} {self._main}.{ident(name)} is {literal(_MARK)}")
         self.con.execute("commit")
 
     def _remove(self) -> None:
         """Drop what this or an interrupted earlier run has written."""
         for name, kind, comment in self._found():
             if comment == _MARK:
-                self.con.execute(f"drop {kind} if exists {self._qualified(name)}")
+                self.con.execute(f"drop {kind} if exists {self._main}.{ident(name)}")
 
     def _found(self) -> list[tuple[str, str, str | None]]:
         """Name, kind and comment of the macros in the file."""
@@ -118,11 +120,6 @@ class Curator:
             "from duckdb_functions() where function_type in ('macro', 'table_macro') and not internal "
             "and database_name = current_database() and schema_name = 'main' order by all"
         ).fetchall()
-
-    def _qualified(self, name: str) -> str:
-        """The macro in the file; the temporary one of the same name is another."""
-        database = str(self.con.execute("select current_database()").fetchall()[0][0])
-        return f"{ident(database)}.main.{ident(name)}"
 
 
 class Analyst:
