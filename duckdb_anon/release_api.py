@@ -8,7 +8,6 @@ refuses what must not reach them: `row_id`, and a `seed`. Files pass the checks 
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -18,11 +17,10 @@ from pathlib import Path
 import duckdb
 
 from duckdb_anon.engine.call_text import Recorded, function_called, planned_only, recording
-from duckdb_anon.engine.catalog import located, names_of, write_comments
+from duckdb_anon.engine.catalog import located, names_of, table_sql, write_comments
 from duckdb_anon.engine.register import Register, released_meanwhile
 from duckdb_anon.engine.release_digest import release_digest, row_checksum
 from duckdb_anon.engine.release_seal import sealed
-from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.engine.transaction import transaction
 from duckdb_anon.gate.files import write_release
 from duckdb_anon.gate.source_tables import described_table
@@ -42,8 +40,6 @@ from duckdb_anon.sql_functions import load
 
 Enter = Callable[[str, Description], None]
 """Enters a release in the register, given its name there and its description."""
-_PART = r'(?:"(?:[^"]|"")+"|[A-Za-z_][A-Za-z0-9_]*)'
-_QUALIFIED = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}")
 
 
 def release(
@@ -191,7 +187,7 @@ def _refuse_taken(con: duckdb.DuckDBPyConnection, name: str, is_file: bool, repl
             raise AnonError(f"release: {name} exists; give another file, or pass --replace (in Python replace=True)")
         if not Path(name).absolute().parent.is_dir():
             raise AnonError(f"release: there is no folder {Path(name).absolute().parent} to write to")
-    elif not replace and located(con, _target(name)) is not None:
+    elif not replace and located(con, table_sql(name)) is not None:
         raise AnonError(
             f"release: there is a table {name} already; give another name, or pass --replace (in Python replace=True)"
         )
@@ -252,8 +248,8 @@ def _written(
 ) -> str:
     """Write rows as a table or file with their description, and enter them in the register; return the description."""
     if not is_file:
-        registration.con.execute(f"create {'or replace ' if replace else ''}table {_target(name)} as from {rows}")
-        rows = _target(name)
+        registration.con.execute(f"create {'or replace ' if replace else ''}table {table_sql(name)} as from {rows}")
+        rows = table_sql(name)
     description = _describe(registration, name, rows, is_file)
     if enter is not None:
         registration.entering(name if is_file else rows, is_file=is_file, write=lambda known: enter(known, description))
@@ -280,7 +276,7 @@ def _database_of(con: duckdb.DuckDBPyConnection, name: str, is_file: bool) -> st
     """The database a table is written to; None for a file."""
     if is_file:
         return None
-    *places, _ = names_of(_target(name))
+    *places, _ = names_of(table_sql(name))
     here, attached = con.execute(
         "select current_database(), list(database_name) from duckdb_databases() where database_name <> 'system'"
     ).fetchall()[0]
@@ -340,8 +336,3 @@ def _near(name: str, methods: Sequence[Method]) -> list[str]:
     if alike or len(first) > 2:  # k, l, t, km, kl
         return alike
     return [method.name for method in methods if set(first) <= {one.name for one in method.parameters}]
-
-
-def _target(name: str) -> str:
-    """The table's name as SQL writes it: parts as they are, anything else as one quoted name."""
-    return name if _QUALIFIED.fullmatch(name) else ident(name)

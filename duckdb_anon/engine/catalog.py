@@ -31,6 +31,19 @@ def names_of(sql: str) -> list[str]:
     return [fold(p[1:-1].replace('""', '"') if p.startswith('"') else p) for p in parts]
 
 
+_WRITTEN = r'(?:"(?:[^"]|"")+"|[A-Za-z_][A-Za-z0-9_]*)'
+_WRITTEN_NAME = re.compile(rf"{_WRITTEN}(?:\.{_WRITTEN}){{0,2}}")
+
+
+def table_sql(name: str) -> str:
+    """A table's name as SQL writes it: parts as they are, anything else as one quoted name.
+
+    >>> table_sql("main.r1"), table_sql("first wave")
+    ('main.r1', '"first wave"')
+    """
+    return name if _WRITTEN_NAME.fullmatch(name) else ident(name)
+
+
 _FILE = re.compile(r"(.*[/\\].*|.*\.(csv|tsv|txt|parquet|json|jsonl|ndjson|xlsx)(\.(gz|zst))?)$", re.IGNORECASE)
 
 

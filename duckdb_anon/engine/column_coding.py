@@ -57,7 +57,7 @@ def code_column(
         kind = "ordered" if orderable else "nominal"
     if kind == "ordered" and not orderable and not pa.types.is_null(array.type):
         raise ColumnError(
-            f"{function}: column '{name}' is {text} and has no order. Name it in categorical := ['{name}']"
+            f"{function}: column '{name}' is {text} and has no order. Name it in categorical := [{literal(name)}]"
         )
     encoded, declared = _encoded(array)
     tick()
@@ -90,7 +90,8 @@ def code_column(
         return attribute
     if tree is None:
         raise ColumnError(
-            f"{function}: column '{name}' has no hierarchy table. Name it in hierarchies := {{'{name}': 'its_table'}}"
+            f"{function}: column '{name}' has no hierarchy table. Name it in hierarchies := "
+            f"{{{literal(name)}: 'its_table'}}"
         )
     labels = values.cast(pa.string()).to_pylist()
     hierarchy, leaf_of_code = tree_leaves(function, name, tree, labels, null_code >= 0)

@@ -7,6 +7,8 @@ column in which each individual has one row changes nothing. Cost: one pass.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from duckdb_anon.engine.catalog import Catalog, Relation
@@ -58,6 +60,34 @@ def refusing(entry: Entry, select: str, table: str, name: str) -> str:
     text = with_code(text, "several-rows")
     counted = f"(select count(distinct {ident(name)}) < count(*) from {table})"
     return f"from ({select}) as _anon_answer where case when {counted} then error({literal(text)}) else true end"
+
+
+def require_no_person_beneath(
+    function: str, catalog: Catalog, relation: Relation, roles: Roles, beneath: Mapping[str, str]
+) -> None:
+    """Refuse rows of a view or SELECT whose table has a person column there that repeats: views have no labels.
+
+    Args:
+        function: SQL function, for messages.
+        catalog: where to count.
+        relation: the table of the call.
+        roles: roles of its columns.
+        beneath: columns that come from labelled ones of the tables that it reads, folded, with the label.
+    """
+    if roles.person is not None or catalog.cursor is None or not relation.visible:
+        return
+    for name in relation.columns:
+        label = beneath.get(fold(name), "")
+        if not label.startswith("person "):
+            continue
+        counted = f"select count(distinct {ident(name)}) < count({ident(name)}) from {relation.sql}"
+        if catalog.cursor.execute(counted).fetchall()[0][0]:
+            raise ColumnError(
+                f"{function}: column '{name}' of {relation.given} is labelled {label}, and individuals have several "
+                f"rows; a view has no labels of its own. Say person := {literal(name)}, or force := true if each row "
+                "is one individual",
+                code="several-rows",
+            )
 
 
 def check_described(entry: Entry, relation: Relation) -> None:

@@ -24,7 +24,13 @@ from duckdb_anon.engine.column_roles import (
 from duckdb_anon.engine.identifier_lineage import identifiers_read
 from duckdb_anon.engine.input_sql import buffered_rows, declaring, open_buffer, run_ctes, trees_of
 from duckdb_anon.engine.memory_estimate import require_fit
-from duckdb_anon.engine.person_checks import check_described, refusing, require_no_frequency, with_persons
+from duckdb_anon.engine.person_checks import (
+    check_described,
+    refusing,
+    require_no_frequency,
+    require_no_person_beneath,
+    with_persons,
+)
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.result_sql import layout_of, release_select, report_select
 from duckdb_anon.engine.runner import ASKED_BY, coded_table, to_json
@@ -140,7 +146,9 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
     relation = context.relation("tbl")
     roles = context.roles(relation, needs=entry.needs)
     if not params["force"]:
-        require_no_identifier(entry.name, relation, roles, identifiers_read(context.catalog, relation))
+        beneath = identifiers_read(context.catalog, relation)
+        require_no_identifier(entry.name, relation, roles, beneath)
+        require_no_person_beneath(entry.name, context.catalog, relation, roles, beneath)
         require_no_frequency(entry.name, context.catalog, relation, roles)
     if entry.resolve_params is not None:
         params = {**params, **entry.resolve_params(roles, params, lambda: _sample(entry, context, relation, roles))}

@@ -22,7 +22,7 @@ from typing import Any
 
 import duckdb
 
-from duckdb_anon.engine.catalog import Relation, located
+from duckdb_anon.engine.catalog import Relation, located, table_sql
 from duckdb_anon.engine.identifier_lineage import tree_nodes
 from duckdb_anon.engine.release_digest import column_types, row_text
 from duckdb_anon.engine.sql_quoting import ident, literal
@@ -184,9 +184,15 @@ def leaving(database: str, release: Registered) -> str:
 
 
 def release_name(con: duckdb.DuckDBPyConnection, target: str, database: str, *, is_file: bool) -> str:
-    """Name of a release in the register of `database`."""
+    """Name of a release in the register of `database`; a table's may be given with or without quotes."""
+    target = target if is_file else table_sql(target)
     found = None if is_file else located(con, target)
     return _name(found, database) if found is not None else os.path.abspath(target) if is_file else target
+
+
+def named_release(con: duckdb.DuckDBPyConnection, release: str, database: str) -> str:
+    """`release_name` of a release as a call names it: files end with .parquet, folders with /."""
+    return release_name(con, release, database, is_file=release.lower().endswith((".parquet", "/")))
 
 
 def database_of(con: duckdb.DuckDBPyConnection, relation: Relation, target: str | None = None) -> str | None:

@@ -1,39 +1,16 @@
-"""The one place where names and values become SQL text."""
+"""SQL text of names, values and calls of the planner."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from duckdb_anon.model.quoting import ident as ident
+from duckdb_anon.model.quoting import literal as literal
+
 CALLER = "caller: current_connection_id(), instance: _anon_instance()"
 """Fields of a call: its connection and database."""
 STATEMENT = "statement: current_query_id()"
 """Field of a call: the statement for which Python stores rows between the calls."""
-
-
-def ident(name: str) -> str:
-    """Quote a column or table name.
-
-    >>> print(ident('a "b" c'))
-    "a ""b"" c"
-    """
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(value: object) -> str:
-    """Quote a value: text, number, boolean, None or a list of those.
-
-    >>> literal("it's"), literal([1, None])
-    ("'it''s'", '[1, NULL]')
-    """
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return repr(value)
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(literal(v) for v in value) + "]"
-    return "'" + str(value).replace("'", "''") + "'"
 
 
 def idents(names: Iterable[str]) -> str:

@@ -27,6 +27,7 @@ from duckdb_anon.model.coded_table import Attribute, CodedTable, IntArray
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
 from duckdb_anon.model.progress import tick
+from duckdb_anon.model.quoting import ident
 from duckdb_anon.model.release_formats import BUCKET
 from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Counts, Source, Whole
 
@@ -77,10 +78,11 @@ def _refuse_null(sensitive: Attribute) -> None:
         return
     rows = int((sensitive.codes == sensitive.null_code).sum())
     if rows:
+        name = ident(sensitive.name)
         raise ColumnError(
             f"anatomy: '{sensitive.name}' is NULL in {rows} rows, and a MAP from value to count has no key for NULL; "
             "leave those rows out, or name the missing value in a view, and release that: CREATE VIEW v AS "
-            f"SELECT * REPLACE (coalesce({sensitive.name}, 'unknown') AS {sensitive.name}) FROM ..."
+            f"SELECT * REPLACE (coalesce({name}::varchar, 'unknown') AS {name}) FROM ..., and label its columns"
         )
 
 

@@ -27,6 +27,7 @@ from duckdb_anon.model.coded_table import FARTHEST, Attribute, CodedTable, IntAr
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
 from duckdb_anon.model.function_specs import REQUIRED, ColumnInfo, ColumnPlan, Method, Parameter, Params, Roles
 from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.quoting import literal
 from duckdb_anon.model.release_formats import COUNT
 from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment
 from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Node, Real, Source, Struct, ValueSet, Whole
@@ -52,7 +53,7 @@ def predictor_of(attribute: Attribute, bounds: tuple[float, float] | None) -> Pr
     if attribute.special_from < attribute.domain:
         raise RequirementError(
             f"diffgen: '{attribute.name}' has rows that are NULL or not finite; fill them, leave them out, or say "
-            f"categorical := ['{attribute.name}']"
+            f"categorical := [{literal(attribute.name)}]"
         )
     low, high = bounds or (float(attribute.positions[0]), float(attribute.positions[-1]))
     integral = _is_integral(attribute)
@@ -108,7 +109,7 @@ def _check_reach(attribute: Attribute, bounds: tuple[float, float] | None) -> No
     if farthest >= limit:
         raise ColumnError(
             f"diffgen: column '{attribute.name}' reaches beyond {limit:g}, where neighbouring numbers are equal; give "
-            f"bounds := {{'{attribute.name}': [low, high]}} nearer to 0, or name it in categorical := [...]"
+            f"bounds := {{{literal(attribute.name)}: [low, high]}} nearer to 0, or name it in categorical := [...]"
         )
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.number_scale import Scale
+from duckdb_anon.model.quoting import literal
 
 FARTHEST = 1e150
 """Numbers beyond it stand at it in `Attribute.positions`."""
@@ -180,7 +181,7 @@ class Attribute:
         """The hierarchy, and the leaf of each code in it."""
         if self.hierarchy is None or self.leaf_of_code is None:
             raise ColumnError(
-                f"column '{self.name}' has no hierarchy. Say hierarchies := {{'{self.name}': 'its_table'}}"
+                f"column '{self.name}' has no hierarchy. Say hierarchies := {{{literal(self.name)}: 'its_table'}}"
             )
         return self.hierarchy, self.leaf_of_code
 

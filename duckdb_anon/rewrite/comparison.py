@@ -23,7 +23,9 @@ from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.trees import (
     aggregate_nodes,
     all_of,
+    from_items,
     groups_of,
+    is_original,
     laid_out,
     leftmost,
     literal,
@@ -139,7 +141,11 @@ def answers(
     keys = [number for number, c in enumerate(sides.columns) if not c.measure]
     measures = [number for number, c in enumerate(sides.columns) if c.measure]
     if not measures:
-        raise RewriteError("the query has no aggregate to estimate; give it a COUNT, SUM, AVG, MIN or MAX")
+        released, known = literal(release.given or release.name), literal(original.given or original.name)
+        raise RewriteError(
+            "the query has no aggregate to estimate; give it a COUNT, SUM, AVG, MIN or MAX, or run it over plausible "
+            f"records, FROM impute({released}, original := {known})"
+        )
     wanted = ",\n    ".join(_measure(sides, number) for number in measures)
     names = unique_names([*_ANSWER, *(sides.columns[number].name for number in keys)])[len(_ANSWER) :]
     selected = [f"e._c{number} as {quoted(name)}" for number, name in zip(keys, names, strict=True)]
@@ -222,10 +228,15 @@ def _read_answers(
         limited,
         isinstance(tree, exp.Select) and bool(groups_of(tree).keys),
         tuple(last),
-        estimate.notes,
+        (*estimate.notes, *[PAIRS] * (bool(estimate.draws) and _joins_itself(tree))),
         "" if bounds == "none" else unbounded or estimate.unbounded,
         estimate.draws,
     )
+
+
+def _joins_itself(query: exp.Query) -> bool:
+    """Whether a SELECT joins the original with itself."""
+    return any(sum(map(is_original, from_items(select))) > 1 for select in all_of(query, exp.Select))
 
 
 def _picks_first(query: exp.Query) -> bool:
@@ -308,6 +319,10 @@ def _measure(sides: _Answers, number: int) -> str:
     )
 
 
+PAIRS = (
+    "the release is joined with itself: records agree with one another more often in estimated values than in true "
+    "ones, so the number of pairs is mostly too high"
+)
 _OF_ANY_TYPE = (exp.Min, exp.Max, exp.Mode, exp.Median, exp.PercentileDisc, exp.PercentileCont, exp.Quantile)
 
 
@@ -330,7 +345,8 @@ def _note(sides: _Answers, number: int) -> str:
         messages.append(f"case when {wide} then {literal(WIDE)} end")
     if number < len(sides.made_of) and not _is_number(sides.made_of[number]):
         empty = f"e._c{number} is not null and try_cast(e._c{number}::varchar as double) is null"
-        messages.append(f"case when {empty} then concat('the answer is ', e._c{number}, ', which is not a number') end")
+        shown = f"concat('the answer is ', e._c{number}::varchar, ', which is not a number')"
+        messages.append(f"case when {empty} then {shown} end")
     return f"nullif(concat_ws('; ', {', '.join(messages)}), '')" if messages else "null::varchar"
 
 

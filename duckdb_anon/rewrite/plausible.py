@@ -31,6 +31,7 @@ _NUMBERS = (
     *(exp.StddevSamp, exp.CovarPop, exp.CovarSamp, exp.Corr, exp.ApproxDistinct, exp.RegrSlope, exp.RegrIntercept),
     *(exp.RowNumber, exp.Grouping),
 )
+_OF_SHARES = (exp.WithinGroup, exp.Quantile, exp.ApproxQuantile, exp.PercentileCont, exp.PercentileDisc)
 _COUNTS = (exp.Count, exp.CountIf, exp.Sum)
 
 
@@ -134,6 +135,9 @@ def combined(query: DrawQuery, drawn: str, answers: Sequence[str], tables: Seque
     ):
         if measure:
             together = f"avg({column})" if is_numeric else f"mode({column})"
+            if is_numeric and (shares := node.find(exp.Array)) is not None and isinstance(node, _OF_SHARES):
+                means = (f"avg({column}[{place}])" for place, _ in enumerate(shares.expressions, 1))
+                together = f"[{', '.join(means)}]"
             if isinstance(node, _COUNTS):
                 together = f"sum({column}) / {len(answers)}"  # a group that a draw lacks counts nothing there
             made.append(f"case when 2 * count({column}) >= count(*) then {together} end as {column}")

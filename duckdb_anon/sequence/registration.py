@@ -23,6 +23,7 @@ from duckdb_anon.engine.register import (
     Registered,
     database_of,
     leaving,
+    named_release,
     original_of,
     registered_releases,
     release_name,
@@ -245,8 +246,7 @@ class Registration:
 
     def name_of(self, release: str) -> str:
         """Name of a release in the register, as a call names it."""
-        is_file = release.lower().endswith((".parquet", "/"))
-        return release_name(self.con, release, self.database or "", is_file=is_file)
+        return named_release(self.con, release, self.database or "")
 
     def without_row_id(self, draft: str) -> str:
         """SELECT of released rows without the numbers of the original's, which are the last column."""

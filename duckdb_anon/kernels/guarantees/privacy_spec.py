@@ -30,6 +30,7 @@ from duckdb_anon.kernels.partition.privacy_models import Ground, OfRows
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable
 from duckdb_anon.model.errors import ColumnError, ParameterError
 from duckdb_anon.model.function_specs import Parameter, Params
+from duckdb_anon.model.quoting import literal
 
 DIVERSITIES = ("frequency", "distinct", "entropy", "recursive")
 DISTANCES = ("equal", "ordered", "hierarchy")
@@ -165,7 +166,7 @@ def _closeness(function: str, sensitive: Attribute, params: Params) -> TClosenes
     if distance == "hierarchy" and sensitive.hierarchy is None:
         raise ParameterError(
             f"{function}: distance := 'hierarchy' needs a hierarchy of '{sensitive.name}'; say hierarchies := "
-            f"{{'{sensitive.name}': 'table'}}"
+            f"{{{literal(sensitive.name)}: 'table'}}"
         )
     counts = None if sensitive.whole_counts is None else sensitive.whole_counts[np.argsort(sensitive.rank_of_code)]
     return TCloseness(params["t"], _GROUND[distance], sensitive.hierarchy, sensitive.leaf_of_code, counts)

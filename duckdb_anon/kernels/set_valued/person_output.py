@@ -15,6 +15,7 @@ from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import ColumnError, listed
 from duckdb_anon.model.function_specs import ColumnPlan, Params, Roles
 from duckdb_anon.model.hierarchy import Hierarchy
+from duckdb_anon.model.quoting import literal
 from duckdb_anon.model.released_columns import ROWS, Cells, Interval, Node, NodeSet, Source, ValueSet, Whole
 
 
@@ -44,7 +45,7 @@ def layout_of_persons(function: str, roles: Roles, params: Params) -> tuple[Colu
     if flat:
         raise ColumnError(
             f"{function}: sensitive values are generalized along a hierarchy, and {listed(flat)} has none; "
-            f"say hierarchies := {{'{flat[0]}': 'its_hierarchy_table'}}"
+            f"say hierarchies := {{{literal(flat[0])}: 'its_hierarchy_table'}}"
         )
     boxes = box_plans(function, roles.qi)
     cells: type[Cells] = Node if params["explode"] else NodeSet

@@ -23,7 +23,7 @@ import numpy as np
 from scipy import sparse
 
 from duckdb_anon.engine.catalog import require_visible
-from duckdb_anon.engine.register import Registered, numbered_rows, registered_releases
+from duckdb_anon.engine.register import Registered, named_release, numbered_rows, registered_releases
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.measures.risk.attackers import ATTACKERS
 from duckdb_anon.measures.risk.attacks import JoinedPart, NotApplicable, Scores, Scoring, joined_parts, wilson
@@ -229,7 +229,7 @@ def _numbered(context: Any, roles: Roles, params: Params) -> dict[str, str]:
     known = registered_releases(context.catalog.cursor, relation)
     selects = {}
     for k, name in enumerate(params["releases"]):
-        keeper, release = _release(known, name, relation.given)
+        keeper, release = _release(context.catalog.cursor, known, name, relation.given)
         if params["key"] is not None and fold(params["key"]) != fold(str(release.key)):
             raise ParameterError(f"{NAME}: key := '{params['key']}' is not that of {name}. Allowed: '{release.key}'")
         if roles.person is None or fold(roles.person.name) != fold(str(release.key)):
@@ -249,9 +249,13 @@ def _require_single_records(cursor: Any, source: str, key: str) -> None:
         )
 
 
-def _release(known: Sequence[tuple[str, Registered]], name: str, original: str) -> tuple[str, Registered]:
+def _release(cursor: Any, known: Sequence[tuple[str, Registered]], name: str, original: str) -> tuple[str, Registered]:
     names = [release.name for _, release in known]
-    found = [(keeper, release) for keeper, release in known if fold(release.name) == fold(name)]
+    found = [
+        (keeper, release)
+        for keeper, release in known
+        if fold(release.name) == fold(named_release(cursor, name, keeper))
+    ]
     if not found:
         raise ParameterError(
             f"{NAME}: releases has '{name}', which the register does not list among those of {original}"

@@ -26,6 +26,7 @@ from duckdb_anon.measures.released_rows import OfRelease, source_rows
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import Parameter, Params
+from duckdb_anon.model.quoting import literal
 from duckdb_anon.model.release_table import ReadTable
 
 ALL = "(all)"
@@ -40,7 +41,7 @@ def read_lists(
         raise ColumnError(f"{function}: the release has no column '{name}'; name those it has in sensitive := [...]")
     domain = original.columns[name].domain
     if domain.hierarchy is None:
-        raise ColumnError(f"{function}: '{name}' has no hierarchy; say hierarchies := {{'{name}': 'its_table'}}")
+        raise ColumnError(f"{function}: '{name}' has no hierarchy; say hierarchies := {{{literal(name)}: 'its_table'}}")
     if not released.lists_nodes:
         raise ColumnError(
             f"{function}: '{name}' of the release holds no lists of nodes; give a release with a row a person, made "

@@ -8,6 +8,7 @@ from typing import Literal
 
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.quoting import literal
 from duckdb_anon.model.release_formats.duckdb_types import bag_type, box_type, is_nested, list_type
 
 Cell = Literal["value", "items", "interval", "set", "node", "nodes", "counts"]
@@ -262,4 +263,4 @@ def refuse_strangers(claims: Claims, carriers: Collection[Carrier], table: str, 
 def _remedy(claims: Claims, name: str) -> str:
     if claims.original is not None:
         return ""
-    return f". If it is an ordinary column, say keep := ['{name}'] or comment it 'anon: insensitive'"
+    return f". If it is an ordinary column, say keep := [{literal(name)}] or comment it 'anon: insensitive'"

@@ -70,7 +70,7 @@ def refuse_keys(
         raise ColumnError(
             f"{function}: {_of_repeated(name, relation, distinct, rows)}. Each row would be protected as one "
             "individual, not the individual with all its rows. "
-            f"COMMENT ON COLUMN {relation.given}.{ident(name)} IS 'anon: person', or say force := true",
+            f"COMMENT ON COLUMN {relation.sql}.{ident(name)} IS 'anon: person', or say force := true",
             code="repeated-identifier",
         )
 
@@ -84,7 +84,7 @@ def warn_of_keys(con: duckdb.DuckDBPyConnection, function: str, relation: Relati
     for name, distinct, rows in _repeated(con, relation, named):
         warnings.warn(
             f"{function}: {_of_repeated(name, relation, distinct, rows)}. Each row counts as one individual, so that k "
-            f"and risks look better than they are. COMMENT ON COLUMN {relation.given}.{ident(name)} IS 'anon: person'",
+            f"and risks look better than they are. COMMENT ON COLUMN {relation.sql}.{ident(name)} IS 'anon: person'",
             AnonWarning,
             stacklevel=2,
         )

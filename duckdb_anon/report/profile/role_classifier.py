@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment, is_number
+from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment, is_nested, is_number
 from duckdb_anon.report.profile.names import names_a_group, names_an_event
 
 IDENTIFIERS = {
@@ -92,6 +92,12 @@ class Facts:
         return self.rows * (1 - self.nulls) / max(self.distinct, 1)
 
 
+_NESTED = (
+    "a nested column has no role of its own, so it is left out: expand it into columns and label those, or label it "
+    "insensitive to release it unchanged"
+)
+
+
 @dataclass(frozen=True)
 class Suggestion:
     """What a column is, its role and why."""
@@ -106,6 +112,8 @@ class Suggestion:
 def suggested(facts: Facts) -> Suggestion:
     """The role of a column and the reason for it."""
     kind, how = _kind(facts)
+    if is_nested(facts.type):
+        return Suggestion(kind, "identifier", _NESTED, "", IDENTIFIERS.get(kind, ""))
     number = is_number(facts.type) and not is_integer(facts.type)
     repeated = kind in _NUMBERS_OF_PERSONS and facts.repeats >= _REPEATED
     if kind in ("key", "person key") or repeated or (not kind and facts.uniqueness > 0.95 and not number):

@@ -29,6 +29,7 @@ from duckdb_anon.rewrite.query.trees import (
     SOURCE,
     all_of,
     from_items,
+    groups_of,
     has_aggregate,
     is_original,
     leftmost,
@@ -417,7 +418,8 @@ def measure_flags(scope: Scope) -> list[bool]:
         if isinstance(source, Scope) and isinstance(source.expression, exp.Query):
             columns = source.expression.named_selects
             inner[name] = dict(zip(columns, measure_flags(source), strict=False))
-    return [_is_measure(e, inner) for e in scope.expression.expressions]
+    keys = groups_of(scope.expression).keys
+    return [e.unalias() not in keys and _is_measure(e, inner) for e in scope.expression.expressions]
 
 
 def _is_measure(projection: exp.Expr, inner: dict[str, dict[str, bool]]) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 import duckdb
 import pytest
 
@@ -108,3 +111,51 @@ def test_the_text_of_rewrite_query_gives_the_estimates_and_names_its_spread(peop
     wide = "select count(*) as n from people where age = 7 and city = 'c1'"
     ((text,),) = people.execute(f"select rewrite_query($${wide}$$, 'people', 'boxes', bounds := 'hard')").fetchall()
     assert people.execute(text).fetchall()[0][-1] == "n: high minus low is larger than the estimate"
+
+
+@pytest.fixture(scope="module")
+def costs() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb_anon.connect() as con:
+        con.execute(
+            "create table bills as select i % 50 as age, i % 2 as sex, (i % 100)::decimal(9, 2) as cost from range(2000) t(i)"
+        )
+        call = "mondrian('bills', 7, qi := ['age', 'sex'], keep := ['cost'])"
+        duckdb_anon.release(con, "r", call)
+        yield con
+
+
+@pytest.mark.parametrize(
+    "aggregate",
+    [
+        "quantile_cont(cost, [0.25, 0.5, 0.75])",
+        "quantile_disc(cost, [0.25, 0.5, 0.75])",
+        "quantile_cont(age, [0.25, 0.5, 0.75])",
+        "percentile_cont([0.25, 0.5, 0.75]) within group (order by age)",
+    ],
+)
+@pytest.mark.parametrize("bounds", ["none", "sure", "likely"])
+def test_several_quantiles_are_in_the_note(aggregate: str, bounds: str, costs: duckdb.DuckDBPyConnection) -> None:
+    true = costs.execute(f"select {aggregate} from bills").fetchall()[0][0]
+    call = f"estimate('select {aggregate} from bills', 'r', 'bills', qi := ['age', 'sex'], bounds := '{bounds}')"
+    ((estimate, note),) = costs.execute(f"select estimate, note from {call}").fetchall()
+    found = re.search(r"the answer is \[(.*?)\], which is not a number", note)
+    assert estimate is None and found is not None
+    assert [float(text) for text in found[1].split(", ")] == pytest.approx([float(x) for x in true], abs=1)
+
+
+@pytest.mark.parametrize("key", ["ntile(4) over (order by age)", "row_number() over (order by age) % 4"])
+def test_ranks_of_a_nested_query_are_keys(key: str, costs: duckdb.DuckDBPyConnection) -> None:
+    query = f"select n, count(*) from (select {key} as n from bills) group by n order by n"
+    rows = costs.execute(f"select n, estimate from estimate('{query}', 'r', 'bills', qi := ['age', 'sex'])").fetchall()
+    assert rows == costs.execute(query).fetchall()
+
+
+def test_pairs_of_records_have_a_note(costs: duckdb.DuckDBPyConnection) -> None:
+    query = "select count(*) from bills as a join bills as b using (age)"
+    ((note,),) = costs.execute(f"select note from estimate('{query}', 'r', 'bills', qi := ['age', 'sex'])").fetchall()
+    assert "joined with itself" in note
+
+
+def test_query_without_an_aggregate_is_told_of_impute(costs: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(duckdb.Error, match=r"FROM impute\('r', original := 'bills'\)"):
+        costs.execute("from estimate('select distinct sex from bills', 'r', 'bills', qi := ['age', 'sex'])")
