@@ -93,6 +93,7 @@ def guarantees(con: duckdb.DuckDBPyConnection, made: Measured, labels: Mapping[s
         rows += [
             _guarantee(f"identity <= {delta}", row["identity"], row["identity_low"] <= float(delta), by)
             for row in made.facts["risk"]
+            if row["identity"] is not None
         ]
     if rows:
         return rows

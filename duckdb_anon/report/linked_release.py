@@ -53,8 +53,8 @@ class Checks:
         if description is None or not description.method:
             self.of[name] = Check(
                 name, "",
-                f"none: the release has no column {SOURCE.word} and does not record its call. Write it with "
-                f"duckdb-anon release or .release, or name a table made with {SOURCE.word} := true",
+                f"none: how often records are re-identified is not measured, because the release does not record its "
+                f"call. Write it with duckdb-anon release or .release, or name a table made with {SOURCE.word} := true",
             )  # fmt: skip
             return
         given = "".join(f", {key} := {value_text(value)}" for key, value in description.parameters.items())

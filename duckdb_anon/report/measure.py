@@ -283,5 +283,6 @@ def _risk(runner: QueryRunner, attackers: Rows, threshold: float) -> Rows:
     untried = [row for row in likelihood if row["identity"] is None or row["channel"] == BOOTSTRAP]
     for row in untried:
         runner.missing["within the limit"] = f"the strongest attacker was not tried: {row['note']}"
-    strongest = [row for row in rows if row["attacker"] == "strongest" and row["identity"] is not None]
+    found = ("identity", "attribute")
+    strongest = [row for row in rows if row["attacker"] == "strongest" and any(row[name] is not None for name in found)]
     return [against(row, threshold, all_tried=not untried) for row in strongest]

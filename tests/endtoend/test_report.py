@@ -74,11 +74,18 @@ def test_what_could_not_be_measured_has_a_reason(page: Path) -> None:
     assert re.findall(r'data-label="what">([^<]*)<', covered) == ["within the limit"]  # nobody said its call
 
 
-def test_a_missing_figure_is_a_dash(page: Path) -> None:
-    rows = re.findall(r"<tr>.*?</tr>", body(page))
-    plain = next(row for row in rows if re.search(r">plain</td>", row))
-    for missing in ("identity", "attribute"):
-        assert re.search(f'<td data-label="{missing}"[^>]*>\N{EN DASH}</td>', plain)
+def test_a_release_without_its_call_has_no_identity_but_what_is_inferred(page: Path) -> None:
+    text = body(page)
+    plain = next(row for row in re.findall(r"<tr>.*?</tr>", text) if re.search(r">plain</td>", row))
+    assert re.search('<td data-label="identity"[^>]*>\N{EN DASH}</td>', plain)
+    with duckdb_anon.connect(str(page.parent / "c.duckdb")) as con:
+        question = "select attribute from linkage_risk('census', 'plain', targets := 200, seed := 1)"
+        ((attribute,),) = con.execute(f"{question} where attacker = 'strongest'").fetchall()
+    shown = re.search('<td data-label="attribute"[^>]*>([^<]*)</td>', plain)
+    assert shown is not None and float(shown[1]) == pytest.approx(attribute, rel=1e-2)
+    conclusion = " ".join(text.partition("<h2>Conclusion</h2>")[2].partition("</ul>")[0].split())
+    assert "plain: how often a record is re-identified was not measured" in conclusion
+    assert f"at least {float(f'{100 * attribute:.3g}'):g}%" in conclusion
 
 
 def test_release_with_row_id_carries_a_warning(page: Path) -> None:
