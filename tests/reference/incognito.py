@@ -98,7 +98,3 @@ def equal_distance(t: float, table: Sequence[Record]) -> Predicate:
 
 def both(*parts: Predicate) -> Predicate:
     return lambda records: all(part(records) for part in parts)
-
-
-def smallest_entropy_l(rows: Sequence[Sequence[Hashable]], records: Sequence[Record], maps: Maps, node: Node) -> float:
-    return min(effective_entropy([records[i][0] for i in found]) for found in classes(rows, maps, node).values())

@@ -77,18 +77,6 @@ def norm(sizes: list[int], shares: list[float]) -> float:
     )
 
 
-def grid_optimum(counts: np.ndarray, limit: float, steps: int) -> float:
-    """Least norm on a grid of p over all attributes with risk within the limit (infinite when none is)."""
-    sizes = list(counts.shape)
-    axes = [np.linspace(1 / d, 1, steps + 1)[1:] for d in sizes]
-    best = np.inf
-    for shares in itertools.product(*axes):
-        value = norm(sizes, list(shares))
-        if value < best and risk(counts, list(shares[:-1]), shares[-1]).max() <= limit + 1e-12:
-            best = value
-    return best
-
-
 def rows_of(counts: np.ndarray) -> list[np.ndarray]:
     """One code array per axis, a row per record."""
     index = np.indices(counts.shape).reshape(counts.ndim, -1)

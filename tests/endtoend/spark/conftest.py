@@ -5,13 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
-from shutil import which
 from typing import Any
 
 import pytest
-
-collect_ignore_glob = [] if find_spec("pyspark") and which("java") else ["test_*.py"]
 
 
 @pytest.fixture(scope="session")

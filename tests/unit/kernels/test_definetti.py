@@ -47,11 +47,6 @@ def spread(passes: int, together: bool) -> dict[tuple[int, ...], float]:
     return {(*key[:3], value): w / size[key] for (key, value), w in zip(entries, weight.tolist(), strict=True)}
 
 
-@pytest.mark.parametrize("passes", [1, 50])
-def test_rows_put_together_get_what_each_of_them_would(passes: int) -> None:
-    assert spread(passes, together=True) == pytest.approx(spread(passes, together=False), abs=1e-12)
-
-
 def test_values_are_spread_as_the_definition_says() -> None:
     rows = [(int(a), int(b)) for a, b in ROWS.T]
     found = spread(50, together=True)

@@ -73,12 +73,6 @@ def test_samples_choose_cuts_but_never_waive_the_requirement(monkeypatch: pytest
         assert len(mine) >= 7 and np.bincount(mine).max() * 2.5 <= len(mine)
 
 
-def test_what_cannot_be_met_is_refused() -> None:
-    age = ordered(np.arange(5))
-    with pytest.raises(RequirementError, match="k = 6 was requested; the largest k this table can meet is 5"):
-        partition([age], None, KAnonymity(6), cut="sse")
-
-
 ALIKE = np.zeros(4, dtype=np.int64)
 
 

@@ -21,15 +21,6 @@ def test_seeds_repeat(patients: duckdb.DuckDBPyConnection, setting: str) -> None
     assert release(3) != release(4)
 
 
-def test_what_several_sensitive_columns_can_meet_is_named(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("create table t as select i * 7 % 61 as a, i * i % 7 as s, i // 5 % 9 as u from range(400) t(i)")
-    roles = f"{LINEAR}, qi := 'a', sensitive := ['s', 'u']"
-    with pytest.raises(duckdb.Error, match=r"so l := 3.5.* and delta := 1/3 are the strictest"):
-        con.execute(f"from muco('t', 0.2, {roles})")
-    with pytest.raises(duckdb.Error, match="deals by one sensitive column"):
-        con.execute(f"from muco('t', 0.5, {roles}, subdivide := 'assign')")
-
-
 def test_information_loss_is_the_mean_change(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("create table t as select range * 7 % 31 as a, range * 5 % 11 as b, range % 9 as s from range(200)")
     con.execute(

@@ -203,9 +203,3 @@ def test_a_probability_of_nothing_is_refused(patients: duckdb.DuckDBPyConnection
         duckdb.Error, match=rf"{function}: p := -?0(\.1)? is no probability; take a number in \(1/domain"
     ):
         patients.execute(f"from {function}('patients', p := {given})").fetchall()
-
-
-@pytest.mark.parametrize("level", [2.5, 5])
-def test_risk_at_l_never_exceeds_it(patients: duckdb.DuckDBPyConnection, level: float) -> None:
-    worst = patients.execute(f"select max_risk from rr_risk('patients', l := {level})").fetchone()
-    assert worst is not None and worst[0] <= 1 / level

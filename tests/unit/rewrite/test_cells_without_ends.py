@@ -40,12 +40,6 @@ def test_a_cell_without_ends_is_spread_over_all_ends_and_null(con: duckdb.DuckDB
     assert con.execute(text).fetchone() == (pytest.approx(total),)
 
 
-def test_means_of_cells_without_ends_are_those_of_all_ends(con: duckdb.DuckDBPyConnection) -> None:
-    text = rewrite("SELECT avg(age) AS m FROM people", seen(con, "people"), seen(con, "release"))
-    unbounded = 24.5 * 10 / 11
-    assert con.execute(text).fetchone() == (pytest.approx((22.5 + 26.5 + 2 * unbounded) / (2 + 2 * 10 / 11)),)
-
-
 ALL_ENDS = (24.5, 10)
 """The middle of the ends of all boxes, and how many values they hold."""
 

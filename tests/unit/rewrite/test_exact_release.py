@@ -143,14 +143,12 @@ def test_an_exact_release_answers_as_the_original(tables: duckdb.DuckDBPyConnect
 
 
 @pytest.mark.parametrize(
-    "quantile",
-    [
-        "median(c)", "quantile_cont(c, 0.3)", "quantile_disc(c, 0.3)", "median(z::decimal(5, 1))",
-    ],
-)  # fmt: skip
+    "quantile", ["median(c)", "quantile_cont(c, 0.3)", "quantile_disc(c, 0.3)", "median(z::decimal(5, 1))"]
+)
 @pytest.mark.parametrize("sign", [1, -1])
-def test_quantiles_of_decimals_have_the_digits_of_the_column(quantile: str, sign: int) -> None:
-    con = duckdb_anon.connect()
+def test_quantiles_of_decimals_have_the_digits_of_the_column(
+    con: duckdb.DuckDBPyConnection, quantile: str, sign: int
+) -> None:
     con.execute(
         f"create table o as select ({sign} * i * 1.01)::decimal(9, 2) as c, ({sign} * (i * 3 + 1))::decimal(9, 0) as z, "
         f"{sign} * i * 3 as i from range(4) t(i)"

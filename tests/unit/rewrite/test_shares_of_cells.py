@@ -62,23 +62,6 @@ def test_boxes_as_wide_as_their_type_have_their_share(kind: str, condition: str)
     assert estimate(con, f"select count(*) from t where {condition}", types) == pytest.approx(float(share))
 
 
-@pytest.mark.parametrize("kind", ["TINYINT", "BIGINT"])
-@pytest.mark.parametrize("least", [-1, 0])
-def test_boxes_at_the_least_value_of_their_type_have_their_share(kind: str, least: int) -> None:
-    con = duckdb.connect()
-    con.execute(f"create table r (v struct(lower {kind}, upper {kind}))")
-    low = -ENDS[kind]
-    boxes = [(low, low), (low, low + 1), (low + 1, low + 4), (low, 7)]
-    con.executemany("insert into r values ({'lower': ?, 'upper': ?})", boxes)
-    types = {"v": (kind, f"STRUCT(lower {kind}, upper {kind})")}
-    for condition, statement in (
-        (f"v between {low + 1 + least} and 5", (low + 1 + least, 5)),
-        (f"v <= {low + 2}", (low, low + 2)),
-    ):
-        share = sum(Fraction(max(min(b, statement[1]) - max(a, statement[0]) + 1, 0), b - a + 1) for a, b in boxes)
-        assert estimate(con, f"select count(*) from t where {condition}", types) == pytest.approx(float(share))
-
-
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("at", [3, 2**53 + 1])
 def test_narrow_boxes_of_large_numbers_have_their_share(at: int, sign: int) -> None:

@@ -6,9 +6,7 @@ from dataclasses import replace
 
 import duckdb
 import pytest
-from sqlglot import exp, parse_one
 
-from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.trees import KEYWORDS
 from duckdb_anon.rewrite.rewriter import rewrite
 from tests.reference.rewrite_tables import seen
@@ -59,25 +57,6 @@ def test_tables_with_the_names_of_steps_do_not_clash(table: str) -> None:
     release = replace(seen(con, f'"{table}"'), given=table)
     text = rewrite("select age, count(*) from t where age < 4 group by age", seen(con, "t"), release, bounds="sure")
     assert sorted(row[1] for row in con.execute(text).fetchall()) == [9] * 4
-
-
-def test_a_query_reads_step_by_step() -> None:
-    people = TableInfo("people", (("age", "INTEGER"), ("sex", "VARCHAR")))
-    boxes = TableInfo("boxes", (("age", "STRUCT(lower INTEGER, upper INTEGER)"), ("sex", "VARCHAR[]")))
-    text = rewrite("SELECT sex, count(*) FROM people WHERE age < 30 GROUP BY sex", people, boxes, bounds="sure")
-    steps = [step.alias for step in parse_one(text, dialect="duckdb").find_all(exp.CTE)]
-    assert steps == [
-        "possible_rows",
-        "age_possible",
-        "sex_possible",
-        "possible",
-        "bounds",
-        "released",
-        "age_ends",
-        "age_values",
-        "sex_values",
-        "weighted",
-    ]
 
 
 def _numbers(row: tuple[object, ...]) -> list[float]:

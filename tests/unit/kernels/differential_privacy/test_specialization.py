@@ -38,11 +38,6 @@ def test_scores_of_splits_are_those_of_the_children(utility: Utility) -> None:
         assert score == pytest.approx(utility_of(counts, utility))
 
 
-def test_an_empty_node_can_be_split_anywhere() -> None:
-    scores = split_scores(np.empty(0), np.empty(0, dtype=np.int64), 2, np.array([1.0, 2.0]), "max")
-    assert scores.tolist() == [0, 0]
-
-
 def _search(rounds: int, rng: np.random.Generator) -> Search:
     zips = [47301, 47302, 47901, 47902]
     tree = attribute("zip", [str(z) for z in zips], "hierarchy", zip_tree(zips))
@@ -68,24 +63,3 @@ def test_cuts_always_cover_the_domain_and_records_are_in_their_nodes() -> None:
             low = np.array([node.low for node in predictor.cut])[predictor.node_of_record]
             high = np.array([node.high for node in predictor.cut])[predictor.node_of_record]
             assert np.all((low <= predictor.values) & (predictor.values <= high))
-
-
-def test_the_search_stops_when_nothing_is_left_to_specialize() -> None:
-    rng = np.random.default_rng(0)
-    sexes = Predictor(rng.integers(0, 2, 20).astype(float), 0, 2)
-    search = Search(
-        [sexes], np.zeros(20, dtype=np.int64), 1, Budget(1.0, 0, 9), "max", Mechanisms("f", rng), Ledger(1.0)
-    )
-    assert search.run() == 1
-    assert len(sexes.cut) == 2
-
-
-def test_with_much_budget_the_informative_node_is_specialized_first() -> None:
-    first = [_first_specialized(seed) for seed in range(20)]
-    assert np.mean([p == 1 for p in first]) > 0.8  # the zip code decides the class
-
-
-def _first_specialized(seed: int) -> int:
-    search = _search(1, np.random.default_rng(seed))
-    search.run()
-    return int(np.argmax([len(predictor.cut) for predictor in search.predictors]))

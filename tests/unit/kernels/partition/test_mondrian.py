@@ -16,7 +16,6 @@ from duckdb_anon.kernels.partition import (
     box_loss,
     partition,
 )
-from duckdb_anon.model.errors import ParameterError, RequirementError
 from tests.reference.mondrian import attribute
 
 # Hasan, Jiang, Chen and Wang (2018), the two hospitals: age, sex, zip code.
@@ -54,53 +53,6 @@ def test_loss_of_table_3_is_as_computed_by_hand():
     losses = [box_loss(a, groups) for a in qi]
     assert np.mean([loss.ncp for loss in losses]) == pytest.approx(0.30754, abs=1e-5)
     assert np.mean([losses[1].iloss, losses[2].iloss, losses[0].iloss]) == pytest.approx(0.18120, abs=1e-5)
-
-
-def test_loss_cut_goes_through_the_widest_gap_where_a_median_cut_does_not():
-    age = attribute("age", [1, 2, 3, 4, 90, 91, 92, 93, 94, 95])
-    assert np.bincount(partition((age,), None, KAnonymity(4), cut="loss")).tolist() == [4, 6]
-    assert np.bincount(partition((age,), None, KAnonymity(4), cut="median")).tolist() == [5, 5]
-
-
-def test_missing_values_go_to_a_group_of_their_own_when_they_are_enough():
-    age = attribute("age", [30, None, 31, None, 32, None])
-    groups = partition((age,), None, KAnonymity(3), cut="loss")
-    assert groups.tolist() == [0, 1, 0, 1, 0, 1]
-    assert box_loss(age, groups).ncp.tolist() == [1.0, 0.0]
-
-
-def test_no_rows_give_no_groups():
-    assert partition((attribute("x", []),), None, KAnonymity(2)).tolist() == []
-
-
-def test_whole_table_failing_names_the_largest_value_it_can_meet():
-    x = attribute("x", [1, 2, 3])
-    sensitive = np.array([0, 0, 1], dtype=np.int32)
-    with pytest.raises(RequirementError, match=r"mondrian: .* l = 2 was requested; .* can meet is 1\.5"):
-        partition((x,), sensitive, FrequencyDiversity(2), function="mondrian")
-
-
-def test_options_are_checked_and_the_nearest_is_named():
-    x = (attribute("x", [1, 2]),)
-    with pytest.raises(ParameterError, match="did you mean 'median'"):
-        partition(x, None, KAnonymity(1), cut="medien")
-    with pytest.raises(ParameterError, match="no quasi-identifier"):
-        partition((), None, KAnonymity(1))
-    with pytest.raises(ParameterError, match="needs a sensitive column"):
-        partition(x, None, FrequencyDiversity(2))
-
-
-def test_tick_is_polled_and_may_stop_the_work():
-    x = (attribute("x", list(range(64))),)
-    calls: list[int] = []
-    partition(x, None, KAnonymity(1), tick=lambda: calls.append(1))
-    assert len(calls) >= 1
-
-    def stop() -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        partition(x, None, KAnonymity(1), tick=stop)
 
 
 @pytest.mark.parametrize("cut", ["median", "loss"])

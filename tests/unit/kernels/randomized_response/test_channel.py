@@ -42,19 +42,6 @@ def test_a_channel_that_forgets_everything_cannot_be_inverted() -> None:
         inverse_terms(RetentionChannel(4, 0.25))
 
 
-@pytest.mark.parametrize(("size", "p"), [(3, 1.2), (3, -0.1), (0, 0.5)])
-def test_impossible_channels_are_refused(size: int, p: float) -> None:
-    with pytest.raises(ParameterError, match="a channel needs"):
-        RetentionChannel(size, p)
-
-
-def test_released_frequencies_follow_the_channel() -> None:
-    rng = np.random.default_rng(11)
-    codes = np.full(200_000, 2, dtype=np.int32)
-    released = np.bincount(RetentionChannel(4, 0.4).distort(codes, rng), minlength=4) / len(codes)
-    np.testing.assert_allclose(released, [0.2, 0.2, 0.4, 0.2], atol=0.005)
-
-
 def test_expected_squared_error_of_the_example() -> None:
     channels = [RetentionChannel(2, 0.8), RetentionChannel(3, 0.7)]
     assert expected_squared_error(channels, 100) == pytest.approx(0.037925, abs=1e-6)

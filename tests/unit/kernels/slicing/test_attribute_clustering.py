@@ -47,12 +47,6 @@ def test_intervals_are_equally_wide_and_the_last_is_closed() -> None:
     assert equal_width(column, 4).tolist() == [0, 0, 0, 1, 3, 3, 4]
 
 
-def test_a_constant_column_has_one_interval_and_no_association() -> None:
-    constant, other = attribute("x", [7, 7, 7]), attribute("y", [1, 2, 3])
-    assert equal_width(constant, 10).tolist() == [0, 0, 0]
-    assert association_matrix([constant, other]).tolist() == [[1, 0], [0, 1]]
-
-
 def test_null_is_a_category_of_its_own() -> None:
     left = attribute("x", [1, 1, None, None])
     right = attribute("y", ["a", "a", "b", "b"])
@@ -83,10 +77,6 @@ def test_no_single_exchange_of_medoids_would_be_better() -> None:
         for keep in chosen:
             for other in set(range(6)) - set(chosen):
                 assert distance[:, [keep, other]].min(axis=1).sum() >= cost - 1e-9
-
-
-def test_equal_distances_give_the_smallest_indices() -> None:
-    assert np.unique(pam(np.ones((5, 5)) - np.eye(5), 2)).tolist() == [0, 1]
 
 
 def test_related_attributes_share_a_column_and_keep_their_order() -> None:
