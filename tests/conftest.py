@@ -1,13 +1,10 @@
 """Fixtures shared by all tests."""
 
-from __future__ import annotations
-
 import os
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from pathlib import Path
 
-import duckdb
 import hypothesis
 import pytest
 
@@ -51,7 +48,7 @@ hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")
-def shared_data() -> Path:
+def shared_data():
     """Folder with the real tables; a clone without them skips the tests that need them."""
     folder = Path(os.environ.get("ANON_SHARED_DATA", PROJECT.parent / "shared" / "data"))
     if not (folder / "census.csv").exists():
@@ -60,7 +57,7 @@ def shared_data() -> Path:
 
 
 @pytest.fixture
-def con(request: pytest.FixtureRequest) -> Iterator[duckdb.DuckDBPyConnection]:
+def con(request):
     """An empty database in memory with the package loaded."""
     connection = take(request.path)
     yield connection
@@ -68,7 +65,7 @@ def con(request: pytest.FixtureRequest) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @pytest.fixture(scope="session")
-def census(shared_data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def census(shared_data):
     """A database with the labelled table census; tests must not change it."""
     connection = duckdb_anon.connect()
     connection.execute(f"create table census as from read_csv('{shared_data / 'census.csv'}')")

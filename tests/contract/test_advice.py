@@ -1,7 +1,5 @@
 """Errors advise what can be done: a parameter named in one belongs to the function that raised it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import islice
@@ -31,7 +29,7 @@ ROLES = {"qi": "['age', 'sex']", "sensitive": "['disease']", "person": "'pid'"}
 
 
 @pytest.fixture(scope="module")
-def con() -> Iterator[duckdb.DuckDBPyConnection]:
+def con():
     con = duckdb_anon.connect()
     columns = "i as pid, i % 7 as age, (['f', 'm'])[1 + i % 2] as sex, 'd' || i % 3 as disease, 'n' || i as name"
     for table, rows in (("plain", 40), ("labelled", 40), ("empty", 0), ("person_rows", 40)):
@@ -79,7 +77,7 @@ def calls(entry: Entry) -> Iterator[str]:
 @pytest.mark.parametrize(
     "entry", [e for e in ENTRIES if e.name not in ("recommend", "anon_report")], ids=lambda e: e.name
 )
-def test_advice_names_only_what_the_function_takes(con: duckdb.DuckDBPyConnection, entry: Entry) -> None:
+def test_advice_names_only_what_the_function_takes(con, entry):
     refused = 0
     for statement in islice(calls(entry), len(entry.name) % 2, None, 2):
         try:

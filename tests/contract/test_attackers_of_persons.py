@@ -1,10 +1,7 @@
 """linkage_risk and attribute_risk where persons have several records, against loops over persons, records and rows."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import Any
 
 import duckdb
@@ -25,7 +22,7 @@ def leaves(node: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def con() -> Iterator[duckdb.DuckDBPyConnection]:
+def con():
     connection = duckdb_anon.connect()
     rows = ", ".join(f"('{leaf}', '{node}', '*')" for leaf, node in TREE.items())
     connection.execute(f"create table tree as select * from (values {rows}) t(leaf, node, root)")
@@ -93,9 +90,7 @@ def inside(cell: Any, value: Any) -> float:
 
 @pytest.mark.parametrize("table", ["lists", "boxes"])
 @pytest.mark.parametrize("attacker", ["exact", "nearest", "likelihood"])
-def test_who_knows_all_records_agrees_with_the_definition(
-    con: duckdb.DuckDBPyConnection, attacker: str, table: str
-) -> None:
+def test_who_knows_all_records_agrees_with_the_definition(con, attacker, table):
     rows, carried, own = released(con, table)
     score, soft = scores_of(attacker)
     people = persons(con)
@@ -118,7 +113,7 @@ def test_who_knows_all_records_agrees_with_the_definition(
 
 
 @pytest.mark.parametrize("table", ["lists", "boxes"])
-def test_the_baseline_never_saw_any_row_of_the_person(con: duckdb.DuckDBPyConnection, table: str) -> None:
+def test_the_baseline_never_saw_any_row_of_the_person(con, table):
     rows, carried, own = released(con, table)
     columns = [lambda r, value, a=a: inside(rows[r][a], value) for a in (0, 1)]
     people = persons(con)
@@ -132,7 +127,7 @@ def test_the_baseline_never_saw_any_row_of_the_person(con: duckdb.DuckDBPyConnec
     assert told == [(pytest.approx(right),)]
 
 
-def test_who_knows_every_value_is_the_attacker_of_fragments(con: duckdb.DuckDBPyConnection) -> None:
+def test_who_knows_every_value_is_the_attacker_of_fragments(con):
     rows, _, own = released(con, "lists")
     people = persons(con)
     found = [
@@ -145,7 +140,7 @@ def test_who_knows_every_value_is_the_attacker_of_fragments(con: duckdb.DuckDBPy
     assert told == [(pytest.approx(wanted), None)]  # nothing is left to be named
 
 
-def test_known_values_are_drawn_and_not_named_again(con: duckdb.DuckDBPyConnection) -> None:
+def test_known_values_are_drawn_and_not_named_again(con):
     """The draw is random: the mean over seeds is that over all single values, within six deviations."""
     rows, carried, own = released(con, "lists")
     people, score = persons(con), linkage.boxes([A, G])
@@ -180,7 +175,7 @@ def test_known_values_are_drawn_and_not_named_again(con: duckdb.DuckDBPyConnecti
         assert abs(found - mean) <= 6 * math.sqrt(var / len(each) / seeds) + 1e-9
 
 
-def test_what_cannot_be_asked_of_persons_is_refused_by_name(con: duckdb.DuckDBPyConnection) -> None:
+def test_what_cannot_be_asked_of_persons_is_refused_by_name(con):
     nobody = ROLES.replace(", person := 'p'", "")
     with pytest.raises(duckdb.Error, match=r"a row per individual with a list of values of d.*say person := "):
         con.execute(f"from linkage_risk('(select a, g, d from visits)', 'lists', {nobody})").fetchall()

@@ -1,7 +1,5 @@
 """The SQL files of examples/ run as they stand, in this package's own shell."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -14,9 +12,7 @@ NEEDS_AN_ENDPOINT = "read_releases_from_the_stock_shell.sql"
 
 
 @pytest.mark.parametrize("file", [f for f in FILES if f.name != NEEDS_AN_ENDPOINT], ids=lambda f: f.stem)
-def test_example_runs_to_its_end(
-    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_example_runs_to_its_end(file, monkeypatch, capsys):
     monkeypatch.chdir(PROJECT)
     assert main(["-f", str(file)]) == 0, capsys.readouterr().err
     said = capsys.readouterr()

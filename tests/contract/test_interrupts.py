@@ -1,7 +1,5 @@
 """Whatever takes long can be stopped: long compiled loops look at the flag, and every method and measure ends."""
 
-from __future__ import annotations
-
 import ast
 import threading
 from collections.abc import Iterator
@@ -17,7 +15,6 @@ from duckdb_anon.engine import interrupts, runner
 from duckdb_anon.kernels.jit import compiled
 from duckdb_anon.kernels.thread_pool import run_detached
 from duckdb_anon.model import progress
-from duckdb_anon.model.function_specs import Method
 from duckdb_anon.registry import METHODS
 from tests.reference.entry_calls import smallest_call
 
@@ -55,7 +52,7 @@ def _looks_at_flag(kernel: ast.FunctionDef) -> bool:
     return any(isinstance(value, ast.Name) and value.id in ("stop", "flag") for value in read)
 
 
-def test_compiled_loops_that_python_calls_take_the_flag_or_pass_once() -> None:
+def test_compiled_loops_that_python_calls_take_the_flag_or_pass_once():
     kernels: dict[str, ast.FunctionDef] = {}
     from_python: set[str] = set()
     for tree in _trees():
@@ -74,7 +71,7 @@ def test_compiled_loops_that_python_calls_take_the_flag_or_pass_once() -> None:
     assert looping - flagged == set(ONE_PASS)
 
 
-def test_a_compiled_call_that_was_stopped_gives_nothing_back() -> None:
+def test_a_compiled_call_that_was_stopped_gives_nothing_back():
     @compiled
     def counting(out: np.ndarray, stop: np.ndarray) -> int:
         for i in range(len(out)):
@@ -90,7 +87,7 @@ def test_a_compiled_call_that_was_stopped_gives_nothing_back() -> None:
             counting(np.zeros(3), progress.stop_flag())
 
 
-def test_a_library_that_cannot_be_stopped_is_left_to_itself() -> None:
+def test_a_library_that_cannot_be_stopped_is_left_to_itself():
     finish = threading.Event()
     with interrupts.watching() as flag:
         assert run_detached(lambda: 3) == 3
@@ -101,7 +98,7 @@ def test_a_library_that_cannot_be_stopped_is_left_to_itself() -> None:
 
 
 @pytest.fixture(scope="module")
-def con() -> duckdb.DuckDBPyConnection:
+def con():
     con = duckdb_anon.connect()
     con.execute("set threads = 1")
     con.execute(
@@ -113,9 +110,7 @@ def con() -> duckdb.DuckDBPyConnection:
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: m.name)
-def test_every_method_stops_while_it_reads_and_before_it_writes(
-    con: duckdb.DuckDBPyConnection, method: Method, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_method_stops_while_it_reads_and_before_it_writes(con, method, monkeypatch):
     roles = "qi := ['age', 'sex'], sensitive := 'disease'"
     if "person" in method.needs:
         roles += ", person := 'pid', hierarchies := {'disease': 'tree'}, changing := 'set'"

@@ -1,15 +1,12 @@
 """Every measure on a release of every shape: right, against loops over the printed rows, or refused by name."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
 import duckdb
 import pytest
 
 import duckdb_anon
-from duckdb_anon.model.function_specs import Entry, PureSql, Query, Report
+from duckdb_anon.model.function_specs import PureSql, Query, Report
 from duckdb_anon.model.release_formats.formats import FORMATS
 from duckdb_anon.registry import ENTRIES
 from tests.reference.answers import answered
@@ -25,7 +22,7 @@ ORACLES = {**PLAIN, **risks.RIGHT}
 
 
 @pytest.fixture(scope="module")
-def con() -> Iterator[duckdb.DuckDBPyConnection]:
+def con():
     connection = duckdb_anon.connect()
     fill(connection)
     connection.execute("create table people(a integer, g varchar)")
@@ -42,39 +39,44 @@ def unread(name: str, shape: str) -> set[str]:
     return set() if "*" in ANSWERS[name] else found - ANSWERS[name]
 
 
-@pytest.mark.parametrize("shape", NAMES)
-@pytest.mark.parametrize(
-    "name", [*PLAIN, *(pytest.param(name, marks=pytest.mark.campaign) for name in ORACLES if name not in PLAIN)]
-)
-def test_a_measure_is_right_wherever_it_answers(con: duckdb.DuckDBPyConnection, name: str, shape: str) -> None:
-    if not unread(name.split()[0], shape):
-        ORACLES[name](con, shape)
+RIGHT = [
+    pytest.param(name, shape, id=f"{name}-{shape}", marks=() if name in PLAIN else pytest.mark.campaign)
+    for name in ORACLES
+    for shape in NAMES
+    if not unread(name.split()[0], shape)
+]
+REFUSED = [
+    pytest.param(e, shape, unread(e.name, shape), id=f"{e.name}-{shape}")
+    for e in TAKING
+    for shape in NAMES
+    if unread(e.name, shape)
+]
 
 
-@pytest.mark.parametrize("shape", NAMES)
-@pytest.mark.parametrize("entry", TAKING, ids=lambda entry: entry.name)
-def test_a_measure_refuses_by_name_what_it_does_not_answer(
-    con: duckdb.DuckDBPyConnection, entry: Entry, shape: str
-) -> None:
-    missing = unread(entry.name, shape)
-    if missing:
-        function, code, message = refusal(con, replace(TABLES, release=f"{shape}_release").statement(entry))
-        assert (function, code) == (entry.name, "format-not-read")
-        assert all(one.description in message for one in FORMATS if one.name in missing)
-        assert any(f"{other.name} " in message for other in ENTRIES if other != entry)
+@pytest.mark.parametrize(("name", "shape"), RIGHT)
+def test_a_measure_is_right_wherever_it_answers(con, name, shape):
+    ORACLES[name](con, shape)
 
 
-def test_there_is_a_release_of_every_shape() -> None:
+@pytest.mark.parametrize(("entry", "shape", "missing"), REFUSED)
+def test_a_measure_refuses_by_name_what_it_does_not_answer(con, entry, shape, missing):
+    function, code, message = refusal(con, replace(TABLES, release=f"{shape}_release").statement(entry))
+    assert (function, code) == (entry.name, "format-not-read")
+    assert all(one.description in message for one in FORMATS if one.name in missing)
+    assert any(f"{other.name} " in message for other in ENTRIES if other != entry)
+
+
+def test_there_is_a_release_of_every_shape():
     # a constant beside the columns of an edged release changes no value's shape
     assert {shape.name for shape in FORMATS} - {"linked", "persons", "edged"} == set(RELEASES)
 
 
-def test_attackers_answer_every_shape_and_criteria_those_in_which_rows_are_persons() -> None:
+def test_attackers_answer_every_shape_and_criteria_those_in_which_rows_are_persons():
     assert all(ANSWERS[name] == {*NAMES, "persons"} for name in ("linkage_risk", "attribute_risk"))
     assert all(set(NAMES) - ANSWERS[name] == {"counts"} for name in criteria.RIGHT)
 
 
-def test_by_default_counts_of_a_bucket_are_left_out_or_refused_by_name(con: duckdb.DuckDBPyConnection) -> None:
+def test_by_default_counts_of_a_bucket_are_left_out_or_refused_by_name(con):
     for call, named in (
         ("singling_out('tiny', 'buckets_release', n := 2, seed := 1{})", ", columns := ['a', 'g']"),
         ("linkability('tiny', 'buckets_release', seed := 1{})", ", columns_a := ['a'], columns_b := ['g']"),

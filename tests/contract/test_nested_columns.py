@@ -1,9 +1,5 @@
 """Columns that a measure does not read do not matter to it: STRUCT, MAP, VARIANT, UNION, INTERVAL and list columns."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import duckdb
 import pytest
 
@@ -38,7 +34,7 @@ MEASURES = [
 
 
 @pytest.fixture(scope="module")
-def con() -> Iterator[duckdb.DuckDBPyConnection]:
+def con():
     made = duckdb_anon.connect()
     made.execute(
         "create table people as select i as pid, i * 7 % 30 as a, ['m', 'f'][1 + i % 2] as g, 'd' || i * i % 6 as s, "
@@ -70,14 +66,14 @@ def answer(con: duckdb.DuckDBPyConnection, entry: Entry, original: str, release:
 
 
 @pytest.mark.parametrize("entry", MEASURES, ids=lambda entry: entry.name)
-def test_nested_columns_change_no_measure(con: duckdb.DuckDBPyConnection, entry: Entry) -> None:
+def test_nested_columns_change_no_measure(con, entry):
     for method in METHODS if reads_release(entry) else ["mondrian"]:
         expected = answer(con, entry, "people", f"{method}_plain", PLAIN)
         for original, kept in (("extra", ALL), ("people", PLAIN)):
             assert answer(con, entry, original, f"{method}_kept", kept) == expected, (method, original, kept)
 
 
-def test_a_struct_with_a_field_of_another_columns_name_shadows_nothing() -> None:
+def test_a_struct_with_a_field_of_another_columns_name_shadows_nothing():
     con = duckdb_anon.connect()
     con.execute("create table t as select range as zip, range % 2 as sex, {'zip': 0} as address from range(100)")
     assert con.execute("select count(*) from special_uniques('t', qi := ['zip', 'sex'])").fetchone() == (100,)

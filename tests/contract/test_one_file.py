@@ -1,7 +1,5 @@
 """Adding a method or a measure is one file: toys of a temporary folder are called, listed and tested like the others."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -73,7 +71,7 @@ FILES = {
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, set[str]]]:
+def outcomes(tmp_path_factory):
     """Function to outcome to tests: the contract tests, run on the toys alone in a process that finds them."""
     folder = tmp_path_factory.mktemp("entries")
     for name, text in FILES.items():
@@ -94,7 +92,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, se
 
 
 @pytest.mark.parametrize("name", ["toy_method", "toy_measure"])
-def test_a_whole_entry_meets_every_contract(outcomes: dict[str, dict[str, set[str]]], name: str) -> None:
+def test_a_whole_entry_meets_every_contract(outcomes, name):
     assert set(outcomes[name]) == {"PASSED"}
     assert len(outcomes[name]["PASSED"]) > 8
 
@@ -107,7 +105,5 @@ def test_a_whole_entry_meets_every_contract(outcomes: dict[str, dict[str, set[st
         ("toy_advice", {"test_functions_offered_in_place_of_one_that_counts_rows_count_persons"}),
     ],
 )
-def test_an_entry_that_breaks_a_contract_fails_it(
-    outcomes: dict[str, dict[str, set[str]]], name: str, broken: set[str]
-) -> None:
+def test_an_entry_that_breaks_a_contract_fails_it(outcomes, name, broken):
     assert broken <= outcomes[name]["FAILED"]

@@ -4,11 +4,8 @@ The oracle is the same table with an ordinary name in that place: whatever is re
 the same but for the name. Each name is tried in odd letter case, with the type its carrier has, in every role.
 """
 
-from __future__ import annotations
-
 import math
 import re
-from collections.abc import Iterator
 from itertools import cycle
 from typing import Any
 
@@ -54,7 +51,7 @@ OF_ORIGINALS = [
 
 
 @pytest.fixture(scope="module")
-def con() -> Iterator[duckdb.DuckDBPyConnection]:
+def con():
     connection = duckdb_anon.connect()
     yield connection
     connection.close()
@@ -114,7 +111,7 @@ def _renamed(value: Any, names: dict[str, str]) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def test_every_name_is_tried() -> None:
+def test_every_name_is_tried():
     assert {name.lower() for name in NAMES} == {carrier.word for carrier in release_formats.carriers()}
 
 
@@ -125,7 +122,7 @@ def cases() -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize(("name", "spelled", "role"), cases())
-def test_a_name_changes_nothing(con: duckdb.DuckDBPyConnection, name: str, spelled: str, role: str) -> None:
+def test_a_name_changes_nothing(con, name, spelled, role):
     turn = list(NAMES).index(name) + ROLES.index(role)
     _name_changes_nothing(con, spelled, NAMES[name], role, STEP, turn)
 
@@ -157,7 +154,7 @@ def _name_changes_nothing(
 @pytest.mark.parametrize(
     ("name", "role"), list(zip(NAMES, cycle(["quasi", "sensitive", "insensitive", "identifier", "person"])))
 )
-def test_an_original_is_measured_as_it_is(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
+def test_an_original_is_measured_as_it_is(con, name, role):
     _original(con, "odd", name, NAMES[name], role)
     _original(con, "even", PLAIN, NAMES[name], role)
     names = {name: PLAIN, "odd": "even"}
@@ -167,7 +164,7 @@ def test_an_original_is_measured_as_it_is(con: duckdb.DuckDBPyConnection, name: 
         assert _told(con, odd, names) == _told(con, even, {}), odd
 
 
-def test_what_may_be_a_carrier_or_not_is_asked_back(con: duckdb.DuckDBPyConnection) -> None:
+def test_what_may_be_a_carrier_or_not_is_asked_back(con):
     con.execute("create or replace table unsaid as select i % 2 as a, 0.5::double as noisy_count from range(6) t(i)")
     with pytest.raises(duckdb.Error, match=r"has noisy counts.*say keep := \['noisy_count'\]"):
         con.execute("from k_anonymity('unsaid', qi := ['a'])")

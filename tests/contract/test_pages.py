@@ -1,7 +1,5 @@
 """README is short, names every example, and no page points at something that is not there."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -26,7 +24,7 @@ README = (PROJECT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
-def test_links_of_a_page_lead_somewhere(page: Path) -> None:
+def test_links_of_a_page_lead_somewhere(page):
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
         if "://" not in target:
@@ -34,13 +32,13 @@ def test_links_of_a_page_lead_somewhere(page: Path) -> None:
             assert place.exists() or place in GENERATED, target
 
 
-def test_readme_names_every_example() -> None:
+def test_readme_names_every_example():
     for example in sorted((PROJECT / "examples").iterdir()):
         if example.suffix in {".sql", ".toml", ".md"} or (example.is_dir() and example.name != "__pycache__"):
             assert f"](examples/{example.name}" in README, example.name
 
 
-def test_every_page_can_be_reached_from_readme() -> None:
+def test_every_page_can_be_reached_from_readme():
     seen, todo = set(), [PROJECT / "README.md"]
     while todo:
         page = todo.pop()
@@ -52,6 +50,6 @@ def test_every_page_can_be_reached_from_readme() -> None:
     assert set(PAGES) <= seen
 
 
-def test_readme_stays_short_and_has_its_pictures() -> None:
+def test_readme_stays_short_and_has_its_pictures():
     assert len(README.splitlines()) <= 120
     assert re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README) == ["examples/terminal.svg", "examples/studies/risk.png"]

@@ -1,14 +1,10 @@
 """Every entry protects persons, counts them, or refuses a table in which somebody has several rows."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import duckdb
 import pytest
 
 import duckdb_anon
-from duckdb_anon.model.function_specs import Entry, Method, PureSql, Report
+from duckdb_anon.model.function_specs import Method, PureSql, Report
 from duckdb_anon.registry import ENTRIES, METHODS
 from tests.reference.entry_calls import Tables, refusal, smallest_call
 
@@ -17,7 +13,7 @@ CLASSES = [e for e in ENTRIES if isinstance(e, PureSql) and "person" not in {p.n
 
 
 @pytest.fixture(scope="module")
-def visits() -> Iterator[duckdb.DuckDBPyConnection]:
+def visits():
     """The counterexample: 100 classes of five rows, each of one person alone."""
     con = duckdb_anon.connect()
     con.execute("create table visits as select i // 5 as pid, i // 5 as age, i % 5 as disease from range(500) t(i)")
@@ -31,9 +27,7 @@ def visits() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @pytest.mark.parametrize("entry", [m for m in METHODS if m.unit == "row"], ids=lambda m: m.name)
-def test_a_method_of_rows_refuses_persons_with_several_and_names_others(
-    visits: duckdb.DuckDBPyConnection, entry: Method
-) -> None:
+def test_a_method_of_rows_refuses_persons_with_several_and_names_others(visits, entry):
     function, code, message = refusal(visits, f"from {entry.name}({smallest_call(entry, 'visits')})")
     assert (function, code) == (entry.name, "several-rows")
     assert "100 of 100" in message and all(other in message for other in entry.instead)
@@ -52,7 +46,7 @@ def test_a_method_of_rows_refuses_persons_with_several_and_names_others(
         "merging('visits', 1, min_bucket := 5, fake := 0)",
     ],
 )
-def test_no_class_of_the_counterexample_is_one_person(visits: duckdb.DuckDBPyConnection, call: str) -> None:
+def test_no_class_of_the_counterexample_is_one_person(visits, call):
     """Every class of rows is one person; who counts persons joins them, or promises no more than the table can."""
     visits.execute(f"create or replace table made as from {call[:-1]}, row_id := true)")
     columns = [name for name, *_ in visits.execute("describe made").fetchall()]
@@ -71,7 +65,7 @@ def test_no_class_of_the_counterexample_is_one_person(visits: duckdb.DuckDBPyCon
                 visits.execute(f"from {name}('visits', {more})").fetchall()
 
 
-def test_a_release_that_counted_persons_is_not_checked_by_rows(visits: duckdb.DuckDBPyConnection) -> None:
+def test_a_release_that_counted_persons_is_not_checked_by_rows(visits):
     said = duckdb_anon.release(visits, "boxes", "mondrian('visits', k := 5)", replace=True)
     assert "counting persons" in said
     for entry in CLASSES:
@@ -92,7 +86,7 @@ def test_a_release_that_counted_persons_is_not_checked_by_rows(visits: duckdb.Du
     assert visits.execute("from relative_error('select count(*) from visits', 'visits', 'boxes')").fetchall()
 
 
-def test_a_sliced_release_tells_the_persons_of_its_buckets(visits: duckdb.DuckDBPyConnection) -> None:
+def test_a_sliced_release_tells_the_persons_of_its_buckets(visits):
     visits.execute(
         "create or replace table sliced_k as from merging('visits', 1, min_bucket := 7, row_id := true, seed := 1)"
     )
@@ -108,7 +102,7 @@ def test_a_sliced_release_tells_the_persons_of_its_buckets(visits: duckdb.DuckDB
 
 
 @pytest.mark.parametrize("entry", MEASURES_OF_ROWS, ids=lambda e: e.name)
-def test_a_measure_of_rows_refuses_persons_with_several(visits: duckdb.DuckDBPyConnection, entry: Entry) -> None:
+def test_a_measure_of_rows_refuses_persons_with_several(visits, entry):
     release = "sliced" if isinstance(entry, Report) and "rows" not in entry.answers else "visits"
     tables = Tables("visits", release, number="age", text="disease", sensitive="disease", qi=("age",))
     function, code, message = refusal(visits, tables.statement(entry))
@@ -116,21 +110,21 @@ def test_a_measure_of_rows_refuses_persons_with_several(visits: duckdb.DuckDBPyC
     assert all(other in message for other in entry.instead)
 
 
-def test_compare_refuses_rows_of_persons_beside_lists(visits: duckdb.DuckDBPyConnection) -> None:
+def test_compare_refuses_rows_of_persons_beside_lists(visits):
     # any of the measures it asks may be the first to refuse
     for releases in ("['visits']", "['visits', 'sliced']"):
         with pytest.raises(duckdb.Error, match=r"\w+: .*individuals of .* have several rows"):
             visits.execute(f"from compare('visits', {releases})").fetchall()
 
 
-def test_rows_are_persons_where_nobody_has_two(visits: duckdb.DuckDBPyConnection) -> None:
+def test_rows_are_persons_where_nobody_has_two(visits):
     released = visits.execute("from mondrian('alone', k := 5)").fetchall()
     assert len(released) == 500
     assert visits.execute("from delta_probability('alone', 0.5)").fetchall()
 
 
 @pytest.mark.parametrize("entry", CLASSES, ids=lambda e: e.name)
-def test_classes_count_persons(visits: duckdb.DuckDBPyConnection, entry: Entry) -> None:
+def test_classes_count_persons(visits, entry):
     found = visits.execute(f"from {entry.name}('visits')").fetchall()
     expected = {
         "k_anonymity": [(1.0, 1.0)],
@@ -151,7 +145,7 @@ def test_classes_count_persons(visits: duckdb.DuckDBPyConnection, entry: Entry) 
     assert sorted(found) == sorted(expected[entry.name])  # fmt: skip
 
 
-def test_levels_of_persons_are_those_counted_one_by_one(visits: duckdb.DuckDBPyConnection) -> None:
+def test_levels_of_persons_are_those_counted_one_by_one(visits):
     """Against plain loops: a person counts once in a class and once for each of her values there."""
     rows = visits.execute("select hash(i) % 40, i % 3, hash(i, 1) % 4 from range(300) t(i)").fetchall()
     visits.execute("create or replace table mixed as select hash(i) % 40 as pid, i % 3 as age, hash(i, 1) % 4 as s "
@@ -176,7 +170,7 @@ def test_levels_of_persons_are_those_counted_one_by_one(visits: duckdb.DuckDBPyC
     "call", ["mondrian('many', k := 5", "mondrian('many', l := 2", "incognito('many', k := 5",
              "incognito('many', k := 2, l := 2, max_suppression := 0.3"],
 )  # fmt: skip
-def test_one_person_has_not_most_rows_of_a_class(visits: duckdb.DuckDBPyConnection, call: str) -> None:
+def test_one_person_has_not_most_rows_of_a_class(visits, call):
     """Five persons in a class of 100 rows are no crowd where 95 of these are one person's."""
     visits.execute("create or replace table many as select case when i < 95 then 0 else i end as pid, 30 as age, "
                    "i % 7 as s from range(100) t(i)")  # fmt: skip
@@ -196,7 +190,7 @@ def test_one_person_has_not_most_rows_of_a_class(visits: duckdb.DuckDBPyConnecti
     assert share <= (1 / 5 if "k := 5" in call else 1 / 2) + 1e-9
 
 
-def test_a_row_of_nobody_is_refused(visits: duckdb.DuckDBPyConnection) -> None:
+def test_a_row_of_nobody_is_refused(visits):
     lost = "('(select nullif(pid, 7) as pid, age, disease from alone)', qi := ['age'], person := 'pid'"
     for call in (f"mondrian{lost}, k := 5)", f"k_anonymity{lost})", f"delta_probability{lost}, delta := 0.5)"):
         with pytest.raises(duckdb.Error, match="NULL in"):

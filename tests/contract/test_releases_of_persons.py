@@ -1,18 +1,14 @@
 """Releases with a row a person and a list of nodes for her values: every measure right, or refused by name."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterator
 
-import duckdb
 import numpy as np
 import pytest
 
 import duckdb_anon
-from duckdb_anon.model.function_specs import Entry, PureSql, Report
+from duckdb_anon.model.function_specs import PureSql, Report
 from duckdb_anon.registry import ENTRIES
 from tests.reference.answers import answered
 from tests.reference.diversity_of_sets import kl_diversity, km_anonymity
@@ -46,7 +42,7 @@ def expected_visits() -> dict[tuple[int, str], float]:
 
 
 @pytest.fixture(scope="module")
-def visits() -> Iterator[duckdb.DuckDBPyConnection]:
+def visits():
     connection = duckdb_anon.connect()
     connection.execute(
         "create table tree as select * from (values "
@@ -71,7 +67,7 @@ def visits() -> Iterator[duckdb.DuckDBPyConnection]:
 ROLES = "qi := ['a'], sensitive := 'd', hierarchies := {'d': 'tree'}"
 
 
-def test_classes_of_persons_are_those_of_their_boxes(visits: duckdb.DuckDBPyConnection) -> None:
+def test_classes_of_persons_are_those_of_their_boxes(visits):
     assert visits.execute("from k_anonymity('released', qi := ['a'])").fetchall() == [(2,)]
     assert visits.execute("select classes from class_statistics('released', qi := ['a'])").fetchall() == [(2,)]
     sizes = visits.execute("select class_size from equivalence_classes('released', qi := ['a'])").fetchall()
@@ -92,7 +88,7 @@ def test_classes_of_persons_are_those_of_their_boxes(visits: duckdb.DuckDBPyConn
     )
 
 
-def test_losses_of_persons_are_those_of_their_boxes_and_nodes(visits: duckdb.DuckDBPyConnection) -> None:
+def test_losses_of_persons_are_those_of_their_boxes_and_nodes(visits):
     told = dict(visits.execute(f"select attribute, ncp from information_loss('visits', 'linked', {ROLES})").fetchall())
     assert told["a"] == pytest.approx(1 / 3)
     told = dict(
@@ -115,7 +111,7 @@ def test_losses_of_persons_are_those_of_their_boxes_and_nodes(visits: duckdb.Duc
     assert answered(visits, f"from sa_ncp('visits', 'linked', {ROLES})")["sa_ncp"] == pytest.approx(np.mean(per_item))
 
 
-def test_queries_on_persons_count_their_nodes(visits: duckdb.DuckDBPyConnection) -> None:
+def test_queries_on_persons_count_their_nodes(visits):
     table = expected_visits()
     for condition, kept in (
         ("a = 1", lambda a, d: a == 1),
@@ -140,14 +136,14 @@ def test_queries_on_persons_count_their_nodes(visits: duckdb.DuckDBPyConnection)
         assert value == pytest.approx(wanted, abs=1e-9), query
 
 
-def test_fragments_are_found_where_nodes_cover_them(visits: duckdb.DuckDBPyConnection) -> None:
+def test_fragments_are_found_where_nodes_cover_them(visits):
     found = [1 / sum(any(value in leaves(node) for node in nodes) for _, _, nodes in PERSONS) for _, _, value in VISITS]
     told = answered(visits, f"from fragment_risk('visits', 'released', m := 1, {ROLES}, person := 'p')")
     assert told["max_risk"] == pytest.approx(max(found))
     assert told["mean_risk"] == pytest.approx(np.mean(found))
 
 
-def test_compare_and_recommend_show_what_the_strongest_attacker_finds(visits: duckdb.DuckDBPyConnection) -> None:
+def test_compare_and_recommend_show_what_the_strongest_attacker_finds(visits):
     told = answered(visits, "from compare('visits', ['linked'], n := 20, seed := 1)")
     wanted = answered(visits, "from linkage_risk('visits', 'linked', seed := 1) where attacker = 'strongest'")
     assert told["shape"] == "persons" and told["identity"] == 0.5
@@ -171,6 +167,6 @@ REFUSING = [
 
 
 @pytest.mark.parametrize("entry", REFUSING, ids=lambda entry: entry.name)
-def test_measures_of_rows_refuse_releases_of_persons_by_name(visits: duckdb.DuckDBPyConnection, entry: Entry) -> None:
+def test_measures_of_rows_refuse_releases_of_persons_by_name(visits, entry):
     visits.execute("create or replace table single as select a, min(d) as d from visits group by p, a")
     assert refusal(visits, TABLES.statement(entry))[:2] == (entry.name, "format-not-read")

@@ -1,7 +1,5 @@
 """A new format is one row of the table of formats; no other module knows the name of a carrier."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 
@@ -30,7 +28,7 @@ GROUPED = Format("grouped", "has a row for several equal ones", _claim, (COPIES,
 
 
 @pytest.fixture
-def grouped(con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> duckdb.DuckDBPyConnection:
+def grouped(con, monkeypatch):
     monkeypatch.setattr(formats, "FORMATS", (GROUPED, *formats.FORMATS))
     con.execute("create table people as select (i % 3)::integer as a, i % 2 = 0 as b from range(12) t(i)")
     con.execute("comment on column people.a is 'anon: quasi'; comment on column people.b is 'anon: quasi'")
@@ -38,7 +36,7 @@ def grouped(con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> 
     return con
 
 
-def test_a_new_shape_is_read_by_queries_and_by_measures_of_every_shape(grouped: duckdb.DuckDBPyConnection) -> None:
+def test_a_new_shape_is_read_by_queries_and_by_measures_of_every_shape(grouped):
     query = "select a, count(*) as n, sum(a) as total from people where b group by a"
     told = grouped.execute("select original, estimate from relative_error($q, 'people', 'r')", {"q": query}).fetchall()
     assert len(told) == 6 and all(original == estimate for original, estimate in told)
@@ -46,19 +44,19 @@ def test_a_new_shape_is_read_by_queries_and_by_measures_of_every_shape(grouped: 
     assert [row[0] for row in errors.fetchall()] == [0.0] * 20
 
 
-def test_measures_that_never_heard_of_a_shape_refuse_it(grouped: duckdb.DuckDBPyConnection) -> None:
+def test_measures_that_never_heard_of_a_shape_refuse_it(grouped):
     for call in ("k_anonymity('r', qi := ['a', 'b'])", "information_loss('people', 'r')"):
         with pytest.raises(duckdb.Error, match=r"has a row for several equal ones, which .* does not read"):
             grouped.execute(f"from {call}").fetchall()
 
 
-def test_an_original_may_have_the_new_name(grouped: duckdb.DuckDBPyConnection) -> None:
+def test_an_original_may_have_the_new_name(grouped):
     grouped.execute("create table more as select *, 7 as copies from people")
     told = grouped.execute("select estimate from relative_error('select count(*) as n from more', 'more', 'more')")
     assert told.fetchall() == [(12.0,)]
 
 
-def test_no_other_module_knows_the_name_of_a_carrier() -> None:
+def test_no_other_module_knows_the_name_of_a_carrier():
     words = {carrier.word for carrier in carriers()}
     names = {found.name for found in formats.FORMATS}
     for module in PACKAGE.rglob("*.py"):
@@ -72,9 +70,7 @@ def test_no_other_module_knows_the_name_of_a_carrier() -> None:
 
 
 @pytest.mark.parametrize("name", ["bucket", "Noisy_Count", "noisy_count_"])
-def test_what_may_be_a_carrier_of_an_unseen_table_is_refused_until_the_call_says_what_it_is(
-    con: duckdb.DuckDBPyConnection, name: str
-) -> None:
+def test_what_may_be_a_carrier_of_an_unseen_table_is_refused_until_the_call_says_what_it_is(con, name):
     con.execute(
         f'create temp table passing as select i % 3 as a, i % 2 as s, (i % 4)::double as "{name}" from range(12) t(i)'
     )

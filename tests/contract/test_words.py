@@ -1,7 +1,5 @@
 """Words that a reader has to guess stay out of what users read: pages, help, summaries of functions and messages."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path
@@ -10,7 +8,6 @@ import pytest
 
 from duckdb_anon.engine.planner import parameters_of
 from duckdb_anon.measures.help.anon_functions import about
-from duckdb_anon.model.function_specs import Entry
 from duckdb_anon.registry import ENTRIES
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -25,25 +22,25 @@ RETIRED = re.compile(
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_pages_use_the_words_of_the_glossary(page: Path) -> None:
+def test_pages_use_the_words_of_the_glossary(page):
     text = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert [found.group() for found in RETIRED.finditer(text)] == []
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.relative_to(PROJECT / "examples").as_posix())
-def test_examples_use_the_words_of_the_glossary(example: Path) -> None:
+def test_examples_use_the_words_of_the_glossary(example):
     assert [found.group() for found in RETIRED.finditer(example.read_text(encoding="utf-8"))] == []
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
-def test_help_of_functions_uses_the_words_of_the_glossary(entry: Entry) -> None:
+def test_help_of_functions_uses_the_words_of_the_glossary(entry):
     texts = [entry.summary, about(entry) or "", *(parameter.doc for parameter in parameters_of(entry))]
     # quoted words and lists of choices are names
     prose = [re.sub(r"'[^']*'|some of .*", "", text) for text in texts]
     assert [found.group() for text in prose for found in RETIRED.finditer(text)] == []
 
 
-def test_messages_use_the_words_of_the_glossary() -> None:
+def test_messages_use_the_words_of_the_glossary():
     names = re.compile(r"'[^']*'|secret :=|\.secret\b|create schema.*", re.DOTALL)
     found = [
         (path.relative_to(PROJECT).as_posix(), word.group(), text)

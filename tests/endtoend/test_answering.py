@@ -1,7 +1,5 @@
 """Dashboards on a file of releases: a URL's answer=people:release, through SQLAlchemy, pandas, JupySQL and Harlequin."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys
@@ -37,7 +35,7 @@ BY_SEX = (
 
 
 @pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def file(tmp_path_factory):
     """A published file: release, shape of the original, nothing else."""
     folder = tmp_path_factory.mktemp("releases")
     with duckdb_anon.connect(str(folder / "private.duckdb")) as con:
@@ -57,7 +55,7 @@ def engine(file: Path, parameters: str = "?answer=people:release") -> Iterator[s
         made.dispose()
 
 
-def test_a_file_of_releases_answers_the_original_question(file: Path) -> None:
+def test_a_file_of_releases_answers_the_original_question(file):
     with engine(file) as made, made.connect() as connection:
         found = connection.execute(sa.text(BY_SEX)).all()
         assert sum(count for _, count in found) == pytest.approx(1000, abs=2)
@@ -67,7 +65,7 @@ def test_a_file_of_releases_answers_the_original_question(file: Path) -> None:
         assert len(plausible) == 10 and all(20 <= age < 70 and sex in ("F", "M") for age, sex, *_ in plausible)
 
 
-def test_numbered_parameters_go_where_their_numbers_say(file: Path) -> None:
+def test_numbered_parameters_go_where_their_numbers_say(file):
     query = "select count(*) from people where age < $2 and age >= $1 and $1 < $2"
     with engine(file) as made, made.connect() as connection:
         found = connection.exec_driver_sql(query, (25, 30)).scalar()
@@ -78,7 +76,7 @@ def test_numbered_parameters_go_where_their_numbers_say(file: Path) -> None:
             connection.exec_driver_sql(query, (25,))
 
 
-def test_what_cannot_be_read_is_not_asked_of_the_original(file: Path) -> None:
+def test_what_cannot_be_read_is_not_asked_of_the_original(file):
     with engine(file) as made, made.connect() as connection:
         for query, reason in (
             ("select count(*) from people limit 5 % 3", "could not be parsed"),
@@ -89,7 +87,7 @@ def test_what_cannot_be_read_is_not_asked_of_the_original(file: Path) -> None:
                 connection.exec_driver_sql(query)
 
 
-def test_bounds_stand_beside_the_measures(file: Path) -> None:
+def test_bounds_stand_beside_the_measures(file):
     with engine(file, "?answer=people:release&bounds=true") as made, made.connect() as connection:
         row = (
             connection.execute(sa.text("select count(*) as n, avg(cost) as c from people where age < 33"))
@@ -110,26 +108,26 @@ def test_bounds_stand_beside_the_measures(file: Path) -> None:
         "WITH people2 AS (SELECT * FROM people) SELECT min(age), max(age) FROM people2",
     ],
 )
-def test_what_dashboards_wrap_queries_in_works(file: Path, query: str) -> None:
+def test_what_dashboards_wrap_queries_in_works(file, query):
     with engine(file) as made, made.connect() as connection:
         assert connection.execute(sa.text(query)).all()
 
 
-def test_parameters_of_a_query_are_part_of_the_question(file: Path) -> None:
+def test_parameters_of_a_query_are_part_of_the_question(file):
     people = sa.table("people", sa.column("age"), sa.column("sex"))
     query = sa.select(sa.func.count()).select_from(people).where(people.c.age < 45, people.c.sex == "F")
     with engine(file) as made, made.connect() as connection:
         assert connection.execute(query).scalar() == pytest.approx(250, abs=40)
 
 
-def test_the_original_is_reflected_with_its_columns(file: Path) -> None:
+def test_the_original_is_reflected_with_its_columns(file):
     with engine(file) as made:
         inspector = sa.inspect(made)
         assert "people" in [*inspector.get_table_names(), *inspector.get_view_names()]
         assert [column["name"] for column in inspector.get_columns("people")] == ["age", "sex", "disease", "cost"]
 
 
-def test_every_pooled_connection_and_a_cursor_of_a_tools_own_are_answered(file: Path) -> None:
+def test_every_pooled_connection_and_a_cursor_of_a_tools_own_are_answered(file):
     with engine(file) as made, made.connect() as first, made.connect() as second:
         for connection in (first, second):
             assert connection.execute(sa.text("select count(*) from people")).scalar() == 1000
@@ -147,7 +145,7 @@ BOUNDED = [
 
 
 @pytest.mark.parametrize("query", BOUNDED)
-def test_bounds_are_columns_under_the_names_a_query_gives_them(file: Path, query: str) -> None:
+def test_bounds_are_columns_under_the_names_a_query_gives_them(file, query):
     with engine(file, "?answer=people:release&bounds=true") as made, made.connect() as connection:
         found = connection.execute(sa.text(query)).mappings().all()
         plain = "select sex, count(*) as n from people where age < 33 group by sex order by sex"
@@ -158,7 +156,7 @@ def test_bounds_are_columns_under_the_names_a_query_gives_them(file: Path, query
         assert row["n"] == pytest.approx(estimated["n"], abs=0.51) and row["least"] <= row["n"] <= row["most"]
 
 
-def test_bounds_of_coarser_groups_are_of_what_is_asked(file: Path) -> None:
+def test_bounds_of_coarser_groups_are_of_what_is_asked(file):
     by_sex = "(SELECT sex, count(*) AS n FROM people WHERE age < 33 GROUP BY sex) AS v"
     with engine(file, "?answer=people:release&bounds=true") as made, made.connect() as connection:
         low, high = connection.execute(sa.text(f"SELECT sum(n_low), sum(n_high) FROM {by_sex}")).one()[:2]
@@ -167,7 +165,7 @@ def test_bounds_of_coarser_groups_are_of_what_is_asked(file: Path) -> None:
     assert low <= 260 <= high and (low, high) == (complete["n_low"], complete["n_high"]) and counted == 2
 
 
-def test_a_query_ordered_by_a_bound_keeps_its_limit(file: Path) -> None:
+def test_a_query_ordered_by_a_bound_keeps_its_limit(file):
     query = (
         "SELECT disease, low(count(*)) AS least FROM people WHERE age < 33 GROUP BY disease ORDER BY least DESC LIMIT 2"
     )
@@ -191,19 +189,19 @@ def test_a_query_ordered_by_a_bound_keeps_its_limit(file: Path) -> None:
         ("SELECT low(sex) FROM people", "without an aggregate"),
     ],
 )
-def test_bounds_that_cannot_be_told_are_refused(file: Path, query: str, message: str) -> None:
+def test_bounds_that_cannot_be_told_are_refused(file, query, message):
     with engine(file, "?answer=people:release&bounds=true") as made, made.connect() as connection:
         with pytest.raises(Exception, match=message):
             connection.execute(sa.text(query)).all()
 
 
-def test_a_release_that_is_not_there_is_named(file: Path) -> None:
+def test_a_release_that_is_not_there_is_named(file):
     with engine(file, "?answer=people:relaese") as made, made.connect() as connection:
         with pytest.raises(ParameterError, match="there is no table 'relaese' in this file"):
             connection.execute(sa.text("select count(*) from people"))
 
 
-def test_the_same_sql_has_the_same_columns_on_the_original_and_its_release(file: Path) -> None:
+def test_the_same_sql_has_the_same_columns_on_the_original_and_its_release(file):
     queries = [
         BY_SEX,
         "select disease, avg(cost) as mean, max(age) from people where age > 30 group by 1 order by 1",
@@ -218,7 +216,7 @@ def test_the_same_sql_has_the_same_columns_on_the_original_and_its_release(file:
         assert [kind.kind in "if" for kind in original.dtypes] == [kind.kind in "if" for kind in answered.dtypes]
 
 
-def test_pandas_reads_answers(file: Path) -> None:
+def test_pandas_reads_answers(file):
     with engine(file) as made, made.connect() as connection:
         frame = pd.read_sql(
             sa.text("select disease, avg(cost) as mean from people where age > 30 group by 1"), connection
@@ -235,12 +233,12 @@ def test_pandas_reads_answers(file: Path) -> None:
         ("?bounds=true", "belongs to answer="),
     ],
 )
-def test_a_wrong_url_is_named(file: Path, query: str, message: str) -> None:
+def test_a_wrong_url_is_named(file, query, message):
     with engine(file, query) as made, pytest.raises(Exception, match=message):
         made.connect()
 
 
-def test_a_file_is_opened_read_only_and_none_is_made(file: Path) -> None:
+def test_a_file_is_opened_read_only_and_none_is_made(file):
     with engine(file) as made, made.connect() as connection:
         with pytest.raises(sa.exc.DBAPIError, match="read-only"):
             connection.execute(sa.text("drop table release"))
@@ -249,7 +247,7 @@ def test_a_file_is_opened_read_only_and_none_is_made(file: Path) -> None:
     assert not file.with_name("relaeses.duckdb").exists()
 
 
-def test_a_file_that_holds_the_original_or_a_register_does_not_answer(file: Path, tmp_path: Path) -> None:
+def test_a_file_that_holds_the_original_or_a_register_does_not_answer(file, tmp_path):
     with duckdb.connect(str(tmp_path / "view.duckdb")) as con:
         con.execute("create table hidden as select 1 as age; create view people as from hidden")
     with engine(tmp_path / "view.duckdb") as made, pytest.raises(ParameterError, match="holds people itself"):
@@ -258,18 +256,18 @@ def test_a_file_that_holds_the_original_or_a_register_does_not_answer(file: Path
         made.connect()
 
 
-def test_without_the_parameter_the_shape_refuses_by_name(file: Path) -> None:
+def test_without_the_parameter_the_shape_refuses_by_name(file):
     with engine(file, "") as made, made.connect() as connection, pytest.raises(sa.exc.DBAPIError):
         connection.execute(sa.text(BY_SEX)).all()
 
 
 @pytest.fixture
-def copy(file: Path, tmp_path: Path) -> Path:
+def copy(file, tmp_path):
     """The file for another process: this one's pools may hold theirs open."""
     return Path(shutil.copy(file, tmp_path))
 
 
-def test_harlequin_answers_from_the_release(copy: Path) -> None:
+def test_harlequin_answers_from_the_release(copy):
     pytest.importorskip("harlequin", reason="the bi extra is not installed")
     command = [str(Path(sys.executable).parent / "hsql"), "-a", "anon", f"{copy}?answer=people:release", "--csv"]
     done = subprocess.run(
@@ -285,7 +283,7 @@ def test_harlequin_answers_from_the_release(copy: Path) -> None:
     assert names == "least,most" and least <= 260 <= most
 
 
-def test_jupysql_answers_from_the_release(copy: Path, tmp_path: Path) -> None:
+def test_jupysql_answers_from_the_release(copy, tmp_path):
     nbclient = pytest.importorskip("nbclient", reason="nbclient runs the notebook")
     pytest.importorskip("sql", reason="jupysql is not installed")
     pytest.importorskip("ipykernel", reason="ipykernel runs the notebook")

@@ -1,7 +1,5 @@
 """Wrong calls and awkward data: a clear message or a right answer, and nothing written."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 
@@ -9,7 +7,7 @@ ROWS = "select range % 40 as age, range % 2 as sex, range % 9 as disease, 1 as o
 
 
 @pytest.fixture
-def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def people(con):
     con.execute(f"create table people as {ROWS}")
     return con
 
@@ -80,7 +78,7 @@ def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         ("anon_sample('cenus')", ["cenus", "did you mean 'census'"]),
     ],
 )  # fmt: skip
-def test_wrong_calls_say_what_is_wrong(people: duckdb.DuckDBPyConnection, call: str, said: list[str]) -> None:
+def test_wrong_calls_say_what_is_wrong(people, call, said):
     if call.startswith("anon_report('people', ['people']"):
         pytest.importorskip("altair", reason="the report extra is not installed")
     with pytest.raises(duckdb.Error) as caught:
@@ -100,26 +98,26 @@ def release(
     return con.execute(f"from muco('t', {delta}, qi := ['a', 'b']{more})").fetchall()
 
 
-def test_empty_table_is_refused(con: duckdb.DuckDBPyConnection) -> None:
+def test_empty_table_is_refused(con):
     with pytest.raises(duckdb.Error, match="empty"):
         release(con, "select 1 as a, 2 as b limit 0")
 
 
-def test_one_row_is_refused_unless_delta_is_one(con: duckdb.DuckDBPyConnection) -> None:
+def test_one_row_is_refused_unless_delta_is_one(con):
     with pytest.raises(duckdb.Error, match="largest"):
         release(con, "select 1 as a, 2 as b")
     assert release(con, "select 1 as a, 2 as b", 1) == [(1, 2)]
     assert release(con, "select 1 as a, 2 as b", 1, ", tables := 'linear', min_changed := 0") == [(1, 2)]
 
 
-def test_rows_that_cannot_change_are_refused(con: duckdb.DuckDBPyConnection) -> None:
+def test_rows_that_cannot_change_are_refused(con):
     with pytest.raises(duckdb.Error, match="min_changed"):
         release(con, "select 1 as a, 2 as b from range(50)", more=", tables := 'linear'")
     for more in ("", ", tables := 'linear', min_changed := 0"):
         assert release(con, "select 1 as a, 2 as b from range(50)", more=more) == [(1, 2)] * 50
 
 
-def test_nulls_everywhere(con: duckdb.DuckDBPyConnection) -> None:
+def test_nulls_everywhere(con):
     rows = release(
         con, "select case when range % 3 = 0 then null else range % 7 end as a, null::integer as b from range(70)"
     )
@@ -128,20 +126,20 @@ def test_nulls_everywhere(con: duckdb.DuckDBPyConnection) -> None:
     assert {a for a, _ in rows} <= {None, *range(7)}
 
 
-def test_all_null_columns_without_change(con: duckdb.DuckDBPyConnection) -> None:
+def test_all_null_columns_without_change(con):
     select = "select null as a, null::varchar as b from range(20)"
     for more in ("", ", tables := 'linear', min_changed := 0"):
         assert release(con, select, more=more) == [(None, None)] * 20
 
 
-def test_nan_and_infinity_are_values_of_their_own(con: duckdb.DuckDBPyConnection) -> None:
+def test_nan_and_infinity_are_values_of_their_own(con):
     select = "select (['nan', 'inf', '-inf', '1.5', '2.5'])[1 + range % 5]::double as a, range % 3 as b from range(100)"
     rows = release(con, select)
     assert {str(a) for a, _ in rows} <= {"nan", "inf", "-inf", "1.5", "2.5"}
     assert len(rows) == 100
 
 
-def test_two_hundred_columns(con: duckdb.DuckDBPyConnection) -> None:
+def test_two_hundred_columns(con):
     con.execute("create table wide as select " + ", ".join(f"(range * {i + 3}) % 5 as c{i}" for i in range(200))
                 + " from range(100)")  # fmt: skip
     names = ", ".join(f"'c{i}'" for i in range(200))
@@ -150,19 +148,19 @@ def test_two_hundred_columns(con: duckdb.DuckDBPyConnection) -> None:
     assert len(rows[0]) == 200
 
 
-def test_sensitive_column_of_one_value_is_refused(con: duckdb.DuckDBPyConnection) -> None:
+def test_sensitive_column_of_one_value_is_refused(con):
     with pytest.raises(duckdb.Error, match="largest l this table can meet is 1"):
         release(con, "select range % 7 as a, range % 3 as b, 1 as s from range(70)", more=", sensitive := 's'")
 
 
-def test_every_cell_distinct(con: duckdb.DuckDBPyConnection) -> None:
+def test_every_cell_distinct(con):
     rows = release(
         con, "select range as a, 'v' || range as b, 's' || range as s from range(500)", more=", sensitive := 's'"
     )
     assert sorted(s for _, _, s in rows) == sorted(f"s{i}" for i in range(500))
 
 
-def test_no_original_row_keeps_all_its_quasi_identifiers(con: duckdb.DuckDBPyConnection) -> None:
+def test_no_original_row_keeps_all_its_quasi_identifiers(con):
     con.execute(f"create table people as {ROWS}")
     same = con.execute(
         "select count(*) from muco('people', 0.2, tables := 'linear', qi := ['age', 'sex'], sensitive := 'disease', row_id := true) r "
@@ -171,7 +169,7 @@ def test_no_original_row_keeps_all_its_quasi_identifiers(con: duckdb.DuckDBPyCon
     assert same == (0,)
 
 
-def test_messages_hold_no_values(con: duckdb.DuckDBPyConnection) -> None:
+def test_messages_hold_no_values(con):
     con.execute("create table t as select 'Zachariah' as a, 'Ovarian' as s from range(50)")
     con.execute("create table tree as select * from (values ('x', '*')) t(leaf, root)")
     for more in (", sensitive := 's'", ", hierarchies := {'a': 'tree'}"):

@@ -1,7 +1,5 @@
 """Real dbt builds the example project, and fails the build when k or the strongest risk is off."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -30,7 +28,7 @@ def tables(folder: Path) -> list[str]:
         return [row[0] for row in con.execute("show tables").fetchall()]
 
 
-def test_build_labels_releases_and_tests_on_every_cursor(tmp_path: Path) -> None:
+def test_build_labels_releases_and_tests_on_every_cursor(tmp_path):
     done = build(tmp_path, "--threads", "4")
     assert done.returncode == 0, done.stdout
     assert "PASS=5 WARN=0 ERROR=0 SKIP=0" in done.stdout and "DeprecationsSummary" not in done.stdout
@@ -56,7 +54,7 @@ def test_build_labels_releases_and_tests_on_every_cursor(tmp_path: Path) -> None
         ("{max_risk: 0.001}", ["strongest_risk_at_most"], ["k_at_least"]),
     ],
 )
-def test_build_fails_and_makes_no_release(tmp_path: Path, off: str, failed: list[str], passed: list[str]) -> None:
+def test_build_fails_and_makes_no_release(tmp_path, off, failed, passed):
     done = build(tmp_path, "--vars", off)
     assert done.returncode == 1, done.stdout
     for test in failed:
@@ -66,7 +64,7 @@ def test_build_fails_and_makes_no_release(tmp_path: Path, off: str, failed: list
     assert "people_checked" in tables(tmp_path) and "people_release" not in tables(tmp_path)
 
 
-def test_rows_of_a_call_nobody_says_do_not_pass_the_test_of_risk(tmp_path: Path) -> None:
+def test_rows_of_a_call_nobody_says_do_not_pass_the_test_of_risk(tmp_path):
     shutil.copytree(
         PROJECT, project := tmp_path / "project", ignore=shutil.ignore_patterns("target", "logs", "*.duckdb")
     )

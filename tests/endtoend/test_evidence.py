@@ -1,7 +1,5 @@
 """The evidence page for a board, in three editions, with the facts as JSON."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -36,7 +34,7 @@ impossible = ["salary < 0"]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("evidence")
     con = duckdb_anon.connect(str(made / "c.duckdb"))
     con.execute("create table people as from anon_sample('census', 400, seed := 7)")
@@ -63,7 +61,7 @@ def body(folder: Path, edition: str) -> str:
     return re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
 
 
-def test_a_release_without_row_id_is_measured_through_one_made_again_by_its_call(folder: Path) -> None:
+def test_a_release_without_row_id_is_measured_through_one_made_again_by_its_call(folder):
     release = facts(folder, "internal")["releases"][0]
     assert release["check_release"].startswith("made again by mondrian('people', k := 10, row_id := true)")
     before, after = facts(folder, "internal")["original"]["risk"][0], release["risk"][0]
@@ -78,7 +76,7 @@ def test_a_release_without_row_id_is_measured_through_one_made_again_by_its_call
     con.close()
 
 
-def test_a_release_with_an_unknown_call_may_fail_the_limit_and_cannot_pass_it(tmp_path: Path) -> None:
+def test_a_release_with_an_unknown_call_may_fail_the_limit_and_cannot_pass_it(tmp_path):
     con = duckdb_anon.connect(str(tmp_path / "c.duckdb"))
     con.execute("create table people as from anon_sample('census', 400, seed := 7)")
     for column, role in {"age": "quasi", "gender": "quasi", "education": "quasi", "salary": "sensitive"}.items():
@@ -98,7 +96,7 @@ def test_a_release_with_an_unknown_call_may_fail_the_limit_and_cannot_pass_it(tm
     assert "within the limit" not in second["not_measured"]
 
 
-def test_the_promise_is_checked_on_the_released_table(folder: Path) -> None:
+def test_the_promise_is_checked_on_the_released_table(folder):
     release = facts(folder, "internal")["releases"][0]
     con = duckdb_anon.connect(str(folder / "c.duckdb"), read_only=True)
     k = con.execute("select min(n) from (select count(*) as n from boxes group by age, gender, education)").fetchall()
@@ -109,7 +107,7 @@ def test_the_promise_is_checked_on_the_released_table(folder: Path) -> None:
     assert (release["method"], release["parameters"]) == ("mondrian", {"k": 10})
 
 
-def test_the_context_is_on_the_page_and_cannot_become_markup(folder: Path) -> None:
+def test_the_context_is_on_the_page_and_cannot_become_markup(folder):
     for edition in ("internal", "external"):
         text = body(folder, edition)
         assert "Labour market research" in text
@@ -120,7 +118,7 @@ def test_the_context_is_on_the_page_and_cannot_become_markup(folder: Path) -> No
         assert "@media print" in text
 
 
-def test_the_internal_edition_holds_every_part(folder: Path) -> None:
+def test_the_internal_edition_holds_every_part(folder):
     release, text = facts(folder, "internal")["releases"][0], body(folder, "internal")
     for part in (
         "risk",
@@ -145,7 +143,7 @@ def test_the_internal_edition_holds_every_part(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("edition", ["external", "short"])
-def test_other_editions_tell_no_value_or_count_of_the_original(folder: Path, edition: str) -> None:
+def test_other_editions_tell_no_value_or_count_of_the_original(folder, edition):
     inside, outside = facts(folder, "internal"), facts(folder, edition)
     release = outside["releases"][0]
     assert not {"suppression", "queries", "impossible"} & set(release)
@@ -159,7 +157,7 @@ def test_other_editions_tell_no_value_or_count_of_the_original(folder: Path, edi
     assert "are unique on the quasi-identifiers" not in page and "The original has" not in page
 
 
-def test_the_short_edition_has_conclusion_risk_and_signatures_without_utility(folder: Path) -> None:
+def test_the_short_edition_has_conclusion_risk_and_signatures_without_utility(folder):
     short, external = body(folder, "short"), body(folder, "external")
     for part in ("Conclusion", "The decision", "Signature", "Prosecutor, journalist and marketer risk", "Singling out"):
         assert part in short
@@ -171,7 +169,7 @@ def test_the_short_edition_has_conclusion_risk_and_signatures_without_utility(fo
     assert "the limit of 20%" in short
 
 
-def test_safe_harbor_tells_generalized_columns_from_unchanged_ones(tmp_path: Path) -> None:
+def test_safe_harbor_tells_generalized_columns_from_unchanged_ones(tmp_path):
     con = duckdb_anon.connect(str(tmp_path / "b.duckdb"))
     con.execute(
         "create table people as select date '1920-01-01' + (hash(i) % 30000)::integer as date_of_birth, "
@@ -199,7 +197,7 @@ def test_safe_harbor_tells_generalized_columns_from_unchanged_ones(tmp_path: Pat
     assert states == [(changed, changed), (changed, changed), (unchanged, unchanged)]
 
 
-def test_the_external_edition_holds_no_original_value(tmp_path: Path) -> None:
+def test_the_external_edition_holds_no_original_value(tmp_path):
     con = duckdb_anon.connect(str(tmp_path / "p.duckdb"))
     con.execute(
         "create table people as select 'Nm' || (70001 + 13 * i) as name, 20011 + 7 * (i % 90) as income, "
@@ -231,7 +229,7 @@ def test_the_external_edition_holds_no_original_value(tmp_path: Path) -> None:
     assert not original_values & words
 
 
-def test_hashes_do_not_depend_on_the_order_of_the_rows(folder: Path) -> None:
+def test_hashes_do_not_depend_on_the_order_of_the_rows(folder):
     con = duckdb_anon.connect(str(folder / "c.duckdb"), read_only=True)
     con.execute("create temp table turned as from people order by hash(rowid)")
     assert row_hash(con, "people") == row_hash(con, "temp.turned") == facts(folder, "internal")["original"]["sha256"]
@@ -246,7 +244,7 @@ def test_hashes_do_not_depend_on_the_order_of_the_rows(folder: Path) -> None:
     ("queries = 'select 1'", "queries must be a list of texts"),
     ("a = [", "is not a valid TOML file"),
 ])  # fmt: skip
-def test_a_context_that_cannot_be_right_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_a_context_that_cannot_be_right_is_refused(tmp_path, text, message):
     (tmp_path / "c.toml").write_text(text, encoding="utf-8")
     with pytest.raises(AnonError, match=message):
         read_context(str(tmp_path / "c.toml"))
@@ -254,9 +252,7 @@ def test_a_context_that_cannot_be_right_is_refused(tmp_path: Path, text: str, me
         read_context(str(tmp_path / "nowhere.toml"))
 
 
-def test_the_page_on_a_database_agrees_with_what_was_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_on_a_database_agrees_with_what_was_written(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     con = duckdb_anon.connect("shop.duckdb")
     con.execute(
@@ -312,7 +308,7 @@ def test_the_page_on_a_database_agrees_with_what_was_written(
 
 
 @pytest.mark.parametrize("linked", [True, False])
-def test_a_release_of_a_database_and_its_page_appear_together(tmp_path: Path, linked: bool) -> None:
+def test_a_release_of_a_database_and_its_page_appear_together(tmp_path, linked):
     con = duckdb_anon.connect()
     con.execute("create table people as select i as id, 20 + i % 30 as age from range(120) t(i)")
     con.execute("create table visits as select i % 120 as pid, i % 4 as ward from range(200) t(i)")

@@ -1,20 +1,14 @@
 """The hospital of examples/ is made, released by its plan and attacked; the page of the example follows from it."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
-
-import pytest
 
 from duckdb_anon.cli import main
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "hospital"
 
 
-def test_a_hospital_with_hashed_keys_is_found_and_its_release_keeps_the_promise(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_hospital_with_hashed_keys_is_found_and_its_release_keeps_the_promise(tmp_path, capsys):
     spec = spec_from_file_location("hospital", EXAMPLE / "hospital.py")
     assert spec is not None and spec.loader is not None
     hospital = module_from_spec(spec)

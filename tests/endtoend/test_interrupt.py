@@ -1,12 +1,9 @@
 """Ctrl-C as users press it: SIGINT to a real process that is in the middle of a long call."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -19,7 +16,7 @@ CALLS = {
 
 
 @pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def file(tmp_path_factory):
     """A database with a table large enough to be busy with for a while, and a release of it."""
     path = tmp_path_factory.mktemp("busy") / "people.duckdb"
     subprocess.run(
@@ -32,7 +29,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_interrupt_ends_a_long_call_with_a_plain_message(file: Path, call: str) -> None:
+def test_interrupt_ends_a_long_call_with_a_plain_message(file, call):
     command = [sys.executable, "-m", "duckdb_anon.cli", str(file), "-c", f".maxrows 1\nselect 'begun';\n{call};"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None

@@ -1,13 +1,10 @@
 """Loading the functions: any number of times, any kind of database, any lifetime."""
 
-from __future__ import annotations
-
 import gc
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -19,7 +16,7 @@ PEOPLE = "create table people as select range % 60 as age, range % 7 as secret f
 CALL = "select count(*) from muco('people', 0.2, qi := ['age'], sensitive := 'secret')"
 
 
-def test_loading_twice_is_harmless() -> None:
+def test_loading_twice_is_harmless():
     con = duckdb.connect()
     duckdb_anon.load(duckdb_anon.load(con))
     con.execute(PEOPLE)
@@ -27,9 +24,7 @@ def test_loading_twice_is_harmless() -> None:
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-def test_a_loaded_connection_is_not_loaded_again(
-    read_only: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_loaded_connection_is_not_loaded_again(read_only, tmp_path, monkeypatch):
     duckdb.connect(str(tmp_path / "a.duckdb")).close()
     con = duckdb_anon.connect(str(tmp_path / "a.duckdb"), read_only=read_only)
     created: list[duckdb.DuckDBPyConnection] = []
@@ -58,14 +53,14 @@ def test_a_loaded_connection_is_not_loaded_again(
     assert con.execute("select count(*) > 50, mine(1) from anon_functions()").fetchall() == [(True, 2)]
 
 
-def test_cursor_works_after_its_own_load() -> None:
+def test_cursor_works_after_its_own_load():
     con = duckdb_anon.connect()
     con.execute(PEOPLE)
     cursor = duckdb_anon.load(con.cursor())
     assert cursor.execute(CALL).fetchone() == (600,)
 
 
-def test_the_methods_of_duckdb_are_its_own() -> None:
+def test_the_methods_of_duckdb_are_its_own():
     script = (
         "import duckdb\nold = dict(vars(duckdb.DuckDBPyConnection))\nimport duckdb_anon\n"
         "con = duckdb_anon.load(duckdb_anon.connect().cursor())\n"
@@ -76,7 +71,7 @@ def test_the_methods_of_duckdb_are_its_own() -> None:
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-def test_a_loaded_cursor_leaves_nothing_in_the_lists(tmp_path: Path, read_only: bool) -> None:
+def test_a_loaded_cursor_leaves_nothing_in_the_lists(tmp_path, read_only):
     path = tmp_path / 'peo,ple "x".duckdb'
     with duckdb.connect(str(path)) as writer:
         writer.execute(PEOPLE)
@@ -95,12 +90,12 @@ def test_a_loaded_cursor_leaves_nothing_in_the_lists(tmp_path: Path, read_only: 
         assert [later.execute(q).fetchall() for q in lists] == before
 
 
-def test_cursor_without_a_load_does_not_know_the_functions() -> None:
+def test_cursor_without_a_load_does_not_know_the_functions():
     with pytest.raises(duckdb.CatalogException, match="muco"):
         duckdb_anon.connect().cursor().execute("from muco('people', 0.2)")
 
 
-def test_cursor_outlives_the_connection_that_loaded_first() -> None:
+def test_cursor_outlives_the_connection_that_loaded_first():
     con = duckdb_anon.connect()
     con.execute(PEOPLE)
     cursor = duckdb_anon.load(con.cursor())
@@ -109,7 +104,7 @@ def test_cursor_outlives_the_connection_that_loaded_first() -> None:
     assert cursor.execute(CALL).fetchone() == (600,)
 
 
-def test_functions_survive_garbage_collection() -> None:
+def test_functions_survive_garbage_collection():
     con = duckdb_anon.load(duckdb.connect())
     con.execute(PEOPLE)
     for _ in range(3):
@@ -117,7 +112,7 @@ def test_functions_survive_garbage_collection() -> None:
         assert con.execute(CALL).fetchone() == (600,)
 
 
-def test_read_only_database_is_served_and_left_as_it_was(tmp_path: Path) -> None:
+def test_read_only_database_is_served_and_left_as_it_was(tmp_path):
     path = tmp_path / "people.duckdb"
     with duckdb.connect(str(path)) as writer:
         writer.execute(PEOPLE)
@@ -128,7 +123,7 @@ def test_read_only_database_is_served_and_left_as_it_was(tmp_path: Path) -> None
     assert path.read_bytes() == before
 
 
-def test_file_opens_without_the_package_afterwards(tmp_path: Path) -> None:
+def test_file_opens_without_the_package_afterwards(tmp_path):
     path = tmp_path / "people.duckdb"
     con = duckdb_anon.connect(str(path))
     con.execute(PEOPLE)
@@ -139,7 +134,7 @@ def test_file_opens_without_the_package_afterwards(tmp_path: Path) -> None:
     assert done.stdout.strip() == "(600,)"
 
 
-def test_closing_frees_the_file(tmp_path: Path) -> None:
+def test_closing_frees_the_file(tmp_path):
     path = tmp_path / "people.duckdb"
     con = duckdb_anon.connect(str(path))
     con.execute(PEOPLE)
@@ -150,7 +145,7 @@ def test_closing_frees_the_file(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_two_databases_do_not_mix() -> None:
+def test_two_databases_do_not_mix():
     one, two = duckdb_anon.connect(), duckdb_anon.connect()
     one.execute(PEOPLE)
     two.execute(PEOPLE.replace("range(600)", "range(120)"))
@@ -158,7 +153,7 @@ def test_two_databases_do_not_mix() -> None:
     assert two.execute(CALL).fetchone() == (120,)
 
 
-def test_several_threads_call_at_once() -> None:
+def test_several_threads_call_at_once():
     con = duckdb_anon.connect()
     con.execute(PEOPLE)
     counts: list[object] = []
@@ -174,7 +169,7 @@ def test_several_threads_call_at_once() -> None:
     assert counts == [(600,)] * 4
 
 
-def test_uncommitted_rows_are_seen() -> None:
+def test_uncommitted_rows_are_seen():
     con = duckdb_anon.connect()
     con.execute(PEOPLE)
     con.execute("begin")
@@ -183,7 +178,7 @@ def test_uncommitted_rows_are_seen() -> None:
     con.execute("rollback")
 
 
-def test_prepared_statement_sees_later_rows() -> None:
+def test_prepared_statement_sees_later_rows():
     con = duckdb_anon.connect()
     con.execute(PEOPLE)
     con.execute("prepare p as " + CALL)
@@ -193,7 +188,7 @@ def test_prepared_statement_sees_later_rows() -> None:
 
 
 @pytest.mark.parametrize("statement", ["describe from {}", "explain from {}", "create or replace view v as from {}"])
-def test_planning_alone_runs_nothing(statement: str) -> None:
+def test_planning_alone_runs_nothing(statement):
     con = duckdb_anon.connect()
     con.execute("create table few as select 1 as age, 2 as secret")
     # the table is too small for delta 0.2, which only running it can find out
@@ -203,7 +198,7 @@ def test_planning_alone_runs_nothing(statement: str) -> None:
         con.execute(f"from {call}")
 
 
-def test_every_function_is_listed_with_its_parameters() -> None:
+def test_every_function_is_listed_with_its_parameters():
     con = duckdb_anon.connect()
     listed = dict(con.execute('select "function", count(parameter) from anon_parameters() group by 1').fetchall())
     assert listed["muco"] >= 10
@@ -216,7 +211,7 @@ def test_every_function_is_listed_with_its_parameters() -> None:
     assert {m for (m,) in macros} - functions <= {"randomized_response", "randomized_response_count"}
 
 
-def test_connections_opened_at_the_same_time_are_all_loaded(tmp_path: Path) -> None:
+def test_connections_opened_at_the_same_time_are_all_loaded(tmp_path):
     """As a web server does: each request its own thread and connection, one database instance."""
     started = threading.Barrier(4)
 

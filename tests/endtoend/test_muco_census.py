@@ -4,8 +4,6 @@ The paper's setting is released with two seeds and the measures averaged, ours, 
 with one. Disclosure is exact over what an attacker may know, so two releases differ by little.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -26,7 +24,7 @@ Release = Callable[[str, str, int], str]
 
 
 @pytest.fixture(scope="module")
-def release(census: duckdb.DuckDBPyConnection) -> Release:
+def release(census):
     """Makes each release once; gives the name of its table."""
 
     @cache
@@ -64,44 +62,36 @@ def disclosure(
 
 
 @pytest.mark.parametrize("delta", LOSS)
-def test_information_loss_of_the_papers_setting_is_that_of_the_authors(
-    census: duckdb.DuckDBPyConnection, release: Release, delta: str
-) -> None:
+def test_information_loss_of_the_papers_setting_is_that_of_the_authors(census, release, delta):
     assert loss(census, release, delta, PAPER) == pytest.approx(LOSS[delta], rel=0.02)
 
 
 @pytest.mark.parametrize(("delta", "p_match"), DISCLOSURE)
-def test_disclosure_of_the_papers_setting_is_that_of_the_authors(
-    census: duckdb.DuckDBPyConnection, release: Release, delta: str, p_match: float
-) -> None:
+def test_disclosure_of_the_papers_setting_is_that_of_the_authors(census, release, delta, p_match):
     identity, attribute = disclosure(census, release, delta, PAPER, p_match)
     assert identity == pytest.approx(DISCLOSURE[delta, p_match][0], rel=0.10)
     assert attribute == pytest.approx(DISCLOSURE[delta, p_match][1], rel=0.10)
 
 
 @pytest.mark.parametrize("setting", ["", PAPER])
-def test_nobody_is_found_by_all_quasi_identifiers(
-    census: duckdb.DuckDBPyConnection, release: Release, setting: str
-) -> None:
+def test_nobody_is_found_by_all_quasi_identifiers(census, release, setting):
     assert disclosure(census, release, "1/6", setting, 1.0)[0] == 0
 
 
 @pytest.mark.parametrize(("delta", "limit"), [("1/6", 0.030), ("1/10", 0.038)])
-def test_query_error_of_our_setting(
-    census: duckdb.DuckDBPyConnection, release: Release, delta: str, limit: float
-) -> None:
+def test_query_error_of_our_setting(census, release, delta, limit):
     query = f"select avg(relative_error) from workload_error('census', '{{release}}', {WORKLOAD}, seed := {{seed}})"
     assert mean_over_seeds(census, release, delta, "", query)[0] <= limit
 
 
-def test_disclosure_of_our_setting(census: duckdb.DuckDBPyConnection, release: Release) -> None:
+def test_disclosure_of_our_setting(census, release):
     identity, attribute = disclosure(census, release, "1/7", "", 0.7)
     assert identity <= 0.021
     assert attribute <= 0.032
 
 
 @pytest.mark.parametrize("more", [", l := 10", ", l := 10" + PAPER.replace(", unchanged := 'redraw'", "")])
-def test_guarantees_hold_in_every_group(census: duckdb.DuckDBPyConnection, more: str) -> None:
+def test_guarantees_hold_in_every_group(census, more):
     census.execute(f"create or replace temp table tables as from muco_tables('census', 1/6, tables := 'linear'{more})")
     assert census.execute("""
         select count(*) from (
@@ -123,7 +113,7 @@ def test_guarantees_hold_in_every_group(census: duckdb.DuckDBPyConnection, more:
     )
 
 
-def test_every_row_differs_and_keeps_its_salary(census: duckdb.DuckDBPyConnection, release: Release) -> None:
+def test_every_row_differs_and_keeps_its_salary(census, release):
     same = " and ".join(f"r.{name} = c.{name}" for name in QI)
     for setting in ("", PAPER):
         found = census.execute(f"""

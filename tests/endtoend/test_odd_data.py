@@ -1,9 +1,6 @@
 """Columns of every type, odd names, odd comments, and releases that do not fit their original."""
 
-from __future__ import annotations
-
 import threading
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -36,7 +33,7 @@ def said(con: duckdb.DuckDBPyConnection, statement: str) -> str:
 
 
 @pytest.fixture
-def pair(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def pair(con):
     """A table and its release with row_id."""
     con.execute("create table t as select range % 7 as a, range % 3 as b, range % 11 as s from range(330)")
     con.execute(f"create table r as from muco('t', 0.2, {ROLES}, row_id := true)")
@@ -44,7 +41,7 @@ def pair(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_values_of_any_type_are_released_and_measured(con: duckdb.DuckDBPyConnection, kind: str) -> None:
+def test_values_of_any_type_are_released_and_measured(con, kind):
     con.execute(f"create table t as select {TYPES[kind]} as a, range % 3 as b, range % 11 as s from range(330)")
     con.execute(f"create table r as from muco('t', 0.2, {ROLES}, row_id := true)")
     # an enum is released as text: its type would tell the values that nobody has
@@ -57,7 +54,6 @@ def test_values_of_any_type_are_released_and_measured(con: duckdb.DuckDBPyConnec
         "select avg((r.a is distinct from t.a)::integer) from r join (select *, row_number() over () - 1 as row_id "
         "from t) as t using (row_id)"
     ).fetchone()
-    assert differs is not None
     assert loss[0][2] == pytest.approx(differs[0])
     assert all(0 <= iloss <= 1 for _, iloss, _ in loss)
     risk = con.execute(f"select identity, attribute from disclosure('t', 'r', {ROLES})").fetchone()
@@ -67,7 +63,7 @@ def test_values_of_any_type_are_released_and_measured(con: duckdb.DuckDBPyConnec
     assert error == (5,)
 
 
-def test_query_texts_on_blobs_run(con: duckdb.DuckDBPyConnection) -> None:
+def test_query_texts_on_blobs_run(con):
     con.execute(f"create table t as select {TYPES['BLOB']} as a, range % 3 as b from range(330)")
     for query, original in con.execute(
         "select query, original from workload_error('t', 't', qi := ['a', 'b'], n := 20, dims := 2)"
@@ -76,7 +72,7 @@ def test_query_texts_on_blobs_run(con: duckdb.DuckDBPyConnection) -> None:
 
 
 @pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP"])
-def test_infinite_dates_stand_apart_and_do_not_widen_the_domain(con: duckdb.DuckDBPyConnection, kind: str) -> None:
+def test_infinite_dates_stand_apart_and_do_not_widen_the_domain(con, kind):
     con.execute(
         f"create table t as select case when range % 10 = 0 then 'infinity'::{kind} when range % 10 = 1 then "
         f"'-infinity'::{kind} else date '2020-01-01' + (range % 7)::integer end as a, range % 3 as b from range(330)"
@@ -84,15 +80,12 @@ def test_infinite_dates_stand_apart_and_do_not_widen_the_domain(con: duckdb.Duck
     con.execute("create table r as select * replace (case when isinf(a) then a else date '2020-01-01' end as a), "
                 "row_number() over () - 1 as row_id from t")  # fmt: skip
     loss = con.execute("select ncp from information_loss('t', 'r', qi := ['a', 'b'])").fetchone()
-    assert loss is not None
     assert loss[0] == pytest.approx(0.8 * 0.5, rel=0.05)
     con.execute("from muco('t', 0.2, qi := ['a', 'b'])")
 
 
 @pytest.mark.parametrize("value", ["[range]", "{'x': range}", "map {range: 1}", "to_days(range::integer)"])
-def test_types_without_codes_are_refused_as_quasi_and_pass_as_insensitive(
-    con: duckdb.DuckDBPyConnection, value: str
-) -> None:
+def test_types_without_codes_are_refused_as_quasi_and_pass_as_insensitive(con, value):
     for temporary in ("", "temp"):
         con.execute(f"create or replace {temporary} table t{temporary} as select {value} as a, range % 3 as b "
                     "from range(330)")  # fmt: skip
@@ -102,7 +95,7 @@ def test_types_without_codes_are_refused_as_quasi_and_pass_as_insensitive(
         assert kept == (330,)
 
 
-def test_columns_named_as_inside_the_planned_statement(con: duckdb.DuckDBPyConnection) -> None:
+def test_columns_named_as_inside_the_planned_statement(con):
     names = [
         "r",
         "c0",
@@ -131,7 +124,7 @@ def test_columns_named_as_inside_the_planned_statement(con: duckdb.DuckDBPyConne
     con.execute(f"from mondrian('t', 5, {roles}, force := true)")  # n is taken for a number of records
 
 
-def test_reserved_column_names_are_refused(pair: duckdb.DuckDBPyConnection) -> None:
+def test_reserved_column_names_are_refused(pair):
     pair.execute("create table odd as select a as _anon_rn, b, s from t")
     for call in (
         "muco('odd', 0.2, qi := ['b'])",
@@ -147,25 +140,25 @@ def test_reserved_column_names_are_refused(pair: duckdb.DuckDBPyConnection) -> N
     "comment",
     ["anon: quasi categorical", "Anon: Quasi, Categorical", "age; ANON:quasi; categorical", "anon:quasi categorical."],
 )
-def test_labels_in_any_spelling(con: duckdb.DuckDBPyConnection, comment: str) -> None:
+def test_labels_in_any_spelling(con, comment):
     con.execute("create table t as select range % 7 as a, range % 3 as b from range(330)")
     con.execute(f"comment on column t.a is '{comment}'")
     box = con.execute("select typeof(a) from mondrian('t', 5) limit 1").fetchone()
     assert box == ("BIGINT[]",)
 
 
-def test_a_comment_with_two_roles_is_refused(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_comment_with_two_roles_is_refused(con):
     con.execute("create table t as select range % 7 as a from range(330)")
     con.execute("comment on column t.a is 'was anon: insensitive, now anon: quasi'")
     assert "several roles" in said(con, "from muco('t', 0.2)")
 
 
-def test_an_empty_hierarchy_cell_is_refused(pair: duckdb.DuckDBPyConnection) -> None:
+def test_an_empty_hierarchy_cell_is_refused(pair):
     pair.execute("create table tree as select * from (values (0, 'x', '*'), (1, null, '*'), (2, 'y', null)) h(l, m, t)")
     assert "holds NULL" in said(pair, "from muco('t', 0.2, qi := ['b'], hierarchies := {'b': 'tree'})")
 
 
-def test_seeds_below_zero_are_refused(pair: duckdb.DuckDBPyConnection) -> None:
+def test_seeds_below_zero_are_refused(pair):
     assert "seed := -1 is out of range" in said(pair, "from muco('t', 0.2, qi := ['a'], seed := -1)")
 
 
@@ -179,18 +172,18 @@ def test_seeds_below_zero_are_refused(pair: duckdb.DuckDBPyConnection) -> None:
         ("row_id + 5", "do not belong together"),
     ],
 )
-def test_row_ids_of_another_table_are_refused(pair: duckdb.DuckDBPyConnection, row_id: str, reason: str) -> None:
+def test_row_ids_of_another_table_are_refused(pair, row_id, reason):
     pair.execute(f"create table wrong as select * replace ({row_id} as row_id) from r")
     for measure in ("disclosure", "information_loss"):
         assert reason in said(pair, f"from {measure}('t', 'wrong', {ROLES})")
 
 
-def test_rows_released_twice_are_no_basis_for_disclosure(pair: duckdb.DuckDBPyConnection) -> None:
+def test_rows_released_twice_are_no_basis_for_disclosure(pair):
     pair.execute("create table wrong as select * replace (row_id // 2 as row_id) from r")
     assert "330 released rows share 165 row_ids" in said(pair, f"from disclosure('t', 'wrong', {ROLES})")
 
 
-def test_releases_that_lack_columns_or_rows_are_refused(pair: duckdb.DuckDBPyConnection) -> None:
+def test_releases_that_lack_columns_or_rows_are_refused(pair):
     assert "no column b" in said(pair, f"from disclosure('t', '(select a, s, row_id from r)', {ROLES})")
     assert "no column s" in said(pair, f"from disclosure('t', '(select a, b, row_id from r)', {ROLES})")
     assert "no column row_id" in said(pair, f"from disclosure('t', '(select a, b, s from r)', {ROLES})")
@@ -198,7 +191,7 @@ def test_releases_that_lack_columns_or_rows_are_refused(pair: duckdb.DuckDBPyCon
     assert "empty" in said(pair, f"from workload('(from t limit 0)', {ROLES}, dims := 1)")
 
 
-def test_temporary_releases_and_views_are_measured_like_tables(pair: duckdb.DuckDBPyConnection) -> None:
+def test_temporary_releases_and_views_are_measured_like_tables(pair):
     pair.execute('create temp table hidden as select a as "A", b, s as S, row_id from r')
     pair.execute(f"create view drawn as from muco('t', 0.2, {ROLES}, row_id := true)")
     for measure in ("disclosure", "information_loss"):
@@ -208,12 +201,12 @@ def test_temporary_releases_and_views_are_measured_like_tables(pair: duckdb.Duck
     assert "no column b" in said(pair, f"from disclosure('t', '(select a, s, row_id from hidden)', {ROLES})")
 
 
-def test_a_locked_configuration_does_not_matter(pair: duckdb.DuckDBPyConnection) -> None:
+def test_a_locked_configuration_does_not_matter(pair):
     pair.execute("set lock_configuration = true")
     assert pair.execute(f"select count(*) from muco('t', 0.2, {ROLES})").fetchone() == (330,)
 
 
-def test_several_connections_at_once(tmp_path: Path) -> None:
+def test_several_connections_at_once(tmp_path):
     con = duckdb_anon.connect(str(tmp_path / "people.duckdb"))
     con.execute("create table t as select range % 7 as a, range % 3 as b, range % 11 as s from range(330)")
     expected = con.execute(f"from muco('t', 0.2, {ROLES}, seed := 1)").fetchall()
@@ -234,7 +227,7 @@ def test_several_connections_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["decimal(4,1)", "decimal(18,3)", "decimal(38,10)", "hugeint"])
-def test_ends_released_as_double_hold_the_values_they_stand_at(con: duckdb.DuckDBPyConnection, kind: str) -> None:
+def test_ends_released_as_double_hold_the_values_they_stand_at(con, kind):
     con.execute(f"create table t as select 999.9::{kind} as a, range % 3 as b, 'd' || range % 2 as s from range(30)")
     call = "diffgen('t', 1.0, domain := 'observed', qi := ['a', 'b'], sensitive := 's', seed := 1)"
     con.execute(f"create table r as from {call}")
@@ -242,7 +235,7 @@ def test_ends_released_as_double_hold_the_values_they_stand_at(con: duckdb.DuckD
     assert con.execute(covered).fetchone() == (True,)
 
 
-def test_columns_that_reach_both_ends_of_bigint_are_generalized(con: duckdb.DuckDBPyConnection) -> None:
+def test_columns_that_reach_both_ends_of_bigint_are_generalized(con):
     con.execute(
         "create table t as select case when range < 3 then 9223372036854775807 when range < 50 then "
         "-9223372036854775808 else range % 2 end as a, range % 3 as s from range(60)"
@@ -254,7 +247,7 @@ def test_columns_that_reach_both_ends_of_bigint_are_generalized(con: duckdb.Duck
         )
 
 
-def test_whole_noisy_counts_of_large_numbers_are_summed(con: duckdb.DuckDBPyConnection) -> None:
+def test_whole_noisy_counts_of_large_numbers_are_summed(con):
     con.execute("create table t as select range % 2 = 0 as a, case range % 3 when 0 then -9223372036854775808 else 7 end "
                 "as s from range(90)")  # fmt: skip
     con.execute(
@@ -265,7 +258,7 @@ def test_whole_noisy_counts_of_large_numbers_are_summed(con: duckdb.DuckDBPyConn
     assert answer is not None and answer[1] == pytest.approx(-30 * 2.0**63, rel=0.05)
 
 
-def test_cells_of_noisy_counts_come_from_no_row_and_row_id_is_no_remedy(con: duckdb.DuckDBPyConnection) -> None:
+def test_cells_of_noisy_counts_come_from_no_row_and_row_id_is_no_remedy(con):
     con.execute("create table t as select range % 7 as a, range % 3 as b, range % 11 as s from range(330)")
     con.execute("create table r as select distinct a, b, s, 3::bigint as noisy_count from t")
     for measure in ("information_loss", "distortion_ratio"):
@@ -273,7 +266,7 @@ def test_cells_of_noisy_counts_come_from_no_row_and_row_id_is_no_remedy(con: duc
         assert "noisy counts" in told and "row_id" not in told
 
 
-def test_the_least_hugeint_is_below_all_others_in_learnt_shares(con: duckdb.DuckDBPyConnection) -> None:
+def test_the_least_hugeint_is_below_all_others_in_learnt_shares(con):
     con.execute("create table t as select case when range < 20 then '-170141183460469231731687303715884105728'::hugeint "
                 "else range % 9 end as a, range % 3 as s from range(60)")  # fmt: skip
     con.execute("create table r as from mondrian('t', 5, edges := 'tight', qi := ['a'], sensitive := 's')")
@@ -283,7 +276,7 @@ def test_the_least_hugeint_is_below_all_others_in_learnt_shares(con: duckdb.Duck
 
 
 @pytest.mark.parametrize("kind", ["time", "timestamp_s", "timestamptz"])
-def test_intervals_of_times_of_day_are_asked_whether_they_are_there(con: duckdb.DuckDBPyConnection, kind: str) -> None:
+def test_intervals_of_times_of_day_are_asked_whether_they_are_there(con, kind):
     con.execute(
         f"create table t as select (timestamp '2020-01-01' + to_minutes((range * 7) % 1400))::{kind} as a, "
         "range % 2 = 0 as b, range % 3 as s from range(300)"

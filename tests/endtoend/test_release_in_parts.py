@@ -1,7 +1,5 @@
 """`duckdb-anon release --part-rows`, as real processes: files in and out, killed in the middle, a disk that is full."""
 
-from __future__ import annotations
-
 import os
 import re
 import resource
@@ -39,7 +37,7 @@ duckdb_anon.release(con, sys.argv[2], sys.argv[3], part_rows=1600, independent=T
 
 
 @pytest.fixture(autouse=True)
-def spilled(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def spilled(tmp_path_factory, monkeypatch):
     """Where runs keep rows of the original, in place of /var/tmp."""
     folder = tmp_path_factory.mktemp("spilled")
     monkeypatch.setenv("TMPDIR", str(folder))
@@ -58,7 +56,7 @@ def left(path: Path) -> list[str]:
     return sorted(p.name for p in path.iterdir())
 
 
-def test_a_table_of_a_file_to_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_of_a_file_to_a_table(tmp_path, capsys):
     file = labelled(tmp_path)
     assert main(["release", str(file), "r", CALL, "--part-rows", "1600"]) == 0
     assert "r: anon: release of people by mondrian(k := 3) on" in capsys.readouterr().out
@@ -70,7 +68,7 @@ def test_a_table_of_a_file_to_a_table(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize(("source", "target"), [("people.parquet", "r/"), ("people/", "r.parquet")])
-def test_files_and_folders_to_files_and_folders(tmp_path: Path, source: str, target: str) -> None:
+def test_files_and_folders_to_files_and_folders(tmp_path, source, target):
     file = labelled(tmp_path)
     with duckdb.connect(str(file)) as con:
         if source.endswith("/"):
@@ -91,7 +89,7 @@ def test_files_and_folders_to_files_and_folders(tmp_path: Path, source: str, tar
     assert left(tmp_path) == sorted(["people.duckdb", source.rstrip("/"), target.rstrip("/")])
 
 
-def test_a_partitioned_folder_is_read_with_its_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_partitioned_folder_is_read_with_its_keys(tmp_path, capsys):
     with duckdb.connect() as con:
         con.execute(
             "copy (select i % 50 as age, i % 7 as ill, 'r' || i % 3 as region from range(300) r(i)) "
@@ -111,7 +109,7 @@ def test_a_partitioned_folder_is_read_with_its_keys(tmp_path: Path, capsys: pyte
 
 
 @pytest.mark.campaign
-def test_a_killed_run_leaves_no_release_and_goes_on_where_it_was(tmp_path: Path, spilled: Path) -> None:
+def test_a_killed_run_leaves_no_release_and_goes_on_where_it_was(tmp_path, spilled):
     file = labelled(tmp_path)
     goal = str(tmp_path / "r.parquet")
     ended = subprocess.run([sys.executable, "-c", KILLED.format(signal="SIGKILL"), str(file), goal, CALL], check=False)
@@ -143,7 +141,7 @@ def test_a_killed_run_leaves_no_release_and_goes_on_where_it_was(tmp_path: Path,
 
 
 @pytest.mark.campaign
-def test_a_killed_run_is_not_taken_up_by_another_call_or_other_rows(tmp_path: Path) -> None:
+def test_a_killed_run_is_not_taken_up_by_another_call_or_other_rows(tmp_path):
     file = labelled(tmp_path)
     subprocess.run([sys.executable, "-c", KILLED.format(signal="SIGKILL"), str(file), "r", CALL], check=False)
     with duckdb_anon.connect(str(file)) as con:
@@ -161,7 +159,7 @@ def test_a_killed_run_is_not_taken_up_by_another_call_or_other_rows(tmp_path: Pa
 
 
 @pytest.mark.campaign
-def test_an_interrupted_run_can_be_taken_up(tmp_path: Path, spilled: Path) -> None:
+def test_an_interrupted_run_can_be_taken_up(tmp_path, spilled):
     file = labelled(tmp_path)
     ended = subprocess.run(
         [sys.executable, "-c", KILLED.format(signal="SIGINT"), str(file), "r", CALL],
@@ -174,7 +172,7 @@ def test_an_interrupted_run_can_be_taken_up(tmp_path: Path, spilled: Path) -> No
 
 
 @pytest.mark.campaign
-def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_nothing(tmp_path):
     file = labelled(tmp_path)
     limited = os.stat(file).st_size + 100_000
 
@@ -195,7 +193,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
     assert left(tmp_path) == ["people.duckdb", "wide.parquet"]
 
 
-def test_wrong_columns_leave_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_columns_leave_nothing(tmp_path, capsys):
     file = labelled(tmp_path)
     assert main(["release", str(file), "r", "mondrian('people', 3, qi := ['aeg'])", "--part-rows", "1600"]) == 1
     assert "did you mean 'age'" in capsys.readouterr().err
@@ -208,7 +206,7 @@ def test_wrong_columns_leave_nothing(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.campaign
-def test_two_million_rows_keep_to_their_memory(tmp_path: Path) -> None:
+def test_two_million_rows_keep_to_their_memory(tmp_path):
     source, target = tmp_path / "people.parquet", tmp_path / "r.parquet"
     with duckdb_anon.connect() as con:
         con.execute("create table people as from anon_sample('census', 40000, seed := 5)")

@@ -1,7 +1,5 @@
 """The report: one page that stands alone, drawn by a real browser without a network."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -32,7 +30,7 @@ comment on table plain is 'anon: release </script><b>';
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page(tmp_path_factory):
     """A report over three releases."""
     folder = tmp_path_factory.mktemp("report")
     con = duckdb_anon.connect(str(folder / "c.duckdb"))
@@ -50,31 +48,31 @@ def body(page: Path) -> str:
     return re.sub(r"<script>.*?</script>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
-def test_page_loads_nothing_from_elsewhere(page: Path) -> None:
+def test_page_loads_nothing_from_elsewhere(page):
     assert not re.search(r"(src|href)\s*=|@import|url\(", body(page))
 
 
-def test_every_release_has_its_row_and_its_section(page: Path) -> None:
+def test_every_release_has_its_row_and_its_section(page):
     text = body(page)
     for name in ("covered", "the boxes", "plain"):
         assert text.count(name) >= 2
     assert "3 rows" not in text and "1,500 rows" in text
 
 
-def test_text_from_the_database_cannot_become_markup(page: Path) -> None:
+def test_text_from_the_database_cannot_become_markup(page):
     text = page.read_text(encoding="utf-8")
     assert "anon: release &lt;/script&gt;&lt;b&gt;" in text
     assert "release </script><b>" not in text
 
 
-def test_what_could_not_be_measured_has_a_reason(page: Path) -> None:
+def test_what_could_not_be_measured_has_a_reason(page):
     section = body(page).split("<h2>plain</h2>")[1]
     assert "Not measured" in section and "row_id" in section
     covered = body(page).split("<h2>covered</h2>")[1].split("<h2>")[0].partition("<h3>Not measured</h3>")[2]
     assert re.findall(r'data-label="what">([^<]*)<', covered) == ["within the limit"]  # nobody said its call
 
 
-def test_a_release_without_its_call_has_no_identity_but_what_is_inferred(page: Path) -> None:
+def test_a_release_without_its_call_has_no_identity_but_what_is_inferred(page):
     text = body(page)
     plain = next(row for row in re.findall(r"<tr>.*?</tr>", text) if re.search(r">plain</td>", row))
     assert re.search('<td data-label="identity"[^>]*>\N{EN DASH}</td>', plain)
@@ -88,7 +86,7 @@ def test_a_release_without_its_call_has_no_identity_but_what_is_inferred(page: P
     assert f"at least {float(f'{100 * attribute:.3g}'):g}%" in conclusion
 
 
-def test_release_with_row_id_carries_a_warning(page: Path) -> None:
+def test_release_with_row_id_carries_a_warning(page):
     assert "not for publication" in body(page).split("<h2>covered</h2>")[1].split("<h2>")[0]
 
 
@@ -96,7 +94,7 @@ DRAW = (files("duckdb_anon.report.html") / "templates" / "draw.js").read_text(en
 HOSTILE = "<!--<script>alert(1)"
 
 
-def test_page_of_hostile_values_is_what_it_would_be_of_harmless_ones(tmp_path: Path) -> None:
+def test_page_of_hostile_values_is_what_it_would_be_of_harmless_ones(tmp_path):
     html5lib = pytest.importorskip("html5lib", reason="reads a page as browsers do")
     found = []
     for value in (HOSTILE, "harmless"):
@@ -124,7 +122,7 @@ def test_page_of_hostile_values_is_what_it_would_be_of_harmless_ones(tmp_path: P
 
 
 @pytest.mark.skipif(BROWSER is None, reason="needs chromium")
-def test_browser_without_a_network_draws_every_chart(page: Path) -> None:
+def test_browser_without_a_network_draws_every_chart(page):
     assert BROWSER is not None
     command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND"]
     done = subprocess.run(
@@ -137,9 +135,7 @@ def test_browser_without_a_network_draws_every_chart(page: Path) -> None:
     assert "Error" not in re.sub(r"<script.*?</script>", "", done.stdout, flags=re.DOTALL)
 
 
-def test_command_and_sql_function_write_the_same_page(
-    page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_command_and_sql_function_write_the_same_page(page, tmp_path, capsys):
     by_command, target = tmp_path / "command.html", tmp_path / "from_sql.html"
     given = [
         "report",
@@ -167,9 +163,7 @@ def test_command_and_sql_function_write_the_same_page(
     assert body(target) == body(by_command)
 
 
-def test_an_original_without_labels_and_a_missing_release_are_errors_and_nothing_is_written(
-    page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_original_without_labels_and_a_missing_release_are_errors_and_nothing_is_written(page, tmp_path, capsys):
     database, target = str(page.parent / "c.duckdb"), tmp_path / "r.html"
     for original, release, message in (("census", "nowhere", "nowhere"), ("plain", "covered", "anon: quasi")):
         assert main(["report", database, "--original", original, "--release", release, "-o", str(target)]) == 1

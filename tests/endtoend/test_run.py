@@ -1,7 +1,5 @@
 """`duckdb-anon run`: a plan is done whole, or nothing is written."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -29,7 +27,7 @@ identity = {identity}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("run")
     con = duckdb_anon.connect()
     con.execute(f"copy (from anon_sample('census', 300, seed := 7)) to '{made / 'people.csv'}'")
@@ -43,7 +41,7 @@ def run(folder: Path, name: str, k: int = 10, identity: float = 0.5) -> int:
     return main(["run", str(plan)])
 
 
-def test_release_that_holds_its_checks_is_written_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_release_that_holds_its_checks_is_written_once(folder, capsys):
     goal = folder / "good" / "boxes.parquet"
     assert run(folder, "good.toml") == 0
     first = goal.read_bytes()
@@ -60,9 +58,7 @@ def test_release_that_holds_its_checks_is_written_once(folder: Path, capsys: pyt
 
 
 @pytest.mark.parametrize("limits, told", [({"k": 50}, "k is 1"), ({"identity": 0.0001}, "identity is 0.")])
-def test_nothing_is_written_where_a_check_fails(
-    folder: Path, capsys: pytest.CaptureFixture[str], limits: dict[str, float], told: str
-) -> None:
+def test_nothing_is_written_where_a_check_fails(folder, capsys, limits, told):
     assert run(folder, f"bad{len(told)}.toml", **limits) == 3  # type: ignore[arg-type]
     said = capsys.readouterr().err
     assert told in said and "nothing was written" in said
@@ -75,16 +71,14 @@ def test_nothing_is_written_where_a_check_fails(
     ("[tables]", "[tabels]", "did you mean 'tables'"),
     ('original = "people"', 'original = "peple"', "did you mean 'people'"),
 ])  # fmt: skip
-def test_plan_that_cannot_be_right_is_refused(
-    folder: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, message: str
-) -> None:
+def test_plan_that_cannot_be_right_is_refused(folder, capsys, old, new, message):
     plan = folder / "wrong.toml"
     plan.write_text(PLAN.format(k=10, identity=0.5).replace(old, new), encoding="utf-8")
     assert main(["run", str(plan)]) == 1
     assert message in capsys.readouterr().err
 
 
-def test_the_example_is_written_where_it_says(tmp_path: Path) -> None:
+def test_the_example_is_written_where_it_says(tmp_path):
     example = Path(__file__).parents[2] / "examples" / "release_by_plan.toml"
     plan = tmp_path / example.name
     plan.write_text(example.read_text(encoding="utf-8"), encoding="utf-8")
@@ -94,7 +88,7 @@ def test_the_example_is_written_where_it_says(tmp_path: Path) -> None:
     assert (tmp_path / "boxes.parquet").exists()
 
 
-def test_a_plan_with_a_key_continues_its_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_with_a_key_continues_its_release(tmp_path, capsys):
     con, file, plan = duckdb_anon.connect(), tmp_path / "boxes.parquet", tmp_path / "plan.toml"
     con.execute("create table every as select row_number() over () as id, * from anon_sample('census', 360, seed := 7)")
 

@@ -1,10 +1,6 @@
 """The dialect duckdb+anon through SQLAlchemy, pandas and a JupySQL notebook."""
 
-from __future__ import annotations
-
 import warnings
-from collections.abc import Iterator
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -25,7 +21,7 @@ LABELS = (
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[sa.Engine]:
+def engine(tmp_path):
     """An engine over a file with the labelled table people."""
     made = sa.create_engine(f"duckdb+anon:///{tmp_path / 'p.duckdb'}")
     with made.begin() as connection:
@@ -35,19 +31,19 @@ def engine(tmp_path: Path) -> Iterator[sa.Engine]:
     made.dispose()
 
 
-def test_url_finds_the_dialect_and_every_pooled_connection_has_the_functions(engine: sa.Engine) -> None:
+def test_url_finds_the_dialect_and_every_pooled_connection_has_the_functions(engine):
     assert (engine.dialect.name, engine.dialect.driver) == ("duckdb", "anon")
     with engine.connect() as first, engine.connect() as second:
         for connection in (first, second):
             assert connection.execute(sa.text("select count(*) > 10 from anon_functions()")).scalar() is True
 
 
-def test_wrong_parameter_name_is_answered_with_the_nearest(engine: sa.Engine) -> None:
+def test_wrong_parameter_name_is_answered_with_the_nearest(engine):
     with engine.connect() as connection, pytest.raises(sa.exc.DBAPIError, match="did you mean 'delta'"):
         connection.execute(sa.text("from muco('people', delte := 0.2)"))
 
 
-def test_release_is_made_and_measured_in_sql(engine: sa.Engine) -> None:
+def test_release_is_made_and_measured_in_sql(engine):
     with engine.begin() as connection:
         connection.execute(sa.text("create table release as from muco('people', 0.2, row_id := true)"))
     with engine.connect() as connection:
@@ -59,7 +55,7 @@ def test_release_is_made_and_measured_in_sql(engine: sa.Engine) -> None:
         assert abs(answer["relative_error"]) < 0.2
 
 
-def test_pandas_reads_functions_and_writes_tables(engine: sa.Engine) -> None:
+def test_pandas_reads_functions_and_writes_tables(engine):
     with engine.begin() as connection:
         frame = pd.read_sql(sa.text("select age, disease from muco('people', 0.5)"), connection)
         frame.to_sql("kept", connection, index=False)
@@ -68,7 +64,7 @@ def test_pandas_reads_functions_and_writes_tables(engine: sa.Engine) -> None:
         assert connection.execute(sa.text("select k >= 1 from k_anonymity('kept', ['age'])")).scalar() is True
 
 
-def test_tables_and_columns_are_reflected(engine: sa.Engine) -> None:
+def test_tables_and_columns_are_reflected(engine):
     inspector = sa.inspect(engine)
     assert inspector.get_table_names() == ["people"]
     columns = {column["name"]: column for column in inspector.get_columns("people")}
@@ -80,7 +76,7 @@ def test_tables_and_columns_are_reflected(engine: sa.Engine) -> None:
         assert connection.execute(sa.select(sa.func.count()).where(table.c.age < 25)).scalar() == 500
 
 
-def test_comments_and_options_of_tables_are_reflected(engine: sa.Engine) -> None:
+def test_comments_and_options_of_tables_are_reflected(engine):
     with engine.begin() as connection:
         connection.execute(sa.text("comment on table people is 'made up'; create view young as from people"))
     inspector = sa.inspect(engine)
@@ -93,7 +89,7 @@ def test_comments_and_options_of_tables_are_reflected(engine: sa.Engine) -> None
             asked("nowhere")
 
 
-def test_primary_keys_and_tables_of_other_schemas_are_reflected(engine: sa.Engine) -> None:
+def test_primary_keys_and_tables_of_other_schemas_are_reflected(engine):
     with engine.begin() as connection:
         connection.execute(sa.text("create schema kept; create table kept.keyed (a int, b int, primary key (b, a))"))
     inspector = sa.inspect(engine)
@@ -102,19 +98,19 @@ def test_primary_keys_and_tables_of_other_schemas_are_reflected(engine: sa.Engin
     assert [column["name"] for column in inspector.get_columns("keyed", schema="kept")] == ["a", "b"]
 
 
-def test_expressions_compile_over_a_function(engine: sa.Engine) -> None:
+def test_expressions_compile_over_a_function(engine):
     release = sa.func.muco("people", 0.5).table_valued("age", "sex", "disease", "cost")
     with engine.connect() as connection:
         rows = connection.execute(sa.select(release.c.sex, sa.func.count()).group_by(release.c.sex)).all()
     assert sum(count for _, count in rows) == 1000
 
 
-def test_errors_arrive_as_database_errors_with_the_message(engine: sa.Engine) -> None:
+def test_errors_arrive_as_database_errors_with_the_message(engine):
     with engine.connect() as connection, pytest.raises(sa.exc.DBAPIError, match="did you mean 'people'"):
         connection.execute(sa.text("from muco('peeple', 0.5)"))
 
 
-def test_read_only_database_works(engine: sa.Engine) -> None:
+def test_read_only_database_works(engine):
     path = engine.url.database
     engine.dispose()
     reader = sa.create_engine(f"duckdb+anon:///{path}", connect_args={"read_only": True})
@@ -123,7 +119,7 @@ def test_read_only_database_works(engine: sa.Engine) -> None:
     reader.dispose()
 
 
-def test_notebook_with_jupysql_calls_the_functions(engine: sa.Engine, tmp_path: Path) -> None:
+def test_notebook_with_jupysql_calls_the_functions(engine, tmp_path):
     nbclient = pytest.importorskip("nbclient", reason="nbclient runs the notebook")
     pytest.importorskip("sql", reason="jupysql is not installed")
     pytest.importorskip("ipykernel", reason="ipykernel runs the notebook")

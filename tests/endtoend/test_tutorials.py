@@ -1,12 +1,8 @@
 """The tutorial for data engineers runs as it stands: its files are written and its commands give what they should."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path
-
-import pytest
 
 from duckdb_anon.cli import main
 
@@ -14,9 +10,7 @@ TUTORIAL = Path(__file__).resolve().parents[2] / "duckdb_anon" / "docs" / "start
 _BLOCK = re.compile(r"```(sh|toml)(?: title=\"(.+?)\")?\n(.*?)```", re.DOTALL)
 
 
-def test_tutorial_for_data_engineers_runs_to_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tutorial_for_data_engineers_runs_to_its_end(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for kind, title, text in _BLOCK.findall(TUTORIAL.read_text(encoding="utf-8")):
         if kind == "toml":

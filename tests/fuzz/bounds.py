@@ -7,8 +7,6 @@ answer that has hard bounds is held against the original's. A violation is shown
 as they come.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import random

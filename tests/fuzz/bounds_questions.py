@@ -1,7 +1,5 @@
 """Random queries over the tables of `tests.fuzz.bounds_tables`."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Collection, Sequence
@@ -103,7 +101,7 @@ class Question:
             return text
         return f"{text} group by {self.grouping.format(', '.join(str(i + 1) for i in range(len(self.keys))))}"
 
-    def halves(self) -> list[Question]:
+    def halves(self) -> "list[Question]":
         """The same question with half of its measures each."""
         half = (len(self.measures) + 1) // 2
         pieces = (self.measures[:half], self.measures[half:])

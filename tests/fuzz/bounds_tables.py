@@ -1,7 +1,5 @@
 """Random tables, and the calls that release them in every shape, for `tests.fuzz.bounds`."""
 
-from __future__ import annotations
-
 import random
 
 SHAPES = {

@@ -1,7 +1,5 @@
 """Random calls: methods with what they promise, then measures and queries on what they released."""
 
-from __future__ import annotations
-
 import ast
 import random
 from collections.abc import Mapping

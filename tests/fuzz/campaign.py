@@ -5,8 +5,6 @@ function does not take), or a *fault*: anything else, a promise that is not kept
 says. A table's number gives the whole of it again: `--seed` and `--only`.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import random

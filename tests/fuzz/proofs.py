@@ -4,8 +4,6 @@ Both tables are first copied under plain names: o(rn, q0, q1, ..., s0, ..., x0, 
 were released, with `rn` the number of the source row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import log
 from typing import Any

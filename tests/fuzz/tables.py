@@ -1,7 +1,5 @@
 """Random tables: every type, hostile names and values, with roles, and trees for some columns."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass, field
 

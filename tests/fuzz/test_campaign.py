@@ -1,20 +1,18 @@
 """Calls with fixed seeds; more by hand, see `tests.fuzz`."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.fuzz import bounds
 from tests.fuzz.campaign import campaign
 
 
-def test_a_few_calls_are_answered_or_refused_as_they_should_be() -> None:
+def test_a_few_calls_are_answered_or_refused_as_they_should_be():
     tally = campaign(40, seed=0)
     assert not tally.faults, "\n\n".join(tally.faults)
 
 
 @pytest.mark.campaign
-def test_random_calls_are_answered_or_refused_as_they_should_be() -> None:
+def test_random_calls_are_answered_or_refused_as_they_should_be():
     tally = campaign(300, seed=1)
     print(tally.shown())
     assert not tally.faults, "\n\n".join(tally.faults)
@@ -22,14 +20,14 @@ def test_random_calls_are_answered_or_refused_as_they_should_be() -> None:
 
 
 @pytest.mark.campaign
-def test_hard_bounds_hold_of_every_cell() -> None:
+def test_hard_bounds_hold_of_every_cell():
     tally = bounds.campaign(7_000, seed=1)
     print(tally.shown())
     assert not tally.violations, "\n\n".join(tally.violations)
     assert all(tally.cells[shape] > 100 for shape in ("boxes", "buckets", "randomized"))
 
 
-def test_extremes_of_groups_that_may_hold_cells_without_ends_alone() -> None:
+def test_extremes_of_groups_that_may_hold_cells_without_ends_alone():
     """A campaign of 1,000,000 cells found this table: a group's only values stood in cells without ends."""
     tally = bounds.campaign(1, seed=20261126, start=6, shapes=("boxes",))
     assert not tally.violations, "\n\n".join(tally.violations)

@@ -1,7 +1,5 @@
 """Promises of MuCo's random output tables, on random groups of every kind."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

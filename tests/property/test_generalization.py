@@ -1,10 +1,8 @@
 """Mondrian, Incognito and Anatomy on random tables: what they promise, checked by plain SQL on the release."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -43,7 +41,7 @@ GUARANTEES: list[tuple[str, Check]] = [
 
 
 @pytest.fixture(scope="module")
-def base() -> Iterator[duckdb.DuckDBPyConnection]:
+def base():
     con = duckdb_anon.connect()
     con.execute("create type colour as enum ('red', 'green', 'blue')")
     con.execute("create table tree(leaf varchar, above varchar, root varchar)")
@@ -98,9 +96,7 @@ def _uncovered(con: duckdb.DuckDBPyConnection) -> int:
 
 @settings(max_examples=20)
 @given(rows=TABLE, guarantee=st.sampled_from(GUARANTEES), options=st.sampled_from(MONDRIAN))
-def test_mondrian_keeps_its_promises(
-    base: duckdb.DuckDBPyConnection, guarantee: tuple[str, Check], options: str, rows: list[tuple[Any, ...]]
-) -> None:
+def test_mondrian_keeps_its_promises(base, guarantee, options, rows):
     asked, check = guarantee
     _fill(base, rows)
     call = f"mondrian('t', {asked}, {options}, {ROLES}, row_id := true)"
@@ -117,9 +113,7 @@ def test_mondrian_keeps_its_promises(
 
 @settings(max_examples=20)
 @given(rows=TABLE, guarantee=st.sampled_from(GUARANTEES), suppression=st.sampled_from([0.0, 0.3]))
-def test_incognito_keeps_its_promises(
-    base: duckdb.DuckDBPyConnection, guarantee: tuple[str, Check], suppression: float, rows: list[tuple[Any, ...]]
-) -> None:
+def test_incognito_keeps_its_promises(base, guarantee, suppression, rows):
     asked, check = guarantee
     asked += "" if "diversity" in asked else ", diversity := 'frequency'"
     assume(_meets(rows, check))
@@ -141,9 +135,7 @@ def test_incognito_keeps_its_promises(
 
 @settings(max_examples=15)
 @given(rows=TABLE, least=st.integers(1, 4), seed=st.integers(0, 5))
-def test_anatomy_keeps_its_promises(
-    base: duckdb.DuckDBPyConnection, rows: list[tuple[Any, ...]], least: int, seed: int
-) -> None:
+def test_anatomy_keeps_its_promises(base, rows, least, seed):
     rows = [(*row[:-1], row[-1] or "none") for row in rows]
     _fill(base, rows)
     call = f"anatomy('t', l := {least}, {ROLES}, seed := {seed}, row_id := true)"
@@ -170,9 +162,7 @@ def test_anatomy_keeps_its_promises(
 @pytest.mark.parametrize("call", ["mondrian({}, k := 2, {})", "incognito({}, k := 2, {})"])
 @settings(max_examples=6)
 @given(rows=TABLE, order=st.randoms(use_true_random=False))
-def test_the_release_does_not_depend_on_the_order_of_the_rows(
-    base: duckdb.DuckDBPyConnection, call: str, rows: list[tuple[Any, ...]], order: Any
-) -> None:
+def test_the_release_does_not_depend_on_the_order_of_the_rows(base, call, rows, order):
     mixed = list(rows)
     order.shuffle(mixed)
     _fill(base, rows)

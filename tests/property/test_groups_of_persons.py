@@ -1,7 +1,5 @@
 """Groups of whole persons on random tables, every promise counted out by plain loops."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from typing import Any
 
@@ -33,7 +31,7 @@ def tables(draw: st.DrawFn) -> tuple[Any, ...]:
 
 @given(case=tables(), k=st.integers(1, 6), least=st.sampled_from([1.0, 1.5, 2.0]),
        cut=st.sampled_from(["sse", "loss", "median"]))  # fmt: skip
-def test_groups_hold_whole_persons_and_every_share(case: tuple[Any, ...], k: int, least: float, cut: str) -> None:
+def test_groups_hold_whole_persons_and_every_share(case, k, least, cut):
     qi, secret, person = case
     asked = All((KAnonymity(k), PersonShare(float(k)), diverse_persons(least)))
     try:
@@ -66,7 +64,7 @@ def _kept(group: Any, secret: Any, person: Any, k: int, least: float) -> bool:
 
 
 @given(case=tables())
-def test_a_person_has_one_value_one_of_hers(case: tuple[Any, ...]) -> None:
+def test_a_person_has_one_value_one_of_hers(case):
     qi, _, person = case
     for attribute, whole in zip(qi, person_level(qi, person), strict=True):
         for p in set(person.tolist()):
@@ -79,7 +77,7 @@ def test_a_person_has_one_value_one_of_hers(case: tuple[Any, ...]) -> None:
                 assert own.count(*chosen) == max(map(own.count, own))
 
 
-def test_a_person_with_most_of_the_rows_is_refused() -> None:
+def test_a_person_with_most_of_the_rows_is_refused():
     person = np.array([0] * 9 + [1, 2, 3], dtype=np.int32)
     qi = (ordered(person.tolist()),)
     with pytest.raises(

@@ -1,7 +1,5 @@
 """Promises of slicing, merging and the methods beside them, on random tables."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 
@@ -81,9 +79,7 @@ def _parted(
     ),
     st.integers(0, 2**32 - 1),
 )
-def test_merged_buckets_are_diverse_permutations_and_violate_no_rule(
-    table: CodedTable, columns: list[list[str]], chosen: dict[str, Any], seed: int
-) -> None:
+def test_merged_buckets_are_diverse_permutations_and_violate_no_rule(table, columns, chosen, seed):
     rules = [["sex = 'm'", "disease in ('d0', 'd1')"]]
     params = DEFAULTS | {"columns": columns, "rules": rules, "unseen_pairs": True} | chosen
     answers = [table.other[name] for name in ("rule_0_0", "rule_0_1")]
@@ -120,9 +116,7 @@ def test_merged_buckets_are_diverse_permutations_and_violate_no_rule(
 
 
 @given(tables(), COLUMNS, st.integers(0, 3), st.integers(0, 2**32 - 1))
-def test_without_rules_each_column_of_a_bucket_is_a_permutation_of_its_records(
-    table: CodedTable, columns: list[list[str]], fake: int, seed: int
-) -> None:
+def test_without_rules_each_column_of_a_bucket_is_a_permutation_of_its_records(table, columns, fake, seed):
     params = DEFAULTS | {"l": 1.0, "columns": columns, "fake": fake}
     cells = merging.release(table, params, np.random.default_rng(seed))
     bucket, fields = cells[BUCKET.key].values, _fields(cells)
@@ -138,9 +132,7 @@ def test_without_rules_each_column_of_a_bucket_is_a_permutation_of_its_records(
 
 
 @given(tables(), st.sampled_from([["age"], ["sex"], ["place", "sex"], []]), st.sampled_from([1.0, 1.2, 1.5, 2.0]))
-def test_sliced_tables_satisfy_the_definition_of_slicing_diversity(
-    table: CodedTable, partners: list[str], diversity: float
-) -> None:
+def test_sliced_tables_satisfy_the_definition_of_slicing_diversity(table, partners, diversity):
     others = [a.name for a in table.qi if a.name not in partners]
     columns = [*([others] if others else []), [*partners, "disease"]]
     try:

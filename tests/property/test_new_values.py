@@ -1,7 +1,5 @@
 """Cells of new values: every ordered DuckDB type, there and back, and what is reckoned on its scale."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -96,12 +94,12 @@ def releasing(patch: pytest.MonkeyPatch) -> Released:
 
 
 @pytest.fixture
-def released(monkeypatch: pytest.MonkeyPatch) -> Released:
+def released(monkeypatch):
     return releasing(monkeypatch)
 
 
 @pytest.mark.parametrize("duckdb_type", ENDS)
-def test_every_value_of_every_ordered_type_comes_back(duckdb_type: str, released: Released) -> None:
+def test_every_value_of_every_ordered_type_comes_back(duckdb_type, released):
     con = duckdb_anon.connect()
     con.execute("set timezone = 'Asia/Kolkata'")
     # columns of a temporary table are not visible while the call is planned
@@ -118,7 +116,7 @@ def test_every_value_of_every_ordered_type_comes_back(duckdb_type: str, released
 
 
 @pytest.mark.parametrize("duckdb_type", ENDS)
-def test_numbers_beyond_a_type_become_its_ends(duckdb_type: str, released: Released) -> None:
+def test_numbers_beyond_a_type_become_its_ends(duckdb_type, released):
     con = duckdb_anon.connect()
     con.execute(f"create table t as select n, x::{duckdb_type} as x from (values {_rows(ENDS[duckdb_type])}) s(n, x)")
     ends = np.array([-np.inf, np.inf]) if duckdb_type in ("FLOAT", "DOUBLE") else np.array([-(2.0**63), 2.0**63])
@@ -141,7 +139,7 @@ def _rows(texts: tuple[str, ...]) -> str:
     st.lists(st.decimals(-(10**6), 10**6, places=3), min_size=1, max_size=30),
     st.sampled_from(["DECIMAL(12,3)", "DECIMAL(38,3)", "DECIMAL(18,9)", "INTEGER", "DOUBLE"]),
 )
-def test_a_mean_is_the_exact_mean_rounded_to_the_type(values: list[Decimal], duckdb_type: str) -> None:
+def test_a_mean_is_the_exact_mean_rounded_to_the_type(values, duckdb_type):
     with pytest.MonkeyPatch.context() as patch, duckdb_anon.connect() as con:
         con.execute(f"create table t (n integer, x {duckdb_type})")
         con.executemany("insert into t values (?, ?)", list(enumerate(values)))
@@ -158,7 +156,7 @@ def test_a_mean_is_the_exact_mean_rounded_to_the_type(values: list[Decimal], duc
         assert abs(answer - exact) <= slack
 
 
-def test_a_date_moved_by_days_is_that_date(released: Released) -> None:
+def test_a_date_moved_by_days_is_that_date(released):
     con = duckdb_anon.connect()
     con.execute("create table t as select range as n, date '2019-12-20' + range::int as x from range(30)")
     assert released(con, "t", lambda attribute, scale: scale.numbers + 0.4 + 70) == "DATE"
@@ -166,7 +164,7 @@ def test_a_date_moved_by_days_is_that_date(released: Released) -> None:
     con.close()
 
 
-def test_values_too_far_apart_for_exact_numbers_are_refused_by_name(released: Released) -> None:
+def test_values_too_far_apart_for_exact_numbers_are_refused_by_name(released):
     con = duckdb_anon.connect()
     con.execute("create table t as select range as n, ('9'||repeat('0', 37 * range))::decimal(38,0) as x from range(2)")
     with pytest.raises(
@@ -176,14 +174,14 @@ def test_values_too_far_apart_for_exact_numbers_are_refused_by_name(released: Re
     assert con.execute("select count(*) from duckdb_tables() where table_name = 'r'").fetchone() == (0,)
 
 
-def test_names_have_no_scale(released: Released) -> None:
+def test_names_have_no_scale(released):
     con = duckdb_anon.connect()
     con.execute("create table t as select range as n, range::varchar as x from range(3)")
     with pytest.raises(duckdb.Error, match="column 'x' is categorical"):
         released(con, "t", lambda attribute, scale: scale.numbers)
 
 
-def test_whole_numbers_are_not_rounded_through_floats() -> None:
+def test_whole_numbers_are_not_rounded_through_floats():
     numbers = np.array([2**62 + 1, -(2**63), 2**63 - 1, 2**53 + 1])
     scale = Scale("integer", numbers, low=-(2**63), high=2**63 - 1)
     assert scale.fitted(numbers).tolist() == numbers.tolist()

@@ -1,7 +1,5 @@
 """Both constraints of (k,l)-diversity, and what else a release of persons must satisfy, on random tables."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from itertools import pairwise
 
@@ -38,7 +36,7 @@ def published(records: list[set[str]], k: int) -> list[frozenset[str]]:
 
 
 @given(fingerprints, st.integers(1, 8))
-def test_fingerprints_are_shared_by_k_and_cover_each_item_once(records: list[set[str]], k: int):
+def test_fingerprints_are_shared_by_k_and_cover_each_item_once(records, k):
     if len(records) < k:
         return
     cuts = published(records, k)
@@ -48,7 +46,7 @@ def test_fingerprints_are_shared_by_k_and_cover_each_item_once(records: list[set
 
 
 @given(fingerprints, st.integers(2, 5))
-def test_sa_ncp_is_that_of_the_published_nodes_and_never_above_the_root(records: list[set[str]], k: int):
+def test_sa_ncp_is_that_of_the_published_nodes_and_never_above_the_root(records, k):
     if len(records) < k:
         return
     persons = persons_of(records, UNEVEN)
@@ -60,9 +58,7 @@ def test_sa_ncp_is_that_of_the_published_nodes_and_never_above_the_root(records:
 
 visits = st.lists(
     st.tuples(
-        st.integers(18, 30),
-        st.sampled_from(["F", "M"]),
-        st.sets(st.sampled_from(LEAVES), min_size=1, max_size=4),
+        st.integers(18, 30), st.sampled_from(["F", "M"]), st.sets(st.sampled_from(LEAVES), min_size=1, max_size=4)
     ),
     min_size=8,
     max_size=40,

@@ -1,9 +1,6 @@
 """The original on the optional side of LEFT JOIN: random queries against the original itself."""
 
-from __future__ import annotations
-
 import random
-from collections.abc import Iterator
 from math import inf
 
 import duckdb
@@ -32,7 +29,7 @@ EXACT, COARSE = ("points", "kept"), "boxes"
 
 
 @pytest.fixture(scope="module")
-def con() -> Iterator[duckdb.DuckDBPyConnection]:
+def con():
     with duckdb.connect() as con:
         load(con)
         con.execute(
@@ -69,7 +66,7 @@ def asked(rng: random.Random) -> tuple[str, int]:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_rows_without_a_match_count_as_they_do_on_the_original(con: duckdb.DuckDBPyConnection, seed: int) -> None:
+def test_rows_without_a_match_count_as_they_do_on_the_original(con, seed):
     rng, answered = random.Random(seed), 0
     for _ in range(20):
         query, keys = asked(rng)

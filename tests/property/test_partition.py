@@ -1,7 +1,5 @@
 """Random tables with NULLs, ties and hierarchies: partitions keep their promises and match slow versions."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections import Counter
 
@@ -108,12 +106,7 @@ def as_sets(group_of_row: np.ndarray) -> set[slow.Group]:
     return {tuple(np.flatnonzero(group_of_row == g).tolist()) for g in range(int(group_of_row.max()) + 1)}
 
 
-@given(
-    tables(),
-    REQUIREMENTS,
-    st.sampled_from(["range", "distinct", "spread"]),
-    st.sampled_from(["strict", "relaxed"]),
-)
+@given(tables(), REQUIREMENTS, st.sampled_from(["range", "distinct", "spread"]), st.sampled_from(["strict", "relaxed"]))
 def test_median_cuts_equal_the_group_by_group_algorithm(table, requirement, width, mode):
     qi, sensitive = table
     holds = predicate(requirement, sensitive)

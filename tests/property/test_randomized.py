@@ -1,7 +1,5 @@
 """What holds for any randomized table: probabilities, monotone risk, inverses, feasible optima."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -31,9 +29,7 @@ def model_of(counts: np.ndarray) -> RiskModel:
 
 
 @given(arrays(np.float64, st.integers(2, 6), elements=st.floats(0.01, 1)), GAINS, GAINS)
-def test_reconstruction_lies_between_prior_and_one_and_rises_with_p(
-    weights: np.ndarray, one: float, two: float
-) -> None:
+def test_reconstruction_lies_between_prior_and_one_and_rises_with_p(weights, one, two):
     prior = weights / weights.sum()
     low, high = sorted((one, two))
     found = [reconstruction_probability(prior, [RetentionChannel.of_gain(len(prior), g)]) for g in (low, high)]
@@ -45,7 +41,7 @@ def test_reconstruction_lies_between_prior_and_one_and_rises_with_p(
 
 
 @given(tables(), GAINS, GAINS)
-def test_randomizing_both_parts_is_never_riskier_than_one(counts: np.ndarray, qi: float, sensitive: float) -> None:
+def test_randomizing_both_parts_is_never_riskier_than_one(counts, qi, sensitive):
     model = model_of(counts)
     some = [RetentionChannel.of_gain(d, qi) for d in counts.shape[:-1]]
     none = [RetentionChannel(d, 1.0) for d in counts.shape[:-1]]
@@ -57,13 +53,13 @@ def test_randomizing_both_parts_is_never_riskier_than_one(counts: np.ndarray, qi
 
 
 @given(tables(), GAINS)
-def test_inverting_the_expected_table_gives_the_table_back(counts: np.ndarray, gain: float) -> None:
+def test_inverting_the_expected_table_gives_the_table_back(counts, gain):
     channels = [RetentionChannel.of_gain(d, gain) for d in counts.shape]
     np.testing.assert_allclose(inverted(transform(counts * 1.0, channels), [c.p for c in channels]), counts, atol=1e-6)
 
 
 @given(tables(), st.sampled_from([1.5, 2.0, 3.0]), st.sampled_from(["both", "qi", "sensitive"]))
-def test_optimal_channels_keep_the_bound_or_the_error_is_right(counts: np.ndarray, level: float, scope: str) -> None:
+def test_optimal_channels_keep_the_bound_or_the_error_is_right(counts, level, scope):
     problem = Problem(model_of(counts), 1 / level, scope)
     try:
         solution = optimal_channels(problem, "rr_distort")
@@ -76,7 +72,7 @@ def test_optimal_channels_keep_the_bound_or_the_error_is_right(counts: np.ndarra
 
 
 @given(arrays(np.float64, st.integers(1, 8), elements=st.floats(-1, 2)))
-def test_projections_are_distributions(raw: np.ndarray) -> None:
+def test_projections_are_distributions(raw):
     assume(raw.sum() > 0.1)
     for how in ("clip", "euclidean"):
         found = project(raw, how)

@@ -1,7 +1,5 @@
 """Weighted rows: exact on identity releases, means over completions elsewhere, and bounds that hold every completion."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 
@@ -24,7 +22,7 @@ QUERIES = 36
 
 
 @pytest.fixture(scope="module")
-def people() -> duckdb.DuckDBPyConnection:
+def people():
     return database(60)
 
 
@@ -63,20 +61,18 @@ def answers_exactly(people: duckdb.DuckDBPyConnection, seed: int) -> None:
 
 @settings(max_examples=3, phases=[Phase.generate])  # a seed does not shrink
 @given(st.integers(0, 2**32))
-def test_identity_releases_answer_random_queries_exactly(people: duckdb.DuckDBPyConnection, seed: int) -> None:
+def test_identity_releases_answer_random_queries_exactly(people, seed):
     answers_exactly(people, seed)
 
 
 @pytest.mark.campaign
 @settings(max_examples=14, phases=[Phase.generate])
 @given(st.integers(0, 2**32))
-def test_identity_releases_answer_hundreds_of_random_queries_exactly(
-    people: duckdb.DuckDBPyConnection, seed: int
-) -> None:
+def test_identity_releases_answer_hundreds_of_random_queries_exactly(people, seed):
     answers_exactly(people, seed)
 
 
-DRAWS = 90
+DRAWS = 60
 SIGMAS = 4.5
 """With some 60 estimates a shape, a right one strays this far once in 2,000 runs."""
 RELEASES = {"boxes": BOXES, "buckets": BUCKETS, "sliced": SLICED}
@@ -99,7 +95,7 @@ def completed(shape: str, queries: tuple[str, ...], draws: int) -> tuple[duckdb.
 
 
 @pytest.mark.parametrize("shape", sorted(RELEASES))
-def test_estimates_are_means_over_completions(shape: str) -> None:
+def test_estimates_are_means_over_completions(shape):
     con, answers = completed(shape, COUNTED, DRAWS)
     people, release = seen(con, "people", with_tree=True), seen(con, shape)
     for query, drawn in zip(COUNTED, answers, strict=True):
@@ -114,9 +110,9 @@ def test_estimates_are_means_over_completions(shape: str) -> None:
 
 
 @pytest.mark.parametrize("shape", ["boxes", "buckets"])
-def test_hard_bounds_contain_every_completion(shape: str) -> None:
+def test_hard_bounds_contain_every_completion(shape):
     queries = COUNTED + AVERAGED + GROUPED
-    con, answers = completed(shape, queries, 25)
+    con, answers = completed(shape, queries, 12)
     people, release = seen(con, "people", with_tree=True), seen(con, shape)
     checked = 0
     for query, drawn in zip(queries, answers, strict=True):
@@ -133,7 +129,7 @@ def test_hard_bounds_contain_every_completion(shape: str) -> None:
     assert checked > 200
 
 
-def test_sliced_releases_have_no_hard_bounds_because_rows_may_be_fake() -> None:
+def test_sliced_releases_have_no_hard_bounds_because_rows_may_be_fake():
     con, _ = completed("sliced", (), 0)
     text = rewrite(COUNTED[0], seen(con, "people", with_tree=True), seen(con, "sliced"), bounds="hard")
     assert "low" not in text

@@ -1,7 +1,5 @@
 """A requirement's rules, checked on one part at a time, say what its array form says of all groups."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -4,8 +4,6 @@ Random histories (records arrive, leave and change) are released ten times. What
 the published rows alone: which rows appeared when, and, of each record, the rows that she could be in all releases.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -22,7 +20,7 @@ HISTORIES = range(4)
 
 
 @pytest.fixture
-def con() -> Iterator[duckdb.DuckDBPyConnection]:
+def con():
     con = duckdb_anon.connect()
     con.execute("create table people (id integer, age integer, town varchar, ill varchar)")
     for column, role in (("age", "quasi"), ("town", "quasi"), ("ill", "sensitive")):
@@ -100,7 +98,7 @@ def play(con: duckdb.DuckDBPyConnection, seed: int, call: str, **options: str) -
 
 
 @pytest.mark.parametrize("seed", HISTORIES)
-def test_every_record_is_one_of_k_over_all_releases(con: duckdb.DuckDBPyConnection, seed: int) -> None:
+def test_every_record_is_one_of_k_over_all_releases(con, seed):
     history = play(con, seed, "mondrian('people', 4, l := 2)")
     for (age, town, ill), batch in history.published():
         alike = [row for row in batch if covers(row[0], age) and covers(row[1], town)]
@@ -115,7 +113,7 @@ def test_every_record_is_one_of_k_over_all_releases(con: duckdb.DuckDBPyConnecti
 
 @pytest.mark.parametrize("call", ["mondrian('people', 4)", "microaggregate('people', 4, categorical := ['town'])"])
 @pytest.mark.parametrize("seed", HISTORIES)
-def test_what_is_left_when_groups_are_withdrawn_is_of_k(con: duckdb.DuckDBPyConnection, seed: int, call: str) -> None:
+def test_what_is_left_when_groups_are_withdrawn_is_of_k(con, seed, call):
     play(con, seed, call, deleted="withdraw")
     fewest, withdrawn = [], []
     for number in range(RELEASES):
@@ -131,7 +129,7 @@ def test_what_is_left_when_groups_are_withdrawn_is_of_k(con: duckdb.DuckDBPyConn
 
 
 @pytest.mark.parametrize("seed", HISTORIES)
-def test_buckets_never_change_and_stay_diverse(con: duckdb.DuckDBPyConnection, seed: int) -> None:
+def test_buckets_never_change_and_stay_diverse(con, seed):
     history = play(con, seed, "anatomy('people', 3)")
     bucket_of: dict[int, tuple[str, int]] = {}
     for number, batch in enumerate(history.batches):
@@ -147,7 +145,7 @@ def test_buckets_never_change_and_stay_diverse(con: duckdb.DuckDBPyConnection, s
 
 
 @pytest.mark.parametrize("seed", HISTORIES)
-def test_replaced_records_keep_one_set_of_sensitive_values(con: duckdb.DuckDBPyConnection, seed: int) -> None:
+def test_replaced_records_keep_one_set_of_sensitive_values(con, seed):
     history = play(con, seed, "anatomy('people', 3)", changed="replace")
     buckets: dict[int, set[tuple[int, str]]] = {}
     for number in range(RELEASES):
@@ -163,7 +161,7 @@ def test_replaced_records_keep_one_set_of_sensitive_values(con: duckdb.DuckDBPyC
 
 
 @pytest.mark.parametrize("seed", HISTORIES)
-def test_means_are_of_k_records_over_all_releases(con: duckdb.DuckDBPyConnection, seed: int) -> None:
+def test_means_are_of_k_records_over_all_releases(con, seed):
     history = play(con, seed, "microaggregate('people', 4, categorical := ['town'])")
     for batch in history.batches:
         assert all(size >= 4 for size in Counter(row[:2] for row in batch).values())
@@ -171,7 +169,7 @@ def test_means_are_of_k_records_over_all_releases(con: duckdb.DuckDBPyConnection
 
 
 @pytest.mark.parametrize("seed", HISTORIES)
-def test_records_are_permuted_among_those_that_came_with_them(con: duckdb.DuckDBPyConnection, seed: int) -> None:
+def test_records_are_permuted_among_those_that_came_with_them(con, seed):
     history = play(con, seed, "muco('people', 0.2)")
     for number, batch in enumerate(history.batches):
         came = [person for at, person in history.known.values() if at == number]
@@ -182,7 +180,7 @@ def test_records_are_permuted_among_those_that_came_with_them(con: duckdb.DuckDB
 
 
 @pytest.mark.parametrize("seed", HISTORIES)
-def test_sliced_buckets_never_change(con: duckdb.DuckDBPyConnection, seed: int) -> None:
+def test_sliced_buckets_never_change(con, seed):
     history = play(con, seed, "slicing('people', 2, columns := [['age'], ['town'], ['ill']])")
     seen: set[int] = set()
     for batch in history.batches:

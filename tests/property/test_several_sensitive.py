@@ -1,7 +1,5 @@
 """Requirements on several sensitive columns ask the same of each as if it were the only one."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,9 +35,7 @@ REQUIREMENTS: list[PrivacyModel] = [
     st.sampled_from(REQUIREMENTS),
     st.integers(1, 3),
 )
-def test_a_group_holds_where_each_column_alone_holds(
-    rows: list[tuple[int, int, str, int]], requirement: PrivacyModel, columns: int
-) -> None:
+def test_a_group_holds_where_each_column_alone_holds(rows, requirement, columns):
     group = np.unique([row[0] for row in rows], return_inverse=True)[1]
     kinds = ("ordered", "nominal", "ordered")
     sensitive = [slow.attribute(f"s{i}", [row[1 + i] for row in rows], kinds[i]) for i in range(columns)]

@@ -1,7 +1,5 @@
 """Answers of queries, as tests hold them against each other."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import duckdb

@@ -1,7 +1,5 @@
 """The corpus of analytical queries (`tests/corpus`), and the releases it is asked of."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator
 from pathlib import Path

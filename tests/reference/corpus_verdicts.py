@@ -1,7 +1,5 @@
 """Judges the corpus: `python -m tests.reference.corpus_verdicts [shape ...]` writes verdicts.csv anew, to be read over."""
 
-from __future__ import annotations
-
 import csv
 import re
 import statistics
@@ -32,7 +30,6 @@ def judge(con: duckdb.DuckDBPyConnection, query: str, shape: str) -> tuple[str, 
     except duckdb.Error as error:
         reason = re.sub(r" \[[a-z-]+\]$", "", str(error).split("\n")[0].split("rewrite_query: ")[-1])
         return f"refused: {reason.removeprefix('Invalid Input Error: ')[:90]}", None, []
-    assert row is not None
     con.execute(row[0])
     try:
         rows = con.execute(

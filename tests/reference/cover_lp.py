@@ -1,7 +1,5 @@
 """MuCo's linear program written out and handed to HiGHS: slow, and close to the paper's formulas."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The deFinetti attack by its definition: dictionaries and loops, one bucket at a time."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

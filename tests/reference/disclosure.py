@@ -1,7 +1,5 @@
 """Disclosure by its definition, one target and one published row at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import product
 

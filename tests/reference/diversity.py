@@ -1,7 +1,5 @@
 """Slow, obvious versions of the risk measures: plain Python over rows as tuples."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence

@@ -1,7 +1,5 @@
 """Diversity of persons with sets of values by its definitions, one person and one subset at a time."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter, defaultdict

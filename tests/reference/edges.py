@@ -1,7 +1,5 @@
 """Rounded ends of intervals of whole numbers, the slow obvious way."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 Rows = Sequence[tuple[int, int]]  # value and person

@@ -5,8 +5,6 @@ A test file that makes what DuckDB does not list cheaply always gets new databas
 take a third less processor time then, and tables of tests fill no second one.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

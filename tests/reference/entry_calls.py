@@ -1,7 +1,5 @@
 """Calls of the package's functions, made of what their entries say; no function is named here."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 The folder has `methods/` and `measures/`, which become part of the package's own.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

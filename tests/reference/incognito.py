@@ -1,7 +1,5 @@
 """Full-domain generalization by trying every level vector on every row."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence

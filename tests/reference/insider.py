@@ -5,8 +5,6 @@ the call on the release) and by P(sensitive value | quasi-identifiers), learnt b
 Rows are dealt to individuals one to one: Sinkhorn's doubly stochastic matrix, and the likeliest assignment.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Joint counts of randomized columns the slow way: whole matrices, one combination of values after another."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 

@@ -5,8 +5,6 @@ values alone may tell it, under one that does not. `labelled_columns.csv` has a 
 ones, and no rule was written with those of `unseen`, from which nothing may be learnt.
 """
 
-from __future__ import annotations
-
 import csv
 from dataclasses import dataclass
 from pathlib import Path

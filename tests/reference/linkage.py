@@ -1,7 +1,5 @@
 """Attacks by their definitions, one target, one published row and one column at a time, on values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from math import exp, inf, log
 

@@ -1,7 +1,5 @@
 """Slow, obvious versions of what slicing and merging compute, and the worked example of their paper."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter

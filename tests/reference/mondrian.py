@@ -1,7 +1,5 @@
 """Slow, obvious versions of partitioning: plain Python over lists of values, one group after the other."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
@@ -153,18 +151,10 @@ def median_parts(attr: Attribute, group: Group, mode: str, *, below: bool = Fals
             tuple(r for r in ordered if attr.codes[r] < median),
             tuple(r for r in ordered if attr.codes[r] >= median),
         ]
-    return [
-        tuple(r for r in ordered if attr.codes[r] <= median),
-        tuple(r for r in ordered if attr.codes[r] > median),
-    ]
+    return [tuple(r for r in ordered if attr.codes[r] <= median), tuple(r for r in ordered if attr.codes[r] > median)]
 
 
-def mondrian(
-    qi: Sequence[Attribute],
-    holds: Predicate,
-    kind: str = "range",
-    mode: str = "strict",
-) -> set[Group]:
+def mondrian(qi: Sequence[Attribute], holds: Predicate, kind: str = "range", mode: str = "strict") -> set[Group]:
     """Cut at medians of the widest attribute until nothing can be cut; groups as sorted tuples of rows."""
     stack, done = [tuple(range(len(qi[0].codes)))], set()
     while stack:

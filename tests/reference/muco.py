@@ -1,7 +1,5 @@
 """MuCo's promises and the paper's protocol, written out row by row."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 

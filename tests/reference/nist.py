@@ -1,7 +1,5 @@
 """NIST's measures by plain loops over rows."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations

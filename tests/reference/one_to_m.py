@@ -1,7 +1,5 @@
 """Slow, obvious versions of what itemsets/ does, straight from the papers' text, on Python sets."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations

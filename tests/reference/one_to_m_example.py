@@ -1,7 +1,5 @@
 """The worked example of Gong, Luo, Yang, Ni & Li 2017 (tables 1 and 2, figure 3) as coded arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

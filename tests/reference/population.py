@@ -1,7 +1,5 @@
 """Population risk by plain loops over printed rows."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations

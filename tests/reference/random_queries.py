@@ -1,7 +1,5 @@
 """Random queries over the table `people` of `rewrite_tables`, from a grammar of what the rewriter covers."""
 
-from __future__ import annotations
-
 import random
 
 KEYS = ("sex", "region", "age", "age // 10", "disease", "born", "(sex IS NULL)", "year(born)", "upper(sex)")

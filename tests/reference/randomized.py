@@ -1,7 +1,5 @@
 """Randomized response the slow way: full matrices, loops over cells, a grid instead of an optimiser."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a release means, drawn at random: completions of every row, and the query answered on each of them."""
 
-from __future__ import annotations
-
 import datetime as dt
 import math
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Hand-made releases of one small table, whose completions are known."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import duckdb

@@ -1,7 +1,5 @@
 """Small tables in every release shape, made by hand in SQL, and how the planner sees them."""
 
-from __future__ import annotations
-
 import duckdb
 
 from duckdb_anon.rewrite.query.tables import TableInfo

@@ -1,7 +1,5 @@
 """Whether a rewritten query gives the original's answer, on releases that change nothing (`rewrite_tables.SELF`)."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -16,7 +14,6 @@ def rewritten(con: duckdb.DuckDBPyConnection, query: str, shape: str) -> str:
     row = con.execute(
         f"select rewrite_query($1, 'people', 'identity_{shape}', {ROLES}, spread := 'uniform')", [query]
     ).fetchone()
-    assert row is not None
     return str(row[0])
 
 

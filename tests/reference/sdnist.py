@@ -4,8 +4,6 @@ The scores are those of `sdnist.metrics.kmarginal.KMarginal.compute_score` of SD
 these tables: pairs as it forms them, triples by giving it all of them as its marginals.
 """
 
-from __future__ import annotations
-
 ORIGINALS = {
     "made": "(select i * i % 53 as a, i * 7919 % 11 % 4 as b, 'c' || i * i * i % 7 as c, i * 31 % 101 % 9 // 2 as d, i "
             "from range(2000) t(i))",

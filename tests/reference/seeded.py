@@ -1,7 +1,5 @@
 """Releases with a seed, which `release()` refuses: for tests that repeat a draw."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import duckdb

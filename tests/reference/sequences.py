@@ -1,7 +1,5 @@
 """What releases of one original reveal together, by brute force: every record against every target, value by value."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

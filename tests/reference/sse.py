@@ -1,7 +1,5 @@
 """Slow and obvious: groups by squared error."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

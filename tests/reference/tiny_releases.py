@@ -4,8 +4,6 @@ Released row i comes from original row i. `expected` says what a release tells o
 attacker sees in one printed row.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import defaultdict
 from typing import Any

@@ -1,7 +1,5 @@
 """Nearest rows by Gower's distance and predicates, one pair of rows at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 Row = Sequence[object]

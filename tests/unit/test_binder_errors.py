@@ -1,7 +1,5 @@
 """Wrong arguments of a call are named, with the nearest parameter, where the statement is at hand."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 
@@ -11,7 +9,7 @@ from duckdb_anon.registry import ENTRIES
 
 
 @pytest.fixture(scope="module")
-def con() -> duckdb.DuckDBPyConnection:
+def con():
     con = duckdb_anon.connect()
     con.execute("create table people as from anon_sample('census', 20, seed := 1)")
     for column, role in (("age", "quasi"), ("gender", "quasi"), ("salary", "sensitive")):
@@ -48,13 +46,13 @@ def con() -> duckdb.DuckDBPyConnection:
         ("select 'mondrian(x := 1)' from mondrian('é', kk := 5)", "no parameter 'kk'"),
     ],
 )
-def test_what_the_binder_refuses_is_explained(con: duckdb.DuckDBPyConnection, call: str, says: str) -> None:
+def test_what_the_binder_refuses_is_explained(con, call, says):
     with pytest.raises(duckdb.Error) as caught:
         con.execute(call).fetchall()
     assert says in explained(str(caught.value), call)
 
 
-def test_every_function_answers_a_wrong_name_with_the_nearest(con: duckdb.DuckDBPyConnection) -> None:
+def test_every_function_answers_a_wrong_name_with_the_nearest(con):
     for entry in ENTRIES:
         for parameter in entry.parameters:
             call = f"{entry.name}({parameter.name}q := 1)"
@@ -69,5 +67,5 @@ def test_every_function_answers_a_wrong_name_with_the_nearest(con: duckdb.DuckDB
     "statement",
     ["from elsewhere(kk := 1)", "from mondrian('people', 5", "select 'mondrian(kk := 1)'", "from muco('people', 0.2)"],
 )
-def test_other_messages_stand(statement: str) -> None:
+def test_other_messages_stand(statement):
     assert explained("Binder Error: something else", statement) == "Binder Error: something else"

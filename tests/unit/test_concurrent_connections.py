@@ -1,16 +1,18 @@
 """Threads of a server open and close connections of their own to one database, all at the same time."""
 
-from __future__ import annotations
-
+import doctest
+import importlib
 import threading
 from pathlib import Path
+
+import pytest
 
 import duckdb_anon
 
 QUERY = "select sex, count(*) from people where age < 20 group by sex"
 
 
-def test_a_call_is_planned_while_other_connections_close(tmp_path: Path) -> None:
+def test_a_call_is_planned_while_other_connections_close(tmp_path):
     file = str(tmp_path / "people.duckdb")
     kept = duckdb_anon.connect(file)
     kept.execute("create table people as select i % 50 as age, i % 2 as sex, i % 5 as s from range(300) t(i)")
@@ -37,3 +39,25 @@ def test_a_call_is_planned_while_other_connections_close(tmp_path: Path) -> None
     for thread in threads:
         thread.join()
     assert found == [expected] * 16
+
+
+PACKAGE = Path(duckdb_anon.__file__).parent
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
+
+
+def test_there_are_examples():
+    assert len(FILES) > 20
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_examples_of_a_module_give_what_they_show(path):
+    name = ".".join(["duckdb_anon", *path.relative_to(PACKAGE).with_suffix("").parts]).removesuffix(".__init__")
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("duckdb_anon"):
+            raise
+        pytest.skip(f"{error.name} is not installed")
+    result = doctest.testmod(module)
+    assert result.attempted > 0
+    assert result.failed == 0

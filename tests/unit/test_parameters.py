@@ -1,11 +1,8 @@
 """Arguments of every numeric type DuckDB has, and of every size, are taken exactly or refused by name."""
 
-from __future__ import annotations
-
 import itertools
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 import duckdb
 import pytest
@@ -20,7 +17,7 @@ HUGE = (2**63, 2**64 - 1, 2**127 - 1, Decimal(2**127 - 1), -(2**127), Decimal("1
 
 
 @pytest.mark.parametrize("given", [5, Decimal(5), Decimal("5.000"), 5.0, "5"])
-def test_whole_numbers_of_every_type_are_whole_numbers(given: Any) -> None:
+def test_whole_numbers_of_every_type_are_whole_numbers(given):
     taken = Parameter("k", "rows", "integer", low=1).check("f", given)
     assert taken == 5 and type(taken) is int
 
@@ -28,25 +25,25 @@ def test_whole_numbers_of_every_type_are_whole_numbers(given: Any) -> None:
 @pytest.mark.parametrize(
     "given", [5.5, Decimal("5.0001"), "5.5", True, "five", float("nan"), float("inf"), Decimal("NaN")]
 )
-def test_what_is_no_whole_number_is_refused(given: Any) -> None:
+def test_what_is_no_whole_number_is_refused(given):
     with pytest.raises(ParameterError, match=r"k := .* is not a whole number .rows"):
         Parameter("k", "rows", "integer").check("f", given)
 
 
-def test_whole_numbers_are_exact_where_a_float_would_round_them() -> None:
+def test_whole_numbers_are_exact_where_a_float_would_round_them():
     taken = Parameter("seed", "seed", "integer", high=2**63 - 1).check("f", Decimal(2**63 - 1))
     assert taken == 2**63 - 1
 
 
 @pytest.mark.parametrize("given", HUGE)
-def test_numbers_beyond_64_bits_are_out_of_range_and_shown_as_written(given: Any) -> None:
+def test_numbers_beyond_64_bits_are_out_of_range_and_shown_as_written(given):
     allowed = "at least 1 and at most 2147483647" if given > 0 else "at least 1"
     with pytest.raises(ParameterError, match=f"is out of range. It must be {allowed} .rows") as e:
         Parameter("k", "rows", "integer", low=1).check("f", given)
     assert "Decimal" not in str(e.value)
 
 
-def test_decimals_inside_lists_and_maps_become_numbers() -> None:
+def test_decimals_inside_lists_and_maps_become_numbers():
     mapping = Parameter("p", "probabilities", "mapping")
     assert mapping.check("f", {"age": Decimal("0.8"), "both": [Decimal(1)]}) == {"age": 0.8, "both": [1.0]}
     assert mapping.check("f", [("age", Decimal("0.8"))]) == {"age": 0.8}
@@ -55,13 +52,13 @@ def test_decimals_inside_lists_and_maps_become_numbers() -> None:
     assert not any(isinstance(v, Decimal) for v in (anything[0]["low"], anything[1][0]))
 
 
-def test_fractions_are_exact() -> None:
+def test_fractions_are_exact():
     delta = Parameter("delta", "share", "fraction", above=0, high=1)
     assert delta.check("f", Decimal("0.1")) == Fraction(1, 10) == delta.check("f", 0.1) == delta.check("f", "1/10")
 
 
 @pytest.fixture(scope="module")
-def con() -> duckdb.DuckDBPyConnection:
+def con():
     con = duckdb_anon.connect()
     con.execute(
         "create table people as select range as pid, 20 + hash(range) % 40 as age, range % 2 as sex, "
@@ -88,9 +85,7 @@ def calls() -> list[tuple[Method, str]]:
 
 
 @pytest.mark.parametrize(("method", "arguments"), calls(), ids=lambda given: getattr(given, "name", given))
-def test_numbers_at_the_ends_of_their_types_release_or_are_refused(
-    con: duckdb.DuckDBPyConnection, method: Method, arguments: str
-) -> None:
+def test_numbers_at_the_ends_of_their_types_release_or_are_refused(con, method, arguments):
     roles = "qi := ['age', 'sex'], sensitive := 'disease', seed := 1"
     if "person" in method.needs:
         roles += ", person := 'pid', hierarchies := {'disease': 'tree'}"
@@ -101,7 +96,7 @@ def test_numbers_at_the_ends_of_their_types_release_or_are_refused(
         assert method.name in str(error)
 
 
-def test_no_parameter_takes_a_number_it_cannot_hold() -> None:
+def test_no_parameter_takes_a_number_it_cannot_hold():
     for entry, given in itertools.product(ENTRIES, HUGE):
         for parameter in entry.parameters:
             if parameter.kind == "integer" and parameter.name != "seed":  # a HUGEINT

@@ -3,8 +3,6 @@
 What runs here runs where Superset is installed beside the package; .ci/extra-superset makes such an environment.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import itertools
@@ -154,7 +152,7 @@ class Browser:
 
 
 @pytest.fixture(scope="session")
-def superset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Superset]:
+def superset(tmp_path_factory):
     """Superset from nothing: metadata, an administrator, roles, a server."""
     if find_spec("superset") is None:
         pytest.skip("Superset is not installed")
@@ -197,7 +195,7 @@ def logged_in(superset: Superset, folder: Path) -> Superset:
 
 
 @pytest.fixture(scope="session")
-def browser(superset: Superset, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def browser(superset, tmp_path_factory):
     """A browser in which the administrator is logged in."""
     if BROWSER is None:
         pytest.skip("there is no Chromium here")

@@ -1,17 +1,13 @@
 """A Spark of two cores in this process, for the tests of the extra `spark`."""
 
-from __future__ import annotations
-
 import os
 import sys
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+def spark():
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -1,7 +1,5 @@
 """Rewritten queries in Spark's words: the answers of DuckDB, or refused by name; none fails there."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -49,7 +47,7 @@ ANSWERED = {"boxes": 10, "buckets": 10, "slices": 13, "randomized": 10}
 
 
 @pytest.fixture(scope="module")
-def con(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConnection:
+def con(spark, tmp_path_factory):
     folder: Path = tmp_path_factory.mktemp("releases")
     connection = duckdb_anon.connect()
     connection.execute(
@@ -78,7 +76,7 @@ def alike(one: Sequence[Sequence[Any]], other: Sequence[Sequence[Any]]) -> bool:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_spark_answers_as_duckdb_does_or_is_not_asked(spark: Any, con: Any, release: str) -> None:
+def test_spark_answers_as_duckdb_does_or_is_not_asked(spark, con, release):
     # by learnt shares, DuckDB answers from plausible tables what relates permuted columns, and Spark has none
     spread = "uniform" if release == "slices" else "learnt"
     call = (

@@ -1,10 +1,5 @@
 """Releases on Spark (local[2]) against those of DuckDB."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import duckdb
 import pytest
 
@@ -19,7 +14,7 @@ ROLES = "qi := ['age', 'gender', 'education', 'hours_per_week']"
 
 
 @pytest.fixture(scope="module")
-def con() -> duckdb.DuckDBPyConnection:
+def con():
     connection = duckdb_anon.connect()
     connection.execute("""create table people as select * replace (nullif(education, 'doctorate') as education),
         hours_per_week % 11 as ward, 'p' || (age * 31 + hours_per_week) % 3000 as who
@@ -28,11 +23,11 @@ def con() -> duckdb.DuckDBPyConnection:
 
 
 @pytest.fixture(scope="module")
-def people(spark: Any, con: duckdb.DuckDBPyConnection) -> Any:
+def people(spark, con):
     return spark.createDataFrame(con.sql("from people").to_arrow_table()).cache()
 
 
-def test_classes_are_those_of_duckdb_and_so_are_measures_and_estimates(spark: Any, con: Any, people: Any) -> None:
+def test_classes_are_those_of_duckdb_and_so_are_measures_and_estimates(spark, con, people):
     import duckdb_anon.spark as anon
 
     call = f"mondrian('people', 3, l := 2, {ROLES}, sensitive := 'ward')"
@@ -68,7 +63,7 @@ def test_classes_are_those_of_duckdb_and_so_are_measures_and_estimates(spark: An
         assert told_by_spark == [pytest.approx(row) for row in sorted(tuple(map(float, row)) for row in on_duckdb)]
 
 
-def test_labels_of_column_metadata_and_permuted_columns(spark: Any, con: Any, people: Any) -> None:
+def test_labels_of_column_metadata_and_permuted_columns(spark, con, people):
     import duckdb_anon.spark as anon
 
     labelled = people
@@ -94,7 +89,7 @@ OTHERS = {
 }
 
 
-def test_what_decides_for_the_whole_table_is_that_of_duckdb(con: Any, people: Any) -> None:
+def test_what_decides_for_the_whole_table_is_that_of_duckdb(con, people):
     import duckdb_anon.spark as anon
 
     call = f"incognito('people', 4, l := 1.5, max_suppression := 0.01, {ROLES}, sensitive := 'ward')"
@@ -112,14 +107,14 @@ def test_what_decides_for_the_whole_table_is_that_of_duckdb(con: Any, people: An
     assert con.execute(values + "_noisy").fetchall() == con.execute(values + "people").fetchall()
 
 
-def test_an_empty_table_is_refused(people: Any) -> None:
+def test_an_empty_table_is_refused(people):
     import duckdb_anon.spark as anon
 
     with pytest.raises(AnonError, match="mondrian: the table is empty"):
         anon.release(people.filter("age < 0"), "mondrian(3)", qi=QI)
 
 
-def test_moments_with_and_without_zone_come_back_as_they_were(con: Any, spark: Any) -> None:
+def test_moments_with_and_without_zone_come_back_as_they_were(con, spark):
     import duckdb_anon.spark as anon
 
     moments = spark.sql("""select timestamp'2024-03-31 01:30:00 UTC' + make_interval(0, 0, 0, 0, id % 90) as zoned,
@@ -142,7 +137,7 @@ def test_moments_with_and_without_zone_come_back_as_they_were(con: Any, spark: A
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_every_method_with_parts_runs(con: Any, people: Any, name: str) -> None:
+def test_every_method_with_parts_runs(con, people, name):
     import duckdb_anon.spark as anon
 
     call, more = OTHERS[name]
@@ -161,7 +156,7 @@ def test_every_method_with_parts_runs(con: Any, people: Any, name: str) -> None:
         assert worst <= 0.5
 
 
-def test_lists_of_persons_with_hierarchies(con: Any, spark: Any) -> None:
+def test_lists_of_persons_with_hierarchies(con, spark):
     import duckdb_anon.spark as anon
 
     con.execute("""create or replace table visits as select 'p' || i as who, i * 7 % 60 as age, i % 2 as sex,
@@ -193,14 +188,14 @@ def test_lists_of_persons_with_hierarchies(con: Any, spark: Any) -> None:
         ("mondrian", {}, "is not one call of a method"),
     ],
 )
-def test_refusals_say_why(people: Any, call: str, more: dict[str, Any], said: str) -> None:
+def test_refusals_say_why(people, call, more, said):
     import duckdb_anon.spark as anon
 
     with pytest.raises((AnonError, duckdb.Error), match=said):
         anon.release(people, call, **{"qi": QI, **more})
 
 
-def test_what_a_task_refuses_comes_as_the_methods_own_words(people: Any) -> None:
+def test_what_a_task_refuses_comes_as_the_methods_own_words(people):
     import duckdb_anon.spark as anon
 
     with pytest.raises(AnonError, match=r"^incognito: [^\n]*6,?000[^\n]*$"):
@@ -211,12 +206,12 @@ CENSUS = ["RELATE", "SEX", "AGE", "MARST", "RACE", "EDUC", "UHRSWORK"]
 
 
 @pytest.fixture(scope="module")
-def census(spark: Any, con: Any, shared_data: Path) -> Any:
+def census(spark, con, shared_data):
     con.execute(f"create or replace table census as from read_csv('{shared_data / 'census.csv'}')")
     return spark.createDataFrame(con.sql("from census").to_arrow_table()).cache()
 
 
-def test_census_has_the_classes_of_duckdb(con: Any, census: Any) -> None:
+def test_census_has_the_classes_of_duckdb(con, census):
     import duckdb_anon.spark as anon
 
     con.execute(f"create or replace table once as from mondrian('census', 10, qi := {CENSUS}, sensitive := 'INCWAGE')")
@@ -225,7 +220,7 @@ def test_census_has_the_classes_of_duckdb(con: Any, census: Any) -> None:
     assert differing(con, "once", "_census") == 0
 
 
-def test_methods_of_one_task_work_on_census(con: Any, census: Any) -> None:
+def test_methods_of_one_task_work_on_census(con, census):
     import duckdb_anon.spark as anon
 
     qi = ["SEX", "AGE", "MARST", "EDUC"]

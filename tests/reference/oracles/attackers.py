@@ -1,7 +1,5 @@
 """What attackers find in a release of every shape; `people` are those who are not in the original."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,16 +10,7 @@ import pytest
 
 from tests.reference import linkage
 from tests.reference.answers import answered
-from tests.reference.tiny_releases import (
-    ORIGINAL,
-    Row,
-    S,
-    carried,
-    cell,
-    covers,
-    printed,
-    values_of,
-)
+from tests.reference.tiny_releases import ORIGINAL, Row, S, carried, cell, covers, printed, values_of
 
 PEOPLE = [(1, "F"), (2, "F"), (2, "M"), (4, "F")]
 Score = Callable[[Row, str, Any], float]

@@ -3,8 +3,6 @@
 What is drawn at random is held against its expectation: guesses within six deviations, ties between what they allow.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter
@@ -148,10 +146,7 @@ def check_linkability(con: duckdb.DuckDBPyConnection, shape: str) -> None:
         pairs = [
             (wp29.nearest(p, rows, (0,), SPANS), wp29.nearest(p, rows, range(1, len(rest) + 1), SPANS)) for p in people
         ]
-        return (
-            float(np.mean([len(x | y) == 1 for x, y in pairs])),
-            float(np.mean([bool(x & y) for x, y in pairs])),
-        )
+        return (float(np.mean([len(x | y) == 1 for x, y in pairs])), float(np.mean([bool(x & y) for x, y in pairs])))
 
     call = f"linkability('tiny', '{shape}_release', columns_a := ['a'], columns_b := {rest}"
     told = check_nearest(con, call, bounds)

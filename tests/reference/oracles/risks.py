@@ -1,7 +1,5 @@
 """What measures say of classes and their persons, on a release of every shape, against loops over printed rows."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import defaultdict
@@ -15,18 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from tests.reference.answers import answered
 from tests.reference.diversity_of_sets import kl_diversity, km_anonymity
-from tests.reference.tiny_releases import (
-    ORIGINAL,
-    A,
-    G,
-    Row,
-    S,
-    carried,
-    cell,
-    covers,
-    printed,
-    values_of,
-)
+from tests.reference.tiny_releases import ORIGINAL, A, G, Row, S, carried, cell, covers, printed, values_of
 
 QI = ("a", "g")
 

@@ -4,8 +4,6 @@ Whatever a measure says of values must follow from the expected number of origin
 (`expected`); whatever it says of classes, from the printed cells.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -14,15 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from tests.reference.tiny_releases import (
-    ORIGINAL,
-    Row,
-    S,
-    Table,
-    expected,
-    printed,
-    values_of,
-)
+from tests.reference.tiny_releases import ORIGINAL, Row, S, Table, expected, printed, values_of
 
 
 def shares(table: Table, keep: tuple[int, ...]) -> Table:

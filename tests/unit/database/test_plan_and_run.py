@@ -1,14 +1,11 @@
 """From a database file to a release of all its tables: a first plan, run, checks, nothing on failure, nothing twice."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import time
 import tomllib
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -41,7 +38,7 @@ identity = 0.35
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     con = duckdb.connect(str(tmp_path / "hospital.duckdb"))
     con.execute(
         "create table patients as select i as id, 'Ann ' || i as name, date '1940-01-01' + (i * 7919 % 25000)::int as birth, "
@@ -58,9 +55,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_run_writes_one_file_that_joins_and_a_second_run_keeps_it(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_run_writes_one_file_that_joins_and_a_second_run_keeps_it(folder, capsys):
     assert main(["run", str(folder / "plan.toml")]) == 0
     printed = capsys.readouterr()
     assert "the tables were released" in printed.out and "and three events" in printed.err
@@ -79,9 +74,7 @@ def test_run_writes_one_file_that_joins_and_a_second_run_keeps_it(
     assert before.st_mode & 0o007 == 0
 
 
-def test_a_changed_table_is_not_released_twice_unless_the_plan_says_independent(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_changed_table_is_not_released_twice_unless_the_plan_says_independent(folder, capsys):
     assert main(["run", str(folder / "plan.toml")]) == 0
     con = duckdb.connect(str(folder / "hospital.duckdb"))
     con.execute("delete from visits where visit_id = 7")
@@ -93,7 +86,7 @@ def test_a_changed_table_is_not_released_twice_unless_the_plan_says_independent(
     assert main(["run", str(folder / "plan.toml")]) == 0
 
 
-def test_a_check_that_fails_or_a_kill_leaves_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_check_that_fails_or_a_kill_leaves_nothing(folder, capsys):
     strict = PLAN.replace("identity = 0.35", "identity = 0.001")
     (folder / "plan.toml").write_text(strict, encoding="utf-8")
     assert main(["run", str(folder / "plan.toml")]) == 3
@@ -113,7 +106,7 @@ def test_a_check_that_fails_or_a_kill_leaves_nothing(folder: Path, capsys: pytes
     assert not list(folder.glob("*.part*"))
 
 
-def test_a_first_plan_finds_keys_and_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_first_plan_finds_keys_and_runs(folder, capsys):
     pytest.importorskip("stdnum", reason="the profile extra is not installed")
     (folder / "plan.toml").unlink()
     assert main(["plan", str(folder / "hospital.duckdb"), "-o", str(folder / "plan.toml"), "-k", "3"]) == 0
@@ -134,7 +127,7 @@ def test_a_first_plan_finds_keys_and_runs(folder: Path, capsys: pytest.CaptureFi
     assert "exists" in capsys.readouterr().err
 
 
-def test_declared_keys_come_first(tmp_path: Path) -> None:
+def test_declared_keys_come_first(tmp_path):
     pytest.importorskip("stdnum", reason="the profile extra is not installed")
     con = duckdb_anon.connect(str(tmp_path / "shop.duckdb"))
     con.execute("create table customer (nr integer primary key, city varchar)")
@@ -160,9 +153,7 @@ def test_declared_keys_come_first(tmp_path: Path) -> None:
         ("identity = 0.35", "identitty = 0.35", "unknown 'identitty'"),
     ],
 )
-def test_a_plan_with_a_mistake_is_refused(
-    folder: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, message: str
-) -> None:
+def test_a_plan_with_a_mistake_is_refused(folder, capsys, old, new, message):
     (folder / "plan.toml").write_text(PLAN.replace(old, new), encoding="utf-8")
     assert main(["run", str(folder / "plan.toml")]) == 1
     assert message in capsys.readouterr().err

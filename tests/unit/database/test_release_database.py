@@ -1,9 +1,6 @@
 """A database is released whole: it joins, intervals inside individuals are exact, and k individuals share each record."""
 
-from __future__ import annotations
-
 import random
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -76,7 +73,7 @@ def _least(con: duckdb.DuckDBPyConnection, events: int) -> int:
 
 @settings(max_examples=5)
 @given(seed=st.integers(0, 10_000), patients=st.integers(12, 60), k=st.integers(2, 4))
-def test_every_known_record_fits_k_individuals(seed: int, patients: int, k: int) -> None:
+def test_every_known_record_fits_k_individuals(seed, patients, k):
     con = duckdb_anon.connect()
     _hospital(con, patients, seed)
     made = _release(con, k=k)
@@ -91,7 +88,7 @@ def test_every_known_record_fits_k_individuals(seed: int, patients: int, k: int)
     con.close()
 
 
-def test_the_tables_join_and_nothing_of_the_keys_stays(con: duckdb.DuckDBPyConnection) -> None:
+def test_the_tables_join_and_nothing_of_the_keys_stays(con):
     _hospital(con, 300, 1)
     made = _release(con, treatments={"visits": {"visit": "pseudonym(format := 'integer')"}})
     visits, labs, joined = con.execute(
@@ -111,7 +108,7 @@ def test_the_tables_join_and_nothing_of_the_keys_stays(con: duckdb.DuckDBPyConne
     assert all(text.startswith("anon: release") and "k := 3" in text for (text,) in comments)
 
 
-def test_intervals_inside_individuals_are_exact(con: duckdb.DuckDBPyConnection) -> None:
+def test_intervals_inside_individuals_are_exact(con):
     _hospital(con, 200, 2)
     con.execute("alter table visits add column discharge date")
     con.execute("update visits set discharge = day + visit % 9")
@@ -129,7 +126,7 @@ def test_intervals_inside_individuals_are_exact(con: duckdb.DuckDBPyConnection) 
     assert moved == (0,)
 
 
-def test_l_holds_for_the_lists_of_all_sensitive_values_or_nothing_is_released(con: duckdb.DuckDBPyConnection) -> None:
+def test_l_holds_for_the_lists_of_all_sensitive_values_or_nothing_is_released(con):
     con.execute("create table patients as select i as id, i % 7 as age, 'same' as debt from range(40) t(i)")
     con.execute(
         "create table visits as select i % 40 as pid, i % 3 as ward, 'd' || i % 9 as disease from range(80) t(i)"
@@ -151,7 +148,7 @@ def test_l_holds_for_the_lists_of_all_sensitive_values_or_nothing_is_released(co
     assert most <= 0.5
 
 
-def test_unlinked_tables_keep_the_promise_by_themselves(con: duckdb.DuckDBPyConnection) -> None:
+def test_unlinked_tables_keep_the_promise_by_themselves(con):
     _hospital(con, 120, 6)
     made = _release(con, linked=False)
     assert not made.linked and made.smallest >= 3 and "not linked" in made.lines()[-1]
@@ -164,7 +161,7 @@ def test_unlinked_tables_keep_the_promise_by_themselves(con: duckdb.DuckDBPyConn
     assert least >= 3
 
 
-def test_a_lasting_key_gives_the_same_pseudonyms(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_a_lasting_key_gives_the_same_pseudonyms(con, tmp_path):
     _hospital(con, 60, 3)
     (tmp_path / "key").write_text("f" * 64, encoding="utf-8")
     found = []
@@ -193,9 +190,7 @@ def test_a_lasting_key_gives_the_same_pseudonyms(con: duckdb.DuckDBPyConnection,
         ({"k": 1}, "at least 2"),
     ],
 )
-def test_a_plan_that_does_not_fit_is_refused(
-    con: duckdb.DuckDBPyConnection, options: dict[str, object], message: str
-) -> None:
+def test_a_plan_that_does_not_fit_is_refused(con, options, message):
     _hospital(con, 30, 4)
     with pytest.raises(AnonError, match=message):
         _release(con, **options)
@@ -205,7 +200,7 @@ def test_a_plan_that_does_not_fit_is_refused(
     )
 
 
-def test_an_identifier_is_not_released_under_another_label(con: duckdb.DuckDBPyConnection) -> None:
+def test_an_identifier_is_not_released_under_another_label(con):
     _hospital(con, 60, 5)
     con.execute("alter table visits add column nurse varchar")
     con.execute("update visits set nurse = 'Name ' || pid")
@@ -216,7 +211,7 @@ def test_an_identifier_is_not_released_under_another_label(con: duckdb.DuckDBPyC
         _release(con, treatments={"visits": {"nurse": "hide"}})
 
 
-def test_risk_on_the_join_is_at_most_the_promise(con: duckdb.DuckDBPyConnection) -> None:
+def test_risk_on_the_join_is_at_most_the_promise(con):
     _hospital(con, 250, 7)
     options = {"individuals": "patients", "key": "id", "k": 4, "keys": KEYS}
     risks = {r.known: r for r in database_risk(con, ["patients", "visits", "labs"], targets=250, **options)}
@@ -238,7 +233,7 @@ def test_risk_on_the_join_is_at_most_the_promise(con: duckdb.DuckDBPyConnection)
         database_risk(con, ["patients", "visits", "labs"], linked=False, **options)
 
 
-def test_hierarchies_missing_values_and_columns_of_any_name(con: duckdb.DuckDBPyConnection) -> None:
+def test_hierarchies_missing_values_and_columns_of_any_name(con):
     con.execute(
         "create table patients as select i as id, case when i % 7 > 0 then 20 + i % 60 end as s, "
         "case when i % 11 > 0 then 'c' || i % 9 end as c from range(300) t(i)"
@@ -264,7 +259,7 @@ def test_hierarchies_missing_values_and_columns_of_any_name(con: duckdb.DuckDBPy
     assert 0 < risks["and two events"].identity <= 0.25
 
 
-def test_a_copy_of_the_key_is_not_released(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_copy_of_the_key_is_not_released(con):
     _hospital(con, 80, 8)
     con.execute("alter table visits add column copied integer")
     con.execute("update visits set copied = pid")
@@ -273,7 +268,7 @@ def test_a_copy_of_the_key_is_not_released(con: duckdb.DuckDBPyConnection) -> No
         _release(con)
 
 
-def test_a_second_release_is_refused_unless_it_is_independent(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_second_release_is_refused_unless_it_is_independent(con):
     _hospital(con, 80, 9)
     _release(con)
     with pytest.raises(AnonError, match=r"patients has been released before: release.patients") as caught:
@@ -292,7 +287,7 @@ def test_a_second_release_is_refused_unless_it_is_independent(con: duckdb.DuckDB
     _release(con, schema="third")
 
 
-def test_the_register_may_be_another_database(con: duckdb.DuckDBPyConnection) -> None:
+def test_the_register_may_be_another_database(con):
     _hospital(con, 60, 10)
     con.execute("attach ':memory:' as keeper")
     _release(con, register="keeper")
@@ -302,7 +297,7 @@ def test_the_register_may_be_another_database(con: duckdb.DuckDBPyConnection) ->
         _release(con, schema="other")
 
 
-def test_sql_releases_and_measures_as_python_does(con: duckdb.DuckDBPyConnection) -> None:
+def test_sql_releases_and_measures_as_python_does(con):
     _hospital(con, 80, 11)
     given = (
         "['patients', 'visits', 'labs'], individuals := 'patients', key := 'id', k := 3, "

@@ -1,7 +1,5 @@
 """Arrow columns to codes."""
 
-from __future__ import annotations
-
 import random
 from decimal import Decimal
 
@@ -16,7 +14,7 @@ from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.hierarchy import Hierarchy
 
 
-def test_ordered_codes_rise_with_the_value() -> None:
+def test_ordered_codes_rise_with_the_value():
     a = code_column("f", "a", pa.array([30, 10, 20, 10]), "ordered")
     assert a.codes.tolist() == [2, 0, 1, 0]
     assert a.positions.tolist() == [10, 20, 30]
@@ -24,14 +22,14 @@ def test_ordered_codes_rise_with_the_value() -> None:
     assert (a.null_code, a.special_from, a.span) == (-1, 3, 20)
 
 
-def test_null_lies_one_range_beyond_the_maximum() -> None:
+def test_null_lies_one_range_beyond_the_maximum():
     a = code_column("f", "a", pa.array([30, None, 10]), "ordered")
     assert a.codes.tolist() == [1, 2, 0]
     assert a.positions.tolist() == [10, 30, 50]
     assert (a.null_code, a.special_from) == (2, 2)
 
 
-def test_not_finite_values_are_farthest_from_all_others() -> None:
+def test_not_finite_values_are_farthest_from_all_others():
     a = code_column("f", "a", pa.array([1.0, float("nan"), 3.0, float("inf"), -float("inf"), None]), "ordered")
     assert a.special_from == 2
     assert a.domain == 6
@@ -41,27 +39,27 @@ def test_not_finite_values_are_farthest_from_all_others() -> None:
     assert np.diff(far).min() >= a.span
 
 
-def test_minus_zero_is_zero() -> None:
+def test_minus_zero_is_zero():
     a = code_column("f", "a", pa.array([0.0, -0.0]), "ordered")
     assert a.domain == 1
 
 
-def test_text_is_nominal_in_sorted_order() -> None:
+def test_text_is_nominal_in_sorted_order():
     a = code_column("f", "a", pa.array(["b", "a", None, "b"]), "")
     assert (a.kind, a.codes.tolist(), a.null_code) == ("nominal", [1, 0, 2, 1], 2)
 
 
-def test_enum_declares_the_values_no_row_has() -> None:
+def test_enum_declares_the_values_no_row_has():
     column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0], pa.int8()), pa.array(["x", "y", "z"]))
     assert code_column("f", "a", column, "").declared == ("z",)
 
 
-def test_text_cannot_be_ordered() -> None:
+def test_text_cannot_be_ordered():
     with pytest.raises(ColumnError, match="categorical"):
         code_column("f", "a", pa.array(["b"]), "ordered")
 
 
-def test_tree_nodes_are_in_preorder_and_null_is_a_leaf_of_its_own() -> None:
+def test_tree_nodes_are_in_preorder_and_null_is_a_leaf_of_its_own():
     tree = Hierarchy.of_paths((("*", "A", "a1"), ("*", "A", "a2"), ("*", "B", "b1")), "t")
     a = code_column("f", "a", pa.array(["b1", None, "a1"]), "hierarchy", tree)
     assert a.hierarchy is not None
@@ -72,14 +70,14 @@ def test_tree_nodes_are_in_preorder_and_null_is_a_leaf_of_its_own() -> None:
     assert a.leaf_of_code.tolist() == [0, 2, 3]
 
 
-def test_values_missing_from_the_tree_are_counted_not_quoted() -> None:
+def test_values_missing_from_the_tree_are_counted_not_quoted():
     with pytest.raises(ColumnError) as caught:
         code_column("f", "a", pa.array(["hidden", "b"]), "hierarchy", Hierarchy.of_paths([("*", "b")], "t"))
     assert "1 distinct value(s) of 'a'" in str(caught.value)
     assert "hidden" not in str(caught.value)
 
 
-def test_canonical_order_ignores_row_order() -> None:
+def test_canonical_order_ignores_row_order():
     rng = np.random.default_rng(1)
     columns = [pa.array(rng.integers(0, 9, 200)) for _ in range(3)]
     turned = rng.permutation(200)
@@ -91,7 +89,7 @@ def test_canonical_order_ignores_row_order() -> None:
 
 
 @pytest.mark.parametrize(("digits", "scale"), [(4, 1), (18, 3), (18, 0), (38, 0), (38, 10), (25, 20)])
-def test_decimals_become_the_numbers_that_duckdb_makes_of_them(digits: int, scale: int) -> None:
+def test_decimals_become_the_numbers_that_duckdb_makes_of_them(digits, scale):
     rng = random.Random(digits)
     drawn = [rng.randrange(1 - 10**d, 10**d) for d in range(1, digits + 1) for _ in range(20)]
     written = [f"{Decimal(number).scaleb(-scale):f}" for number in drawn]

@@ -1,9 +1,5 @@
 """Low and high are given for releases that hold the rows their description was written for, and for no others."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import duckdb
 import pytest
 
@@ -31,9 +27,7 @@ def ends(con: duckdb.DuckDBPyConnection, release: str = "r", query: str = OF_FLU
 
 
 @pytest.mark.parametrize("call", ["mondrian('o', 3)", "anatomy('o', 3)"])
-def test_a_described_release_has_bounds_and_a_table_of_the_same_rows_has_none(
-    con: duckdb.DuckDBPyConnection, call: str
-) -> None:
+def test_a_described_release_has_bounds_and_a_table_of_the_same_rows_has_none(con, call):
     patients(con)
     duckdb_anon.release(con, "r", call, independent=True)
     low, high, confidence, _ = ends(con)
@@ -58,7 +52,7 @@ def test_a_described_release_has_bounds_and_a_table_of_the_same_rows_has_none(
         "alter table r alter column a type bigint",
     ],
 )
-def test_a_release_that_was_changed_has_estimates_alone(con: duckdb.DuckDBPyConnection, change: str) -> None:
+def test_a_release_that_was_changed_has_estimates_alone(con, change):
     patients(con)
     duckdb_anon.release(con, "r", "anatomy('o', 3)", independent=True)
     assert ends(con)[:2] == (8, 8)
@@ -72,7 +66,7 @@ def test_a_release_that_was_changed_has_estimates_alone(con: duckdb.DuckDBPyConn
     assert len(con.execute(text).description) == 1
 
 
-def test_rows_in_another_order_and_in_a_file_are_the_same(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_rows_in_another_order_and_in_a_file_are_the_same(con, tmp_path):
     patients(con)
     said = duckdb_anon.release(con, "r", "anatomy('o', 3)", independent=True)
     con.execute("create table turned as from r order by hash(a)")
@@ -89,9 +83,7 @@ def test_rows_in_another_order_and_in_a_file_are_the_same(con: duckdb.DuckDBPyCo
     assert ends(con, str(tmp_path / "parts.parquet"))[:2] == (8, 8)
 
 
-def test_nothing_is_compared_where_no_bounds_are_wanted(
-    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_compared_where_no_bounds_are_wanted(con, monkeypatch):
     patients(con)
     duckdb_anon.release(con, "r", "anatomy('o', 3)", independent=True)
     monkeypatch.setattr("duckdb_anon.engine.planning_context.holds_rows_of", lambda *_: pytest.fail("compared"))
@@ -99,7 +91,7 @@ def test_nothing_is_compared_where_no_bounds_are_wanted(
     assert found == (pytest.approx(8), None, None)
 
 
-def test_estimates_do_not_depend_on_the_description(con: duckdb.DuckDBPyConnection) -> None:
+def test_estimates_do_not_depend_on_the_description(con):
     patients(con)
     duckdb_anon.release(con, "r", "rr_distort('o', p := 0.8)", independent=True)
     con.execute("create table plain as from r")
@@ -108,13 +100,13 @@ def test_estimates_do_not_depend_on_the_description(con: duckdb.DuckDBPyConnecti
 
 
 @pytest.mark.parametrize("name", ["bucket_", "BUCKET__"])
-def test_a_column_of_the_original_is_no_bucket(con: duckdb.DuckDBPyConnection, name: str) -> None:
+def test_a_column_of_the_original_is_no_bucket(con, name):
     patients(con, name)
     duckdb_anon.release(con, "r", "anatomy('o', 3)", independent=True)
     assert ends(con)[:2] == (8, 8)
 
 
-def test_a_hierarchy_that_is_not_there_is_named(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_hierarchy_that_is_not_there_is_named(con):
     patients(con)
     con.execute("create table r as from mondrian('o', 3); create table trees as select '1' as leaf, '*' as root")
     named = (
@@ -124,14 +116,14 @@ def test_a_hierarchy_that_is_not_there_is_named(con: duckdb.DuckDBPyConnection) 
         con.execute(f"from relative_error('{OF_FLU}', 'o', 'r', hierarchies := {{'a': 'tree'}})")
 
 
-def test_a_person_is_one_value(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_person_is_one_value(con):
     con.execute("create table o as select i % 3 as a, i % 4 as g, {'lower': i, 'upper': i} as who from range(12) t(i)")
     message = r"column 'who' is STRUCT.*A person is a number, a date or a"
     with pytest.raises(duckdb.InvalidInputException, match=message):
         con.execute("from correlation('o', qi := ['a', 'g'], person := 'who')")
 
 
-def test_the_remedy_for_a_file_is_no_comment(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_the_remedy_for_a_file_is_no_comment(con, tmp_path):
     patients(con)
     con.execute("create table r as from microaggregate('o', 3); update r set s = s || 'x'")
     for kind in ("csv", "parquet"):
@@ -151,7 +143,7 @@ INSIDE = {
 
 
 @pytest.mark.parametrize("value", INSIDE.values(), ids=INSIDE)
-def test_texts_inside_of_other_types_are_compared_too(con: duckdb.DuckDBPyConnection, value: str) -> None:
+def test_texts_inside_of_other_types_are_compared_too(con, value):
     some, node = value.format(v="'v' || i % 3"), value.format(v="'node'")
     con.execute(f"create table people as select 20 + i % 9 as age, {some} as g from range(60) r(i)")
     con.execute("create table r as select {'lower': age, 'upper': age} as age, g from people")

@@ -1,19 +1,16 @@
 """A file appears once it is complete: failures leave the one that was there, and another run's draft is not touched."""
 
-from __future__ import annotations
-
 import os
 import stat
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from duckdb_anon.engine.private_files import draft_of
 
 
-def test_a_failed_block_leaves_the_goal_as_it_was(tmp_path: Path) -> None:
+def test_a_failed_block_leaves_the_goal_as_it_was(tmp_path):
     goal = tmp_path / "release.duckdb"
     goal.write_text("first", encoding="utf-8")
     with pytest.raises(RuntimeError), draft_of(goal) as draft:
@@ -26,7 +23,7 @@ def test_a_failed_block_leaves_the_goal_as_it_was(tmp_path: Path) -> None:
     assert goal.read_text(encoding="utf-8") == "first"
 
 
-def test_two_drafts_of_one_goal_do_not_meet(tmp_path: Path) -> None:
+def test_two_drafts_of_one_goal_do_not_meet(tmp_path):
     goal = tmp_path / "release.duckdb"
     with draft_of(goal) as first, draft_of(goal) as second:
         first.write_text("outer", encoding="utf-8")
@@ -36,7 +33,7 @@ def test_two_drafts_of_one_goal_do_not_meet(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [goal]
 
 
-def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+def test_what_a_killed_process_left_is_removed(tmp_path):
     ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     for process in (int(ended.stdout), os.getpid()):
         (tmp_path / f".a.duckdb.{process}.01234567.part").write_text("half", encoding="utf-8")
@@ -44,7 +41,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
         assert [file.name for file in tmp_path.iterdir()] == [f".a.duckdb.{os.getpid()}.01234567.part"]
 
 
-def test_a_folder_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+def test_a_folder_takes_the_place_of_the_one_before(tmp_path):
     goal = tmp_path / "parts"
     for names in (["a", "b"], ["c"]):
         with draft_of(goal) as draft:

@@ -1,16 +1,12 @@
 """Attacks by values that a table takes for equal, or orders, otherwise than a kernel might."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 
 
 @pytest.mark.parametrize("special", ["'-inf'::double", "'inf'::double", "'nan'::double", "null::double"])
 @pytest.mark.parametrize("method", ["mondrian", "incognito"])
-def test_a_t_close_release_is_t_close_in_the_order_of_duckdb(
-    con: duckdb.DuckDBPyConnection, method: str, special: str
-) -> None:
+def test_a_t_close_release_is_t_close_in_the_order_of_duckdb(con, method, special):
     # one group has many special values, which lie at one end of the order: nearest to the smallest or to the greatest
     con.execute(
         f"""create table t as select i // 6 as a, case when i % 6 < i // 12 then {special} when i % 2 = 0 then 1.0
@@ -33,7 +29,7 @@ def test_a_t_close_release_is_t_close_in_the_order_of_duckdb(
         assert told == pytest.approx(worst, abs=1e-9)
 
 
-def test_minus_infinity_in_a_date_is_the_earliest(con: duckdb.DuckDBPyConnection) -> None:
+def test_minus_infinity_in_a_date_is_the_earliest(con):
     con.execute(
         """create table t as select i // 6 as a, case when i % 6 < i // 12 then '-infinity'::date
         else date '2020-01-01' + (i % 7)::int end as s from range(72) r(i)"""
@@ -46,7 +42,7 @@ COLLATED = """create table c(a integer, q varchar collate {0}, s varchar collate
 
 
 @pytest.mark.parametrize("collation", ["nocase", "noaccent", "nfc", "nocase.noaccent"])
-def test_a_collated_column_is_refused_with_the_way_out(con: duckdb.DuckDBPyConnection, collation: str) -> None:
+def test_a_collated_column_is_refused_with_the_way_out(con, collation):
     con.execute(COLLATED.format(collation))
     con.execute("insert into c select i % 4, 'x', case when i % 2 = 0 then 'flu' else 'FLU' end, i from range(40) r(i)")
     roles = "qi := ['a'], sensitive := 's'"
@@ -61,7 +57,7 @@ def test_a_collated_column_is_refused_with_the_way_out(con: duckdb.DuckDBPyConne
         assert con.execute(f"from {call.replace('{}', plain)}").fetchall()
 
 
-def test_a_collated_column_that_is_only_kept_is_no_matter(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_collated_column_that_is_only_kept_is_no_matter(con):
     con.execute(COLLATED.format("nocase"))
     con.execute("insert into c select i % 4, 'x', case when i % 2 = 0 then 'flu' else 'FLU' end, i from range(40) r(i)")
     con.execute("create table r as from mondrian('c', k := 5, qi := ['a'], keep := ['s'])")
@@ -69,7 +65,7 @@ def test_a_collated_column_that_is_only_kept_is_no_matter(con: duckdb.DuckDBPyCo
 
 
 @pytest.mark.parametrize("call", ["k_anonymity('{}', qi := ['q'])", "l_diversity('{}', qi := ['a'], sensitive := 's')"])
-def test_plain_checks_refuse_a_collated_column(con: duckdb.DuckDBPyConnection, call: str) -> None:
+def test_plain_checks_refuse_a_collated_column(con, call):
     con.execute(COLLATED.format("nocase"))
     con.execute("insert into c select 0, 'north', ['flu', 'FLU'][1 + i % 2], i from range(12) r(i)")
     with pytest.raises(duckdb.Error, match="has a collation"):
@@ -89,7 +85,7 @@ def test_plain_checks_refuse_a_collated_column(con: duckdb.DuckDBPyConnection, c
     ],
     ids=["a column added later", "a view", "the default"],
 )
-def test_a_collation_is_seen_wherever_it_was_said(con: duckdb.DuckDBPyConnection, made: str) -> None:
+def test_a_collation_is_seen_wherever_it_was_said(con, made):
     con.execute(
         "create table plain as select i % 4 as a, case when i // 4 % 2 = 0 then 'flu' else 'FLU' end as s "
         "from range(40) r(i)"
@@ -102,7 +98,7 @@ def test_a_collation_is_seen_wherever_it_was_said(con: duckdb.DuckDBPyConnection
     assert len(con.execute("from mondrian('plain', l := 2, qi := ['a'], sensitive := 's')").fetchall()) == 40
 
 
-def test_a_collation_in_a_table_the_planner_cannot_see_is_refused(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_collation_in_a_table_the_planner_cannot_see_is_refused(con):
     con.execute("create temp table c(a integer, s varchar collate nocase)")
     con.execute("insert into c values (1, 'flu'), (1, 'FLU')")
     with pytest.raises(duckdb.Error, match="'s' has a collation"):
@@ -121,9 +117,7 @@ LABELS = [
 
 @pytest.mark.parametrize(("kind", "one", "other"), LABELS)
 @pytest.mark.parametrize("printed", ["as_given", "as_duckdb_prints", "as_type"])
-def test_leaves_are_the_values_they_read_as(
-    con: duckdb.DuckDBPyConnection, kind: str, one: str, other: str, printed: str
-) -> None:
+def test_leaves_are_the_values_they_read_as(con, kind, one, other, printed):
     con.execute(
         f"create table y as select unnest([?, ?, ?, ?]::{kind}[]) as x, unnest(range(4)) as s", [one, other] * 2
     )
@@ -140,7 +134,7 @@ def test_leaves_are_the_values_they_read_as(
     assert {label for label, _ in rows} == labels and {n for _, n in rows} == {2}
 
 
-def test_blobs_are_refused_with_a_hierarchy(con: duckdb.DuckDBPyConnection) -> None:
+def test_blobs_are_refused_with_a_hierarchy(con):
     con.execute("create table y as select unnest(['\\xAA', 'b']::blob[]) as x, unnest(range(2)) as s")
     con.execute("create table h as select x as leaf, 'all' as root from y")
     with pytest.raises(duckdb.Error, match="Cast it to VARCHAR"):
@@ -158,9 +152,7 @@ def test_blobs_are_refused_with_a_hierarchy(con: duckdb.DuckDBPyConnection) -> N
         ("('5', 'all'), ('6', 'all')", "1 distinct value.*are not leaves.*such as '5'"),
     ],
 )
-def test_leaves_that_are_one_value_or_lack_one_are_refused_by_name(
-    con: duckdb.DuckDBPyConnection, rows: str, told: str
-) -> None:
+def test_leaves_that_are_one_value_or_lack_one_are_refused_by_name(con, rows, told):
     con.execute("create table y as select unnest([5.0::double, 6.5]) as x, unnest(range(2)) as s")
     con.execute(f"create table h as from (values {rows}) v(leaf, root)")
     with pytest.raises(duckdb.Error, match=told):
@@ -175,14 +167,14 @@ def test_leaves_that_are_one_value_or_lack_one_are_refused_by_name(
         "('a', '*', 'u', '*'), ('b', 'c', 'v', '*'), ('c', 'w', 'v', '*')",
     ],
 )
-def test_a_label_on_two_nodes_is_refused(con: duckdb.DuckDBPyConnection, rows: str) -> None:
+def test_a_label_on_two_nodes_is_refused(con, rows):
     con.execute("create table y as select unnest(['a', 'b', 'c']) as x, unnest(range(3)) as s")
     con.execute(f"create table h as from (values {rows}) v(leaf, l1, l2, root)")
     with pytest.raises(duckdb.Error, match=r"more than one node|have the name of a group"):
         con.execute("from mondrian('y', k := 2, qi := ['x'], sensitive := 's', hierarchies := {'x': 'h'})").fetchall()
 
 
-def test_a_node_called_as_null_is_refused_where_there_are_nulls(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_node_called_as_null_is_refused_where_there_are_nulls(con):
     con.execute("create table y as select unnest(['(null)', null]) as x, unnest(range(2)) as s")
     con.execute("create table h as from (values ('(null)', '*')) v(leaf, root)")
     with pytest.raises(duckdb.Error, match="has that name"):
@@ -190,7 +182,7 @@ def test_a_node_called_as_null_is_refused_where_there_are_nulls(con: duckdb.Duck
 
 
 @pytest.mark.parametrize("name", ["*", "", " ", "%", "COLUMNS(*)", "a.b", '"'])
-def test_a_column_may_be_called_anything(con: duckdb.DuckDBPyConnection, name: str) -> None:
+def test_a_column_may_be_called_anything(con, name):
     quoted = '"' + (name or "x").replace('"', '""') + '"'
     con.execute(f"create table y as select i % 3 as {quoted}, i % 2 as s, i as p from range(30) r(i)")
     given = "'" + (name or "x").replace("'", "''") + "'"
@@ -204,7 +196,7 @@ def test_a_column_may_be_called_anything(con: duckdb.DuckDBPyConnection, name: s
 
 
 @pytest.mark.parametrize("temp", ["", "temp"])
-def test_values_that_would_arrive_as_others_are_refused_by_name(con: duckdb.DuckDBPyConnection, temp: str) -> None:
+def test_values_that_would_arrive_as_others_are_refused_by_name(con, temp):
     con.execute(f"create {temp} table z as select '10:00:00+01'::timetz as x, i as s from range(4) r(i)")
     con.execute(f"create {temp} table u as select (2::uhugeint ** 0 + i)::uhugeint as x, i as s from range(4) r(i)")
     con.execute("insert into u values (300000000000000000000000000000000000000, 9)")
@@ -216,7 +208,7 @@ def test_values_that_would_arrive_as_others_are_refused_by_name(con: duckdb.Duck
             assert "300000000000000000000000000000000000000" not in str(error.value)
 
 
-def test_a_sensitive_column_may_have_a_hierarchy_where_columns_are_found(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_sensitive_column_may_have_a_hierarchy_where_columns_are_found(con):
     con.execute(
         "create table t as select i % 7 as a, i // 10 as b, ['flu', 'cough', 'cold'][1 + i % 3] as s from range(60) r(i)"
     )

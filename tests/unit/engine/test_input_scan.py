@@ -1,7 +1,5 @@
 """Rows as they come: narrowed, widened, and dropped with the statement that left them."""
 
-from __future__ import annotations
-
 import datetime
 from concurrent.futures import ThreadPoolExecutor
 
@@ -27,7 +25,7 @@ COLUMNS = {
 
 @pytest.mark.parametrize("most", [1, 100, 10**6])
 @pytest.mark.parametrize("name", COLUMNS)
-def test_every_column_comes_back_as_it_was(name: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_column_comes_back_as_it_was(name, most, monkeypatch):
     monkeypatch.setattr(input_scan, "_MOST_BYTES", most)
     number = input_scan.open_buffer((0, 0, 1))
     whole = pa.StructArray.from_arrays([COLUMNS[name]], [name])
@@ -42,7 +40,7 @@ def test_every_column_comes_back_as_it_was(name: str, most: int, monkeypatch: py
 
 
 @pytest.mark.campaign
-def test_more_bytes_than_offsets_reach_are_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_bytes_than_offsets_reach_are_a_clear_error(monkeypatch):
     monkeypatch.setattr(input_scan, "_MOST_BYTES", 1)
     long = pa.array([f"{i:04}" * 256 for i in range(2048)], pa.binary())  # 2 MB, which all vectors share
     table = input_scan.InputTable()
@@ -53,7 +51,7 @@ def test_more_bytes_than_offsets_reach_are_a_clear_error(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("most", [10**4, 10**9])
-def test_vectors_of_several_threads_stay_whole(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectors_of_several_threads_stay_whole(most, monkeypatch):
     monkeypatch.setattr(input_scan, "_MOST_BYTES", most)
     rows = pa.array(range(200 * 500), pa.int64())
     vectors = pa.StructArray.from_arrays([rows, rows.cast(pa.string()), pc.multiply(rows, 3)], ["rn", "text", "three"])
@@ -68,7 +66,7 @@ def test_vectors_of_several_threads_stay_whole(most: int, monkeypatch: pytest.Mo
     assert (texts == rn).all()
 
 
-def test_texts_of_few_values_are_stored_once() -> None:
+def test_texts_of_few_values_are_stored_once():
     long = pa.array([f"{i % 3}" * 2000 for i in range(2048)])
     table = input_scan.InputTable()
     for _ in range(600):
@@ -77,7 +75,7 @@ def test_texts_of_few_values_are_stored_once() -> None:
     assert table.field("long").dictionary.to_pylist() == ["0" * 2000, "1" * 2000, "2" * 2000]
 
 
-def test_a_feed_left_behind_goes_with_the_next_statement_of_its_connection() -> None:
+def test_a_feed_left_behind_goes_with_the_next_statement_of_its_connection():
     left, other = input_scan.open_buffer((0, 7, 1)), input_scan.open_buffer((0, 8, 1))
     same = input_scan.open_buffer((0, 7, 1))
     input_scan.take_buffer(same)
@@ -87,15 +85,13 @@ def test_a_feed_left_behind_goes_with_the_next_statement_of_its_connection() -> 
         input_scan.take_buffer(left)
 
 
-def test_two_calls_in_one_statement_do_not_mix(con: duckdb.DuckDBPyConnection) -> None:
+def test_two_calls_in_one_statement_do_not_mix(con):
     con.execute("create table t as select range as x from range(5000)")
     both = "select (select count(*) from mondrian('t', 2, qi := ['x'])), (select count(*) from mondrian('(from t limit 3000)', 3, qi := ['x']))"
     assert con.execute(both).fetchone() == (5000, 3000)
 
 
-def test_more_entries_than_a_list_can_hold_are_refused(
-    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_entries_than_a_list_can_hold_are_refused(con, monkeypatch):
     monkeypatch.setattr(result_encoding, "MOST_ROWS", 100)
     con.execute("create table t as select range as x from range(200)")
     with pytest.raises(
@@ -105,7 +101,7 @@ def test_more_entries_than_a_list_can_hold_are_refused(
     assert con.execute("select count(*) from duckdb_tables() where table_name = 'r'").fetchone() == (0,)
 
 
-def test_released_rows_go_once_they_are_taken(con: duckdb.DuckDBPyConnection) -> None:
+def test_released_rows_go_once_they_are_taken(con):
     con.execute("create table t as select range as x, (range % 7)::varchar as s from range(5000)")
     before = set(input_scan._stored)
     con.execute("create table r as from muco('t', 0.2, qi := ['x'], sensitive := 's')")
@@ -115,7 +111,7 @@ def test_released_rows_go_once_they_are_taken(con: duckdb.DuckDBPyConnection) ->
     assert set(input_scan._stored) <= before
 
 
-def test_columns_released_unchanged_keep_their_types_and_values(con: duckdb.DuckDBPyConnection) -> None:
+def test_columns_released_unchanged_keep_their_types_and_values(con):
     con.execute(
         "create table t (i integer, d date, m timestamptz, t time, b boolean, f double, e enum('x', 'y', 'z'), "
         "n varchar collate nocase, h hugeint, c decimal(9, 2), w varchar, s integer)"

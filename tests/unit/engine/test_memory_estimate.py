@@ -1,10 +1,7 @@
 """A call that will not fit says so before it starts, and the command it names works."""
 
-from __future__ import annotations
-
 import re
 import shlex
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -22,7 +19,7 @@ def fill(con: duckdb.DuckDBPyConnection) -> None:
     )
 
 
-def test_the_message_names_rows_estimate_and_a_command_that_works(tmp_path: Path) -> None:
+def test_the_message_names_rows_estimate_and_a_command_that_works(tmp_path):
     file = tmp_path / "people.duckdb"
     with duckdb_anon.connect(str(file)) as con:
         fill(con)
@@ -31,7 +28,6 @@ def test_the_message_names_rows_estimate_and_a_command_that_works(tmp_path: Path
             con.execute(f"create table r as from mondrian('big', 50, {ROLES})")
         con.execute("set memory_limit = '4GB'")
     command = re.search(r"Work in parts: duckdb-anon (.*), or in Python", str(caught.value))
-    assert command is not None
     arguments = shlex.split(command.group(1))
     assert arguments[:3] == ["release", str(file), "NAME"]
     assert main([*arguments[:-2], "--memory", "1GB", "--part-rows", "100000"]) == 0
@@ -40,7 +36,7 @@ def test_the_message_names_rows_estimate_and_a_command_that_works(tmp_path: Path
     assert sorted(p.name for p in tmp_path.iterdir()) == ["people.duckdb"]
 
 
-def test_the_python_call_of_the_message_works(con: duckdb.DuckDBPyConnection) -> None:
+def test_the_python_call_of_the_message_works(con):
     fill(con)
     before = con.execute("select current_setting('memory_limit')").fetchall()[0][0]
     con.execute("set memory_limit = '50MB'")
@@ -48,13 +44,12 @@ def test_the_python_call_of_the_message_works(con: duckdb.DuckDBPyConnection) ->
         con.execute(f"from muco('(from big where a >= 0)', 0.1, {ROLES})")
     con.execute(f"set memory_limit = '{before}'")
     command = re.search(r"Work in parts: (duckdb_anon.release\(.*\))", str(caught.value))
-    assert command is not None
     said = eval(command.group(1))
     assert said.startswith("anon: release of a query by muco(delta := 0.1)")
     assert con.execute("select count(*) from NAME").fetchall() == [(ROWS,)]
 
 
-def test_what_has_no_parts_says_so(con: duckdb.DuckDBPyConnection) -> None:
+def test_what_has_no_parts_says_so(con):
     fill(con)
     con.execute("set memory_limit = '50MB'")
     with pytest.raises(
@@ -63,7 +58,7 @@ def test_what_has_no_parts_says_so(con: duckdb.DuckDBPyConnection) -> None:
         con.execute(f"from incognito('big', 50, {ROLES})")
 
 
-def test_a_view_whose_estimate_is_too_large_is_counted_before_it_is_refused(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_view_whose_estimate_is_too_large_is_counted_before_it_is_refused(con):
     fill(con)
     con.execute("create view few as from big where hash(a, b, c, s) % 100000 < 200")
     con.execute("set memory_limit = '50MB'")
@@ -71,7 +66,7 @@ def test_a_view_whose_estimate_is_too_large_is_counted_before_it_is_refused(con:
     assert con.execute(f"select count(*) from mondrian('few', 2, {ROLES})").fetchall() == [(rows,)]
 
 
-def test_more_rows_than_a_list_can_number_are_refused_before_the_call_starts(con: duckdb.DuckDBPyConnection) -> None:
+def test_more_rows_than_a_list_can_number_are_refused_before_the_call_starts(con):
     con.execute(
         "create view huge as select i % 90 as a, i % 50 as b, i % 20 as c, i % 9 as s from range(2200000000) r(i)"
     )

@@ -1,9 +1,8 @@
 """What DuckDB calls of ours, and what the numbers beside a release may be."""
 
-from __future__ import annotations
-
 import gc
 import sys
+from itertools import pairwise
 from typing import Any
 
 import duckdb
@@ -13,6 +12,7 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon import sql_functions
+from duckdb_anon.engine import input_scan
 from duckdb_anon.engine.arrow import owning
 from duckdb_anon.engine.result_encoding import Result, take
 
@@ -30,7 +30,7 @@ class Registering:
         self.made[name] = (function, options)
 
 
-def test_every_function_that_answers_with_arrays_owns_them() -> None:
+def test_every_function_that_answers_with_arrays_owns_them():
     # a thread of DuckDB's that drops a numpy array's memory waits for the GIL, perhaps for ever
     con = Registering()
     sql_functions._instance_number(con)  # type: ignore[arg-type]
@@ -43,7 +43,7 @@ def test_every_function_that_answers_with_arrays_owns_them() -> None:
         assert function.__code__.co_qualname == "owning.<locals>.copying", name
 
 
-def test_databases_share_their_functions_and_are_forgotten() -> None:
+def test_databases_share_their_functions_and_are_forgotten():
     several = [Registering() for _ in range(3)]
     for one in several:
         sql_functions._instance_number(one)  # type: ignore[arg-type]
@@ -64,7 +64,7 @@ def test_databases_share_their_functions_and_are_forgotten() -> None:
     assert all(sys.getrefcount(function) > 2 for function in made[0].values())
 
 
-def test_a_call_is_planned_on_the_database_it_came_from() -> None:
+def test_a_call_is_planned_on_the_database_it_came_from():
     databases = [duckdb_anon.connect() for _ in range(3)]
     for number, con in enumerate(databases):
         con.execute(f"create table people as select i % 4 as age, i % 3 as only_{number} from range(40) t(i)")
@@ -73,14 +73,14 @@ def test_a_call_is_planned_on_the_database_it_came_from() -> None:
         assert {name for name, *_ in found.description or ()} == {"age", f"only_{number}"}
 
 
-def test_what_is_registered_returns_a_copy_in_memory_of_arrow() -> None:
+def test_what_is_registered_returns_a_copy_in_memory_of_arrow():
     held = pa.array(np.arange(5.0))
     found = owning(lambda column: column)(held)
     assert found.equals(held)
     assert found.buffers()[1].address != held.buffers()[1].address
 
 
-def test_rows_of_a_release_are_in_memory_of_arrow() -> None:
+def test_rows_of_a_release_are_in_memory_of_arrow():
     codes, result = np.arange(100, dtype=np.int32), Result()
     result.rows.codes["a"] = codes
     number = result.to_arrow("f", 100, (0, 0, 1)).to_pylist()[0]["rows"]
@@ -90,7 +90,7 @@ def test_rows_of_a_release_are_in_memory_of_arrow() -> None:
     assert sent.buffers()[1].address != codes.ctypes.data
 
 
-def test_a_rate_that_is_no_chance_is_refused_by_name() -> None:
+def test_a_rate_that_is_no_chance_is_refused_by_name():
     con = duckdb_anon.connect()
     con.execute("create table people as select i % 5 as age, i % 3 as job from range(30) t(i)")
     con.execute("create table sample as select *, 1.5::double as sampling_rate from people")
@@ -100,7 +100,7 @@ def test_a_rate_that_is_no_chance_is_refused_by_name() -> None:
         con.execute("from distribution_distance('people', 'sample', columns := ['age'])").fetchall()
 
 
-def test_rows_that_weigh_nothing_have_no_distribution() -> None:
+def test_rows_that_weigh_nothing_have_no_distribution():
     con = duckdb_anon.connect()
     con.execute("create table people as select i % 5 as age, i % 3 as job from range(30) t(i)")
     for count in ("0.0", "-2.0"):
@@ -110,3 +110,14 @@ def test_rows_that_weigh_nothing_have_no_distribution() -> None:
         )
         with pytest.raises(duckdb.Error, match="rows of the original in all, so they have no distribution"):
             con.execute("from distribution_distance('people', 'counts', columns := ['age'], qi := ['age'])").fetchall()
+
+
+def test_databases_and_what_is_held_have_numbers_that_nobody_guesses():
+    databases = [duckdb_anon.connect() for _ in range(4)]
+    numbers = [con.execute("select _anon_instance()").fetchall()[0][0] for con in databases]
+    numbers += [input_scan.put((0, connection, 1), "rows") for connection in range(4)]
+    assert len(set(numbers)) == 8
+    assert max(abs(one - other) for one, other in pairwise(numbers)) > 2**40
+    assert all(one > 2**30 for one in numbers)
+    for number in numbers[4:]:
+        input_scan.pop(number)

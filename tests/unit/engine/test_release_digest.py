@@ -1,9 +1,5 @@
 """The digest of a release changes with every cell, row and column, and with nothing else."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -47,7 +43,7 @@ ON_EVERY_VERSION = "1ec83edda3c6c899f97c289f1a7b2c17"
 
 
 @pytest.fixture(scope="module")
-def con() -> Iterator[duckdb.DuckDBPyConnection]:
+def con():
     with duckdb.connect() as connection:
         yield connection
 
@@ -64,7 +60,7 @@ def table(con: duckdb.DuckDBPyConnection, rows: list[tuple[Any, ...]], columns: 
 
 
 @given(ROWS, st.randoms())
-def test_the_order_of_rows_does_not_matter(con: duckdb.DuckDBPyConnection, rows: list[Any], source: Any) -> None:
+def test_the_order_of_rows_does_not_matter(con, rows, source):
     digest, checksum = table(con, rows), row_checksum(con, "t")
     source.shuffle(rows)
     assert table(con, rows) == digest
@@ -72,9 +68,7 @@ def test_the_order_of_rows_does_not_matter(con: duckdb.DuckDBPyConnection, rows:
 
 
 @given(ROWS, st.data())
-def test_any_other_cell_or_number_of_rows_changes_it(
-    con: duckdb.DuckDBPyConnection, rows: list[Any], data: Any
-) -> None:
+def test_any_other_cell_or_number_of_rows_changes_it(con, rows, data):
     digest, checksum = table(con, rows), row_checksum(con, "t")
     row = data.draw(st.integers(0, len(rows) - 1))
     column = data.draw(st.integers(0, 6))
@@ -87,9 +81,7 @@ def test_any_other_cell_or_number_of_rows_changes_it(
 
 
 @given(TEXTS, TEXTS, TEXTS, TEXTS)
-def test_texts_do_not_run_into_each_other(
-    con: duckdb.DuckDBPyConnection, a: str | None, b: str | None, c: str | None, d: str | None
-) -> None:
+def test_texts_do_not_run_into_each_other(con, a, b, c, d):
     one, other = (_pair(con, pair) for pair in ((a, b), (c, d)))
     assert (one == other) == ((a, b) == (c, d))
 
@@ -115,16 +107,14 @@ def _pair(con: duckdb.DuckDBPyConnection, pair: tuple[str | None, str | None]) -
         "delete from t",
     ],
 )
-def test_other_columns_change_it(con: duckdb.DuckDBPyConnection, change: str) -> None:
+def test_other_columns_change_it(con, change):
     digest, checksum = table(con, [(1, "a", None, ["x"], (1, 2), {"a": 1}, 0.5)]), row_checksum(con, "t")
     con.execute(change)
     assert release_digest(con, "t") != digest
     assert row_checksum(con, "t") != checksum
 
 
-def test_it_is_the_same_in_parquet_in_any_time_zone_and_in_every_version(
-    con: duckdb.DuckDBPyConnection, tmp_path: Path
-) -> None:
+def test_it_is_the_same_in_parquet_in_any_time_zone_and_in_every_version(con, tmp_path):
     """The figure is that of DuckDB 1.5.5 and 2.0.1."""
     con.execute(f"create or replace table typed as {EVERY_TYPE}")
     digest = release_digest(con, "typed")
@@ -137,7 +127,7 @@ def test_it_is_the_same_in_parquet_in_any_time_zone_and_in_every_version(
     assert digest.startswith(ON_EVERY_VERSION)
 
 
-def test_the_digest_decides_where_the_checksum_is_of_another_version(con: duckdb.DuckDBPyConnection) -> None:
+def test_the_digest_decides_where_the_checksum_is_of_another_version(con):
     con.execute("create or replace table few as select i from range(10) as r(i)")
     digest = release_digest(con, "few")
     assert holds_rows_of(con, "few", digest, "10:1")
@@ -146,7 +136,7 @@ def test_the_digest_decides_where_the_checksum_is_of_another_version(con: duckdb
     assert not holds_rows_of(con, "few", digest, "10:1")
 
 
-def test_tables_of_several_blocks_of_rows_and_of_none(con: duckdb.DuckDBPyConnection) -> None:
+def test_tables_of_several_blocks_of_rows_and_of_none(con):
     con.execute("create or replace table many as select i, 'v' || i % 7 as v from range(250000) as r(i)")
     con.execute("create or replace table turned as from many order by hash(i)")
     assert release_digest(con, "many") == release_digest(con, "turned")

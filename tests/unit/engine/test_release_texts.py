@@ -1,8 +1,5 @@
 """Texts of a release that are neither values of the original nor nodes of a hierarchy are refused."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from typing import cast
 
 import duckdb
@@ -24,7 +21,7 @@ class OneConnection:
 
 
 @pytest.fixture
-def catalog() -> Iterator[OneConnection]:
+def catalog():
     with duckdb.connect() as con:
         con.execute(
             "create table people as select * from (values ('F', 'n1', 'flu'), ('M', 's1', null), (null, 's1', 'flu')) as t(a, b, c)"
@@ -55,9 +52,7 @@ def with_nodes(catalog: OneConnection, trees: dict[str, Relation]) -> frozenset[
 @pytest.mark.parametrize(
     ("column", "value", "message"), [("a", "['F', 'X', 'Y']", "2 distinct"), ("b", "'n'", "1 "), ("c", "'x'", "1 ")]
 )
-def test_the_column_with_texts_that_nothing_knows_is_named(
-    catalog: OneConnection, column: str, value: str, message: str
-) -> None:
+def test_the_column_with_texts_that_nothing_knows_is_named(catalog, column, value, message):
     catalog.con.execute(f"update release set {column} = {value} where b = 's1'")
     with pytest.raises(ColumnError, match=f"{message}.*'{column}' in release are not in people"):
         check(catalog)
@@ -79,9 +74,7 @@ INSIDE = [
 
 @pytest.mark.parametrize(("original", "known", "unknown"), INSIDE)
 @pytest.mark.parametrize("trees", [{}, {"s": "kinds"}])
-def test_members_of_lists_and_keys_of_counts_are_texts_too(
-    catalog: OneConnection, original: str, known: str, unknown: str, trees: dict[str, str]
-) -> None:
+def test_members_of_lists_and_keys_of_counts_are_texts_too(catalog, original, known, unknown, trees):
     catalog.con.execute("create table kinds as select * from (values ('flu', 'b'), ('cold', 'b')) as t(leaf, node)")
     catalog.con.execute(f"create or replace table people as select {original} as s")
     catalog.con.execute(f"create or replace table release as select {known}")
@@ -97,7 +90,7 @@ def test_members_of_lists_and_keys_of_counts_are_texts_too(
 
 
 @pytest.mark.parametrize("kept", ["{'s': ['z']}", "{'s': map {'z': 1::bigint}}", "{'s': 'z'}"])
-def test_fields_of_a_column_that_the_original_has_are_no_attributes(catalog: OneConnection, kept: str) -> None:
+def test_fields_of_a_column_that_the_original_has_are_no_attributes(catalog, kept):
     catalog.con.execute(f"create or replace table people as select 'a' as s, {kept} as history")
     catalog.con.execute("create or replace table release as from people")
     catalog.con.execute("create table kinds as select 'a' as leaf, 'z' as node")
@@ -107,7 +100,7 @@ def test_fields_of_a_column_that_the_original_has_are_no_attributes(catalog: One
 
 
 @pytest.mark.parametrize("channels", ["rr", "RR_"])
-def test_texts_beside_channels_are_told_by_them(catalog: OneConnection, channels: str) -> None:
+def test_texts_beside_channels_are_told_by_them(catalog, channels):
     catalog.con.execute("create or replace table people as select 'a' as s, 1 as rr")
     names = "" if channels == "rr" else ", 1 as rr"
     catalog.con.execute(
@@ -120,7 +113,7 @@ def test_texts_beside_channels_are_told_by_them(catalog: OneConnection, channels
         check(catalog)
 
 
-def test_a_node_is_known_to_its_tree_alone(catalog: OneConnection) -> None:
+def test_a_node_is_known_to_its_tree_alone(catalog):
     catalog.con.execute("update release set b = 'n' where b = 's1'")
     check(catalog, b="tree")
     trees = {"b": relation(catalog, "tree")}
@@ -130,7 +123,7 @@ def test_a_node_is_known_to_its_tree_alone(catalog: OneConnection) -> None:
     assert not with_nodes(catalog, trees)
 
 
-def test_a_table_whose_rows_cannot_be_read_hides_nothing_of_the_others(catalog: OneConnection) -> None:
+def test_a_table_whose_rows_cannot_be_read_hides_nothing_of_the_others(catalog):
     catalog.con.execute("update release set b = 'x' where b = 's1'")
     with pytest.raises(ColumnError, match=r"1 distinct.*'b'"):
         original, release = relation(catalog, "people"), relation(catalog, "release")
@@ -139,7 +132,7 @@ def test_a_table_whose_rows_cannot_be_read_hides_nothing_of_the_others(catalog: 
 
 
 @pytest.mark.parametrize("home", ["main", '"My ""own"" place"'])
-def test_texts_are_looked_for_in_the_tables_of_the_callers_own_schema(home: str) -> None:
+def test_texts_are_looked_for_in_the_tables_of_the_callers_own_schema(home):
     """Both schemas have tables of these names, and the planner's cursor begins in `main`."""
     away, people = "main" if home != "main" else "away", '"Odd ""people"'
     query = f"select count(*) from {people} where region = 'x'"
@@ -155,7 +148,7 @@ def test_texts_are_looked_for_in_the_tables_of_the_callers_own_schema(home: str)
             con.execute("select rewrite_query($1, $2, 'release')", [query, people])
 
 
-def test_the_label_of_null_is_a_text_like_others_where_no_tree_says_so(con: duckdb.DuckDBPyConnection) -> None:
+def test_the_label_of_null_is_a_text_like_others_where_no_tree_says_so(con):
     con.execute(
         "create table people as select i % 9 as age, ['flu', 'cold', 'gout'][1 + i % 3] as ill from range(90) r(i)"
     )
@@ -171,7 +164,7 @@ def test_the_label_of_null_is_a_text_like_others_where_no_tree_says_so(con: duck
             con.execute(call)
 
 
-def test_rows_that_are_made_up_may_show_null(con: duckdb.DuckDBPyConnection) -> None:
+def test_rows_that_are_made_up_may_show_null(con):
     con.execute(
         "create table people as select i % 9 as age, ['flu', 'cold', 'gout'][1 + i % 3] as ill, 'g' || i % 2 as kept "
         "from range(90) r(i)"

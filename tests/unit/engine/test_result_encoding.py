@@ -1,11 +1,8 @@
 """Results travel as named columns: each different value of a released column is listed once, rows have places."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -29,7 +26,7 @@ def encoded(cells: Any, order: np.ndarray) -> Result:
     return result
 
 
-def test_places_of_different_cells_say_what_each_row_has() -> None:
+def test_places_of_different_cells_say_what_each_row_has():
     rng = np.random.default_rng(5)
     index, order = rng.integers(0, 40, 300), rng.permutation(300)
     sizes = rng.integers(0, 4, 40)
@@ -59,14 +56,14 @@ def test_places_of_different_cells_say_what_each_row_has() -> None:
         assert [found[place - 1] for place in sets.rows.codes["a"]] == [lists[i] for i in index[order]]
 
 
-def test_a_cell_of_another_class_than_planned_is_refused() -> None:
+def test_a_cell_of_another_class_than_planned_is_refused():
     with pytest.raises(TypeError, match="planned as Coded, got Whole"):
         ReleaseEncoder({}, np.arange(2), np.arange(2)).column(
             Result(), ColumnPlan("a", c.Coded), c.Whole(np.arange(2)), "a"
         )
 
 
-def test_rows_are_handed_over_once() -> None:
+def test_rows_are_handed_over_once():
     result = Result()
     result.rows.numbers["n"] = np.arange(3)
     told = result.to_arrow("f", 3, (0, 0, 1)).to_pylist()[0]
@@ -77,7 +74,7 @@ def test_rows_are_handed_over_once() -> None:
         input_scan.pop(told["rows"])
 
 
-def test_channels_stand_in_few_rows_where_domains_are_long(con: duckdb.DuckDBPyConnection) -> None:
+def test_channels_stand_in_few_rows_where_domains_are_long(con):
     con.execute("create table t as select i as name, i % 4 as s from range(3000) r(i)")
     call = "rr_distort('t', p := 0.7, qi := ['name'], sensitive := 's')"
     columns = [row[0] for row in con.execute(f"describe from {call}").fetchall()]

@@ -1,10 +1,12 @@
 """Interrupts seen by kernels while they run: compiled ones through the flag, others at their next tick."""
 
-from __future__ import annotations
-
+import os
+import signal
+import subprocess
+import sys
+import textwrap
 import threading
 import time
-from collections.abc import Iterator
 
 import duckdb
 import numpy as np
@@ -43,7 +45,7 @@ def _layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
 
 
 @pytest.fixture
-def endless(monkeypatch: pytest.MonkeyPatch) -> Iterator[duckdb.DuckDBPyConnection]:
+def endless(monkeypatch):
     """A connection with a method that runs until it is stopped."""
     entry = Method(
         name="endless",
@@ -79,7 +81,7 @@ def _in_background(con: duckdb.DuckDBPyConnection) -> tuple[threading.Thread, li
     return thread, raised
 
 
-def test_a_compiled_kernel_is_stopped_and_nothing_is_written(endless: duckdb.DuckDBPyConnection) -> None:
+def test_a_compiled_kernel_is_stopped_and_nothing_is_written(endless):
     thread, raised = _in_background(endless)
     begun = time.monotonic()
     interrupts.stop_running()
@@ -90,20 +92,20 @@ def test_a_compiled_kernel_is_stopped_and_nothing_is_written(endless: duckdb.Duc
     assert endless.execute("select sum(x) from t").fetchone() == (3,)
 
 
-def test_a_stopped_call_leaves_no_mark_on_the_next(endless: duckdb.DuckDBPyConnection) -> None:
+def test_a_stopped_call_leaves_no_mark_on_the_next(endless):
     thread, _ = _in_background(endless)
     interrupts.stop_running()
     thread.join(60)
     assert endless.execute("select count(*) from mondrian('t', 2, qi := ['x'])").fetchone() == (3,)
 
 
-def test_a_flag_outside_a_call_is_never_set() -> None:
+def test_a_flag_outside_a_call_is_never_set():
     interrupts.stop_running()
     assert progress.stop_flag()[0] == 0
     progress.tick()
 
 
-def test_a_prepared_statement_is_not_stopped_by_what_stopped_its_connection_before_it_ran() -> None:
+def test_a_prepared_statement_is_not_stopped_by_what_stopped_its_connection_before_it_ran():
     con = duckdb_anon.connect()
     con.execute("create table t as select i % 7 as a, i % 3 as s from range(40) as r(i)")
     con.execute("create table r as from mondrian('t', 3, qi := ['a'], sensitive := 's', seed := 1, row_id := true)")
@@ -112,3 +114,47 @@ def test_a_prepared_statement_is_not_stopped_by_what_stopped_its_connection_befo
     con.interrupt()  # while nothing runs
     assert len(con.execute("execute released").fetchall()) == 40
     assert con.execute("execute measured").fetchall()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are posix")
+def test_ctrl_c_stops_a_long_call_and_leaves_the_database_usable():
+    script = textwrap.dedent("""
+        import os, signal, threading, time
+        import duckdb_anon
+        con = duckdb_anon.connect()
+        con.execute("create table t as select hash(range) % 1000 as a, hash(range, 1) % 1000 as b, hash(range, 2) % 1000 "
+                    "as c, hash(range, 3) % 500 as s from range(1000000)")
+        fired = []
+        def fire():
+            time.sleep(1.0)
+            fired.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=fire, daemon=True).start()
+        stopped = False
+        try:
+            con.execute("create table r as from muco('t', 0.1, qi := ['a', 'b', 'c'], sensitive := 's')").fetchall()
+        except BaseException:
+            stopped = True
+        print(stopped, bool(fired), con.execute("select count(*) from t").fetchone()[0], con.execute("show tables").fetchall())
+    """)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120)
+    assert done.stdout.split("\n")[0] == "True True 1000000 [('t',)]", done.stdout + done.stderr
+    assert signal.getsignal(signal.SIGINT) is not None
+
+
+def test_a_call_runs_on_a_thread_of_its_own_and_is_stopped_with_all_others():
+    started = threading.Event()
+
+    def work() -> None:
+        started.set()
+        while True:
+            interrupts.tick()
+            time.sleep(0.01)
+
+    threading.Thread(target=lambda: (started.wait(10), interrupts.stop_running()), daemon=True).start()
+    with pytest.raises(interrupts.Interrupted):
+        interrupts.run(work)
+
+
+def test_a_call_returns_what_its_work_returns():
+    assert interrupts.run(lambda: threading.current_thread().name) == "anon call"

@@ -1,7 +1,5 @@
 """Machine code on disk: shared by processes that come at any moment, and never a reason for a call to fail."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -39,7 +37,7 @@ def run(module: Path, cache: Path) -> list[Any]:
 
 
 @pytest.fixture
-def module(tmp_path: Path) -> Path:
+def module(tmp_path):
     path = tmp_path / "kernel.py"
     path.write_text(MODULE)
     return path
@@ -144,10 +142,7 @@ def test_what_was_not_used_for_a_week_is_removed(tmp_path, monkeypatch, age, sta
     assert other.exists() == stays
 
 
-CALLS = {
-    "ordered": "t := 0.3, sensitive := 'n'",
-    "frequency": "l := 2.5, sensitive := 'n'",
-}
+CALLS = {"ordered": "t := 0.3, sensitive := 'n'", "frequency": "l := 2.5, sensitive := 'n'"}
 PROCESS = f"""
 import hashlib, json, sys
 import duckdb_anon
@@ -164,7 +159,7 @@ for name in sys.argv[1:]:
 
 
 @pytest.mark.campaign
-def test_processes_that_keep_code_for_one_another_release_what_each_would_alone(tmp_path: Path) -> None:
+def test_processes_that_keep_code_for_one_another_release_what_each_would_alone(tmp_path):
     """A method's kernel has variants by what is asked; the code of each is kept by whichever process made it first."""
 
     def released(cache: str, *names: str) -> list[list[str]]:

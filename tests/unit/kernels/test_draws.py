@@ -1,7 +1,5 @@
 """Generators of their own: of one kind with the first, apart from one another, and as long a key."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,7 @@ from duckdb_anon.kernels.rng_streams import spawn_generators
 
 
 @pytest.mark.parametrize("seed", [None, 3])
-def test_they_are_of_one_kind_and_draw_different_numbers(seed: int | None) -> None:
+def test_they_are_of_one_kind_and_draw_different_numbers(seed):
     rng = generator(seed)
     each = spawn_generators(rng, 3)
     assert {type(one.bit_generator) for one in each} == {type(rng.bit_generator)}
@@ -20,7 +18,7 @@ def test_they_are_of_one_kind_and_draw_different_numbers(seed: int | None) -> No
     assert len(np.unique(drawn)) == drawn.size
 
 
-def test_a_cryptographic_one_gives_keys_of_256_bits() -> None:
+def test_a_cryptographic_one_gives_keys_of_256_bits():
     keys = [one.bit_generator.state["state"]["keysetup"] for one in spawn_generators(generator(None), 50)]
     words = np.stack(keys)
     assert words.shape == (50, 8)
@@ -28,6 +26,6 @@ def test_a_cryptographic_one_gives_keys_of_256_bits() -> None:
     assert (np.bitwise_or.reduce(words) == 2**32 - 1).all() and (np.bitwise_and.reduce(words) == 0).all()
 
 
-def test_a_seed_repeats_them() -> None:
+def test_a_seed_repeats_them():
     first, second = (np.stack([one.random(5) for one in spawn_generators(generator(8), 4)]) for _ in range(2))
     assert (first == second).all()

@@ -1,12 +1,9 @@
 """Compiled functions: nothing at import, right with and without the options that save time, cached or not."""
 
-from __future__ import annotations
-
 import gc
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -42,7 +39,7 @@ def halves(values: np.ndarray, by: float) -> np.ndarray:
 
 
 @pytest.fixture
-def plain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def plain(monkeypatch):
     monkeypatch.setenv("DUCKDB_ANON_PLAIN_NUMBA", "1")
     jit._extras_work.cache_clear()
     jit._environment.cache_clear()
@@ -124,7 +121,7 @@ def test_import_leaves_numba_alone():
     assert done.stdout.strip() == "False"
 
 
-def test_importing_the_package_imports_nothing_that_only_some_calls_need() -> None:
+def test_importing_the_package_imports_nothing_that_only_some_calls_need():
     code = "import sys, duckdb_anon; print(sorted({'numba', 'scipy.stats', 'scipy.optimize', 'sklearn', 'pyspark', 'opendp'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

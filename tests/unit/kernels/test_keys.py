@@ -1,11 +1,8 @@
 """Numbers of rows and of lists against Python's own sorting and sets."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +18,7 @@ ROWS = st.integers(1, 3).flatmap(
 
 
 @given(ROWS)
-def test_rows_are_numbered_in_the_order_of_their_columns(rows: list[tuple[int, ...]]) -> None:
+def test_rows_are_numbered_in_the_order_of_their_columns(rows):
     keys = keys_of([np.array(column) for column in zip(*rows, strict=True)])
     different = sorted(set(rows))
     assert keys.of_row.tolist() == [different.index(row) for row in rows]
@@ -33,25 +30,25 @@ def test_rows_are_numbered_in_the_order_of_their_columns(rows: list[tuple[int, .
 
 
 @given(ROWS)
-def test_joint_numbers_keep_the_order_where_they_leave_gaps(rows: list[tuple[int, ...]]) -> None:
+def test_joint_numbers_keep_the_order_where_they_leave_gaps(rows):
     key = joint([np.array(column) for column in zip(*rows, strict=True)])
     assert np.argsort(key, kind="stable").tolist() == sorted(range(len(rows)), key=lambda i: rows[i])
 
 
-def test_many_wide_columns_do_not_run_out_of_bits() -> None:
+def test_many_wide_columns_do_not_run_out_of_bits():
     columns = [np.array([0, 999_999, 0]) for _ in range(9)]
     assert keys_of(columns, [1_000_000] * 9).of_row.tolist() == [0, 1, 0]
     assert keys_of([np.array([2**61, 5, 2**61]), np.array([2**61, 2**61, 2**61])]).of_row.tolist() == [1, 0, 1]
 
 
 @given(st.lists(st.integers(-5, 2000), max_size=20))
-def test_compact_keeps_the_order(numbers: list[int]) -> None:
+def test_compact_keeps_the_order(numbers):
     different = sorted(set(numbers))
     assert compact(np.array(numbers, dtype=np.int64)).tolist() == [different.index(n) for n in numbers]
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 2)), max_size=4), min_size=1, max_size=12))
-def test_lists_are_equal_where_they_hold_the_same_members(lists: list[list[tuple[int, int]]]) -> None:
+def test_lists_are_equal_where_they_hold_the_same_members(lists):
     offsets = np.cumsum([0, *map(len, lists)])
     members = np.array([m for one in lists for m, _ in one], dtype=np.int32)
     counts = np.array([c for one in lists for _, c in one], dtype=np.int64)
@@ -62,7 +59,7 @@ def test_lists_are_equal_where_they_hold_the_same_members(lists: list[list[tuple
         assert keys.first.tolist() == [keys.of_row.tolist().index(n) for n in range(keys.number)]
 
 
-def test_parts_are_sorted_as_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_are_sorted_as_the_whole(monkeypatch):
     monkeypatch.setattr(numbering, "_LARGE", 1)
     for length, many in ((1000, 3), (2, 5), (0, 2)):
         numbers = np.random.default_rng(length).integers(0, 99, length)

@@ -1,8 +1,5 @@
 """Learnt shares against expectation maximisation value by value, and what they are worth on the census."""
 
-from __future__ import annotations
-
-import duckdb
 import numpy as np
 import pytest
 
@@ -17,7 +14,7 @@ ROUNDS = 3
 
 
 @pytest.fixture
-def three_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def three_rounds(monkeypatch):
     """Held-out rows do not decide."""
     monkeypatch.setattr(cell_shares, "MOST_ROUNDS", ROUNDS)
     monkeypatch.setattr(cell_shares, "LEAST_GAIN", -np.inf)
@@ -53,28 +50,26 @@ def weights(cells: list[tuple[int, int]], rows: list[int]) -> list[np.ndarray]:
 
 
 @pytest.mark.usefixtures("three_rounds")
-def test_boxes_are_learnt_as_their_values_one_by_one_are() -> None:
+def test_boxes_are_learnt_as_their_values_one_by_one_are():
     expected = slow([list(range(low, high + 1)) for low, high in CELLS], ROWS)
     assert all(map(np.allclose, weights(CELLS, ROWS), expected))
 
 
-def test_rounds_end_where_held_out_rows_gain_nothing() -> None:
+def test_rounds_end_where_held_out_rows_gain_nothing():
     """Even values stay even; values that come in tens are found."""
     rng = np.random.default_rng(3)
     lower = rng.integers(0, 90, 400)
     upper = lower + rng.integers(1, 15, 400)
     even = learnt_scale(lower, upper, np.full(400, 5.0), 1)
-    assert even is not None
     shares = np.diff(even.before(np.arange(91))[0])
     heaps = np.ceil(lower / 10) * 10
     tens = learnt_scale(np.maximum(lower, 0), upper, np.where(heaps <= upper, 20.0, 0.0), 1)
-    assert tens is not None
     heaped = np.diff(tens.before(np.arange(91))[0])
     assert heaped[10:90:10].sum() > 2 * shares[10:90:10].sum()
 
 
 @pytest.mark.usefixtures("three_rounds")
-def test_nodes_are_learnt_as_their_leaves_one_by_one_are() -> None:
+def test_nodes_are_learnt_as_their_leaves_one_by_one_are():
     sets = [[0, 1, 4], [1, 2], [3], [0, 3, 4], [2]]
     codes = np.array([code for one in sets for code in one])
     offsets = np.cumsum([0, *map(len, sets)])
@@ -82,7 +77,7 @@ def test_nodes_are_learnt_as_their_leaves_one_by_one_are() -> None:
     assert np.allclose(found, [w for cell in slow(sets, [4, 1, 7, 2, 3]) for w in cell])
 
 
-def test_each_value_of_a_set_is_given_a_row_and_the_others_go_by_learnt_shares() -> None:
+def test_each_value_of_a_set_is_given_a_row_and_the_others_go_by_learnt_shares():
     # {0, 1} of 5 rows and {1} of 3: after a round value 1 has 5.5 of 8; a set of fewer rows than values stays learnt
     codes, offsets = np.array([0, 1, 1]), np.array([0, 2, 3])
     found = member_weights(codes, None, offsets, np.array([5.0, 3.0]))
@@ -90,7 +85,7 @@ def test_each_value_of_a_set_is_given_a_row_and_the_others_go_by_learnt_shares()
     assert np.allclose(member_weights(codes, None, offsets, np.array([1.0, 0.0])), [0.5, 0.5, 1])
 
 
-def test_boxes_that_overlap_with_nothing_stay_even_and_so_do_those_of_no_rows() -> None:
+def test_boxes_that_overlap_with_nothing_stay_even_and_so_do_those_of_no_rows():
     for cells, rows in (([(0, 3), (4, 5)], [10, 1]), ([(0, 3), (10, 13), (20, 20)], [5, 0, 0])):
         for (low, high), share in zip(cells, weights(cells, rows), strict=True):
             assert np.allclose(share, 1 / (high - low + 1))
@@ -108,7 +103,7 @@ def test_boxes_that_overlap_with_nothing_stay_even_and_so_do_those_of_no_rows() 
             "x = 9007199254740993",
             1,
         ),
-        ("double", "(0, 1), (0, 0.5), (2, 2)", "x < 0.5", 1 + (4 / 3 + 5 / 6) / 2 - 1),
+        ("double", "(0, 1), (0, 0.5), (2, 2)", "x < 0.5", None),
         ("decimal(18,3)", "(1.5, 1.5), (2.5, 2.5)", "x < 2.5", 1),
         (
             "timestamp",
@@ -118,9 +113,7 @@ def test_boxes_that_overlap_with_nothing_stay_even_and_so_do_those_of_no_rows() 
         ),
     ],
 )
-def test_every_type_of_box_is_learnt(
-    con: duckdb.DuckDBPyConnection, kind: str, cells: str, asked: str, share: float | None
-) -> None:
+def test_every_type_of_box_is_learnt(con, kind, cells, asked, share):
     con.execute(f"create table t(x {kind})")
     con.execute(
         f"create table r as select {{lower: a::{kind}, upper: b::{kind}}} as x from (values {cells}) as v(a, b)"
@@ -129,12 +122,12 @@ def test_every_type_of_box_is_learnt(
         f"select estimate from estimate('select count(*) from t where {asked.replace(chr(39), chr(39) * 2)}', 'r', original := 't')"
     ).fetchone()
     assert row is not None and 0 <= row[0] <= 3
-    if share is not None and "0.5" not in asked:
+    if share is not None:
         assert row[0] == pytest.approx(share)
 
 
 @pytest.mark.parametrize(("dims", "most"), [(1, 0.45), (3, 0.55)])
-def test_learnt_shares_err_less_on_the_census(census: duckdb.DuckDBPyConnection, dims: int, most: float) -> None:
+def test_learnt_shares_err_less_on_the_census(census, dims, most):
     text = "select avg(relative_error), median(relative_error) from workload_error('census', 'boxed', 400, dims := {}, seed := 7, spread := '{}')"
     census.execute("create table if not exists boxed as from mondrian('census', k := 10, seed := 1)")
     (even, even_median), (learnt, median) = (

@@ -1,7 +1,5 @@
 """Permutations inside groups, exactly, and what repair may change."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import combinations, permutations, product
 from math import factorial
@@ -28,14 +26,14 @@ def shuffles(size: int) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
-def test_every_permutation_is_equally_likely(size: int) -> None:
+def test_every_permutation_is_equally_likely(size):
     counts = Counter(shuffles(size))
     assert set(counts) == set(permutations(range(size)))
     assert set(counts.values()) == {1}
 
 
 @pytest.mark.parametrize("columns", [((0, 1, 2), (5, 5, 7)), ((0, 0, 0), (1, 1, 2)), ((0, 1, 2), (2, 0, 1))])
-def test_an_insider_finds_each_row_with_exactly_one_over_the_group(columns: tuple[tuple[int, ...], ...]) -> None:
+def test_an_insider_finds_each_row_with_exactly_one_over_the_group(columns):
     # all outcomes of a group of three with two quasi-identifiers and a sensitive value that tells rows apart; the
     # rows of the release stand in random order, and she knows every quasi-identifier of the group
     outcomes: dict[tuple[tuple[int, ...], ...], Counter[tuple[int, int]]] = {}
@@ -50,7 +48,7 @@ def test_an_insider_finds_each_row_with_exactly_one_over_the_group(columns: tupl
         assert best * 3 == total
 
 
-def test_columns_are_permuted_inside_groups_each_on_its_own() -> None:
+def test_columns_are_permuted_inside_groups_each_on_its_own():
     rng = np.random.default_rng(3)
     group = rng.permutation(np.repeat(np.arange(40), 5))
     source = permuted(group, 3, rng)
@@ -69,7 +67,7 @@ def marginal_error(columns: list[np.ndarray], published: list[np.ndarray]) -> fl
 
 
 @pytest.mark.parametrize("large", [1, 1 << 17])
-def test_repair_keeps_groups_and_brings_marginals_nearer(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repair_keeps_groups_and_brings_marginals_nearer(large, monkeypatch):
     monkeypatch.setattr(marginal_calibration, "_LARGE", large)
     rng = np.random.default_rng(5)
     base = rng.integers(0, 4, 4000)
@@ -100,7 +98,7 @@ def sum_error(columns: list[np.ndarray], published: list[np.ndarray], value: np.
 
 
 @pytest.mark.parametrize("large", [1, 1 << 17])
-def test_repair_brings_sums_of_the_sensitive_column_nearer(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repair_brings_sums_of_the_sensitive_column_nearer(large, monkeypatch):
     monkeypatch.setattr(marginal_calibration, "_LARGE", large)
     rng = np.random.default_rng(6)
     base = rng.integers(0, 4, 6000)
@@ -119,14 +117,14 @@ def test_repair_brings_sums_of_the_sensitive_column_nearer(large: int, monkeypat
     assert sums < 0.8 * counts
 
 
-def test_one_record_moves_no_sum_by_more_than_its_rounding() -> None:
+def test_one_record_moves_no_sum_by_more_than_its_rounding():
     values = np.array([1.0] * 5000 + [1e6])
     moved = marginal_calibration._summed([ordered(values), nominal(list("ab") * 2500 + ["a"])], len(values))
     assert moved.shape == (5001, 1)
     assert moved.max() == marginal_calibration.BASE * marginal_calibration._UNIT
 
 
-def test_what_is_drawn_and_exchanged_does_not_depend_on_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_drawn_and_exchanged_does_not_depend_on_the_threads(monkeypatch):
     monkeypatch.setattr(marginal_calibration, "_LARGE", 1)
     seen = np.random.default_rng(9)
     attributes = [ordered(seen.integers(0, 5, 3000)) for _ in range(4)]
@@ -140,7 +138,7 @@ def test_what_is_drawn_and_exchanged_does_not_depend_on_the_threads(monkeypatch:
 
 
 @pytest.mark.parametrize("many", [1, 2, 12])
-def test_repair_takes_few_and_many_columns(many: int) -> None:
+def test_repair_takes_few_and_many_columns(many):
     rng = np.random.default_rng(7)
     attributes = [ordered(rng.integers(0, 50, 300)) for _ in range(many)]
     group = np.repeat(np.arange(30), 10)

@@ -1,7 +1,5 @@
 """Draws of plausible tables against brute force, on columns of cells made by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import permutations
 
@@ -33,7 +31,7 @@ def ranges(cells: list[tuple[int, int]], size: int) -> Column:
     return Column.of(found, np.arange(len(cells)), shares, 32)
 
 
-def test_rows_are_completed_as_often_as_the_tree_says() -> None:
+def test_rows_are_completed_as_often_as_the_tree_says():
     rng = np.random.default_rng(1)
     sizes = np.array([2, 3, 2])
     parent, order = np.array([-1, 0, 1]), np.array([0, 1, 2])
@@ -69,7 +67,7 @@ def test_rows_are_completed_as_often_as_the_tree_says() -> None:
     assert np.abs(seen - expected).max() < 0.01
 
 
-def test_exchanges_are_as_likely_as_the_model_says_of_all_arrangements() -> None:
+def test_exchanges_are_as_likely_as_the_model_says_of_all_arrangements():
     rng = np.random.default_rng(2)
     table = rng.dirichlet(np.ones(3), size=3)
     tree = Tree(
@@ -104,7 +102,7 @@ def draws(evidence: Evidence, many: int, seed: int = 3, options: Options = PLAIN
         yield [model.atoms(j) for j in range(len(evidence.columns))]
 
 
-def test_means_of_draws_are_means_over_completions_where_columns_tell_nothing_of_each_other() -> None:
+def test_means_of_draws_are_means_over_completions_where_columns_tell_nothing_of_each_other():
     # one row in {0, 1}, one in {1, 2}, many sure ones: brute force is the mean over the cells' values by their shares
     column = ranges([(0, 1), (1, 2), (0, 0), (2, 2)] * 50, 3)
     evidence = Evidence((column,), (False,))
@@ -113,7 +111,7 @@ def test_means_of_draws_are_means_over_completions_where_columns_tell_nothing_of
     assert seen[0] + seen[1] == pytest.approx(2.0, abs=0.1)
 
 
-def test_cells_hold_what_is_drawn_of_them() -> None:
+def test_cells_hold_what_is_drawn_of_them():
     rng = np.random.default_rng(4)
     first = rng.integers(0, 90, size=500)
     cells = np.stack([first, np.minimum(99, first + rng.integers(0, 40, size=500))], axis=1)
@@ -124,7 +122,7 @@ def test_cells_hold_what_is_drawn_of_them() -> None:
         assert (atoms[1] == other.cell).all()
 
 
-def test_a_box_is_filled_by_what_the_exact_column_tells() -> None:
+def test_a_box_is_filled_by_what_the_exact_column_tells():
     # half of the rows show that x equals y; the others hide x in a box of both values
     y = np.arange(2000) % 2
     cells = [(int(v), int(v)) if k < 1000 else (0, 1) for k, v in enumerate(y)]
@@ -133,7 +131,7 @@ def test_a_box_is_filled_by_what_the_exact_column_tells() -> None:
         assert (x[1000:] == y[1000:]).mean() > 0.8
 
 
-def test_buckets_keep_their_values_and_learn_whose_they_are() -> None:
+def test_buckets_keep_their_values_and_learn_whose_they_are():
     rng = np.random.default_rng(6)
     rows = 4000
     age = rng.integers(0, 4, size=rows)
@@ -150,7 +148,7 @@ def test_buckets_keep_their_values_and_learn_whose_they_are() -> None:
         assert (atoms[1] == wage).mean() > before + 0.2
 
 
-def test_persons_have_one_value_in_all_their_rows() -> None:
+def test_persons_have_one_value_in_all_their_rows():
     first = np.repeat(np.arange(0, 600, 3), 3)
     person = ranges([(0, 9)] * 600, 10)
     item = ranges([(int(k) % 5, 5 + int(k) % 5) for k in range(600)], 10)
@@ -159,7 +157,7 @@ def test_persons_have_one_value_in_all_their_rows() -> None:
     assert (atoms[0] == atoms[0][first]).all() and not (atoms[1] == atoms[1][first]).all()
 
 
-def test_draws_do_not_depend_on_threads() -> None:
+def test_draws_do_not_depend_on_threads():
     rng = np.random.default_rng(8)
     rows = 40_000
     codes, bucket = rng.integers(0, 8, size=rows), np.sort(rng.integers(0, rows // 5, size=rows))
@@ -174,14 +172,14 @@ def test_draws_do_not_depend_on_threads() -> None:
     assert all((a == b).all() for a, b in zip(*found, strict=True))
 
 
-def test_shares_are_learnt_from_overlaps() -> None:
+def test_shares_are_learnt_from_overlaps():
     cells = Ranges(np.array([0, 0]), np.array([1, 0]))
     assert learn_shares(cells, np.array([10.0, 10.0]), np.ones(2), rounds=1).tolist() == [0.75, 0.25]
     lists = Lists(np.array([0, 2, 3]), np.array([0, 1, 0]), np.ones(3))
     assert learn_shares(lists, np.array([10.0, 10.0]), np.ones(2), rounds=1).tolist() == [0.75, 0.25]
 
 
-def test_noisy_cells_draw_from_the_posterior() -> None:
+def test_noisy_cells_draw_from_the_posterior():
     shares, keep, size = np.array([0.5, 0.3, 0.2]), 0.6, 3
     base = np.full(size, (1 - keep) / 2)
     noisy = Noisy(np.arange(size), np.full(size, keep - base[0]), base)
@@ -198,7 +196,7 @@ def test_noisy_cells_draw_from_the_posterior() -> None:
     assert set(np.unique(atoms)) <= {0, 1, 2}
 
 
-def test_the_tree_joins_what_tells_most_of_each_other() -> None:
+def test_the_tree_joins_what_tells_most_of_each_other():
     rng = np.random.default_rng(9)
     a = rng.integers(0, 3, size=3000)
     b = np.where(rng.random(3000) < 0.9, a, 0)

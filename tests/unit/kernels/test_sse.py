@@ -1,7 +1,5 @@
 """Groups by squared error against writing everything out."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np
@@ -30,7 +28,7 @@ def tables(draw: st.DrawFn):
 
 
 @given(case=tables(), diverse=st.booleans())
-def test_the_first_cut_is_the_best_and_the_last_groups_allow_none(case, diverse) -> None:
+def test_the_first_cut_is_the_best_and_the_last_groups_allow_none(case, diverse):
     attributes, least, secret = case
     limit = len(secret) / np.bincount(secret).max() * 0.9
     model = All((KAnonymity(least), FrequencyDiversity(limit))) if diverse else KAnonymity(least)
@@ -53,7 +51,7 @@ def test_the_first_cut_is_the_best_and_the_last_groups_allow_none(case, diverse)
         assert gain == pytest.approx(best(np.full(len(group), True)))
 
 
-def test_equal_rows_are_never_separated() -> None:
+def test_equal_rows_are_never_separated():
     rng = np.random.default_rng(1)
     attributes = [ordered(rng.integers(0, 4, 500)), nominal(rng.integers(0, 3, 500).tolist())]
     group = partition(attributes, None, KAnonymity(5), cut="sse")
@@ -61,7 +59,7 @@ def test_equal_rows_are_never_separated() -> None:
     assert seen.shape[1] == len(np.unique(np.stack([a.codes for a in attributes]), axis=1).T)
 
 
-def test_samples_choose_cuts_but_never_waive_the_requirement(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_choose_cuts_but_never_waive_the_requirement(monkeypatch):
     monkeypatch.setattr(sys.modules["duckdb_anon.kernels.partition.partition"], "SAMPLE", 50)
     rng = np.random.default_rng(2)
     attributes = [ordered(rng.integers(0, 90, 3000)), nominal(rng.integers(0, 9, 3000).tolist())]
@@ -76,7 +74,7 @@ def test_samples_choose_cuts_but_never_waive_the_requirement(monkeypatch: pytest
 ALIKE = np.zeros(4, dtype=np.int64)
 
 
-def test_a_person_with_several_values_of_a_part_counts_once_in_it() -> None:
+def test_a_person_with_several_values_of_a_part_counts_once_in_it():
     secret, person = np.array([0, 1, 2, 0], np.int32), np.array([0, 0, 0, 1], np.int32)
     age, model = ordered(np.arange(4)), ConditionalDiversity(2.0, ALIKE)
     with pytest.raises(RequirementError, match="the largest l this table can meet is 1"):
@@ -85,7 +83,7 @@ def test_a_person_with_several_values_of_a_part_counts_once_in_it() -> None:
 
 
 @pytest.mark.parametrize("cut", ["median", "loss", "sse"])
-def test_shares_within_a_part_are_of_its_persons(cut) -> None:
+def test_shares_within_a_part_are_of_its_persons(cut):
     rng = np.random.default_rng(4)
     person = np.repeat(np.arange(300, dtype=np.int32), 3)
     secret = rng.integers(0, 12, 900).astype(np.int32)

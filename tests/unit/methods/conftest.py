@@ -1,13 +1,10 @@
 """A table with columns of every kind, for methods that exchange or average values."""
 
-from __future__ import annotations
-
-import duckdb
 import pytest
 
 
 @pytest.fixture
-def patients(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def patients(con):
     """Dates with NULLs, decimals, numbers with infinities, an enum, a hierarchy, and a column that passes through."""
     con.execute("""
         create table patients as

@@ -1,7 +1,5 @@
 """composition, probabilistic, hybrid and laplace_on_groups through SQL."""
 
-from __future__ import annotations
-
 import duckdb
 import numpy as np
 import pytest
@@ -13,7 +11,7 @@ GROUPS = "group by age, sex"
 
 
 @pytest.fixture
-def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def people(con):
     """2,000 people; disease d0 is rare."""
     con.execute(
         """create table people as select (20 + hash(i) % 50)::int as age, ['f', 'm'][(hash(i, 1) % 2 + 1)::int] as sex,
@@ -22,7 +20,7 @@ def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     return con
 
 
-def test_composition_releases_a_sample_whose_groups_meet_the_belief(people: duckdb.DuckDBPyConnection) -> None:
+def test_composition_releases_a_sample_whose_groups_meet_the_belief(people):
     call = f"composition('people', 4, {ROLES}, rho := 0.4, alpha := 0.4, row_id := true)"
     people.execute(f"create table r as from {call}")
     rows, rate = people.execute("select count(*), any_value(sampling_rate) from r").fetchone()
@@ -39,7 +37,7 @@ def test_composition_releases_a_sample_whose_groups_meet_the_belief(people: duck
     assert people.execute(wrong).fetchone() == (0,)
 
 
-def test_boxes_cover_the_rows_they_stand_for(people: duckdb.DuckDBPyConnection) -> None:
+def test_boxes_cover_the_rows_they_stand_for(people):
     for call in ("composition('people', 4", "probabilistic('people', 4", "hybrid('people', 4"):
         outside = people.execute(
             f"""select count(*) from {call}, {ROLES}, row_id := true) r join people p on p.kept = r.row_id
@@ -48,13 +46,13 @@ def test_boxes_cover_the_rows_they_stand_for(people: duckdb.DuckDBPyConnection) 
         assert outside == (0,)
 
 
-def test_the_automatic_rate_is_met_by_the_sample(people: duckdb.DuckDBPyConnection) -> None:
+def test_the_automatic_rate_is_met_by_the_sample(people):
     for _ in range(5):
         rate = people.execute(f"select any_value(sampling_rate) from composition('people', 4, {ROLES}, rho := 'auto')")
         assert 0.5 < rate.fetchone()[0] <= 1
 
 
-def test_probabilistic_groups_keep_d_values_with_probability_alpha(people: duckdb.DuckDBPyConnection) -> None:
+def test_probabilistic_groups_keep_d_values_with_probability_alpha(people):
     people.execute(f"create table r as from probabilistic('people', 4, {ROLES}, d := 3, alpha := 0.8)")
     assert people.execute("select count(*) from r").fetchone() == (2000,)
     shares = dict(people.execute("select disease, count(*) / 2000 from people group by disease").fetchall())
@@ -68,7 +66,7 @@ def test_probabilistic_groups_keep_d_values_with_probability_alpha(people: duckd
         assert (simulated >= 3).mean() >= 0.8 - 0.02
 
 
-def test_own_shares_allow_smaller_groups_than_the_table_s(people: duckdb.DuckDBPyConnection) -> None:
+def test_own_shares_allow_smaller_groups_than_the_table_s(people):
     def groups(est: str) -> int:
         call = f"probabilistic('people', 2, {ROLES}, d := 6, alpha := 0.5, est := '{est}')"
         return people.execute(f"select count(*) from (select distinct age, sex from {call})").fetchone()[0]
@@ -76,7 +74,7 @@ def test_own_shares_allow_smaller_groups_than_the_table_s(people: duckdb.DuckDBP
     assert groups("own") > groups("table")
 
 
-def test_hybrid_keeps_a_sensitive_value_with_probability_q(people: duckdb.DuckDBPyConnection) -> None:
+def test_hybrid_keeps_a_sensitive_value_with_probability_q(people):
     call = f"hybrid('people', 5, {ROLES}, rho := 0.7, q := 0.6, row_id := true, seed := 2)"
     people.execute(f"create table r as from {call}")
     assert people.execute(f"select min(n) >= 5 from (select count(*) as n from r {GROUPS})").fetchone() == (True,)
@@ -92,7 +90,7 @@ def test_hybrid_keeps_a_sensitive_value_with_probability_q(people: duckdb.DuckDB
     assert abs(people.execute(same).fetchone()[0] - expected) < 0.06
 
 
-def test_laplace_counts_every_value_in_every_group(people: duckdb.DuckDBPyConnection) -> None:
+def test_laplace_counts_every_value_in_every_group(people):
     people.execute(f"create table r as from laplace_on_groups('people', 20, 2.0, {ROLES}, seed := 3)")
     per_group = f"select count(*), count(distinct disease) from r {GROUPS}"
     assert set(people.execute(per_group).fetchall()) == {(6, 6)}
@@ -106,7 +104,7 @@ def test_laplace_counts_every_value_in_every_group(people: duckdb.DuckDBPyConnec
     assert abs(values.mean()) < 0.1
 
 
-def test_laplace_doubles_the_noise_for_replaced_rows(people: duckdb.DuckDBPyConnection) -> None:
+def test_laplace_doubles_the_noise_for_replaced_rows(people):
     def spread(neighbours: str) -> float:
         call = f"laplace_on_groups('people', 5, 0.2, {ROLES}, neighbours := '{neighbours}', seed := 1)"
         plain = f"laplace_on_groups('people', 5, 1e9, {ROLES}, seed := 1)"
@@ -135,7 +133,7 @@ def _spread(epsilon: float) -> float:
         ("hybrid('people', 4, qi := ['age'], sensitive := ['sex', 'disease'])", "takes one sensitive column"),
     ],
 )
-def test_errors_name_the_cause(people: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
+def test_errors_name_the_cause(people, call, message):
     with pytest.raises(duckdb.Error) as caught:
         people.execute(f"from {call}").fetchall()
     assert message in str(caught.value)

@@ -1,7 +1,5 @@
 """diffgen: what it releases, what it refuses, and a statistical bound on what it leaks."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -29,7 +27,7 @@ ROLES = "qi := ['age', 'job'], sensitive := 'class', hierarchies := {'job': 'job
 
 
 @pytest.fixture
-def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def people(con):
     """500 people; the taxonomies know a job and a class nobody has."""
     con.execute("create table jobs as from (values ('a', 'low', 'any'), ('b', 'low', 'any'), ('c', 'high', 'any'))")
     con.execute("create table classes as from (values ('p', 'any'), ('q', 'any'), ('r', 'any'))")
@@ -40,7 +38,7 @@ def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     return con
 
 
-def test_all_combinations_of_the_cuts_and_classes_are_released(people: duckdb.DuckDBPyConnection) -> None:
+def test_all_combinations_of_the_cuts_and_classes_are_released(people):
     people.execute(f"create table r as from diffgen('people', 2.0, {ROLES}, bounds := {{'age': [0, 120]}}, seed := 1)")
     ages, jobs, classes, rows = people.execute(
         "select count(distinct age), count(distinct job), count(distinct class), count(*) from r"
@@ -55,7 +53,7 @@ def test_all_combinations_of_the_cuts_and_classes_are_released(people: duckdb.Du
     assert people.execute(gaps).fetchone() == (0,)
 
 
-def test_counts_are_right_up_to_noise_of_the_documented_scale(people: duckdb.DuckDBPyConnection) -> None:
+def test_counts_are_right_up_to_noise_of_the_documented_scale(people):
     people.execute(f"create table r as from diffgen('people', 1.0, {ROLES}, bounds := {{'age': [0, 120]}}, seed := 5)")
     tree = {"a": {"a", "low", "any"}, "b": {"b", "low", "any"}}
     rows = people.execute("select age.lower, age.upper, job, class, noisy_count from r").fetchall()
@@ -68,7 +66,7 @@ def test_counts_are_right_up_to_noise_of_the_documented_scale(people: duckdb.Duc
     assert len(noise) >= 24
 
 
-def test_the_observed_domain_may_be_declared_public(people: duckdb.DuckDBPyConnection) -> None:
+def test_the_observed_domain_may_be_declared_public(people):
     roles = "qi := ['age', 'job'], sensitive := 'class', domain := 'observed'"
     people.execute(f"create table r as from diffgen('people', 1.0, {roles}, seed := 1)")
     assert people.execute("select min(age.lower), max(age.upper) from r").fetchone() == (18, 77)
@@ -87,13 +85,13 @@ def test_the_observed_domain_may_be_declared_public(people: duckdb.DuckDBPyConne
         (f"1.0, {ROLES}, bounds := {{'age': [0, 120]}}, utility := 'gain'", "did you mean 'infogain'"),
     ],
 )
-def test_errors_name_the_cause(people: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+def test_errors_name_the_cause(people, arguments, message):
     with pytest.raises(duckdb.Error) as caught:
         people.execute(f"from diffgen('people', {arguments})").fetchall()
     assert message in str(caught.value)
 
 
-def test_whole_numbers_are_cut_between_two_of_them(people: duckdb.DuckDBPyConnection) -> None:
+def test_whole_numbers_are_cut_between_two_of_them(people):
     """So a box holds the numbers that were counted for it, and none of them but those."""
     people.execute("create table coded as select 1 + age % 2 as sex, age, age / 4.0::double as w, class from people")
     call = "diffgen('coded', 50.0, qi := ['sex', 'age', 'w'], sensitive := 'class', domain := 'observed', seed := 3)"
@@ -117,14 +115,11 @@ def test_whole_numbers_are_cut_between_two_of_them(people: duckdb.DuckDBPyConnec
         "select rewrite_query('select sex, count(*) as n from coded group by 1 order by 1', 'coded', 'taxed', "
         "qi := ['sex'], sensitive := 'class')"
     ).fetchone()
-    assert text is not None
     assert [tuple(map(int, row)) for row in people.execute(text[0]).fetchall()] == [row[1:] for row in truth]
 
 
 @pytest.mark.parametrize("kind", ["UBIGINT", "HUGEINT", "DECIMAL(38,0)"])
-def test_whole_numbers_that_a_bigint_may_not_hold_have_ends_of_double(
-    people: duckdb.DuckDBPyConnection, kind: str
-) -> None:
+def test_whole_numbers_that_a_bigint_may_not_hold_have_ends_of_double(people, kind):
     people.execute(f"create table wide as select age::{kind} as age, class from people")
     call = "diffgen('wide', 9.0, qi := ['age'], sensitive := 'class', domain := 'observed'"
     people.execute(f"create table r as from {call}, seed := 2)")
@@ -137,13 +132,13 @@ def test_whole_numbers_that_a_bigint_may_not_hold_have_ends_of_double(
     assert all(row[0]["lower"] <= row[0]["upper"] for row in rows)
 
 
-def test_bounds_without_a_whole_number_are_refused(people: duckdb.DuckDBPyConnection) -> None:
+def test_bounds_without_a_whole_number_are_refused(people):
     with pytest.raises(duckdb.Error, match="there is no whole number within the bounds of 'age'"):
         roles = "qi := ['age'], sensitive := 'class', domain := 'observed', bounds := {'age': [0.2, 0.8]}"
         people.execute(f"from diffgen('people', 1.0, {roles})").fetchall()
 
 
-def test_whole_numbers_that_have_no_halves_want_bounds(people: duckdb.DuckDBPyConnection) -> None:
+def test_whole_numbers_that_have_no_halves_want_bounds(people):
     people.execute(
         "create table far as select case when age = 20 then 9223372036854775807 else age end as n, class from people"
     )
@@ -154,7 +149,7 @@ def test_whole_numbers_that_have_no_halves_want_bounds(people: duckdb.DuckDBPyCo
     assert ends == (0, 100)
 
 
-def test_numbers_that_are_null_and_dates_are_refused(people: duckdb.DuckDBPyConnection) -> None:
+def test_numbers_that_are_null_and_dates_are_refused(people):
     people.execute("insert into people values (null, 'a', 'p')")
     with pytest.raises(duckdb.Error, match="NULL or not finite"):
         people.execute(f"from diffgen('people', 1.0, {ROLES}, bounds := {{'age': [0, 120]}})").fetchall()
@@ -165,7 +160,7 @@ def test_numbers_that_are_null_and_dates_are_refused(people: duckdb.DuckDBPyConn
         ).fetchall()
 
 
-def test_the_plan_adds_up_and_counts_numeric_columns(people: duckdb.DuckDBPyConnection) -> None:
+def test_the_plan_adds_up_and_counts_numeric_columns(people):
     call = f"diffgen_plan('people', 0.3, {ROLES}, specializations := 10)"
     steps = people.execute(f"select step, times, epsilon_each, epsilon_total from {call}").fetchall()
     assert [times for _, times, _, _ in steps] == [1, 10, 10, 1]
@@ -221,7 +216,7 @@ def _certain_loss(one: Counter[Any], other: Counter[Any], runs: int) -> float:
 
 
 @pytest.mark.campaign
-def test_neighbouring_tables_are_not_told_apart_beyond_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neighbouring_tables_are_not_told_apart_beyond_epsilon(monkeypatch):
     monkeypatch.setattr(diffgen_search, "GRID", 10)
     rows = [(age, "p" if age < 5 else "q") for age in AGES]
     runs, epsilon = 1500, 1.0
@@ -230,7 +225,7 @@ def test_neighbouring_tables_are_not_told_apart_beyond_epsilon(monkeypatch: pyte
 
 
 @pytest.mark.campaign
-def test_the_statistical_bound_notices_a_budget_overspent_eightfold(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_statistical_bound_notices_a_budget_overspent_eightfold(monkeypatch):
     monkeypatch.setattr(diffgen_search, "GRID", 10)
     rows = [(age, "p" if age < 5 else "q") for age in AGES]
     runs, claimed = 1500, 1.0
@@ -238,7 +233,7 @@ def test_the_statistical_bound_notices_a_budget_overspent_eightfold(monkeypatch:
     assert _certain_loss(one, other, runs) > claimed
 
 
-def test_counts_are_whole_and_no_bit_of_a_split_comes_from_the_data(people: duckdb.DuckDBPyConnection) -> None:
+def test_counts_are_whole_and_no_bit_of_a_split_comes_from_the_data(people):
     people.execute("update people set age = age + 0.001")
     people.execute("create table skew as select age + random() / 3 as age, job, class from people")
     for counted in (
@@ -254,7 +249,7 @@ def test_counts_are_whole_and_no_bit_of_a_split_comes_from_the_data(people: duck
 
 
 @pytest.mark.parametrize("seed", ["", ", seed := 3"])
-def test_the_run_spends_no_more_than_epsilon_and_all_of_it_where_no_round_is_missing(seed: str) -> None:
+def test_the_run_spends_no_more_than_epsilon_and_all_of_it_where_no_round_is_missing(seed):
     for epsilon in (0.1, 0.3, 1.0, 7.3):
         budget = Budget(epsilon, 1, 2)
         for _ in range(9):  # a first cut at an end leaves nothing to cut, once in a thousand draws
@@ -272,7 +267,7 @@ def test_the_run_spends_no_more_than_epsilon_and_all_of_it_where_no_round_is_mis
             Ledger(epsilon, [*ledger.steps, Fraction(1, 1000)]).check("f")
 
 
-def test_noise_is_discrete_laplace_of_the_budget() -> None:
+def test_noise_is_discrete_laplace_of_the_budget():
     for generator in (None, np.random.default_rng(4)):
         noise, loss = Mechanisms("f", generator).counts(np.zeros(20_000, dtype=np.int64), 0.8)
         assert loss <= 0.8
@@ -283,7 +278,7 @@ def test_noise_is_discrete_laplace_of_the_budget() -> None:
         assert np.abs(seen - expected).max() < 5 * 0.5 / np.sqrt(20_000)
 
 
-def test_lists_of_values_count_as_what_is_written(people: duckdb.DuckDBPyConnection) -> None:
+def test_lists_of_values_count_as_what_is_written(people):
     people.execute("create table wide as select i % 400 as a, i % 300 as b, i % 9 as class from range(4000) r(i)")
     call = (
         "diffgen('wide', 50.0, qi := ['a', 'b'], categorical := ['a', 'b'], sensitive := 'class', domain := 'observed', "
@@ -295,9 +290,7 @@ def test_lists_of_values_count_as_what_is_written(people: duckdb.DuckDBPyConnect
         people.execute(f"from {call.format(1)}".replace("'wide'", "'narrow'").replace("7000", "900")).fetchall()
 
 
-def test_without_opendp_the_error_says_what_to_install(
-    people: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_opendp_the_error_says_what_to_install(people, monkeypatch):
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
     mechanisms_module._loaded.cache_clear()
     try:
@@ -312,7 +305,7 @@ def test_without_opendp_the_error_says_what_to_install(
 
 
 @pytest.mark.parametrize("method", ["laplace_on_groups('wide', 40, 50.0", "diffgen('wide', 50.0, domain := 'observed'"])
-def test_max_cells_bounds_what_is_written(people: duckdb.DuckDBPyConnection, method: str) -> None:
+def test_max_cells_bounds_what_is_written(people, method):
     people.execute("create table wide as select i % 40 as a, i % 30 as b, i % 9 as class from range(4000) r(i)")
     call = f"{method}, qi := ['a', 'b'], categorical := ['a'], sensitive := 'class', seed := 1, max_cells := {{}})"
     written = people.execute(f"select sum(1 + len(a)) from {call.format(10**6)}").fetchone()[0]

@@ -1,10 +1,5 @@
 """Box ends print no single person: an attacker looks for planted extremes, and for rare values, in every method's ends."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
-
 import duckdb
 import pytest
 
@@ -25,7 +20,7 @@ PERSONS = ["one_to_m_generalize('v', 5, 2, {})", "rmr('v', 5, {})", "mondrian('v
 
 
 @pytest.fixture(scope="module")
-def con(shared_data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def con(shared_data):
     """Part of adult with one person of 123 years and one gain of 84,321; and the same as visits of persons."""
     con = duckdb_anon.connect()
     source = f"read_csv('{shared_data / 'adult.csv'}')"
@@ -71,7 +66,7 @@ def _leak(con: duckdb.DuckDBPyConnection, table: str, who: str, fewest: int) -> 
 
 
 @pytest.mark.parametrize("call", ROWS)
-def test_ends_of_rows_print_no_single_person(con: duckdb.DuckDBPyConnection, call: str) -> None:
+def test_ends_of_rows_print_no_single_person(con, call):
     call = call.format(f"{{}}, row_id := true, {ROLES}" if "laplace" not in call else f"{{}}, {ROLES}")
     _ends(con, call, "rounded")
     planted, rare = _leak(con, "t", "rowid", 3)
@@ -92,7 +87,7 @@ def test_ends_of_rows_print_no_single_person(con: duckdb.DuckDBPyConnection, cal
 
 
 @pytest.mark.parametrize("call", PERSONS)
-def test_ends_of_persons_print_no_single_person(con: duckdb.DuckDBPyConnection, call: str) -> None:
+def test_ends_of_persons_print_no_single_person(con, call):
     trees = "hierarchies := {{'occupation': 'tree'}}"
     # a rounded end may be a rare value by chance, so the draw is one for all runs
     call = call.format(f"{{}}, person := 'pid', row_id := true, {trees}, {ROLES}, seed := 1")
@@ -107,9 +102,7 @@ def test_ends_of_persons_print_no_single_person(con: duckdb.DuckDBPyConnection, 
     assert planted and rare > 0.3
 
 
-def test_ends_are_of_the_type_of_their_column_even_where_the_planner_cannot_see_it(
-    con: duckdb.DuckDBPyConnection,
-) -> None:
+def test_ends_are_of_the_type_of_their_column_even_where_the_planner_cannot_see_it(con):
     con.execute("create temp table hidden as select * from t")
     for call in ("mondrian('t', k := 5, {})", "mondrian('hidden', k := 5, categorical := ['sex', 'occupation'], {})"):
         con.execute(f"create or replace table r as from {call.format(ROLES)}")

@@ -1,13 +1,11 @@
 """Incognito as a SQL function: levels, suppression that can be seen, messages."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 
 
 @pytest.fixture
-def hospital(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def hospital(con):
     con.execute("""
         create table hospital as select * from (values
             ('M', '47905', 'Gastritis'), ('F', '47905', 'Ovarian Cancer'), ('F', '47901', 'Breast Cancer'),
@@ -22,7 +20,7 @@ def hospital(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     return con
 
 
-def test_entropy_diversity_takes_the_cheaper_of_the_two_minimal_nodes(hospital: duckdb.DuckDBPyConnection) -> None:
+def test_entropy_diversity_takes_the_cheaper_of_the_two_minimal_nodes(hospital):
     hospital.execute("create table r as from incognito('hospital', l := 2)")
     # sex generalized costs 1/2, the first step of the zip codes 3/8: (0, 1) and (1, 0) are the minimal nodes
     published = hospital.execute("select distinct sex, zip from r order by all").fetchall()
@@ -30,12 +28,12 @@ def test_entropy_diversity_takes_the_cheaper_of_the_two_minimal_nodes(hospital: 
     assert dict(hospital.execute("from l_diversity('r', ['sex', 'zip'], 'disease')").fetchall())["entropy"] >= 2
 
 
-def test_only_the_root_of_the_zip_codes_reaches_two_and_a_half(hospital: duckdb.DuckDBPyConnection) -> None:
+def test_only_the_root_of_the_zip_codes_reaches_two_and_a_half(hospital):
     published = hospital.execute("select distinct sex, zip from incognito('hospital', l := 2.5) order by all")
     assert published.fetchall() == [(["F"], "*****"), (["M"], "*****")]
 
 
-def test_suppressed_rows_are_counted_in_every_released_row(con: duckdb.DuckDBPyConnection) -> None:
+def test_suppressed_rows_are_counted_in_every_released_row(con):
     con.execute(
         "create table t as select case when i < 2 then 'rare' else 'common' end as a, i as s from range(40) r(i)"
     )
@@ -55,14 +53,12 @@ def test_suppressed_rows_are_counted_in_every_released_row(con: duckdb.DuckDBPyC
         ("max_suppression := 0.1", "no guarantee was requested"),
     ],
 )
-def test_bad_calls_are_errors(hospital: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+def test_bad_calls_are_errors(hospital, arguments, message):
     with pytest.raises(duckdb.Error, match=message):
         hospital.execute(f"from incognito('hospital', {arguments})").fetchall()
 
 
-def test_a_hierarchy_whose_leaves_are_not_in_the_order_of_the_text_is_counted_right(
-    con: duckdb.DuckDBPyConnection,
-) -> None:
+def test_a_hierarchy_whose_leaves_are_not_in_the_order_of_the_text_is_counted_right(con):
     con.execute("create table tree as from (values ('z', 'low', '*'), ('b', 'low', '*'), ('a', 'top', '*')) t(x, y, r)")
     con.execute(
         "create table people as select (['a', 'b', 'z'])[1 + range % 3] as v, case when range % 3 = 0 then range % 4 "
@@ -75,7 +71,7 @@ def test_a_hierarchy_whose_leaves_are_not_in_the_order_of_the_text_is_counted_ri
     assert con.execute("select v, count(*) from release group by 1 order by 1").fetchall() == [("low", 40), ("top", 20)]
 
 
-def test_a_search_of_too_many_nodes_is_refused_before_it_starts(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_search_of_too_many_nodes_is_refused_before_it_starts(con):
     columns = ", ".join(f"(hash(i, {k}) % 3)::varchar as q{k}" for k in range(20))
     con.execute(f"create table wide as select {columns}, i % 5 as s from range(600) r(i)")
     names = str([f"q{k}" for k in range(20)])
@@ -89,7 +85,7 @@ def test_a_search_of_too_many_nodes_is_refused_before_it_starts(con: duckdb.Duck
         con.execute(call.format(3))
 
 
-def test_combinations_that_fill_more_than_one_integer_are_released(con: duckdb.DuckDBPyConnection) -> None:
+def test_combinations_that_fill_more_than_one_integer_are_released(con):
     columns = ", ".join(f"i * {m} % 1000 as q{m}" for m in (1, 7, 11, 13, 17))
     con.execute(f"create table many as select {columns}, i % 8 as s from range(1000) r(i)")
     names = "['q1', 'q7', 'q11', 'q13', 'q17']"

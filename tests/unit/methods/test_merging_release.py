@@ -1,7 +1,5 @@
 """merging through SQL: the worked example, fakes, rules, columns, messages."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import duckdb
@@ -17,7 +15,7 @@ EXAMPLE = (
 
 
 @pytest.fixture
-def hospitals(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def hospitals(con):
     """Tables a and b of the worked example."""
     for name, rows in (("a", HOSPITAL_A), ("b", HOSPITAL_B)):
         con.execute(f"create table {name} (age int, sex varchar, zip int, disease varchar)")
@@ -25,7 +23,7 @@ def hospitals(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     return con
 
 
-def test_no_printed_row_says_a_man_has_a_disease_of_women(hospitals: duckdb.DuckDBPyConnection) -> None:
+def test_no_printed_row_says_a_man_has_a_disease_of_women(hospitals):
     for seed in range(20):
         hospitals.execute(f"create or replace table r as from merging('a', 2, {EXAMPLE}, seed := {seed})")
         rows = hospitals.execute("select age_sex.sex, disease.disease from r").fetchall()
@@ -33,9 +31,7 @@ def test_no_printed_row_says_a_man_has_a_disease_of_women(hospitals: duckdb.Duck
         assert not any(sex == "M" and disease in FEMALE_DISEASES for sex, disease in rows)
 
 
-def test_a_fake_that_a_rule_forbids_has_the_sensitive_value_of_the_row_it_copies(
-    con: duckdb.DuckDBPyConnection,
-) -> None:
+def test_a_fake_that_a_rule_forbids_has_the_sensitive_value_of_the_row_it_copies(con):
     con.execute("create table t as select ['m', 'f'][i % 2 + 1] as sex, ['a', 'b'][i % 2 + 1] as s from range(40) r(i)")
     rules = "rules := [['sex = ''m''', 's = ''b'''], ['sex = ''f''', 's = ''a''']], columns := [['sex']]"
     call = f"merging('t', 1, qi := ['sex'], sensitive := 's', {rules}, fake := 30, min_bucket := 70, seed := 3)"
@@ -44,7 +40,7 @@ def test_a_fake_that_a_rule_forbids_has_the_sensitive_value_of_the_row_it_copies
     assert sum(row[2] for row in rows) == 70
 
 
-def test_only_the_holder_s_row_id_tells_fakes_and_kept_columns_hide_them(con: duckdb.DuckDBPyConnection) -> None:
+def test_only_the_holder_s_row_id_tells_fakes_and_kept_columns_hide_them(con):
     con.execute("create table t as select i // 4 as age, 'd' || i % 4 as disease, i % 20 as kept from range(40) r(i)")
     roles = "qi := ['age'], sensitive := 'disease', keep := ['kept'], columns := [['age']]"
     rows = con.execute(f"select kept, row_id from merging('t', 2, {roles}, fake := 5, row_id := true)").fetchall()
@@ -53,7 +49,7 @@ def test_only_the_holder_s_row_id_tells_fakes_and_kept_columns_hide_them(con: du
     assert all(k is not None for k, _ in rows)
 
 
-def test_a_nearly_unique_column_is_not_kept_with_fakes(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_nearly_unique_column_is_not_kept_with_fakes(con):
     con.execute(
         "create table t as select i % 4 as age, 'd' || i % 4 as s, i % 21 as note, i % 20 as ward from range(40) r(i)"
     )
@@ -64,7 +60,7 @@ def test_a_nearly_unique_column_is_not_kept_with_fakes(con: duckdb.DuckDBPyConne
     assert con.execute(call + "keep := ['note'], fake := 0)").fetchone() == (40,)
 
 
-def test_per_record_fakes_copy_every_row(hospitals: duckdb.DuckDBPyConnection) -> None:
+def test_per_record_fakes_copy_every_row(hospitals):
     query = f"""select age_sex.age, count(*) from merging('a', 1, {ROLES}, fake := 2, fake_mode := 'per_record',
         columns := [['age', 'sex'], ['zip']]) group by all"""
     found = dict(hospitals.execute(query).fetchall())
@@ -86,20 +82,20 @@ def test_per_record_fakes_copy_every_row(hospitals: duckdb.DuckDBPyConnection) -
         ("0.5", "l := 0.5 is out of range. It must be at least 1 (no sensitive value has"),
     ],
 )
-def test_errors_name_the_cause(hospitals: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+def test_errors_name_the_cause(hospitals, arguments, message):
     with pytest.raises(duckdb.Error, match="merging: ") as caught:
         hospitals.execute(f"from merging('a', {arguments}, {ROLES})").fetchall()
     assert message in str(caught.value)
     assert "Gastritis" not in str(caught.value)
 
 
-def test_rows_of_the_table_that_contradict_a_rule_are_an_error(hospitals: duckdb.DuckDBPyConnection) -> None:
+def test_rows_of_the_table_that_contradict_a_rule_are_an_error(hospitals):
     rules = "rules := [['age > 0', 'disease = ''Flu''']], columns := [['age', 'sex'], ['zip']]"
     with pytest.raises(duckdb.Error, match="1 rows of the table contradict rules themselves"):
         hospitals.execute(f"from merging('a', 2, {ROLES}, {rules})").fetchall()
 
 
-def test_rules_that_leave_a_value_to_too_few_rows_are_an_error(con: duckdb.DuckDBPyConnection) -> None:
+def test_rules_that_leave_a_value_to_too_few_rows_are_an_error(con):
     # each value is possible in one row only, so that a release without contradictions would be the table itself
     con.execute("create table t as select i as a, i as s from range(60) r(i)")
     rules = [[f"a = {i}", f"s <> {i}"] for i in range(60)]
@@ -110,7 +106,7 @@ def test_rules_that_leave_a_value_to_too_few_rows_are_an_error(con: duckdb.DuckD
         con.execute(f"from {call}").fetchall()
 
 
-def test_a_value_is_rare_among_the_rows_to_which_a_rule_leaves_it(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_value_is_rare_among_the_rows_to_which_a_rule_leaves_it(con):
     con.execute(
         """create table t as select (hash(i) % 90)::int as age, ['m', 'f'][(hash(i + 7) % 2)::int + 1] as sex,
         case when sex = 'f' and hash(i + 9) % 3 = 0 then 'rare' else 'd' || hash(i + 5) % 6 end as s
@@ -126,7 +122,7 @@ def test_a_value_is_rare_among_the_rows_to_which_a_rule_leaves_it(con: duckdb.Du
     assert con.execute(worst.format(call.format("NULL"))).fetchone()[0] > 0.5
 
 
-def test_cells_of_large_buckets_are_exchanged_until_no_row_contradicts_a_rule(con: duckdb.DuckDBPyConnection) -> None:
+def test_cells_of_large_buckets_are_exchanged_until_no_row_contradicts_a_rule(con):
     con.execute(
         """create table t as select ['a', 'b', 'c'][i % 3 + 1] as job, (i // 3) % 4 as age,
         case when i % 3 = 2 and hash(i) % 3 = 0 then 'rare' else 'd' || i % 5 end as s from range(1200) r(i)"""
@@ -138,7 +134,7 @@ def test_cells_of_large_buckets_are_exchanged_until_no_row_contradicts_a_rule(co
     assert con.execute("select count(distinct job.job) from r where s.s <> 'rare'").fetchone() == (3,)
 
 
-def test_a_temporary_table_needs_its_columns_named(hospitals: duckdb.DuckDBPyConnection) -> None:
+def test_a_temporary_table_needs_its_columns_named(hospitals):
     hospitals.execute("create temp table hidden as from a")
     with pytest.raises(duckdb.Error, match="Say columns :="):
         hospitals.execute(f"from merging('hidden', 2, {ROLES})").fetchall()
@@ -146,7 +142,7 @@ def test_a_temporary_table_needs_its_columns_named(hospitals: duckdb.DuckDBPyCon
     assert len(hospitals.execute(named).fetchall()) == 9
 
 
-def test_fakes_are_not_marked(hospitals: duckdb.DuckDBPyConnection) -> None:
+def test_fakes_are_not_marked(hospitals):
     def described(fake: int) -> list[tuple[str, ...]]:
         return hospitals.execute(
             f"describe from merging('a', 2, {ROLES}, fake := {fake}, columns := [['age', 'sex'], ['zip']])"
@@ -160,7 +156,7 @@ def test_fakes_are_not_marked(hospitals: duckdb.DuckDBPyConnection) -> None:
     assert not any(cell is None for row in rows for cell in row)
 
 
-def test_a_seed_repeats_the_release_in_whatever_order_rows_are_stored(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_seed_repeats_the_release_in_whatever_order_rows_are_stored(con):
     con.execute("create table t as select i % 7 as a, i % 3 as b, 'd' || (i * 5) % 8 as s from range(200) r(i)")
     con.execute("create table turned as from t order by hash(a, b, s)")
     call = "from merging('{}', 2, qi := ['a', 'b'], sensitive := 's', columns := [['a'], ['b']], seed := 4)"

@@ -1,7 +1,5 @@
 """Microaggregation and rank swapping against doing it by hand, and what they promise, in SQL."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import duckdb
@@ -22,9 +20,7 @@ ROLES = "qi := ['born', 'pay', 'age', 'kind', 'ward'], sensitive := 'disease', k
 
 @pytest.mark.parametrize("groups", ["sse", "mdav"])
 @pytest.mark.parametrize("k", [1, 7])
-def test_every_class_has_k_rows_and_shows_their_means_and_modes(
-    patients: duckdb.DuckDBPyConnection, groups: str, k: int
-) -> None:
+def test_every_class_has_k_rows_and_shows_their_means_and_modes(patients, groups, k):
     patients.execute(f"create table r as from microaggregate('patients', {k}, groups := '{groups}', {ROLES})")
     # an enum lists values that nobody may have: it is released as text
     types = "select column_name, regexp_replace(data_type, '^ENUM.*', 'VARCHAR') from duckdb_columns() where table_name = '{}' and column_name not in ('row_id', 'place') order by column_name"
@@ -59,7 +55,7 @@ def test_every_class_has_k_rows_and_shows_their_means_and_modes(
 
 
 @given(seed=st.integers(0, 10**6), rows=st.integers(1, 40), k=st.integers(1, 6))
-def test_mdav_is_the_algorithm_of_the_paper(seed: int, rows: int, k: int) -> None:
+def test_mdav_is_the_algorithm_of_the_paper(seed, rows, k):
     rng = np.random.default_rng(seed)
     attributes = [ordered(rng.integers(0, 1000, rows)), nominal(rng.integers(0, 3, rows).tolist())]
     if rows < k:
@@ -69,7 +65,7 @@ def test_mdav_is_the_algorithm_of_the_paper(seed: int, rows: int, k: int) -> Non
 
 
 @given(seed=st.integers(0, 10**6), rows=st.integers(1, 200), reach=st.integers(0, 60))
-def test_ranks_never_differ_by_more_than_the_reach(seed: int, rows: int, reach: int) -> None:
+def test_ranks_never_differ_by_more_than_the_reach(seed, rows, reach):
     rng = np.random.default_rng(seed)
     by_rank = rng.permutation(rows)
     source = swapped_within(by_rank, reach, rng)
@@ -81,7 +77,7 @@ def test_ranks_never_differ_by_more_than_the_reach(seed: int, rows: int, reach: 
     assert (np.diff(stayed) > reach).all()
 
 
-def test_partners_are_drawn_evenly() -> None:
+def test_partners_are_drawn_evenly():
     rng = np.random.default_rng(1)
     first = [int(swapped_within(np.arange(9), 3, rng)[0]) for _ in range(3000)]
     counts = np.bincount(first, minlength=4)
@@ -90,7 +86,7 @@ def test_partners_are_drawn_evenly() -> None:
 
 
 @pytest.mark.parametrize("p", [5, 100])
-def test_rank_swapping_keeps_histograms_and_rows(patients: duckdb.DuckDBPyConnection, p: float) -> None:
+def test_rank_swapping_keeps_histograms_and_rows(patients, p):
     patients.execute(f"create table r as from rank_swap('patients', {p}, seed := 1, {ROLES})")
     for name in ("born", "pay", "age", "kind", "ward"):
         values = f"select {name}::varchar from {{}} order by all"
@@ -109,7 +105,7 @@ def test_rank_swapping_keeps_histograms_and_rows(patients: duckdb.DuckDBPyConnec
     assert far == (0,)
 
 
-def test_what_makes_no_sense_is_refused(patients: duckdb.DuckDBPyConnection) -> None:
+def test_what_makes_no_sense_is_refused(patients):
     for call, said in (
         ("microaggregate('patients', 301, qi := 'pay')", "largest k this table can meet is 300"),
         ("microaggregate('patients', 301, qi := 'pay', groups := 'mdav')", "largest k this table can meet is 300"),

@@ -1,7 +1,5 @@
 """Mondrian as a SQL function: shapes, guarantees, messages, and published figures."""
 
-from __future__ import annotations
-
 import duckdb
 import numpy as np
 import pytest
@@ -16,7 +14,7 @@ CENSUS = "['RELATE', 'SEX', 'AGE', 'MARST', 'RACE', 'EDUC', 'UHRSWORK']"
 
 
 @pytest.fixture
-def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def people(con):
     con.execute("""
         create table tree as select * from (values
             ('a1', 'A', '*'), ('a2', 'A', '*'), ('b1', 'B', '*'), ('b2', 'B', '*')) t(leaf, above, root);
@@ -35,7 +33,7 @@ def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     return con
 
 
-def test_columns_are_boxes_of_their_own_types(people: duckdb.DuckDBPyConnection) -> None:
+def test_columns_are_boxes_of_their_own_types(people):
     described = people.execute("describe from mondrian('people', k := 4)").fetchall()
     assert [row[:2] for row in described] == [
         ("age", "STRUCT(lower BIGINT, upper BIGINT)"),
@@ -47,7 +45,7 @@ def test_columns_are_boxes_of_their_own_types(people: duckdb.DuckDBPyConnection)
     ]
 
 
-def test_t_is_measured_over_the_hierarchy_of_the_sensitive_column(people: duckdb.DuckDBPyConnection) -> None:
+def test_t_is_measured_over_the_hierarchy_of_the_sensitive_column(people):
     call = "mondrian('people', t := 0.2, qi := ['age'], sensitive := 'place', keep := [])"
     people.execute(f"create table r as from {call}")
     found = people.execute("from t_closeness('r', ['age'], 'place', hierarchy := 'tree')").fetchone()
@@ -73,13 +71,13 @@ def test_t_is_measured_over_the_hierarchy_of_the_sensitive_column(people: duckdb
         ("l := 2, sensitive := []", "l and t need a sensitive column"),
     ],
 )
-def test_bad_calls_are_errors(people: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+def test_bad_calls_are_errors(people, arguments, message):
     separator = ", " if arguments else ""
     with pytest.raises(duckdb.Error, match=message):
         people.execute(f"from mondrian('people'{separator}{arguments})").fetchall()
 
 
-def test_groups_published_alike_are_one_class() -> None:
+def test_groups_published_alike_are_one_class():
     index = np.array([0, 1, 2, 2], dtype=np.int64)
     ends = np.array([1, 1, 3], dtype=np.int32)
     interval = Interval("a", ends, ends + 1, index)
@@ -89,7 +87,7 @@ def test_groups_published_alike_are_one_class() -> None:
     assert classes_of([interval, sets, Node(("*", "x", "y"), node.node, index.copy())]).tolist() == [0, 1, 2, 2]
 
 
-def test_a_release_that_breaks_its_promise_is_never_returned() -> None:
+def test_a_release_that_breaks_its_promise_is_never_returned():
     disease = attribute("disease", ["x", "x", "y", "y"])
     box = ValueSet("sex", np.array([0, 1, 2]), np.array([0, 1], dtype=np.int32), np.array([0, 0, 0, 1]))
     rows = np.arange(4)
@@ -100,12 +98,9 @@ def test_a_release_that_breaks_its_promise_is_never_returned() -> None:
 
 
 @pytest.mark.parametrize(
-    ("least", "groups", "iloss", "identity"),
-    [(8, 2205, 0.2523, 0.0549), (18, 177, 0.4883, 0.0044)],
+    ("least", "groups", "iloss", "identity"), [(8, 2205, 0.2523, 0.0549), (18, 177, 0.4883, 0.0044)]
 )
-def test_census_with_spread_width_has_the_published_groups_loss_and_disclosure(
-    census: duckdb.DuckDBPyConnection, least: int, groups: int, iloss: float, identity: float
-) -> None:
+def test_census_with_spread_width_has_the_published_groups_loss_and_disclosure(census, least, groups, iloss, identity):
     # equal spreads go to the attribute named first; in this order they fall as in the published figures
     order = "['UHRSWORK', 'EDUC', 'RACE', 'MARST', 'AGE', 'SEX', 'RELATE']"
     census.execute(
@@ -119,7 +114,7 @@ def test_census_with_spread_width_has_the_published_groups_loss_and_disclosure(
     assert census.execute(risk).fetchone() == (identity,)
 
 
-def test_loss_cuts_on_census_lose_less_than_the_target(census: duckdb.DuckDBPyConnection) -> None:
+def test_loss_cuts_on_census_lose_less_than_the_target(census):
     loss = census.execute(
         "select ncp from information_loss('census', '(from mondrian(''census'', k := 10, cut := ''loss''))') "
         "where attribute = '(all)'"
@@ -127,7 +122,7 @@ def test_loss_cuts_on_census_lose_less_than_the_target(census: duckdb.DuckDBPyCo
     assert loss[0] <= 0.084
 
 
-def test_many_rows_come_in_one_order_on_every_number_of_threads(con: duckdb.DuckDBPyConnection) -> None:
+def test_many_rows_come_in_one_order_on_every_number_of_threads(con):
     con.execute(
         "create table many as select hash(i) % 60 as age, 'job ' || hash(i, 1) % 20 as job from range(200000) t(i)"
     )

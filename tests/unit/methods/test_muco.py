@@ -1,27 +1,27 @@
 """muco as it is by default: what it promises, re-checked in SQL, and what it refuses."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from math import ceil
+from typing import Any
 
 import duckdb
 import numpy as np
 import pytest
 
 from duckdb_anon.kernels.partition import All, FrequencyDiversity, Groups, KAnonymity, partition
-from duckdb_anon.methods import muco
+from duckdb_anon.kernels.random_output_tables.min_changed import randomize_unchanged
+from duckdb_anon.methods import muco, muco_lp
+from duckdb_anon.methods.muco import METHOD, groups_of
+from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.release_api import release
-from tests.reference.cover_lp import ordered
+from tests.reference.answers import answered
+from tests.reference.cover_lp import nominal, ordered
 
 QI = ("born", "pay", "kind", "ward")
 ROLES = "qi := ['born', 'pay', 'kind', 'ward'], sensitive := 'disease', hierarchies := {'ward': 'wards'}"
 
 
 @pytest.mark.parametrize(("text", "delta"), [("1/6", 1 / 6), ("0.37::double", 0.37)])
-def test_tables_are_uniform_and_hold_every_record_once(
-    patients: duckdb.DuckDBPyConnection, text: str, delta: float
-) -> None:
+def test_tables_are_uniform_and_hold_every_record_once(patients, text, delta):
     patients.execute(f"create table tables as from muco_tables('patients', {text}, {ROLES})")
     members = "(select distinct group_id, attribute, original, records from tables)"
     sizes = f"(select group_id, attribute, sum(records) as members from {members} group by all)"
@@ -39,7 +39,7 @@ def test_tables_are_uniform_and_hold_every_record_once(
 
 
 @pytest.mark.campaign
-def test_a_released_row_is_her_own_with_the_chance_of_her_group(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_released_row_is_her_own_with_the_chance_of_her_group(con):
     # 12 rows are one group; row by row the release tells nothing of which of them is whose
     con.execute("create table t as select i as a, i // 3 as b, 's' || i as s from range(12) t(i)")
     own = near = 0.0
@@ -58,7 +58,7 @@ def test_a_released_row_is_her_own_with_the_chance_of_her_group(con: duckdb.Duck
     assert abs(own / 150 - 1 / 12) < 4 * np.sqrt(1 / 12 / 12 / 150)
 
 
-def test_groups_are_larger_than_one_over_delta_by_what_a_model_gains(con: duckdb.DuckDBPyConnection) -> None:
+def test_groups_are_larger_than_one_over_delta_by_what_a_model_gains(con):
     con.execute("create table t as select i as a, i * 7 % 40 as b, i // 2 as whose from range(120) t(i)")
     smallest = "select smallest, groups from muco_groups('{}', {}, qi := ['a', 'b']{})"
     # 32 rows are two groups of 16 or more, 31 are one
@@ -79,9 +79,7 @@ def test_groups_are_larger_than_one_over_delta_by_what_a_model_gains(con: duckdb
         con.execute(persons.format(18))
 
 
-def test_a_value_that_a_part_of_the_table_has_alone_is_found_and_may_be_excepted_from_l(
-    con: duckdb.DuckDBPyConnection,
-) -> None:
+def test_a_value_that_a_part_of_the_table_has_alone_is_found_and_may_be_excepted_from_l(con):
     con.execute("""
         create table t as select (hash(i) % 80)::int as age, hash(i, 1) % 50 as region,
             case when hash(i) % 80 < 16 then 'it''s 0' else 'v' || (hash(i, 2) % 6 + hash(i) % 80 // 20) end as income
@@ -106,7 +104,7 @@ def test_a_value_that_a_part_of_the_table_has_alone_is_found_and_may_be_excepted
 
 
 @pytest.mark.parametrize("excepted", [(), (0,), (0, 3)])
-def test_l_bounds_the_values_that_are_not_excepted(excepted: tuple[int, ...]) -> None:
+def test_l_bounds_the_values_that_are_not_excepted(excepted):
     rng = np.random.default_rng(4)
     age = rng.integers(0, 60, 1500)
     secret = np.where(age < 20, 0, rng.integers(1, 5, 1500)).astype(np.int32)
@@ -122,7 +120,7 @@ def test_l_bounds_the_values_that_are_not_excepted(excepted: tuple[int, ...]) ->
         assert (FrequencyDiversity(worse, excepted).holds(Groups(group, secret)) == by_hand).all()
 
 
-def test_constant_columns_and_tables_of_one_group_are_released(con: duckdb.DuckDBPyConnection) -> None:
+def test_constant_columns_and_tables_of_one_group_are_released(con):
     con.execute("create table t as select 1 as a, null::date as b, 'x' as c, i % 2 as s from range(20) t(i)")
     rows = con.execute("from muco('t', 0.1, qi := ['a', 'b', 'c'], sensitive := 's')").fetchall()
     assert sorted(rows) == sorted([(1, None, "x", i % 2) for i in range(20)])
@@ -141,9 +139,7 @@ def _doubled(source: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("spoil", [_moved, _doubled])
-def test_a_column_that_left_its_groups_is_not_released(
-    patients: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[np.ndarray], None]
-) -> None:
+def test_a_column_that_left_its_groups_is_not_released(patients, monkeypatch, spoil):
     def spoilt(qi: object, sensitive: object, groups: object, source: np.ndarray, rng: object) -> np.ndarray:
         spoil(source)
         return source
@@ -152,3 +148,41 @@ def test_a_column_that_left_its_groups_is_not_released(
     with pytest.raises(duckdb.Error, match="muco: a column left its groups; nothing is released"):
         patients.execute(f"create table r as from muco('patients', 0.2, {ROLES})")
     assert patients.execute("select count(*) from duckdb_tables() where table_name = 'r'").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_moved_rows_are_those_the_last_step_finds_stuck(seed):
+    rng = np.random.default_rng(seed)
+    rows = 60
+    # two columns that follow the first: groups that vary on none of them are common
+    first = rng.integers(0, 6, rows)
+    qi = (ordered(first.tolist()), nominal((first // 2).tolist()), nominal((rng.random(rows) < 0.1).tolist()))
+    secret = nominal(rng.permutation(rows).tolist())
+    table = CodedTable(rows, qi, (secret,))
+    for changed in (1.0, 2.0, 3.0):
+        given = {"delta": 0.5, "tables": "linear", "min_changed": changed}
+        full: dict[str, Any] = {p.name: p.check("muco", given.get(p.name)) for p in METHOD.parameters}
+        params = METHOD.refine(full) if METHOD.refine else full
+        groups = groups_of(table, params)
+        covers = muco_lp.covers(table, params, groups)
+        _, stuck = randomize_unchanged(covers, [c.draw(rng) for c in covers], changed, rng, exchange=True)
+        told = muco.count_groups([table], params, rng)
+        assert told["moved"] == [stuck]
+        by_hand = 0
+        for g in set(groups.tolist()):
+            mine = groups == g
+            by_hand += int(mine.sum()) * (sum(len(set(a.codes[mine].tolist())) > 1 for a in qi) < changed)
+        assert stuck == by_hand
+        assert (told["groups"], told["smallest"]) == ([len(set(groups.tolist()))], [int(np.bincount(groups).min())])
+
+
+def test_counts_in_sql(con):
+    con.execute("create table t as select i // 40 as a, i // 40 as b, i as s from range(120) t(i)")
+    roles = "qi := ['a', 'b'], sensitive := 's'"
+    found = answered(con, f"from muco_groups('t', 0.1, {roles})")
+    sizes = {"rows": 120, "groups": 3, "smallest": 40, "largest": 40}
+    assert found == {**sizes, "as_they_were": 120, "moved": 0, "note": ""}
+    linear = con.execute(f"select moved from muco_groups('t', 0.1, {roles}, tables := 'linear')").fetchall()
+    assert linear == [(120,)]
+    with pytest.raises(duckdb.Error, match=r"min_changed := 2\.0 belongs to the paper's"):
+        con.execute(f"from muco_groups('t', 0.1, {roles}, min_changed := 2)").fetchall()

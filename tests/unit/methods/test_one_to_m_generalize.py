@@ -1,10 +1,5 @@
 """one_to_m_generalize, rmr and the measures of their releases in SQL, on the example of Gong et al. (2017)."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
-
 import duckdb
 import pytest
 
@@ -22,7 +17,7 @@ LABELS = {"pid": "person", "age": "quasi", "gender": "quasi", "zip": "quasi", "d
 
 
 @pytest.fixture
-def hospital(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def hospital(con):
     con.execute("create table patients (pid varchar, age integer, gender varchar, zip integer, disease varchar)")
     rows = [(*person, item) for *person, items in WHO for item in items]
     con.executemany("insert into patients values (?, ?, ?, ?, ?)", rows)
@@ -48,7 +43,7 @@ def printed(con: duckdb.DuckDBPyConnection, zips: str = "zips30") -> str:
     return f"hierarchies := {{'disease': 'tree', 'age': 'ages', 'zip': '{zips}'}}"
 
 
-def test_the_printed_table_comes_out(hospital: duckdb.DuckDBPyConnection):
+def test_the_printed_table_comes_out(hospital):
     printed(hospital)
     rows = hospital.execute("select age, gender, zip, disease from r order by all").fetchall()
     young, old = ("[11,20]", ["M"], "[10001,15000]"), ("[21,30]", ["F"], "[20001,25000]")
@@ -57,26 +52,26 @@ def test_the_printed_table_comes_out(hospital: duckdb.DuckDBPyConnection):
 
 
 @pytest.mark.parametrize(("zips", "mean"), [("zips30", 0.0889), ("zips20", 0.1167)])
-def test_qid_ncp_is_the_mean_over_attributes(hospital: duckdb.DuckDBPyConnection, zips: str, mean: float):
+def test_qid_ncp_is_the_mean_over_attributes(hospital, zips, mean):
     trees = printed(hospital, zips)
     loss = dict(hospital.execute(f"select attribute, ncp from information_loss('patients', 'r', {trees})").fetchall())
     assert loss["(all)"] == pytest.approx(mean, abs=5e-5)
 
 
-def test_the_printed_qid_ncp_is_a_sum_over_attributes(hospital: duckdb.DuckDBPyConnection):
+def test_the_printed_qid_ncp_is_a_sum_over_attributes(hospital):
     trees = printed(hospital)
     rows = hospital.execute(f"select ncp from information_loss('patients', 'r', {trees}) where attribute <> '(all)'")
     assert sum(ncp for (ncp,) in rows.fetchall()) == pytest.approx(0.2667, abs=5e-5)
 
 
 @pytest.mark.parametrize(("variant", "value"), [("per_item", 8 / 30), ("published", 0.25), ("paper_example", 0.2)])
-def test_sa_ncp_in_its_three_variants(hospital: duckdb.DuckDBPyConnection, variant: str, value: float):
+def test_sa_ncp_in_its_three_variants(hospital, variant, value):
     trees = printed(hospital)
     row = hospital.execute(f"from sa_ncp('patients', 'r', variant := '{variant}', {trees})").fetchone()
     assert row == ("disease", 10, 8, pytest.approx(value))
 
 
-def test_a_fragment_finds_bob_only_among_two(hospital: duckdb.DuckDBPyConnection):
+def test_a_fragment_finds_bob_only_among_two(hospital):
     trees = printed(hospital)
     rows = hospital.execute(f"from fragment_risk('patients', 'r', m := 3, {trees})").fetchall()
     # by one value: a1 a2 (A) 2, b1 (B) 2, b2 (b2 or B) 4, c1 c2 (C) 2 candidates; 10 person-values, b2 three times
@@ -84,7 +79,7 @@ def test_a_fragment_finds_bob_only_among_two(hospital: duckdb.DuckDBPyConnection
     assert rows[0][3] == pytest.approx((7 * 0.5 + 3 * 0.25) / 10)
 
 
-def test_exploded_rows_keep_each_persons_nodes_together(hospital: duckdb.DuckDBPyConnection):
+def test_exploded_rows_keep_each_persons_nodes_together(hospital):
     call = "one_to_m_generalize('patients', 2, 3, explode := true)"
     found = hospital.execute(f"select list(disease order by disease) from {call} group by pid order by all").fetchall()
     assert found == [(["A", "b2"],)] * 2 + [(["B"],)] * 2 + [(["C"],)] * 2
@@ -92,14 +87,14 @@ def test_exploded_rows_keep_each_persons_nodes_together(hospital: duckdb.DuckDBP
     assert numbers == [(i,) for i in range(1, 7)]
 
 
-def test_changing_quasi_identifiers_are_an_error_that_counts_persons(hospital: duckdb.DuckDBPyConnection):
+def test_changing_quasi_identifiers_are_an_error_that_counts_persons(hospital):
     hospital.execute("insert into patients values ('Bob', 19, 'M', 12000, 'a1'), ('Tom', 22, 'F', 21000, 'b2')")
     with pytest.raises(duckdb.Error, match=r"2 or more of 6 persons have rows that differ in age; say changing"):
         hospital.execute("from one_to_m_generalize('patients', 2, 3)")
 
 
 @pytest.mark.parametrize(("changing", "upper"), [("first", 18), ("last", 40), ("set", 40)])
-def test_changing_says_which_values_the_box_must_cover(hospital: duckdb.DuckDBPyConnection, changing: str, upper: int):
+def test_changing_says_which_values_the_box_must_cover(hospital, changing, upper):
     hospital.execute("insert into patients values ('Bob', 40, 'M', 12000, 'a1')")
     call = f"one_to_m_generalize('patients', 2, 3, changing := '{changing}', qi := ['age', 'gender'], edges := 'tight')"
     men = hospital.execute(f"select distinct age from {call} where gender = ['M']").fetchall()
@@ -108,7 +103,7 @@ def test_changing_says_which_values_the_box_must_cover(hospital: duckdb.DuckDBPy
         assert men[0][0]["lower"] == 14
 
 
-def test_two_sensitive_columns_make_one_fingerprint(hospital: duckdb.DuckDBPyConnection):
+def test_two_sensitive_columns_make_one_fingerprint(hospital):
     hospital.execute("create table drugs as from (values ('x', '*'), ('y', '*')) as t(leaf, root)")
     drug = "case when pid < 'D' then 'x' else 'y' end as drug"
     hospital.execute(f"create table treated as select *, {drug} from patients")
@@ -135,18 +130,18 @@ def test_two_sensitive_columns_make_one_fingerprint(hospital: duckdb.DuckDBPyCon
         ("2, 3, diversity := 'frequent'", "did you mean 'frequency'"),
     ],
 )
-def test_errors_say_what_is_allowed(hospital: duckdb.DuckDBPyConnection, arguments: str, message: str):
+def test_errors_say_what_is_allowed(hospital, arguments, message):
     with pytest.raises(duckdb.Error, match=message):
         hospital.execute(f"from one_to_m_generalize('patients', {arguments})")
 
 
-def test_rows_without_a_person_are_an_error(hospital: duckdb.DuckDBPyConnection):
+def test_rows_without_a_person_are_an_error(hospital):
     hospital.execute("insert into patients values (null, 19, 'M', 12000, 'a1')")
     with pytest.raises(duckdb.Error, match="'pid' is NULL in 1 rows"):
         hospital.execute("from one_to_m_generalize('patients', 2, 3)")
 
 
-def test_unknown_diagnoses_are_items_of_their_own(hospital: duckdb.DuckDBPyConnection):
+def test_unknown_diagnoses_are_items_of_their_own(hospital):
     hospital.execute("insert into patients values ('Eve', 20, 'F', 21000, null), ('Ann', 20, 'F', 21000, null)")
     lists = hospital.execute("select disease from one_to_m_generalize('patients', 2, 3)").fetchall()
     assert len(lists) == 8 and lists.count((["(null)"],)) == 2
@@ -159,7 +154,7 @@ VISITS = (
 
 
 @pytest.fixture(scope="module")
-def visits(shared_data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def visits(shared_data):
     con = duckdb_anon.connect()
     con.execute(f"create table visits as from read_csv('{shared_data}/visits.csv', types = {{'diagnosis': 'VARCHAR'}})")
     con.execute(f"create table icd as from read_csv('{shared_data}/diagnosis_hierarchy.csv', all_varchar = true)")
@@ -168,7 +163,7 @@ def visits(shared_data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @pytest.mark.campaign
-def test_visits_lose_less_than_the_published_code(visits: duckdb.DuckDBPyConnection):
+def test_visits_lose_less_than_the_published_code(visits):
     k, most = 10, 0.1079
     options = f"diversity := 'distinct', row_id := true, {VISITS}"
     visits.execute(f"create or replace table r as from one_to_m_generalize('visits', {k}, 5, {options})")

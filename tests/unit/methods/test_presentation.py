@@ -1,7 +1,5 @@
 """What numbers and fakes could give away: an attacker reads bucket numbers, and insensitive values that stand twice."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 
 import duckdb
@@ -19,7 +17,7 @@ CALLS = [
 
 
 @pytest.fixture
-def sorted_table(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def sorted_table(con):
     con.execute(
         "create table t as select i::integer as age, (10000 + i + hash(i) % 7)::integer as zip, "
         "'d' || hash(i, 2) % 9 as disease, 'ticket ' || i as ticket from range(2000) as r(i)"
@@ -34,7 +32,7 @@ def _numbers(con: duckdb.DuckDBPyConnection, call: str, more: str = "") -> dict[
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_numbers_of_buckets_say_nothing_of_file_or_values(sorted_table: duckdb.DuckDBPyConnection, call: str) -> None:
+def test_numbers_of_buckets_say_nothing_of_file_or_values(sorted_table, call):
     first, second = _numbers(sorted_table, call), _numbers(sorted_table, call)
     # buckets are independent draws: where one person in a bucket is taken, so are its neighbours
     one_each = {bucket: row for row, bucket in first.items()}
@@ -49,7 +47,7 @@ def test_numbers_of_buckets_say_nothing_of_file_or_values(sorted_table: duckdb.D
 
 
 @pytest.mark.parametrize("l", [2, 3])
-def test_numbers_of_buckets_and_order_of_rows_are_chance(con: duckdb.DuckDBPyConnection, l: int) -> None:  # noqa: E741
+def test_numbers_of_buckets_and_order_of_rows_are_chance(con, l):  # noqa: E741
     """Values are as chance has it in a file that is sorted by age: nothing of a bucket's number or row tells the age."""
     con.execute(
         "create table t as select i::integer as age, 1 as zip, 'd' || hash(i, 2) % 7 as disease, i as ticket "
@@ -78,7 +76,7 @@ def _frame(rows: list[int], numbers: list[int]) -> object:
     return pd.DataFrame({"row": rows, "number": numbers})
 
 
-def test_insensitive_values_do_not_tell_whom_a_fake_copies(sorted_table: duckdb.DuckDBPyConnection) -> None:
+def test_insensitive_values_do_not_tell_whom_a_fake_copies(sorted_table):
     call = f"merging('t', 2, min_bucket := 20, columns := [['age'], ['zip']], fake := 200, {ROLES}, row_id := true)"
     sorted_table.execute(
         "update t set ticket = 'ticket ' || age // 2"

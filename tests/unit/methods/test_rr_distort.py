@@ -1,7 +1,5 @@
 """rr_distort, rr_parameters and rr_risk as SQL functions."""
 
-from __future__ import annotations
-
 import duckdb
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ from tests.reference.randomized import PAPER_TABLE, risk
 
 
 @pytest.fixture
-def patients(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def patients(con):
     """The example of the paper, 100 records of gender and disease, with an age, a cost and a name."""
     con.execute("""
         create table patients as
@@ -29,7 +27,7 @@ def channels(con: duckdb.DuckDBPyConnection, call: str) -> dict[str, dict[str, o
     return con.execute(f"select any_value(rr) from {call}").fetchone()[0]
 
 
-def test_columns_keep_their_types_and_rr_says_how_they_were_drawn(patients: duckdb.DuckDBPyConnection) -> None:
+def test_columns_keep_their_types_and_rr_says_how_they_were_drawn(patients):
     described = patients.execute("describe from rr_distort('patients', p := 0.8)").fetchall()
     assert [(name, kind) for name, kind, *_ in described] == [
         ("gender", "VARCHAR"),
@@ -47,9 +45,7 @@ def test_columns_keep_their_types_and_rr_says_how_they_were_drawn(patients: duck
     )
 
 
-def test_one_row_in_as_many_as_the_domains_have_values_tells_how_it_was_randomized(
-    patients: duckdb.DuckDBPyConnection,
-) -> None:
+def test_one_row_in_as_many_as_the_domains_have_values_tells_how_it_was_randomized(patients):
     patients.execute("create table many as select p.*, range as number from patients p, range(25)")
     call = (
         "rr_distort('many', p := 0.8, bins := {'number': 1500}, sensitive := ['disease', 'number'], qi := ['gender'])"
@@ -70,7 +66,7 @@ def test_one_row_in_as_many_as_the_domains_have_values_tells_how_it_was_randomiz
             patients.execute(query).fetchall()
 
 
-def test_values_are_kept_with_probability_p(patients: duckdb.DuckDBPyConnection) -> None:
+def test_values_are_kept_with_probability_p(patients):
     patients.execute("create table many as select p.* from patients p, range(200)")
     kept = patients.execute("""
         with drawn as (from rr_distort('many', p := {'gender': 0.8, 'disease': 0.4}, qi := 'gender',
@@ -83,7 +79,7 @@ def test_values_are_kept_with_probability_p(patients: duckdb.DuckDBPyConnection)
     np.testing.assert_allclose(kept, [0.8, 0.4, 0.3], atol=0.012)
 
 
-def test_other_columns_pass_through(patients: duckdb.DuckDBPyConnection) -> None:
+def test_other_columns_pass_through(patients):
     moved = patients.execute("""
         with drawn as (from rr_distort('patients', p := {'gender': 0.6}, row_id := true)),
             truth as (select row_number() over () - 1 as row_id, * from patients)
@@ -104,9 +100,7 @@ def test_other_columns_pass_through(patients: duckdb.DuckDBPyConnection) -> None
         (1, "both", {"gender": 1, "disease": 1}),
     ],
 )
-def test_l_finds_the_optimal_p_of_the_worked_table(
-    patients: duckdb.DuckDBPyConnection, level: int, scope: str, shares: dict[str, float]
-) -> None:
+def test_l_finds_the_optimal_p_of_the_worked_table(patients, level, scope, shares):
     found = patients.execute(f"from rr_parameters('patients', l := {level}, scope := '{scope}')").fetchall()
     assert {row[0]: pytest.approx(row[2], abs=1e-3) for row in found} == shares
     drawn = channels(patients, f"rr_distort('patients', l := {level}, scope := '{scope}')")
@@ -114,7 +108,7 @@ def test_l_finds_the_optimal_p_of_the_worked_table(
     assert all(row[3] <= 1 / level for row in found)
 
 
-def test_risk_of_given_p_is_the_definition(patients: duckdb.DuckDBPyConnection) -> None:
+def test_risk_of_given_p_is_the_definition(patients):
     row = patients.execute("from rr_risk('patients', p := {'gender': 0.8, 'disease': 0.7})").fetchone()
     expected = risk(PAPER_TABLE, [0.8], 0.7)
     assert row[0] == "disease"
@@ -125,7 +119,7 @@ def test_risk_of_given_p_is_the_definition(patients: duckdb.DuckDBPyConnection) 
     assert row[6] == pytest.approx(1 / expected.max())
 
 
-def test_declared_domains_are_published_and_drawn_from(con: duckdb.DuckDBPyConnection) -> None:
+def test_declared_domains_are_published_and_drawn_from(con):
     con.execute("""
         create type mood as enum ('low', 'mid', 'high', 'never');
         create table t as select (['low', 'mid', 'high'])[1 + i % 3]::mood as mood, 'x' || i % 3 as place
@@ -147,7 +141,7 @@ def test_declared_domains_are_published_and_drawn_from(con: duckdb.DuckDBPyConne
     assert (len(observed["mood"]["domain"]), len(observed["place"]["domain"])) == (3, 3)
 
 
-def test_null_is_a_value_of_the_domain(con: duckdb.DuckDBPyConnection) -> None:
+def test_null_is_a_value_of_the_domain(con):
     con.execute("create table t as select case when i % 4 = 0 then null else i % 4 end as v from range(4000) r(i)")
     call = "rr_distort('t', p := 0.7, qi := ['v'], seed := 2)"
     assert channels(con, call)["v"] == {"p": 0.7, "domain": [1, 2, 3, None]}
@@ -157,7 +151,7 @@ def test_null_is_a_value_of_the_domain(con: duckdb.DuckDBPyConnection) -> None:
     assert estimates[None] == pytest.approx(1000, abs=150)
 
 
-def test_bins_are_published_as_values_of_the_column(patients: duckdb.DuckDBPyConnection) -> None:
+def test_bins_are_published_as_values_of_the_column(patients):
     found = channels(patients, "rr_distort('patients', p := 0.7, qi := ['age'], bins := {'age': [30, 50]})")
     low, middle, high = found["age"]["domain"]
     assert 20 <= low < 30 <= middle < 50 <= high
@@ -191,14 +185,14 @@ def test_bins_are_published_as_values_of_the_column(patients: duckdb.DuckDBPyCon
         ),
     ],
 )
-def test_wrong_calls_say_what_is_allowed(patients: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+def test_wrong_calls_say_what_is_allowed(patients, arguments, message):
     with pytest.raises(duckdb.Error, match=message):
         patients.execute(f"from rr_distort({arguments})").fetchall()
 
 
 @pytest.mark.parametrize("given", ["0", "0.0", "{'gender': 0}", "map {'gender': 0.0::decimal(3, 1)}", "-0.1"])
 @pytest.mark.parametrize("function", ["rr_distort", "rr_risk"])
-def test_a_probability_of_nothing_is_refused(patients: duckdb.DuckDBPyConnection, function: str, given: str) -> None:
+def test_a_probability_of_nothing_is_refused(patients, function, given):
     with pytest.raises(
         duckdb.Error, match=rf"{function}: p := -?0(\.1)? is no probability; take a number in \(1/domain"
     ):

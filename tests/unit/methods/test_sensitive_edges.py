@@ -1,10 +1,6 @@
 """sensitive_edges: in every method no released sensitive value has fewer than k carriers, counted here by loops."""
 
-from __future__ import annotations
-
 from collections import defaultdict
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -16,7 +12,6 @@ from hypothesis import strategies as st
 import duckdb_anon
 from duckdb_anon.engine.sensitive_coarsening import takes_edges
 from duckdb_anon.kernels.rare_value_coding import OTHER, coded, grouped
-from duckdb_anon.model.function_specs import Method
 from duckdb_anon.registry import METHODS
 
 Carried = dict[Any, set[int]]
@@ -27,9 +22,7 @@ Carried = dict[Any, set[int]]
     k=st.integers(1, 8),
     alone=st.booleans(),
 )
-def test_published_values_have_k_carriers_and_codes_have_k_beyond(
-    carriers: list[set[int]], k: int, alone: bool
-) -> None:
+def test_published_values_have_k_carriers_and_codes_have_k_beyond(carriers, k, alone):
     if alone:
         carriers = [{100 * place + one for one in each} for place, each in enumerate(carriers)]
     if len(set().union(*carriers)) < k:
@@ -53,7 +46,7 @@ def test_published_values_have_k_carriers_and_codes_have_k_beyond(
 
 
 @pytest.fixture(scope="module")
-def made() -> Iterator[duckdb.DuckDBPyConnection]:
+def made():
     """600 rows: wages with long tails, diseases of which some are rare, several rows a person in `visits`."""
     con = duckdb_anon.connect()
     con.execute("""
@@ -95,9 +88,7 @@ METHODS_WITH_EDGES = [m for m in METHODS if takes_edges(m) and "person" not in m
 
 @pytest.mark.parametrize("column", ["wage", "disease"])
 @pytest.mark.parametrize("method", METHODS_WITH_EDGES, ids=lambda m: m.name)
-def test_no_released_value_has_fewer_than_k_carriers(
-    made: duckdb.DuckDBPyConnection, method: Method, column: str
-) -> None:
+def test_no_released_value_has_fewer_than_k_carriers(made, method, column):
     smallest = {"anatomy": "l := 1", "slicing": "l := 1", "merging": "l := 1"}.get(method.name, method.smallest)
     call = f"{smallest}, qi := ['age', 'sex'], sensitive := '{column}', sensitive_edges := 9"
     made.execute(f"create or replace table r as from {method.name}('people', {call})")
@@ -145,7 +136,7 @@ def _by_hand(carried: Carried, k: int) -> list[tuple[Any, Any]]:
 
 @pytest.mark.parametrize("call", ["mondrian('visits', k := 2", "muco('visits', 0.5, l := 1", "anatomy('visits', 1",
                                   "slicing('visits', 1", "merging('visits', 1, fake := 0"])  # fmt: skip
-def test_carriers_are_persons_where_persons_have_several_rows(made: duckdb.DuckDBPyConnection, call: str) -> None:
+def test_carriers_are_persons_where_persons_have_several_rows(made, call):
     roles = "qi := ['age', 'sex'], sensitive := 'disease', person := 'pid', sensitive_edges := 20"
     made.execute(f"create or replace table r as from {call}, {roles})")
     before = carriers_of(made, "select disease, pid from visits")
@@ -161,7 +152,7 @@ def test_carriers_are_persons_where_persons_have_several_rows(made: duckdb.DuckD
     assert released == {sorted(wages)[t] for t in target}
 
 
-def test_what_cannot_be_joined_is_refused_by_name(made: duckdb.DuckDBPyConnection) -> None:
+def test_what_cannot_be_joined_is_refused_by_name(made):
     roles = "qi := ['age', 'sex'], sensitive_edges := 7"
     refused = {
         f"muco('people', 0.5, {roles})": "needs a sensitive column",
@@ -185,7 +176,7 @@ def test_what_cannot_be_joined_is_refused_by_name(made: duckdb.DuckDBPyConnectio
 
 
 @pytest.mark.parametrize("call", ["one_to_m_generalize('visits', 9, 1", "rmr('visits', 9"])
-def test_where_nodes_are_published_k_gives_each_its_carriers(made: duckdb.DuckDBPyConnection, call: str) -> None:
+def test_where_nodes_are_published_k_gives_each_its_carriers(made, call):
     made.execute("create or replace table deep as select distinct disease as leaf, 'e' || substr(disease, 2)::int // 3 "
                  "as mid, '*' as root from people")  # fmt: skip
     roles = (
@@ -202,7 +193,7 @@ def test_where_nodes_are_published_k_gives_each_its_carriers(made: duckdb.DuckDB
     assert rare.fetchall()[0][0] > 0
 
 
-def test_types_enums_rules_and_row_numbers_stay_right(made: duckdb.DuckDBPyConnection) -> None:
+def test_types_enums_rules_and_row_numbers_stay_right(made):
     made.execute("""
         create or replace table typed as select pid, age, sex, disease::enum('d0', 'd1', 'd2', 'd3', 'd4', 'd5', 'd6',
             'd7', 'd8', 'd9', 'd10', 'd11', 'd12', 'd13', 'd14', 'd15', 'd16', 'd17', 'd18', 'd19') as disease,
@@ -221,7 +212,7 @@ def test_types_enums_rules_and_row_numbers_stay_right(made: duckdb.DuckDBPyConne
     assert made.execute("select count(*) from r").fetchall() == [(600,)]
 
 
-def test_answers_of_coarser_values_are_never_certain(made: duckdb.DuckDBPyConnection) -> None:
+def test_answers_of_coarser_values_are_never_certain(made):
     roles = "qi := ['age', 'sex'], sensitive := 'disease'"
     made.execute(f"create or replace table r as from mondrian('people', k := 5, {roles}, sensitive_edges := 30)")
     made.execute(f"create or replace table plain as from mondrian('people', k := 5, {roles})")
@@ -235,7 +226,7 @@ def test_answers_of_coarser_values_are_never_certain(made: duckdb.DuckDBPyConnec
     assert found[names.index("estimate")] == bounds["original"]
 
 
-def test_singling_out_through_wages_falls(shared_data: Path) -> None:
+def test_singling_out_through_wages_falls(shared_data):
     with duckdb_anon.connect() as con:
         con.execute(f"create table census as from read_csv('{shared_data / 'census.csv'}')")
         roles = "qi := ['AGE', 'SEX', 'RACE', 'MARST', 'UHRSWORK'], sensitive := 'INCWAGE'"

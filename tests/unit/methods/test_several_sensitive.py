@@ -1,7 +1,5 @@
 """Several sensitive columns: every one of them is protected in every class."""
 
-from __future__ import annotations
-
 import duckdb
 import numpy as np
 import pytest
@@ -14,7 +12,7 @@ QI = "['age', 'sex']"
 
 
 @pytest.fixture
-def patients(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def patients(con):
     """400 rows whose two sensitive columns change together nowhere and alone everywhere."""
     con.execute("""
         create table patients as
@@ -37,7 +35,7 @@ def patients(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         "incognito('patients', l := 2.5, diversity := 'frequency', max_suppression := 0.1)",
     ],
 )
-def test_every_class_is_diverse_in_each_column(patients: duckdb.DuckDBPyConnection, call: str) -> None:
+def test_every_class_is_diverse_in_each_column(patients, call):
     patients.execute(f"create table release as from {call}")
     kind = "distinct" if "distinct" in call else "frequency"
     for column in ("disease", "income"):
@@ -53,7 +51,7 @@ def test_every_class_is_diverse_in_each_column(patients: duckdb.DuckDBPyConnecti
         assert measured[kind] == pytest.approx(found[0])
 
 
-def test_each_column_is_close_to_the_table(patients: duckdb.DuckDBPyConnection) -> None:
+def test_each_column_is_close_to_the_table(patients):
     patients.execute("create table release as from mondrian('patients', t := 0.3)")
     classes = patients.execute("select classes from class_statistics('release', ['age', 'sex'])").fetchone()
     assert classes[0] > 1
@@ -61,7 +59,7 @@ def test_each_column_is_close_to_the_table(patients: duckdb.DuckDBPyConnection) 
         assert patients.execute(f"select t from t_closeness('release', {QI}, '{column}')").fetchone()[0] <= 0.3 + 1e-9
 
 
-def test_what_a_table_can_meet_names_the_column(patients: duckdb.DuckDBPyConnection) -> None:
+def test_what_a_table_can_meet_names_the_column(patients):
     with pytest.raises(duckdb.Error, match=r"'disease': l = 6 was requested; the largest l this table can meet is 3.5"):
         patients.execute("from mondrian('patients', l := 6)")
     with pytest.raises(duckdb.Error, match=r"so l := 3.5.* and delta := 1/3 are the strictest"):
@@ -70,7 +68,7 @@ def test_what_a_table_can_meet_names_the_column(patients: duckdb.DuckDBPyConnect
         patients.execute("from muco('patients', 0.5, tables := 'linear', subdivide := 'assign')")
 
 
-def test_groups_of_muco_are_diverse_in_each_column(patients: duckdb.DuckDBPyConnection) -> None:
+def test_groups_of_muco_are_diverse_in_each_column(patients):
     columns = patients.execute("from patients").fetchnumpy()
     of = {name: attribute(name, list(values)) for name, values in columns.items()}
     table = CodedTable(400, (of["age"], of["sex"]), (of["disease"], of["income"]))

@@ -1,10 +1,5 @@
 """visits.csv through every method that counts persons; what is promised is counted again by SQL on the release."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
-
 import duckdb
 import pytest
 
@@ -29,7 +24,7 @@ select
 
 
 @pytest.fixture(scope="module")
-def visits(shared_data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def visits(shared_data):
     """A fortieth of the persons with all their rows, labelled."""
     con = duckdb_anon.connect()
     con.execute(f"create table visits as from read_csv('{shared_data / 'visits.csv'}', all_varchar := false) "
@@ -50,7 +45,7 @@ def visits(shared_data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         "merging('visits', 2, fake := 0)",
     ],
 )
-def test_buckets_hold_whole_persons_and_no_share_above_one_in_l(visits: duckdb.DuckDBPyConnection, call: str) -> None:
+def test_buckets_hold_whole_persons_and_no_share_above_one_in_l(visits, call):
     visits.execute(f"create or replace table r as from {call[:-1]}, row_id := true)")
     persons, having, value, person, homes = visits.execute(SHARES).fetchall()[0]
     assert persons >= 2 and homes == 1
@@ -59,19 +54,19 @@ def test_buckets_hold_whole_persons_and_no_share_above_one_in_l(visits: duckdb.D
     assert buckets > 100 and rows == visits.execute("select count(*) from visits").fetchall()[0][0]
 
 
-def test_fakes_of_merging_are_no_persons(visits: duckdb.DuckDBPyConnection) -> None:
+def test_fakes_of_merging_are_no_persons(visits):
     visits.execute("create or replace table r as from merging('visits', 2, fake := 1000, row_id := true)")
     persons, having, _, _, homes = visits.execute(SHARES).fetchall()[0]
     assert persons >= 2 and homes == 1 and having <= 1 / 2 + 1e-9
     assert visits.execute("select count(*) from r where row_id is null").fetchall() == [(1000,)]
 
 
-def test_a_table_whose_fakes_break_l_is_told_so(visits: duckdb.DuckDBPyConnection) -> None:
+def test_a_table_whose_fakes_break_l_is_told_so(visits):
     with pytest.raises(duckdb.Error, match=r"200000 fakes are counted, .*ask for fewer"):
         visits.execute("from merging('visits', 2, fake := 200000)")
 
 
-def test_counts_of_anatomy_are_those_of_its_buckets(visits: duckdb.DuckDBPyConnection) -> None:
+def test_counts_of_anatomy_are_those_of_its_buckets(visits):
     visits.execute("create or replace table r as from anatomy('visits', 2, row_id := true)")
     wrong = visits.execute("""
         with linked as (
@@ -97,9 +92,7 @@ def test_counts_of_anatomy_are_those_of_its_buckets(visits: duckdb.DuckDBPyConne
          ("year_of_birth", "years_of_education"), 8, 1),
     ],
 )  # fmt: skip
-def test_classes_have_k_persons_and_l(
-    visits: duckdb.DuckDBPyConnection, call: str, qi: tuple[str, ...], k: int, least: float
-) -> None:
+def test_classes_have_k_persons_and_l(visits, call, qi, k, least):
     visits.execute(f"create or replace table r as from {call}, row_id := true)")
     cells = ", ".join(f"r.{name}::varchar" for name in qi)
     persons, diversity, homes = visits.execute(f"""
@@ -137,7 +130,7 @@ def test_classes_have_k_persons_and_l(
 
 
 @pytest.mark.parametrize("method", ["mondrian", "incognito", "anatomy", "muco", "slicing", "merging"])
-def test_what_is_constant_over_a_persons_rows(visits: duckdb.DuckDBPyConnection, method: str) -> None:
+def test_what_is_constant_over_a_persons_rows(visits, method):
     """Consistent where published with the row; permuted like all else where nothing tells which rows are hers."""
     call = {
         "mondrian": "mondrian('changing', k := 3, l := 1.5",
@@ -172,7 +165,7 @@ def test_what_is_constant_over_a_persons_rows(visits: duckdb.DuckDBPyConnection,
         assert "permuted record by record" in " ".join(about[0][0].split())
 
 
-def test_delta_is_of_persons(visits: duckdb.DuckDBPyConnection) -> None:
+def test_delta_is_of_persons(visits):
     """`n` names a person: what a row shows of it is some person of her group, hers in at most one of ten."""
     visits.execute("create or replace table named as select *, dense_rank() over (order by person_id) as n from visits")
     roles = "qi := ['year_of_birth', 'n', 'income'], sensitive := 'diagnosis', person := 'person_id'"
@@ -202,7 +195,7 @@ def test_delta_is_of_persons(visits: duckdb.DuckDBPyConnection) -> None:
     assert own <= 0.1 + 4 * (0.1 * 0.9 / (4 * len(home))) ** 0.5
 
 
-def test_sensitive_columns_stay_with_their_rows_in_muco(visits: duckdb.DuckDBPyConnection) -> None:
+def test_sensitive_columns_stay_with_their_rows_in_muco(visits):
     visits.execute("create or replace table r as from muco('visits', 0.2, row_id := true)")
     changed = visits.execute("""
         select count(*) from r join (select *, row_number() over () - 1 as row_id from visits) v using (row_id)
@@ -214,7 +207,7 @@ def test_sensitive_columns_stay_with_their_rows_in_muco(visits: duckdb.DuckDBPyC
         assert visits.execute(counts.format("r")).fetchall() == visits.execute(counts.format("visits")).fetchall()
 
 
-def test_what_counts_rows_alone_is_refused(visits: duckdb.DuckDBPyConnection) -> None:
+def test_what_counts_rows_alone_is_refused(visits):
     refused = {
         "muco('visits', 0.1, tables := 'linear')": "bounds the share of a row",
         "slicing('visits', 2, columns := [['race'], ['diagnosis', 'income', 'year_of_birth', 'month_of_birth', "

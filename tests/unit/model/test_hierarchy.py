@@ -1,7 +1,5 @@
 """The one tree class: every view against an obvious walk over paths of labels."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np
@@ -34,7 +32,7 @@ def below(every: list[Path], node: Path) -> list[int]:
 
 
 @given(paths())
-def test_views_are_those_of_the_paths(every: list[Path]) -> None:
+def test_views_are_those_of_the_paths(every):
     tree = Hierarchy.of_paths(every)
     nodes = {tree.labels[v]: v for v in range(len(tree.labels))}
     node_of = {path[:depth]: nodes[path[depth - 1]] for path in every for depth in range(1, len(path) + 1)}
@@ -57,7 +55,7 @@ def test_views_are_those_of_the_paths(every: list[Path]) -> None:
 
 
 @given(paths(), st.data())
-def test_lowest_common_nodes_are_the_longest_common_beginnings(every: list[Path], data: st.DataObject) -> None:
+def test_lowest_common_nodes_are_the_longest_common_beginnings(every, data):
     tree = Hierarchy.of_paths(every)
     some = st.integers(0, len(every) - 1)
     low, high = sorted((data.draw(some), data.draw(some)))
@@ -73,7 +71,7 @@ def test_lowest_common_nodes_are_the_longest_common_beginnings(every: list[Path]
 
 
 @given(paths())
-def test_squeezed_trees_keep_the_lowest_node_of_each_chain(every: list[Path]) -> None:
+def test_squeezed_trees_keep_the_lowest_node_of_each_chain(every):
     tree = Hierarchy.of_paths(every)
     lowest = {tuple(below(every, path[:depth])): path[depth - 1] for path in every for depth in range(1, len(path) + 1)}
     squeezed = tree.squeezed
@@ -86,7 +84,7 @@ def test_squeezed_trees_keep_the_lowest_node_of_each_chain(every: list[Path]) ->
 
 
 @given(paths(), paths())
-def test_trees_side_by_side_are_each_itself(first: list[Path], second: list[Path]) -> None:
+def test_trees_side_by_side_are_each_itself(first, second):
     trees = [Hierarchy.of_paths(first), Hierarchy.of_paths(second)]
     both = Hierarchy.joined(trees)
     for k, tree in enumerate(trees):
@@ -99,7 +97,7 @@ def test_trees_side_by_side_are_each_itself(first: list[Path], second: list[Path
             assert both.ancestors[depth, leaves].tolist() == (row + shift).tolist()
 
 
-def test_null_is_a_leaf_under_the_root_and_after_all_others() -> None:
+def test_null_is_a_leaf_under_the_root_and_after_all_others():
     tree = Hierarchy.of_paths([("*", "a"), ("*", "b")], "letters").with_null()
     assert tree.leaf_labels == ("a", "b", NULL_LEAF)
     assert tree.parent.tolist() == [-1, 0, 0, 0]

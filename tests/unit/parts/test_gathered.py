@@ -1,10 +1,5 @@
 """Rows that are gathered as places in lists of cells come out as they went in, in another order."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -21,7 +16,7 @@ PART = """
 
 
 @pytest.fixture
-def gathered(con: duckdb.DuckDBPyConnection) -> Iterator[Gathered]:
+def gathered(con):
     con.execute(f"attach ':memory:' as {DATABASE}")
     rng = np.random.default_rng(5)
     made = Gathered(con, lambda sql: con.sql(sql).to_arrow_table())
@@ -35,7 +30,7 @@ def gathered(con: duckdb.DuckDBPyConnection) -> Iterator[Gathered]:
     con.execute(f"detach {DATABASE}; drop table out")
 
 
-def test_cells_come_out_as_they_went_in(con: duckdb.DuckDBPyConnection, gathered: Gathered) -> None:
+def test_cells_come_out_as_they_went_in(con, gathered):
     went_in = " union all ".join(
         f"select * replace (bucket + {100 * k} as bucket) from ({PART.format(k)})" for k in (0, 1)
     )
@@ -47,14 +42,14 @@ def test_cells_come_out_as_they_went_in(con: duckdb.DuckDBPyConnection, gathered
     assert con.execute(types.format(gathered.released())).fetchall() == con.execute(types.format(went_in)).fetchall()
 
 
-def test_few_different_cells_are_held_as_places(con: duckdb.DuckDBPyConnection, gathered: Gathered) -> None:
+def test_few_different_cells_are_held_as_places(con, gathered):
     held = dict(con.execute(f"select column_name, column_type from (describe {DATABASE}.released)").fetchall())
     assert [held[name] for name in ("box", "illness", "names", "own", "bucket")] == [
         "UINTEGER", "UINTEGER", "UINTEGER", "BIGINT", "BIGINT",
     ]  # fmt: skip
 
 
-def test_rows_stand_in_the_order_of_their_keys(con: duckdb.DuckDBPyConnection, gathered: Gathered) -> None:
+def test_rows_stand_in_the_order_of_their_keys(con, gathered):
     con.execute(f"create temp table shown as {gathered.shuffled()}")
     by_key = con.execute(f"select own from {DATABASE}.released order by {KEY}").fetchall()
     assert con.execute("select own from shown").fetchall() == by_key

@@ -1,8 +1,5 @@
 """A table worked in parts is released as it would be in one call; the oracle is that call."""
 
-from __future__ import annotations
-
-import duckdb
 import numpy as np
 import pytest
 from scipy import sparse
@@ -33,7 +30,7 @@ SAME = {
 
 
 @pytest.fixture(scope="module")
-def people() -> duckdb.DuckDBPyConnection:
+def people():
     """6,000 rows with NULLs, dates, infinities, texts, decimals, and persons with several rows."""
     con = duckdb_anon.connect()
     con.execute("""
@@ -49,7 +46,7 @@ def people() -> duckdb.DuckDBPyConnection:
 
 
 @pytest.mark.parametrize("call", SAME.values(), ids=SAME)
-def test_mondrian_makes_the_same_boxes(people: duckdb.DuckDBPyConnection, call: str) -> None:
+def test_mondrian_makes_the_same_boxes(people, call):
     duckdb_anon.release(people, "once", call, replace=True, independent=True)
     said = duckdb_anon.release(people, "parts", call, replace=True, part_rows=1600, independent=True)
     assert said.startswith("anon: release of people by mondrian(")
@@ -61,9 +58,7 @@ def test_mondrian_makes_the_same_boxes(people: duckdb.DuckDBPyConnection, call: 
     assert both == []
 
 
-def test_parts_are_planned_with_one_query_a_level(
-    people: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_are_planned_with_one_query_a_level(people, monkeypatch):
     asked: list[str] = []
     ask = Original.ask
 
@@ -79,7 +74,7 @@ def test_parts_are_planned_with_one_query_a_level(
     assert 3 <= len(planned) <= 9
 
 
-def test_rows_of_a_part_do_not_stand_together(people: duckdb.DuckDBPyConnection) -> None:
+def test_rows_of_a_part_do_not_stand_together(people):
     duckdb_anon.release(people, "parts", SAME["k"], replace=True, part_rows=1600, independent=True)
     tied, middle = people.execute(
         "select corr(rowid, age.lower), avg(case when rowid < 3000 then age.lower end) - avg(age.lower) from parts"
@@ -88,14 +83,14 @@ def test_rows_of_a_part_do_not_stand_together(people: duckdb.DuckDBPyConnection)
     assert abs(middle) < 1.5
 
 
-def test_seeds_repeat_and_differ_between_parts(people: duckdb.DuckDBPyConnection) -> None:
+def test_seeds_repeat_and_differ_between_parts(people):
     call = f"muco('people', 0.2, l := 2, {QI}, sensitive := 'salary', seed := {2**70})"
     for name in ("first", "again"):
         seeded_release(people, name, call, replace=True, part_rows=2000, independent=True)
     assert people.execute("from first").fetchall() == people.execute("from again").fetchall()
 
 
-def test_permuted_columns_keep_their_values_and_rows_their_sensitive_ones(people: duckdb.DuckDBPyConnection) -> None:
+def test_permuted_columns_keep_their_values_and_rows_their_sensitive_ones(people):
     call = f"muco('people', 0.2, l := 2, {QI}, sensitive := 'salary', keep := 'hours_per_week2')"
     duckdb_anon.release(people, "m", call, replace=True, part_rows=2000, independent=True)
     for column in ("age", "gender", "education", "hours_per_week", "born", "height"):
@@ -106,7 +101,7 @@ def test_permuted_columns_keep_their_values_and_rows_their_sensitive_ones(people
 
 
 @pytest.mark.parametrize("groups", ["table", "sse"])
-def test_buckets_are_diverse_and_their_numbers_tell_no_part(people: duckdb.DuckDBPyConnection, groups: str) -> None:
+def test_buckets_are_diverse_and_their_numbers_tell_no_part(people, groups):
     call = f"anatomy('people', 3, groups := '{groups}', {QI}, sensitive := 'gender2', keep := [])"
     people.execute(
         "create or replace view wide as select *, 'g' || (age * 7 + hours_per_week) % 5 as gender2 from people"
@@ -126,7 +121,7 @@ def test_buckets_are_diverse_and_their_numbers_tell_no_part(people: duckdb.DuckD
     assert abs(people.execute("select corr(bucket, age) from b").fetchall()[0][0]) < 0.06
 
 
-def test_a_row_number_does_not_tell_who_shares_a_part(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_row_number_does_not_tell_who_shares_a_part(con):
     con.execute("create table numbered as select i as n, i as whose, i % 5 as value from range(4000) t(i)")
     swaps = []
     for seed in (2**70, 2**70 + 1):
@@ -139,7 +134,7 @@ def test_a_row_number_does_not_tell_who_shares_a_part(con: duckdb.DuckDBPyConnec
     assert pieces[-1] > 2000  # the rows of one part at most where the same rows fall to each part again
 
 
-def test_persons_stay_whole(people: duckdb.DuckDBPyConnection) -> None:
+def test_persons_stay_whole(people):
     people.execute("""create or replace table visits as select 'p' || i as who, i * 7 % 60 as age, i % 2 as sex,
         ['flu', 'cold', 'cancer', 'gout', 'ulcer'][(i * 3 + j * j) % 5 + 1] as disease
         from range(3000) r(i), range(1, 3) s(j)""")
@@ -182,7 +177,7 @@ ALL_ROWS = ("randomized", "swapped", "means", "linear", "sliced", "linkable")
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_every_other_method_keeps_its_shape_and_its_k(people: duckdb.DuckDBPyConnection, name: str) -> None:
+def test_every_other_method_keeps_its_shape_and_its_k(people, name):
     once = f"create or replace table once as from {OTHERS[name]}"
     people.execute(once)
     duckdb_anon.release(people, "parts", OTHERS[name], replace=True, part_rows=2000, independent=True)
@@ -196,7 +191,7 @@ def test_every_other_method_keeps_its_shape_and_its_k(people: duckdb.DuckDBPyCon
         assert people.execute(classes).fetchall()[0][0] >= (4 if name == "means" else 5)
 
 
-def test_a_randomized_release_has_one_channel_and_the_whole_domain(people: duckdb.DuckDBPyConnection) -> None:
+def test_a_randomized_release_has_one_channel_and_the_whole_domain(people):
     duckdb_anon.release(people, "r", OTHERS["randomized"], replace=True, part_rows=2000, independent=True)
     told = people.execute("select distinct rr.hours_per_week from r where rr is not null").fetchall()
     assert len(told) == 1
@@ -204,7 +199,7 @@ def test_a_randomized_release_has_one_channel_and_the_whole_domain(people: duckd
     assert sorted(told[0][0]["domain"]) == domain
 
 
-def test_rules_hold_in_every_part(people: duckdb.DuckDBPyConnection) -> None:
+def test_rules_hold_in_every_part(people):
     people.execute(
         "create or replace table patients as select age, gender, case when gender = 'male' and ward < 3 then ward + 3 else "
         "ward end as ward from (select *, age % 7 as ward from people)"
@@ -240,9 +235,7 @@ def test_rules_hold_in_every_part(people: duckdb.DuckDBPyConnection) -> None:
         ("mondrian('people', 3, qi := ['age'], seed := 5)", {"part_rows": 2000}, AnonError, "makes no release"),
     ],
 )  # fmt: skip
-def test_refusals_say_why_and_leave_nothing(
-    people: duckdb.DuckDBPyConnection, call: str, options: dict[str, object], kind: type[Exception], said: str
-) -> None:
+def test_refusals_say_why_and_leave_nothing(people, call, options, kind, said):
     before = people.execute("select table_name from duckdb_tables() order by all").fetchall()
     with pytest.raises(kind, match=said):
         duckdb_anon.release(people, "nothing", call, **options, independent=True)  # type: ignore[arg-type]

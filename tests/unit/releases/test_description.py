@@ -1,7 +1,5 @@
 """The text of a release's comments is written and read back without loss."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from fractions import Fraction
 
@@ -27,13 +25,13 @@ NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True).filter(lambda n: 
 
 
 @given(st.dictionaries(NAMES, VALUES, max_size=4))
-def test_every_argument_is_read_as_it_was_written(parameters: dict[str, object]) -> None:
+def test_every_argument_is_read_as_it_was_written(parameters):
     said = Description("people", "muco", parameters, "2026-11-22", "0.2.0")
     assert read_description(f"our extract; {said.comment()}; ask Ann") == said
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=6).filter(lambda n: n.strip()), NAMES, min_size=1, max_size=3))
-def test_attributes_of_a_slice_keep_their_names(trees: dict[str, str]) -> None:
+def test_attributes_of_a_slice_keep_their_names(trees):
     labels = {name: Label("quasi", hierarchy=tree) for name, tree in trees.items()}
     assert field_comments(attributes_comment(labels)) == {name: label.comment() for name, label in labels.items()}
 
@@ -50,23 +48,23 @@ def test_attributes_of_a_slice_keep_their_names(trees: dict[str, str]) -> None:
         ("(SELECT * FROM people WHERE name <> 'Ann')", "a query"),
     ],
 )
-def test_neither_folders_nor_queries_travel(given_table: str, said: str) -> None:
+def test_neither_folders_nor_queries_travel(given_table, said):
     assert table_name(given_table) == said
     again = read_description(Description(said, "muco", {}, "2026-11-22", "1").comment())
     assert again is not None and again.original == said and again.date == "2026-11-22"
 
 
-def test_a_seed_is_never_written() -> None:
+def test_a_seed_is_never_written():
     assert "seed" not in Description("p", "muco", {"delta": Decimal("0.20"), "seed": 7, "row_id": True}).comment()
 
 
-def test_numbers_are_short() -> None:
+def test_numbers_are_short():
     assert Description("p", "m", {"a": Decimal("0.20"), "b": Fraction(1, 5), "c": Decimal("30"), "d": 1e-7}).call == (
         "m(a := 0.2, b := 0.2, c := 30, d := 1e-07)"
     )
 
 
-def test_comments_written_by_hand_are_read_as_far_as_they_go() -> None:
+def test_comments_written_by_hand_are_read_as_far_as_they_go():
     said = read_description("anon: release")
     assert said == Description()
     assert read_description("anon: release of people") == Description("people")

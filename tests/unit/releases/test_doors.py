@@ -1,10 +1,7 @@
 """Every door that writes a release passes the same checks, and nothing of the original lies where others read."""
 
-from __future__ import annotations
-
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -29,7 +26,7 @@ output = "r.parquet"
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(tmp_path, monkeypatch):
     (tmp_path / "private").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "private"))
     with duckdb.connect(str(tmp_path / "o.duckdb")) as con:
@@ -73,9 +70,7 @@ DOORS = (by_publish, by_release, by_parts, by_plan, by_write_parquet)
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_every_door_refuses_what_protects_nothing_and_what_carries_identifiers(
-    place: Path, capsys: pytest.CaptureFixture[str], door: Callable[[Path, str], None]
-) -> None:
+def test_every_door_refuses_what_protects_nothing_and_what_carries_identifiers(place, capsys, door):
     for call, reason in (
         (f"mondrian('people', k := 1, {ROLES})", "protects nothing"),
         (f"mondrian('people', k := 5, keep := 'contact', {ROLES})", "column 'contact' of"),
@@ -90,7 +85,7 @@ def test_every_door_refuses_what_protects_nothing_and_what_carries_identifiers(
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_files_are_read_by_owner_and_group_alone(place: Path, door: Callable[[Path, str], None]) -> None:
+def test_files_are_read_by_owner_and_group_alone(place, door):
     door(place, f"mondrian('people', k := 5, {ROLES})")
     (made,) = place.glob("r.*")
     assert made.stat().st_mode & 0o777 == 0o640
@@ -98,7 +93,7 @@ def test_files_are_read_by_owner_and_group_alone(place: Path, door: Callable[[Pa
     assert list((place / "private").glob("*/parts-*")) == []
 
 
-def test_a_plan_checks_the_table_that_it_releases(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_checks_the_table_that_it_releases(place, capsys):
     (place / "plan.toml").write_text(
         PLAN.format(original="other", call=f"mondrian('people', k := 5, {ROLES})"), encoding="utf-8"
     )
@@ -107,7 +102,7 @@ def test_a_plan_checks_the_table_that_it_releases(place: Path, capsys: pytest.Ca
     assert not (place / "r.parquet").exists()
 
 
-def test_a_plans_state_tells_nothing_of_the_original_without_its_key(place: Path) -> None:
+def test_a_plans_state_tells_nothing_of_the_original_without_its_key(place):
     by_plan(place, f"mondrian('people', k := 5, {ROLES})")
     state, key = place / ".plan.toml.state.json", place / ".plan.toml.key"
     first = json.loads(state.read_text(encoding="utf-8"))
@@ -119,7 +114,7 @@ def test_a_plans_state_tells_nothing_of_the_original_without_its_key(place: Path
     assert json.loads(state.read_text(encoding="utf-8")) != first
 
 
-def test_a_table_that_is_no_release_is_not_written(place: Path) -> None:
+def test_a_table_that_is_no_release_is_not_written(place):
     with duckdb_anon.connect(str(place / "o.duckdb")) as con:
         with pytest.raises(AnonError, match="people is not declared a release"):
             duckdb_anon.write_parquet(con, "people", str(place / "r.parquet"))
@@ -129,7 +124,7 @@ def test_a_table_that_is_no_release_is_not_written(place: Path) -> None:
         duckdb_anon.write_parquet(con, "r", str(place / "r.parquet"), allow=True)
 
 
-def test_a_folder_that_is_open_to_others_is_not_used(place: Path) -> None:
+def test_a_folder_that_is_open_to_others_is_not_used(place):
     root = private_root()
     assert root.stat().st_mode & 0o777 == 0o700
     assert folder_for("parts", "a") == folder_for("parts", "a") != folder_for("parts", "b")
@@ -143,7 +138,7 @@ def test_a_folder_that_is_open_to_others_is_not_used(place: Path) -> None:
         private_root()
 
 
-def test_what_duckdb_spills_lies_in_the_private_folder(place: Path) -> None:
+def test_what_duckdb_spills_lies_in_the_private_folder(place):
     for database in (":memory:", str(place / "o.duckdb")):
         with duckdb_anon.connect(database) as con:
             folder = Path(con.execute("select current_setting('temp_directory')").fetchall()[0][0])

@@ -1,9 +1,6 @@
 """Rows that a column joins without a label are not released: hashed keys kept unchanged, identifiers that repeat."""
 
-from __future__ import annotations
-
 import warnings
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -15,7 +12,7 @@ from duckdb_anon.serve.publish import publish
 
 
 @pytest.fixture
-def visits(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def visits(con):
     con.execute(
         "create table visits as select i % 120 as patient_id, i as visit_id, md5('salt' || i % 120) as hashed, i % 70 as age, "
         "'ward ' || i % 60 as ward, (i * 37 % 997)::double as cost, '2024-01-' || (10 + i % 20) as written, "
@@ -27,18 +24,18 @@ def visits(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 
 
 @pytest.mark.parametrize("column", ["hashed", "visit_id"])
-def test_a_key_is_not_released_unchanged_unless_forced(visits: duckdb.DuckDBPyConnection, column: str) -> None:
+def test_a_key_is_not_released_unchanged_unless_forced(visits, column):
     with pytest.raises(ColumnError, match=f"'{column}'.*written like a key") as caught:
         release(visits, "r", f"mondrian('visits', 5, keep := ['{column}'])")
     assert caught.value.code == "key-column"
     release(visits, "r", f"mondrian('visits', 5, keep := ['{column}'], force := true)")
 
 
-def test_quantities_and_texts_of_words_are_no_keys(visits: duckdb.DuckDBPyConnection) -> None:
+def test_quantities_and_texts_of_words_are_no_keys(visits):
     release(visits, "r", "mondrian('visits', 5, keep := ['ward', 'cost', 'written'])")
 
 
-def test_an_identifier_that_repeats_asks_for_the_person(visits: duckdb.DuckDBPyConnection) -> None:
+def test_an_identifier_that_repeats_asks_for_the_person(visits):
     visits.execute("comment on column visits.patient_id is 'anon: identifier'")
     visits.execute("comment on column visits.visit_id is 'anon: identifier'")
     with pytest.raises(ColumnError, match="no column is labelled person") as caught:
@@ -48,9 +45,7 @@ def test_an_identifier_that_repeats_asks_for_the_person(visits: duckdb.DuckDBPyC
     release(visits, "r", "mondrian('visits', 5)")
 
 
-def test_a_plain_call_warns_of_an_identifier_that_repeats(
-    visits: duckdb.DuckDBPyConnection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plain_call_warns_of_an_identifier_that_repeats(visits, tmp_path, capsys):
     visits.execute("from mondrian('visits', 5)")
     visits.execute("comment on column visits.patient_id is 'anon: identifier'")
     for call in ("mondrian('visits', 5)", "k_anonymity('visits')"):
@@ -74,7 +69,7 @@ def test_a_plain_call_warns_of_an_identifier_that_repeats(
     assert capsys.readouterr().err.startswith("warning: k_anonymity: the identifier 'patient_id'")
 
 
-def test_publish_refuses_a_key_that_nobody_vouches_for(tmp_path: Path) -> None:
+def test_publish_refuses_a_key_that_nobody_vouches_for(tmp_path):
     con = duckdb_anon.connect(str(tmp_path / "v.duckdb"))
     con.execute(
         "create table r as select md5('salt' || i % 120) as hashed, i % 7 as age, 'w' || i % 3 as ward from range(300) t(i)"
@@ -89,7 +84,7 @@ def test_publish_refuses_a_key_that_nobody_vouches_for(tmp_path: Path) -> None:
     assert publish(*given, allow=["r", "R.hashed"]).releases == {"r": 300}
 
 
-def test_pseudonyms_of_a_database_are_no_keys_for_publish(tmp_path: Path) -> None:
+def test_pseudonyms_of_a_database_are_no_keys_for_publish(tmp_path):
     con = duckdb_anon.connect(str(tmp_path / "v.duckdb"))
     con.execute("create table patients as select i as id, i % 30 as age from range(200) t(i)")
     con.execute("comment on column patients.age is 'anon: quasi'")
@@ -100,7 +95,7 @@ def test_pseudonyms_of_a_database_are_no_keys_for_publish(tmp_path: Path) -> Non
     assert made.releases == {"patients": 200}
 
 
-def test_a_database_keeps_no_key_unchanged(visits: duckdb.DuckDBPyConnection) -> None:
+def test_a_database_keeps_no_key_unchanged(visits):
     visits.execute("create table patients as select distinct patient_id, patient_id % 50 as age from visits")
     visits.execute("comment on column visits.hashed is 'anon: insensitive'")
     options = {
@@ -114,7 +109,7 @@ def test_a_database_keeps_no_key_unchanged(visits: duckdb.DuckDBPyConnection) ->
     release_database(visits, ["patients", "visits"], treatments={"visits": {"hashed": "pseudonym"}}, **options)
 
 
-def test_a_household_is_no_role(visits: duckdb.DuckDBPyConnection) -> None:
+def test_a_household_is_no_role(visits):
     visits.execute("comment on column visits.ward is 'anon: household'")
     with pytest.raises(duckdb.Error, match="labelled household, which is no role"):
         visits.execute("from mondrian('visits', 5)")

@@ -1,7 +1,5 @@
 """What publish ships beside a release, and what it refuses."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -27,7 +25,7 @@ ORIGINAL = """
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def place(tmp_path):
     with duckdb_anon.connect(str(tmp_path / "o.duckdb")) as con:
         con.execute(ORIGINAL)
     return tmp_path
@@ -49,7 +47,7 @@ def published(place: Path, *allow: str) -> Path:
 @pytest.mark.parametrize(
     "call", ["mondrian('people', k := 5, {})", "anatomy('people', 3, {})", "slicing('people', 2, {})"]
 )
-def test_the_file_alone_answers_the_original_question(place: Path, call: str) -> None:
+def test_the_file_alone_answers_the_original_question(place, call):
     change(place, call=call.format(ROLES))
     file = published(place)
     with duckdb_anon.connect(str(place / "o.duckdb"), read_only=True) as con:
@@ -84,7 +82,7 @@ ASKED = (
 )
 
 
-def test_the_originals_name_never_answers_in_silence_and_no_enum_tells_who_left(place: Path) -> None:
+def test_the_originals_name_never_answers_in_silence_and_no_enum_tells_who_left(place):
     change(place, call=f"mondrian('people', k := 5, {ROLES})")
     file = published(place)
     assert b"Dr Ann" not in file.read_bytes() and b"name 5" not in file.read_bytes()
@@ -97,7 +95,7 @@ def test_the_originals_name_never_answers_in_silence_and_no_enum_tells_who_left(
         assert con.execute("select count(*) from tree").fetchone() == (4,)
 
 
-def test_storage_is_the_one_asked_for(place: Path) -> None:
+def test_storage_is_the_one_asked_for(place):
     change(place, call=f"mondrian('people', k := 5, {ROLES})")
     file = published(place)
     # bytes 12 to 20 of a DuckDB file are its format's version: 1.5 shells read up to 68, 2.0 writes 69 by itself
@@ -125,7 +123,7 @@ DECLARED = "comment on table r is 'anon: release of people by mondrian(k := 5)'"
           "comment on table r is 'anon: release of people by rr_distort(p := {''age'': 1, ''edu'': 1.0})'"), "protects nothing"),
     ],
 )  # fmt: skip
-def test_what_must_not_be_shown_is_refused(place: Path, statements: tuple[str, ...], reason: str) -> None:
+def test_what_must_not_be_shown_is_refused(place, statements, reason):
     change(place, *statements)
     with pytest.raises(AnonError, match=reason):
         published(place, "r")
@@ -133,7 +131,7 @@ def test_what_must_not_be_shown_is_refused(place: Path, statements: tuple[str, .
 
 
 @pytest.mark.parametrize("comment", ["anon: release", "anon: release of people by mondrian(k := 5)"])
-def test_a_table_that_release_did_not_write_is_published_only_when_it_is_named(place: Path, comment: str) -> None:
+def test_a_table_that_release_did_not_write_is_published_only_when_it_is_named(place, comment):
     change(place, "create table r as select age // 10 as age from people", f"comment on table r is '{comment}'")
     with pytest.raises(AnonError, match=r"r does not record the digest of its rows.*--allow r"):
         published(place)
@@ -148,20 +146,20 @@ def test_a_table_that_release_did_not_write_is_published_only_when_it_is_named(p
     "edit", ["insert into r by name select * from r limit 1", "update r set disease = 'd1' where rowid = 0",
              "alter table r add column pid integer", "delete from r where rowid < 3"]
 )  # fmt: skip
-def test_a_release_that_was_changed_afterwards_is_refused(place: Path, edit: str) -> None:
+def test_a_release_that_was_changed_afterwards_is_refused(place, edit):
     change(place, edit.replace("where rowid = 0", "where disease <> 'd1'"), call=RELEASE)
     with pytest.raises(AnonError, match=r"r has other rows than its description.*--allow r"):
         published(place)
 
 
-def test_a_name_that_is_no_declared_release_cannot_be_allowed(place: Path) -> None:
+def test_a_name_that_is_no_declared_release_cannot_be_allowed(place):
     change(place, call=RELEASE)
     with pytest.raises(AnonError, match="--allow people"):
         published(place, "people")
 
 
 @pytest.mark.parametrize("spelled", ["name", "upper(name)", "{a: [name]}", "sha256(name)"])
-def test_names_of_people_are_known_under_another_name(place: Path, spelled: str) -> None:
+def test_names_of_people_are_known_under_another_name(place, spelled):
     change(
         place,
         f"create table r as select age // 10 as decade, {spelled} as code from people",
@@ -190,7 +188,7 @@ TRANSFORMED = {
 
 
 @pytest.mark.parametrize(("form", "sql"), [(form, sql) for form, every in TRANSFORMED.items() for sql in every])
-def test_identifiers_are_found_through_common_transformations(place: Path, form: str, sql: str) -> None:
+def test_identifiers_are_found_through_common_transformations(place, form, sql):
     name = "'surname ' || chr(65 + (i % 26)::int) || i * 7919"
     with duckdb.connect(str(place / "o.duckdb")) as con:
         con.execute(
@@ -209,7 +207,7 @@ def test_identifiers_are_found_through_common_transformations(place: Path, form:
 
 
 @pytest.mark.parametrize("sql", ["pid", "md5(pid::varchar)", "pid::varchar || '/2026'"])
-def test_persons_with_many_records_are_found_under_another_name(place: Path, sql: str) -> None:
+def test_persons_with_many_records_are_found_under_another_name(place, sql):
     with duckdb.connect(str(place / "o.duckdb")) as con:
         con.execute("create table visits as select 100000 + i * 17 // 5 as pid, i % 7 as age from range(600) t(i)")
         con.execute("comment on column visits.pid is 'anon: person'")
@@ -219,7 +217,7 @@ def test_persons_with_many_records_are_found_under_another_name(place: Path, sql
         published(place, "r")
 
 
-def test_a_column_of_the_original_that_repeats_its_identifier_is_found_row_by_row(place: Path) -> None:
+def test_a_column_of_the_original_that_repeats_its_identifier_is_found_row_by_row(place):
     roles = "qi := ['age'], sensitive := 'disease'"
     change(place, "alter table people add column contact varchar", "update people set contact = 'mail ' || lower(name)")
     change(place, call=f"mondrian('people', k := 5, keep := ['contact'], {roles})")
@@ -227,7 +225,7 @@ def test_a_column_of_the_original_that_repeats_its_identifier_is_found_row_by_ro
         published(place)
 
 
-def test_numbers_that_agree_with_numbers_of_persons_by_chance_are_published(place: Path) -> None:
+def test_numbers_that_agree_with_numbers_of_persons_by_chance_are_published(place):
     with duckdb_anon.connect(str(place / "o.duckdb")) as con:
         con.execute(
             "create table visits as select i as pid, (i * 31) % 90 as age, (i * 17) % 50 as ward, "
@@ -239,7 +237,7 @@ def test_numbers_that_agree_with_numbers_of_persons_by_chance_are_published(plac
 
 
 @pytest.mark.parametrize("tree", ["age_tree", "int_tree"])
-def test_no_hierarchy_tells_a_value_that_few_records_carry(place: Path, tree: str) -> None:
+def test_no_hierarchy_tells_a_value_that_few_records_carry(place, tree):
     with duckdb_anon.connect(str(place / "o.duckdb")) as con:
         con.execute("update people set age = 123 where name = 'name 7'")
         con.execute("create table age_tree as from anon_hierarchy('people', 'age', bins := 4)")
@@ -267,7 +265,7 @@ def test_no_hierarchy_tells_a_value_that_few_records_carry(place: Path, tree: st
         assert estimate == [(600.0,)]
 
 
-def test_no_answer_is_made_up_where_every_value_below_a_node_is_hidden(place: Path) -> None:
+def test_no_answer_is_made_up_where_every_value_below_a_node_is_hidden(place):
     with duckdb_anon.connect(str(place / "o.duckdb")) as con:
         con.execute("alter table people add column born date")
         con.execute("update people set born = date '1950-01-01' + (hash(name) % 9000)::int")
@@ -285,7 +283,7 @@ def test_no_answer_is_made_up_where_every_value_below_a_node_is_hidden(place: Pa
         assert con.execute(asked).fetchall()
 
 
-def test_a_query_of_values_that_a_hierarchy_hides_has_no_bounds(place: Path) -> None:
+def test_a_query_of_values_that_a_hierarchy_hides_has_no_bounds(place):
     first = "(select min(name) from people where edu = 'PhD')"
     change(place, f"update people set edu = 'MA' where edu = 'PhD' and name <> {first}")
     change(place, call=f"mondrian('people', k := 20, {ROLES})")
@@ -298,7 +296,7 @@ def test_a_query_of_values_that_a_hierarchy_hides_has_no_bounds(place: Path) -> 
         assert answer == [(600, 600)]
 
 
-def test_leaves_that_enough_records_carry_keep_their_labels(place: Path) -> None:
+def test_leaves_that_enough_records_carry_keep_their_labels(place):
     change(place, call=RELEASE)
     with duckdb.connect(str(published(place)), read_only=True) as con:
         assert {row[0] for row in con.execute("from tree").fetchall()} == {"BA", "MA", "PhD", "none"}
@@ -314,14 +312,14 @@ def test_leaves_that_enough_records_carry_keep_their_labels(place: Path) -> None
          "comment on column r.edu is 'anon: quasi hierarchy=names'", "named as a hierarchy and is none"),
     ],
 )  # fmt: skip
-def test_a_table_of_people_is_no_hierarchy(place: Path, statement: str, reason: str) -> None:
+def test_a_table_of_people_is_no_hierarchy(place, statement, reason):
     change(place, statement, call=RELEASE)
     with pytest.raises(AnonError, match=reason) as refused:
         published(place)
     assert not re.search(r"name \d", str(refused.value))
 
 
-def test_comments_travel_without_paths_and_other_text(place: Path) -> None:
+def test_comments_travel_without_paths_and_other_text(place):
     change(
         place, "comment on column people.age is 'from /srv/secret/in.csv; anon: quasi'",
         "comment on column people.disease is 'ask Dr Roe'", call=RELEASE,
@@ -344,14 +342,14 @@ def test_comments_travel_without_paths_and_other_text(place: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["seed => 42", "made with seed 42", "Seed: 7", "the seed was 12"])
-def test_seeds_are_known_in_any_words(place: Path, text: str) -> None:
+def test_seeds_are_known_in_any_words(place, text):
     change(place, call=RELEASE)
     change(place, f"comment on column r.age is 'anon: quasi, {text}'")
     with pytest.raises(AnonError, match="contain a seed"):
         published(place)
 
 
-def test_rows_are_published_in_an_order_of_their_own(place: Path) -> None:
+def test_rows_are_published_in_an_order_of_their_own(place):
     change(
         place,
         "create table r as select age // 10 as decade, disease from people",
@@ -367,7 +365,7 @@ def test_rows_are_published_in_an_order_of_their_own(place: Path) -> None:
     assert orders[0] != orders[1] and orders[0] != orders[2] and orders[1] != orders[2]
 
 
-def test_rows_of_buckets_are_published_in_an_order_of_their_own(place: Path) -> None:
+def test_rows_of_buckets_are_published_in_an_order_of_their_own(place):
     change(place, call=f"anatomy('people', 3, {ROLES})")
     orders = []
     for again in (True, True, False):
@@ -380,7 +378,7 @@ def test_rows_of_buckets_are_published_in_an_order_of_their_own(place: Path) -> 
     assert orders[0] != orders[1] and orders[0] != orders[2] and orders[1] != orders[2]
 
 
-def test_releases_of_one_original_are_published_together_only_when_it_is_said(place: Path) -> None:
+def test_releases_of_one_original_are_published_together_only_when_it_is_said(place):
     change(place, call=RELEASE)
     with duckdb_anon.connect(str(place / "o.duckdb")) as con:
         for name in ("first", "second"):
@@ -399,7 +397,7 @@ def test_releases_of_one_original_are_published_together_only_when_it_is_said(pl
         published(place, "records")
 
 
-def test_what_independent_releases_reveal_together_is_measured(tmp_path: Path) -> None:
+def test_what_independent_releases_reveal_together_is_measured(tmp_path):
     with duckdb_anon.connect(str(tmp_path / "o.duckdb")) as con:
         con.execute(
             "create table people as select row_number() over () as id, age, gender, salary // 5000 as pay "
@@ -418,12 +416,12 @@ def test_what_independent_releases_reveal_together_is_measured(tmp_path: Path) -
     assert found is not None and int(found[1]) > 110 * alone
 
 
-def test_a_list_of_places_beside_the_release_is_no_original(place: Path) -> None:
+def test_a_list_of_places_beside_the_release_is_no_original(place):
     change(place, "create table towns as select distinct age, edu from people", call=RELEASE)
     assert published(place).exists()
 
 
-def test_muco_on_census_is_published(tmp_path: Path, shared_data: Path) -> None:
+def test_muco_on_census_is_published(tmp_path, shared_data):
     with duckdb_anon.connect(str(tmp_path / "o.duckdb")) as con:
         con.execute(
             f"create table census as from read_csv('{shared_data / 'census.csv'}') using sample 4000 rows (reservoir, 1)"
@@ -433,7 +431,7 @@ def test_muco_on_census_is_published(tmp_path: Path, shared_data: Path) -> None:
     assert publish(str(tmp_path / "o.duckdb"), str(tmp_path / "r.duckdb")).releases == {"r": 4000}
 
 
-def test_an_analysts_endpoint_answers_estimates_and_nothing_around_them(place: Path) -> None:
+def test_an_analysts_endpoint_answers_estimates_and_nothing_around_them(place):
     change(place, call=f"mondrian('people', k := 5, {ROLES})")
     served = Analyst(str(published(place)))
     try:

@@ -1,9 +1,6 @@
 """release(con, name, call): table and comments in one transaction; measures read them first."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -25,7 +22,7 @@ def make(con: duckdb.DuckDBPyConnection) -> None:
 
 
 @pytest.fixture
-def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def people(con):
     make(con)
     return con
 
@@ -38,7 +35,7 @@ def comments(con: duckdb.DuckDBPyConnection, table: str) -> tuple[str, dict[str,
     return said, dict(rows)
 
 
-def test_a_release_says_what_it_is(people: duckdb.DuckDBPyConnection) -> None:
+def test_a_release_says_what_it_is(people):
     said = duckdb_anon.release(people, "r", f"mondrian('people', k := 4, keep := 'sex', {ROLES})", independent=True)
     table, columns = comments(people, "r")
     assert table == said
@@ -55,7 +52,7 @@ def test_a_release_says_what_it_is(people: duckdb.DuckDBPyConnection) -> None:
     assert people.execute("from k_anonymity('r')").fetchall()[0][0] >= 4
 
 
-def test_attributes_of_slices_keep_their_roles(people: duckdb.DuckDBPyConnection) -> None:
+def test_attributes_of_slices_keep_their_roles(people):
     duckdb_anon.release(people, "s", f"slicing('people', 2, categorical := ['age'], {ROLES})", independent=True)
     _, columns = comments(people, "s")
     text = " ".join(columns.values())
@@ -85,7 +82,7 @@ def test_attributes_of_slices_keep_their_roles(people: duckdb.DuckDBPyConnection
         (f"mondrian('people', k := 4000, {ROLES})", "mondrian: "),
     ],
 )
-def test_nothing_is_left_when_a_call_fails(people: duckdb.DuckDBPyConnection, call: str, reason: str) -> None:
+def test_nothing_is_left_when_a_call_fails(people, call, reason):
     before = people.execute("show tables").fetchall()
     with pytest.raises(AnonError, match=reason):
         duckdb_anon.release(people, "r", call, independent=True)
@@ -94,7 +91,7 @@ def test_nothing_is_left_when_a_call_fails(people: duckdb.DuckDBPyConnection, ca
     people.execute("rollback")
 
 
-def test_an_open_transaction_and_a_taken_name_are_refused(people: duckdb.DuckDBPyConnection) -> None:
+def test_an_open_transaction_and_a_taken_name_are_refused(people):
     people.execute("begin")
     with pytest.raises(AnonError, match="a transaction is open"):
         duckdb_anon.release(people, "r", f"muco('people', 0.2, {ROLES})", independent=True)
@@ -108,7 +105,7 @@ def test_an_open_transaction_and_a_taken_name_are_refused(people: duckdb.DuckDBP
     assert "delta := 0.25" in comments(people, "r")[0]
 
 
-def test_a_name_is_taken_where_it_points_and_nowhere_else(people: duckdb.DuckDBPyConnection) -> None:
+def test_a_name_is_taken_where_it_points_and_nowhere_else(people):
     people.execute("attach ':memory:' as other; create table other.r as select 1 as x; create schema apart")
     people.execute("create view apart.r as select 1 as x; create temp table hidden as select 1 as x")
     call = f"muco('people', 0.2, {ROLES})"
@@ -129,7 +126,7 @@ def test_a_name_is_taken_where_it_points_and_nowhere_else(people: duckdb.DuckDBP
     duckdb_anon.release(people, "other.s", call, independent=True)
 
 
-def test_measures_read_the_release_before_the_original(people: duckdb.DuckDBPyConnection) -> None:
+def test_measures_read_the_release_before_the_original(people):
     people.execute("comment on column people.sex is 'anon: quasi'")  # not what the release was made with
     people.execute("comment on column people.disease is 'anon: sensitive'")
     duckdb_anon.release(people, "r", f"mondrian('people', k := 4, {ROLES})", independent=True)
@@ -143,7 +140,7 @@ def test_measures_read_the_release_before_the_original(people: duckdb.DuckDBPyCo
     assert truth == 100 and low <= truth <= high and abs(estimate - truth) < 60
 
 
-def test_describe_release_tells_it_in_rows(people: duckdb.DuckDBPyConnection) -> None:
+def test_describe_release_tells_it_in_rows(people):
     duckdb_anon.release(people, "r", f"mondrian('people', k := 4, keep := 'sex', {ROLES})", independent=True)
     rows = people.execute("select fact, name, value, words from describe_release('r')").fetchall()
     told = {(fact, name): (value, words) for fact, name, value, words in rows}
@@ -156,7 +153,7 @@ def test_describe_release_tells_it_in_rows(people: duckdb.DuckDBPyConnection) ->
     assert "does not say that it is a release" in undeclared[0][0]
 
 
-def test_a_parquet_file_carries_its_description(people: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_a_parquet_file_carries_its_description(people, tmp_path):
     file = tmp_path / "r.parquet"
     said = duckdb_anon.release(people, str(file), f"mondrian('people', k := 4, {ROLES})", independent=True)
     assert [p.name for p in tmp_path.iterdir()] == ["r.parquet"]
@@ -173,7 +170,7 @@ def test_a_parquet_file_carries_its_description(people: duckdb.DuckDBPyConnectio
     assert people.execute(f"select l from slicing_diversity('people', '{other}')").fetchall()[0][0] >= 2
 
 
-def test_shell_and_command_line_write_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_shell_and_command_line_write_the_same(tmp_path, capsys):
     file = str(tmp_path / "p.duckdb")
     with duckdb_anon.connect(file) as con:
         make(con)
@@ -190,7 +187,7 @@ def test_shell_and_command_line_write_the_same(tmp_path: Path, capsys: pytest.Ca
         assert {name for (name,) in con.execute("show tables").fetchall()} == {"a", "b", "people", "edu tree"}
 
 
-def test_values_that_cannot_be_read_are_not_quoted(con: duckdb.DuckDBPyConnection) -> None:
+def test_values_that_cannot_be_read_are_not_quoted(con):
     con.execute("create table source as select if(i = 7, 'fourteen', i::varchar) as age from range(20) as t(i)")
     con.execute("create view people as select age::integer as age from source")
     with pytest.raises(AnonError, match="could not be read") as error:

@@ -1,7 +1,5 @@
 """Roles given as arguments are as good as labels; what is neither a value nor a node is refused."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 
@@ -12,7 +10,7 @@ QUERY = "select count(*) from people where edu = ''BA''"
 
 
 @pytest.fixture
-def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def people(con):
     con.execute("""
         create table people as
         select (i * 7) % 50 as age, ['BA', 'MA', 'PhD', 'none'][i % 4 + 1] as edu, 'd' || (i % 6) as disease
@@ -24,7 +22,7 @@ def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     return con
 
 
-def test_nodes_are_never_taken_for_values(people: duckdb.DuckDBPyConnection) -> None:
+def test_nodes_are_never_taken_for_values(people):
     # without the tree, count(*) WHERE edu = 'BA' used to answer 0, for certain
     assert people.execute("select count(*) from r where edu = 'BA'").fetchone() == (0,)
     for call in (
@@ -37,14 +35,13 @@ def test_nodes_are_never_taken_for_values(people: duckdb.DuckDBPyConnection) -> 
             people.execute(call)
 
 
-def test_roles_as_arguments_are_known_to_every_query_function(people: duckdb.DuckDBPyConnection) -> None:
+def test_roles_as_arguments_are_known_to_every_query_function(people):
     row = people.execute(
         f"select original, estimate, low, high, confidence from relative_error('{QUERY}', 'people', 'described', {ROLES})"
     ).fetchall()[0]
     truth, estimate, low, high, confidence = row
     assert truth == 100 and low <= 100 <= high and high > 0 and confidence == 1 and 50 < estimate < 150
     sql = people.execute(f"select rewrite_query('{QUERY}', 'people', 'described', {ROLES})").fetchone()
-    assert sql is not None
     assert people.execute(sql[0]).fetchone() == (pytest.approx(estimate),)
     cells = people.execute(
         f"select low, high, original from cube_error('people', 'described', dims := ['edu'], {ROLES})"
@@ -52,7 +49,7 @@ def test_roles_as_arguments_are_known_to_every_query_function(people: duckdb.Duc
     assert cells and all(low <= truth <= high for low, high, truth in cells)
 
 
-def test_hybrid_is_unmixed_with_roles_as_arguments_and_refused_without(con: duckdb.DuckDBPyConnection) -> None:
+def test_hybrid_is_unmixed_with_roles_as_arguments_and_refused_without(con):
     con.execute(
         "create table t as select i % 40 as age, case when i % 10 < 7 then 'a' else 'b' || i % 3 end as s from range(4000) r(i)"
     )
@@ -66,7 +63,7 @@ def test_hybrid_is_unmixed_with_roles_as_arguments_and_refused_without(con: duck
     assert estimate is not None and estimate[0] == pytest.approx(2800, rel=0.1)
 
 
-def test_a_changed_original_and_an_empty_one_are_refused(people: duckdb.DuckDBPyConnection) -> None:
+def test_a_changed_original_and_an_empty_one_are_refused(people):
     people.execute("create table boxed as from anatomy('people', 3, qi := ['age', 'edu'], sensitive := 'disease')")
     people.execute(f"from relative_error('{QUERY}', 'people', 'boxed')").fetchall()
     people.execute("create table shape as from people limit 0")
@@ -77,7 +74,7 @@ def test_a_changed_original_and_an_empty_one_are_refused(people: duckdb.DuckDBPy
         people.execute(f"from relative_error('{QUERY}', 'people', 'boxed')")
 
 
-def test_values_nobody_has_leave_with_no_release(con: duckdb.DuckDBPyConnection) -> None:
+def test_values_nobody_has_leave_with_no_release(con):
     con.execute("create type ward as enum ('north', 'south', 'Dr Ann Smith')")
     con.execute(
         "create table t as select i % 30 as age, ['north', 'south'][i % 2 + 1]::ward as w, 'd' || hash(i) % 5 as s, "
@@ -95,7 +92,7 @@ def test_values_nobody_has_leave_with_no_release(con: duckdb.DuckDBPyConnection)
         assert "Smith" not in str(con.execute("from r").fetchall()), call
 
 
-def test_an_identifier_is_released_only_by_force(people: duckdb.DuckDBPyConnection) -> None:
+def test_an_identifier_is_released_only_by_force(people):
     people.execute("comment on column people.edu is 'anon: identifier'")
     for role in ("qi := ['age', 'edu'], sensitive := 'disease'", "qi := 'age', keep := 'edu', sensitive := 'disease'"):
         with pytest.raises(duckdb.Error, match="edu, labelled identifier in people: identifiers are never released"):
@@ -105,7 +102,7 @@ def test_an_identifier_is_released_only_by_force(people: duckdb.DuckDBPyConnecti
         duckdb_anon.release(people, "x", "muco('people', 0.2, qi := ['age', 'edu'], sensitive := 'disease')")
 
 
-def test_an_identifier_keeps_its_label_through_views_and_selects(con: duckdb.DuckDBPyConnection) -> None:
+def test_an_identifier_keeps_its_label_through_views_and_selects(con):
     con.execute("create table people as select 'n' || i as name, i % 9 as age, i % 3 as disease from range(90) t(i)")
     con.execute("comment on column people.name is 'who; anon: identifier'")
     con.execute('create view "a view" as with c as (select * from people) select age, disease, name as who from c')
@@ -155,9 +152,7 @@ def test_an_identifier_keeps_its_label_through_views_and_selects(con: duckdb.Duc
         ("a view", "x"),
     ],
 )
-def test_nothing_of_a_column_that_names_persons_is_released(
-    con: duckdb.DuckDBPyConnection, role: str, source: str, column: str
-) -> None:
+def test_nothing_of_a_column_that_names_persons_is_released(con, role, source, column):
     con.execute("create table people as select i as pid, i % 9 as age, i % 3 as disease from range(90) t(i)")
     con.execute(f"comment on column people.pid is 'anon: {role}'")
     con.execute('create view "a view" as select age, disease, sha256(pid::varchar) as x from people')
@@ -167,7 +162,7 @@ def test_nothing_of_a_column_that_names_persons_is_released(
     con.execute(f"from {call}, force := true)").fetchall()
 
 
-def test_how_many_records_a_person_has_is_no_identifier(con: duckdb.DuckDBPyConnection) -> None:
+def test_how_many_records_a_person_has_is_no_identifier(con):
     con.execute("create table visits as select i // 3 as pid, i % 9 as age from range(90) t(i)")
     con.execute("comment on column visits.pid is 'anon: person'")
     for query in (
@@ -177,7 +172,7 @@ def test_how_many_records_a_person_has_is_no_identifier(con: duckdb.DuckDBPyConn
         con.execute(f"from mondrian('{query}', 2, qi := ['age'], keep := ['n'], force := false)").fetchall()
 
 
-def test_releases_draw_from_a_cipher_and_seeds_from_pcg64() -> None:
+def test_releases_draw_from_a_cipher_and_seeds_from_pcg64():
     from duckdb_anon.engine.rng import generator
 
     assert type(generator(None).bit_generator).__name__ == "ChaCha"

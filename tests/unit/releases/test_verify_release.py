@@ -1,9 +1,6 @@
 """A release that was changed, or that claims what its rows do not keep, is found."""
 
-from __future__ import annotations
-
 import os
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -21,7 +18,7 @@ ROLES = "qi := ['age', 'edu'], sensitive := 'disease'"
 
 
 @pytest.fixture
-def people(tmp_path: Path) -> Path:
+def people(tmp_path):
     with duckdb_anon.connect(str(tmp_path / "o.duckdb")) as con:
         con.execute(
             "create table people as select (hash(i, 1) % 90)::int as age, ['BA', 'MA', 'Ph''D', NULL][1 + (hash(i, 2) % 4)::int] "
@@ -64,7 +61,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_a_release_keeps_what_it_promises_until_it_is_changed(people: Path, call: str) -> None:
+def test_a_release_keeps_what_it_promises_until_it_is_changed(people, call):
     with duckdb_anon.connect(str(people)) as con:
         duckdb_anon.release(con, "r", call)
         assert verdicts(con) == {"rows": True, "description": True, "signature": None, **CALLS[call]}
@@ -79,7 +76,7 @@ def test_a_release_keeps_what_it_promises_until_it_is_changed(people: Path, call
 
 
 @pytest.mark.parametrize("diversity", ["frequency", "distinct", "entropy"])
-def test_lists_of_individuals_keep_k_and_l_until_they_are_changed(people: Path, diversity: str) -> None:
+def test_lists_of_individuals_keep_k_and_l_until_they_are_changed(people, diversity):
     with duckdb_anon.connect(str(people)) as con:
         con.execute(
             "create table visits as select i as pid, * from people, range(400) t(i) where hash(age, edu, i) % 150 = 0"
@@ -97,7 +94,7 @@ def test_lists_of_individuals_keep_k_and_l_until_they_are_changed(people: Path, 
         assert (verdicts(con)["k"], verdicts(con)["l"]) == (True, False)
 
 
-def test_a_role_that_was_changed_is_a_change_of_the_description(people: Path) -> None:
+def test_a_role_that_was_changed_is_a_change_of_the_description(people):
     with duckdb_anon.connect(str(people)) as con:
         duckdb_anon.release(con, "r", f"mondrian('people', k := 5, {ROLES})")
         con.execute("comment on column r.edu is 'anon: insensitive'")
@@ -114,9 +111,7 @@ def test_a_role_that_was_changed_is_a_change_of_the_description(people: Path) ->
         ("muco", {"delta": 0.1}, "unique records of people stand unchanged"),
     ],
 )
-def test_a_promise_that_the_rows_do_not_keep_is_refused(
-    people: Path, method: str, parameters: dict[str, float], reason: str
-) -> None:
+def test_a_promise_that_the_rows_do_not_keep_is_refused(people, method, parameters, reason):
     with duckdb_anon.connect(str(people)) as con:
         con.execute("create table r as from people; comment on column r.age is 'anon: quasi'")
         con.execute("comment on column r.edu is 'anon: quasi'; comment on column r.disease is 'anon: sensitive'")
@@ -127,15 +122,13 @@ def test_a_promise_that_the_rows_do_not_keep_is_refused(
             publish(str(people), str(people.with_name("p.duckdb")), allow=allow)
 
 
-def test_a_muco_release_is_no_copy(people: Path) -> None:
+def test_a_muco_release_is_no_copy(people):
     with duckdb_anon.connect(str(people)) as con:
         duckdb_anon.release(con, "r", f"muco('people', 0.5, {ROLES})")
     assert publish(str(people), str(people.with_name("p.duckdb"))).releases == {"r": 400}
 
 
-def test_a_signature_shows_who_made_a_release(
-    people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_signature_shows_who_made_a_release(people, tmp_path, monkeypatch, capsys):
     pytest.importorskip("cryptography")
     mine, other = tmp_path / "mine.key", tmp_path / "other.key"
     assert main(["keygen", str(mine)]) == main(["keygen", str(other)]) == 0

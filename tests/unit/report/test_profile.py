@@ -1,9 +1,6 @@
 """anon_profile and label_statements: right on labelled columns, silent about values, harmless."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 
 import duckdb
 import pandas as pd
@@ -15,7 +12,7 @@ pytest.importorskip("stdnum", reason="the profile extra is not installed")
 pytest.importorskip("phonenumbers", reason="the profile extra is not installed")
 
 
-def test_made_up_columns_are_what_they_are_labelled(con: duckdb.DuckDBPyConnection) -> None:
+def test_made_up_columns_are_what_they_are_labelled(con):
     pytest.importorskip("faker", reason="the oracle of this test is not installed")
     columns = labelled_columns("kinds")
     frame = pd.DataFrame({column.name: column.values for column in columns})
@@ -34,9 +31,7 @@ def test_made_up_columns_are_what_they_are_labelled(con: duckdb.DuckDBPyConnecti
             assert row[3] is not None, column.name
 
 
-def test_columns_of_other_countries_are_found_often_and_direct_identifiers_nearly_always(
-    con: duckdb.DuckDBPyConnection,
-) -> None:
+def test_columns_of_other_countries_are_found_often_and_direct_identifiers_nearly_always(con):
     pytest.importorskip("faker", reason="the oracle of this test is not installed")
     columns = labelled_columns("unseen")
     frame = pd.DataFrame({column.name: column.values for column in columns})
@@ -54,15 +49,13 @@ def test_columns_of_other_countries_are_found_often_and_direct_identifiers_nearl
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_roles_of_real_tables_are_those_a_person_gave_them(
-    con: duckdb.DuckDBPyConnection, shared_data: Path, name: str
-) -> None:
+def test_roles_of_real_tables_are_those_a_person_gave_them(con, shared_data, name):
     con.execute(f"create table {name} as from read_csv('{shared_data / name}.csv')")
     profiled = dict(con.execute(f"select column_name, role from anon_profile('{name}')").fetchall())
     assert profiled == REAL[name]
 
 
-def test_facts_are_those_of_the_full_table(con: duckdb.DuckDBPyConnection) -> None:
+def test_facts_are_those_of_the_full_table(con):
     con.execute(
         "create table t as select i as id, i % 50 as age, if(i % 4 = 0, null, 'g' || i % 3) as sex, 5 as five "
         "from range(1000) t(i)"
@@ -76,13 +69,13 @@ def test_facts_are_those_of_the_full_table(con: duckdb.DuckDBPyConnection) -> No
     assert [row[3] for row in profiled] == ["identifier", "quasi", "quasi", "insensitive"]
 
 
-def test_what_a_column_adds_is_the_share_of_records_it_makes_unique(con: duckdb.DuckDBPyConnection) -> None:
+def test_what_a_column_adds_is_the_share_of_records_it_makes_unique(con):
     con.execute("create table t as select i // 10 as age, i % 10 as sex, 1 as country from range(100) t(i)")
     profiled = dict(con.execute("select column_name, adds from anon_profile('t')").fetchall())
     assert profiled == {"age": 1.0, "sex": 1.0, "country": 0.0}
 
 
-def test_no_value_of_the_table_is_displayed(con: duckdb.DuckDBPyConnection) -> None:
+def test_no_value_of_the_table_is_displayed(con):
     con.execute(
         "create table t as select 'verysecret' || i as a, 'verysecret' || i % 3 as diagnosis from range(90) t(i)"
     )
@@ -92,7 +85,7 @@ def test_no_value_of_the_table_is_displayed(con: duckdb.DuckDBPyConnection) -> N
     assert "verysecret" not in profiled
 
 
-def test_statements_label_columns_without_a_role_and_keep_other_comments(con: duckdb.DuckDBPyConnection) -> None:
+def test_statements_label_columns_without_a_role_and_keep_other_comments(con):
     con.execute('create table "my table" as select i % 9 as "the ""age""", i % 2 as sex, 3 as fee from range(50) t(i)')
     con.execute("comment on column \"my table\".sex is 'as in the passport'")
     con.execute("comment on column \"my table\".fee is 'anon: sensitive'")
@@ -110,9 +103,7 @@ def test_statements_label_columns_without_a_role_and_keep_other_comments(con: du
 
 
 @pytest.mark.parametrize("table", ["(select 1 as a)", "read_me.csv"])
-def test_a_table_that_takes_no_comments_is_refused(
-    con: duckdb.DuckDBPyConnection, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_that_takes_no_comments_is_refused(con, table, tmp_path, monkeypatch):
     (tmp_path / "read_me.csv").write_text("a\n1\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(duckdb.Error, match=r"label_statements: .* no table that comments could be written on"):
@@ -120,14 +111,14 @@ def test_a_table_that_takes_no_comments_is_refused(
     assert con.execute(f"from anon_profile('{table}')").fetchall()
 
 
-def test_empty_and_null_ridden_tables_are_profiled(con: duckdb.DuckDBPyConnection) -> None:
+def test_empty_and_null_ridden_tables_are_profiled(con):
     con.execute("create table none(a integer, b varchar, c struct(x integer))")
     assert len(con.execute("from anon_profile('none')").fetchall()) == 3
     con.execute("insert into none select null, null, null from range(20)")
     assert [row[0] for row in con.execute("select nulls from anon_profile('none')").fetchall()] == [1.0, 1.0, 1.0]
 
 
-def test_suggested_hierarchies_can_be_made(con: duckdb.DuckDBPyConnection) -> None:
+def test_suggested_hierarchies_can_be_made(con):
     con.execute(
         "create table t as select 20 + i % 60 as age, date '1950-01-01' + (i * 97)::integer as dob, "
         "printf('%05d', i * 37) as zip from range(400) t(i)"
@@ -150,7 +141,7 @@ def roles_of(con: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:
     return dict(found)
 
 
-def test_at_most_one_column_is_the_person_and_keys_of_groups_are_not(con: duckdb.DuckDBPyConnection) -> None:
+def test_at_most_one_column_is_the_person_and_keys_of_groups_are_not(con):
     con.execute("create table t as select range // 3 as customer_id, range // 4 as subject_id, range // 6 as hhId, "
                 "range // 20 as school_id, range // 5 as class_id, range % 30 as store_id, range % 9 as country_id, "
                 "range % 7 + 6 as age, range % 5 as mark from range(400)")  # fmt: skip
@@ -168,7 +159,7 @@ def test_at_most_one_column_is_the_person_and_keys_of_groups_are_not(con: duckdb
     assert roles_of(con, "t")["customer_id"] == "identifier"
 
 
-def test_quantities_are_no_addresses_and_numbers_called_date_get_a_hierarchy(con: duckdb.DuckDBPyConnection) -> None:
+def test_quantities_are_no_addresses_and_numbers_called_date_get_a_hierarchy(con):
     con.execute("create table t as select (range % 31) || ' days' as stay, (40 + range % 60) || ' kg' as load, "
                 "(range % 90) || ' years' as dauer, to_days((range % 30)::int) as span, 2000 + range % 20 as year, "
                 "20200101 + range % 28 as date, range % 200 as time, time '10:00' + to_minutes(range % 40) as start_time "
@@ -180,7 +171,7 @@ def test_quantities_are_no_addresses_and_numbers_called_date_get_a_hierarchy(con
             assert con.execute(f"from {call}").fetchall()
 
 
-def test_identifiers_inside_lists_maps_and_json_are_found(con: duckdb.DuckDBPyConnection) -> None:
+def test_identifiers_inside_lists_maps_and_json_are_found(con):
     con.execute("""create table t as select ['+49 30 12345' || i % 90, '+49 30 99887' || i % 80] as phones,
         map {'mail': 'a' || i % 90 || '@b.org'} as contacts, '{"mail": "x' || i % 90 || '@y.org"}' as extra,
         [i % 5, i % 3] as marks from range(400) t(i)""")
@@ -190,7 +181,7 @@ def test_identifiers_inside_lists_maps_and_json_are_found(con: duckdb.DuckDBPyCo
     assert [roles[name] for name in found] == ["identifier"] * 3 + ["quasi"]
 
 
-def test_codes_for_missing_values_are_named_and_are_in_no_interval(con: duckdb.DuckDBPyConnection) -> None:
+def test_codes_for_missing_values_are_named_and_are_in_no_interval(con):
     con.execute("""create table t as select if(i % 10 = 0, 99, 20 + i % 50) as age, i % 100 as real_age,
         if(i % 20 = 0, 9999999, 20000 + i * 37 % 60000) as income, if(i % 9 = 0, '?', ['a', 'b'][1 + i % 2]) as job,
         if(i % 9 = 0, -1, i % 8) as children, if(i % 12 = 0, 9, 1 + i % 4) as edu, 1 + i % 9 as scale,
@@ -219,16 +210,14 @@ def test_codes_for_missing_values_are_named_and_are_in_no_interval(con: duckdb.D
     ],
     ids=["German", "French", "Greek", "Chinese", "English"],
 )
-def test_names_of_several_languages_say_the_role_and_a_unique_salary_is_no_identifier(
-    con: duckdb.DuckDBPyConnection, names: tuple[str, ...], roles: str
-) -> None:
+def test_names_of_several_languages_say_the_role_and_a_unique_salary_is_no_identifier(con, names, roles):
     values = ("i", "1950 + i % 50", "i % 2", "10000 + i % 90", "'d' || i % 9", "20000 + i * 31")
     columns = ", ".join(f'{value} as "{name}"' for value, name in zip(values, names, strict=True))
     con.execute(f"create table t as select {columns} from range(400) t(i)")
     assert "".join(role[0] for role in roles_of(con, "t").values()) == roles
 
 
-def test_a_wide_table_is_profiled(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_wide_table_is_profiled(con):
     columns = ", ".join(f"(hash(i, {k}) % {2 + k})::integer as c{k}" for k in range(150))
     con.execute(f"create table wide as select {columns}, if(i % 20 = 0, -9, i % 7) as last from range(300) t(i)")
     found = con.execute("select column_name, distinct_values, reason from anon_profile('wide')").fetchall()
@@ -237,7 +226,7 @@ def test_a_wide_table_is_profiled(con: duckdb.DuckDBPyConnection) -> None:
     assert "codes for missing values: -9." in found[-1][2]
 
 
-def test_keys_of_individuals_that_repeat_are_persons_and_those_of_events_never(con: duckdb.DuckDBPyConnection) -> None:
+def test_keys_of_individuals_that_repeat_are_persons_and_those_of_events_never(con):
     con.execute("create table patients as select i as patient_id, 'x' as kind from range(200) t(i)")
     con.execute(
         "create table visits as select i as visit_id, (i * i) % 200 as patient_id, i // 3 as order_no from range(600) t(i)"

@@ -1,10 +1,7 @@
 """recommend: a ladder of methods tried on a table, best first."""
 
-from __future__ import annotations
-
 import math
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import duckdb
@@ -19,7 +16,7 @@ QI = ("gender", "age", "relationship", "education")
 
 
 @pytest.fixture(scope="module")
-def people() -> Iterator[duckdb.DuckDBPyConnection]:
+def people():
     """A labelled table of made-up people."""
     con = duckdb_anon.connect()
     con.execute("create table people as from anon_sample('census', rows := 1200, seed := 1)")
@@ -35,7 +32,7 @@ def steps(con: duckdb.DuckDBPyConnection, arguments: str) -> list[dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def tried(people: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+def tried(people):
     """The whole table tried once."""
     return steps(people, "'people', max_risk := 0.1")
 
@@ -49,7 +46,7 @@ def made(step: dict[str, Any]) -> str:
     return "$$" + step["call"].removeprefix("FROM ").replace("'people', ", "") + "$$"
 
 
-def test_every_method_for_rows_is_released_attacked_and_queried_on_the_stated_rows(tried: list[dict[str, Any]]) -> None:
+def test_every_method_for_rows_is_released_attacked_and_queried_on_the_stated_rows(tried):
     assert {s["method"] for s in tried} == {
         m.name for m in registry.METHODS if m.sweeps and "person" not in m.needs and m.name not in ON_REQUEST
     }
@@ -57,7 +54,7 @@ def test_every_method_for_rows_is_released_attacked_and_queried_on_the_stated_ro
     assert all(0 <= risk(s) <= 1 and s["query_error"] > 0 and s["seconds"] > 0 for s in tried)
 
 
-def test_edges_are_recommended_where_sensitive_values_single_out() -> None:
+def test_edges_are_recommended_where_sensitive_values_single_out():
     with duckdb_anon.connect() as con:
         con.execute("create table people as select 20 + hash(i) % 40 as age, hash(i, 1) % 3 as area, "
                     "1000 + i * i % 7919 as wage, i % 20 as common from range(1500) t(i)")  # fmt: skip
@@ -81,7 +78,7 @@ def test_edges_are_recommended_where_sensitive_values_single_out() -> None:
             assert (attacks > 20 and left == 0) if rare else attacks == 0
 
 
-def test_ladder_is_climbed_until_a_step_meets_the_risk(tried: list[dict[str, Any]]) -> None:
+def test_ladder_is_climbed_until_a_step_meets_the_risk(tried):
     for method, sweep in [(m, each) for m in registry.METHODS for each in m.sweeps]:
         calls = [f"FROM {method.name}('people', {arguments}" for arguments in sweep.calls(1200)]
         climbed = [s for call in calls for s in tried if s["call"].split(", columns")[0].removesuffix(")") == call]
@@ -91,7 +88,7 @@ def test_ladder_is_climbed_until_a_step_meets_the_risk(tried: list[dict[str, Any
             assert len(climbed) == len(calls)
 
 
-def test_steps_that_meet_the_largest_risk_come_first_by_query_error(tried: list[dict[str, Any]]) -> None:
+def test_steps_that_meet_the_largest_risk_come_first_by_query_error(tried):
     meets = [s["meets_max_risk"] for s in tried]
     assert meets == [risk(s) <= 0.1 for s in tried]
     assert True in meets and False in meets
@@ -100,7 +97,7 @@ def test_steps_that_meet_the_largest_risk_come_first_by_query_error(tried: list[
     assert errors == sorted(errors)
 
 
-def test_frontier_holds_the_steps_no_other_beats(tried: list[dict[str, Any]]) -> None:
+def test_frontier_holds_the_steps_no_other_beats(tried):
     for step in tried:
         beaten = any(
             risk(o) <= risk(step)
@@ -111,9 +108,7 @@ def test_frontier_holds_the_steps_no_other_beats(tried: list[dict[str, Any]]) ->
         assert step["on_frontier"] == (not beaten)
 
 
-def test_recommended_call_runs_and_has_the_risk_it_was_tried_with(
-    people: duckdb.DuckDBPyConnection, tried: list[dict[str, Any]]
-) -> None:
+def test_recommended_call_runs_and_has_the_risk_it_was_tried_with(people, tried):
     for step in [s for s in tried if s["method"] in ("muco", "mondrian", "anatomy")]:
         linked = step["call"].removesuffix(")") + ", row_id := true, seed := 8)"
         people.execute(f"create or replace table linked as {linked}")
@@ -127,9 +122,7 @@ def test_recommended_call_runs_and_has_the_risk_it_was_tried_with(
         people.execute("drop table linked")
 
 
-def test_same_seed_gives_the_same_figures_and_a_sample_has_the_requested_size(
-    people: duckdb.DuckDBPyConnection,
-) -> None:
+def test_same_seed_gives_the_same_figures_and_a_sample_has_the_requested_size(people):
     def figures() -> list[tuple[Any, ...]]:
         few = "methods := ['muco', 'slicing']"
         found = steps(people, f"'people', {few}, rows := 300, targets := 100, workload := {{'n': 40, 'dims': 2}}")
@@ -142,7 +135,7 @@ def test_same_seed_gives_the_same_figures_and_a_sample_has_the_requested_size(
     assert {row[10] for row in first} == {300}
 
 
-def test_temporary_table_is_tried_by_its_named_columns(people: duckdb.DuckDBPyConnection) -> None:
+def test_temporary_table_is_tried_by_its_named_columns(people):
     people.execute("create or replace temp table passing as from people limit 400")
     few = "methods := ['muco', 'mondrian', 'anatomy'], max_risk := 0.2"
     found = steps(people, f"'passing', qi := ['age', 'gender'], sensitive := 'salary', targets := 100, {few}")
@@ -153,7 +146,7 @@ def test_temporary_table_is_tried_by_its_named_columns(people: duckdb.DuckDBPyCo
     people.execute("drop table passing")
 
 
-def test_hierarchy_and_numbers_as_names_are_tried_as_labelled(con: duckdb.DuckDBPyConnection) -> None:
+def test_hierarchy_and_numbers_as_names_are_tried_as_labelled(con):
     con.execute("create table t as select 20 + hash(range) % 40 as age, hash(range, 2) % 5 as zip, "
                 "'d' || hash(range, 1) % 12 as disease from range(600)")  # fmt: skip
     con.execute("create table tree as select distinct disease as leaf, 'all' as root from t")
@@ -163,7 +156,7 @@ def test_hierarchy_and_numbers_as_names_are_tried_as_labelled(con: duckdb.DuckDB
     assert con.execute(f"select count(*) from ({best['call']})").fetchall() == [(600,)]
 
 
-def test_step_that_cannot_be_taken_says_why_and_comes_last(con: duckdb.DuckDBPyConnection) -> None:
+def test_step_that_cannot_be_taken_says_why_and_comes_last(con):
     con.execute("create table t as select range % 50 as age, range % 7 as zip, 'd' || range % 5 as disease "
                 "from range(15)")  # fmt: skip
     found = steps(con, "'t', qi := ['age', 'zip'], sensitive := 'disease', methods := ['muco'], max_risk := 1e-6")
@@ -173,7 +166,7 @@ def test_step_that_cannot_be_taken_says_why_and_comes_last(con: duckdb.DuckDBPyC
 
 
 @pytest.fixture(scope="module")
-def visits() -> Iterator[duckdb.DuckDBPyConnection]:
+def visits():
     """500 persons with one to four rows each, and a hierarchy."""
     con = duckdb_anon.connect()
     con.execute("create table visits as select pid, 20 + hash(pid) % 40 as age, 'd' || hash(pid, i) % 12 as disease "
@@ -188,7 +181,7 @@ def visits() -> Iterator[duckdb.DuckDBPyConnection]:
     con.close()
 
 
-def test_several_rows_a_person_are_tried_with_methods_that_count_persons(visits: duckdb.DuckDBPyConnection) -> None:
+def test_several_rows_a_person_are_tried_with_methods_that_count_persons(visits):
     found = steps(visits, "'visits', max_risk := 0.3")
     of_classes = {"muco", "mondrian", "incognito", "anatomy", "slicing"}
     assert {s["method"] for s in found} == of_classes | {"one_to_m_generalize", "rmr"}
@@ -204,7 +197,7 @@ def test_several_rows_a_person_are_tried_with_methods_that_count_persons(visits:
     assert errors and errors == sorted(errors)
 
 
-def test_a_sample_has_all_records_of_an_individual(visits: duckdb.DuckDBPyConnection) -> None:
+def test_a_sample_has_all_records_of_an_individual(visits):
     every = steps(visits, "'visits', methods := ['one_to_m_generalize']")
     some = steps(visits, "'visits', methods := ['one_to_m_generalize'], rows := 400")
     assert {s["rows"] for s in every} == {1250} and {s["rows"] for s in some} == {400}
@@ -214,7 +207,7 @@ def test_a_sample_has_all_records_of_an_individual(visits: duckdb.DuckDBPyConnec
     assert taken and all(s["query_error"] <= of_all[s["call"].split(", l :=")[0]] for s in taken)
 
 
-def test_wrong_calls_say_what_to_do(people: duckdb.DuckDBPyConnection) -> None:
+def test_wrong_calls_say_what_to_do(people):
     people.execute("create or replace table bare as select 1 as age, 2 as salary")
     for call, message in (
         ("recommend('bare')", "recommend: .*qi"),
@@ -228,7 +221,7 @@ def test_wrong_calls_say_what_to_do(people: duckdb.DuckDBPyConnection) -> None:
             people.execute(f"from {call}").fetchall()
 
 
-def test_queries_count_all_records_of_individuals_with_several(con: duckdb.DuckDBPyConnection) -> None:
+def test_queries_count_all_records_of_individuals_with_several(con):
     con.execute("create table t as select range//4 pid, 20+range*7%60 age, range%2 sex, range%11 dis from range(4000)")
     roles = "qi := ['age', 'sex'], sensitive := 'dis', person := 'pid'"
     (step,) = [s for s in steps(con, f"'t', {roles}, methods := ['anatomy'], max_risk := 1")]
@@ -241,7 +234,7 @@ def test_queries_count_all_records_of_individuals_with_several(con: duckdb.DuckD
     assert error[0] == pytest.approx(step["query_error"], abs=0.005)
 
 
-def test_l_is_relaxed_where_one_sensitive_value_has_most_records(con: duckdb.DuckDBPyConnection) -> None:
+def test_l_is_relaxed_where_one_sensitive_value_has_most_records(con):
     con.execute("create table t as select 20 + hash(range) % 60 as age, range % 2 as sex, "
                 "if(hash(range, 1) % 5 = 0, 'flu', 'none') as dis from range(1000)")  # fmt: skip
     found = steps(con, "'t', qi := ['age', 'sex'], sensitive := 'dis', targets := 100")
@@ -252,7 +245,7 @@ def test_l_is_relaxed_where_one_sensitive_value_has_most_records(con: duckdb.Duc
     assert len(con.execute(relaxed[0]["call"]).fetchall()) == 1000
 
 
-def test_a_table_without_a_sensitive_column_and_one_of_13_records_are_tried(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_table_without_a_sensitive_column_and_one_of_13_records_are_tried(con):
     con.execute("create table t as select 20 + range * 7 as age, range % 2 as sex, range % 3 as dis from range(13)")
     without = steps(con, "'t', qi := ['age', 'sex'], max_risk := 0.2")
     assert {"mondrian", "muco", "incognito"} <= {s["method"] for s in without if s["query_error"] is not None}
@@ -262,7 +255,7 @@ def test_a_table_without_a_sensitive_column_and_one_of_13_records_are_tried(con:
     assert {"mondrian", "incognito", "microaggregate", "muco"} <= {s["method"] for s in few if s["meets_max_risk"]}
 
 
-def test_several_sensitive_columns_share_the_least_l(con: duckdb.DuckDBPyConnection) -> None:
+def test_several_sensitive_columns_share_the_least_l(con):
     con.execute("create table t as select 20 + hash(range) % 60 as age, range % 2 as sex, range % 20 as job, "
                 "hash(range, 3) % 3 as dis from range(600)")  # fmt: skip
     found = steps(con, "'t', qi := ['age', 'sex'], sensitive := ['job', 'dis'], methods := ['mondrian'], targets := 50")
@@ -270,7 +263,7 @@ def test_several_sensitive_columns_share_the_least_l(con: duckdb.DuckDBPyConnect
     assert all(re.search(r"l := [12],", s["call"]) for s in found)
 
 
-def test_a_time_limit_ends_with_what_there_is(people: duckdb.DuckDBPyConnection) -> None:
+def test_a_time_limit_ends_with_what_there_is(people):
     found = steps(people, "'people', seconds := 0.001, max_risk := 0.1")
     assert {s["method"] for s in found} >= {"muco", "incognito"}
     assert all(s["note"] == "not tried: seconds := 0.001 were over" and s["call"] is None for s in found)

@@ -1,7 +1,5 @@
 """Cells without ends, beside those with: how they are spread, how they are listed, and what is said of those that cannot be."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 
@@ -10,7 +8,7 @@ from tests.reference.rewrite_tables import seen
 
 
 @pytest.fixture(scope="module")
-def con() -> duckdb.DuckDBPyConnection:
+def con():
     connection = duckdb.connect()
     connection.execute("create table people (age integer)")
     connection.execute("""
@@ -29,7 +27,7 @@ SHARED = (
 
 
 @pytest.mark.parametrize(("condition", "holds"), SHARED)
-def test_a_cell_without_ends_is_spread_over_all_ends_and_null(con: duckdb.DuckDBPyConnection, condition, holds) -> None:  # type: ignore[no-untyped-def]
+def test_a_cell_without_ends_is_spread_over_all_ends_and_null(con, condition, holds):  # type: ignore[no-untyped-def]
     total = 0.0
     for (age,) in con.execute("select age from release").fetchall():
         if age is not None:
@@ -45,7 +43,7 @@ ALL_ENDS = (24.5, 10)
 
 
 @pytest.fixture(scope="module")
-def grouped() -> duckdb.DuckDBPyConnection:
+def grouped():
     """Groups of rows without ends alone, of NULLs alone, of both, of boxes alone, and of all."""
     connection = duckdb.connect()
     connection.execute("create table people (age integer, tag varchar, cost integer)")
@@ -88,11 +86,11 @@ def total(rows: list[tuple[float, float]], slope: float = 1, shift: float = 0) -
     ],
 )
 def test_groups_add_up_ends_and_rows_without_them(
-    grouped: duckdb.DuckDBPyConnection,
-    wanted: str,
-    statement: str,
+    grouped,
+    wanted,
+    statement,
     measure,  # type: ignore[no-untyped-def]
-) -> None:
+):
     query = f"SELECT tag, {statement} AS m FROM people {wanted} GROUP BY tag"
     text = rewrite(query, seen(grouped, "people"), seen(grouped, "release"))
     expected = told(grouped, wanted, measure)
@@ -101,7 +99,7 @@ def test_groups_add_up_ends_and_rows_without_them(
     assert {tag: found[tag] == pytest.approx(expected[tag]) for tag in expected} == dict.fromkeys(expected, True), found
 
 
-def test_joined_groups_and_products_of_shares_add_up_rows_without_ends(grouped: duckdb.DuckDBPyConnection) -> None:
+def test_joined_groups_and_products_of_shares_add_up_rows_without_ends(grouped):
     middle, size = ALL_ENDS
     people, release, tags = (seen(grouped, name) for name in ("people", "release", "tags"))
     query = "SELECT kind, sum(age) AS m FROM people JOIN tags ON tag = name GROUP BY kind"
@@ -117,7 +115,7 @@ def test_joined_groups_and_products_of_shares_add_up_rows_without_ends(grouped: 
 @pytest.mark.parametrize(
     ("remaining", "fails"), [("age is null", False), ("age.lower is null", True), ("false", False)]
 )
-def test_rows_without_ends_need_a_box_with_ends_only_where_there_are_any(remaining: str, fails: bool) -> None:
+def test_rows_without_ends_need_a_box_with_ends_only_where_there_are_any(remaining, fails):
     con = duckdb.connect()
     con.execute("create table people (age integer, tag varchar)")
     cells = "(null), ({lower: null::integer, upper: null::integer}), ({lower: 1, upper: 2})"
@@ -138,7 +136,7 @@ def test_rows_without_ends_need_a_box_with_ends_only_where_there_are_any(remaini
         ("{lower: 0, upper: 1000000}", "have over 1000000"),
     ],
 )
-def test_boxes_whose_values_cannot_be_listed_are_named(cells: str, wrong: str) -> None:
+def test_boxes_whose_values_cannot_be_listed_are_named(cells, wrong):
     con = duckdb.connect()
     con.execute("create table people (age integer)")
     con.execute(f"create table release as select {cells}::struct(lower integer, upper integer) as age from range(3)")

@@ -1,10 +1,7 @@
 """Over 200 queries as BI tools, benchmarks and analysts write them, each with its verdict and its error for each shape of release."""
 
-from __future__ import annotations
-
 from collections import Counter
 
-import duckdb
 import pytest
 
 from tests.reference.corpus import RELEASES, database, queries, verdicts
@@ -16,16 +13,14 @@ OFTEN = ("buckets",)
 
 
 @pytest.fixture(scope="module")
-def con() -> duckdb.DuckDBPyConnection:
+def con():
     return database()
 
 
 @pytest.mark.parametrize(
     "shape", [pytest.param(shape, marks=() if shape in OFTEN else pytest.mark.campaign) for shape in RELEASES]
 )
-def test_queries_have_their_verdicts_and_errors_and_hard_bounds_hold_the_truth(
-    con: duckdb.DuckDBPyConnection, shape: str
-) -> None:
+def test_queries_have_their_verdicts_and_errors_and_hard_bounds_hold_the_truth(con, shape):
     known = verdicts()
     wrong = []
     # each query is asked of every second shape
@@ -38,7 +33,7 @@ def test_queries_have_their_verdicts_and_errors_and_hard_bounds_hold_the_truth(
     assert not wrong
 
 
-def test_the_corpus_is_large_and_mostly_answered() -> None:
+def test_the_corpus_is_large_and_mostly_answered():
     known = verdicts()
     assert len(CORPUS) >= 290 and set(known) == {(name, shape) for name in CORPUS for shape in RELEASES}
     types = Counter((shape, verdict.split(":")[0]) for (_, shape), (verdict, _) in known.items())

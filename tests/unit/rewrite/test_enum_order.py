@@ -1,8 +1,5 @@
 """An ENUM keeps the order of its type where a query asks for an order, though a release shows its values as texts."""
 
-from __future__ import annotations
-
-import duckdb
 import pytest
 
 import duckdb_anon
@@ -29,7 +26,7 @@ QUERIES = (
 
 
 @pytest.fixture(scope="module")
-def con() -> duckdb.DuckDBPyConnection:
+def con():
     made = duckdb_anon.connect()
     made.execute("create type mood as enum ('sad', 'ok', 'happy')")
     made.execute(
@@ -44,7 +41,7 @@ def con() -> duckdb.DuckDBPyConnection:
 
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("query", QUERIES)
-def test_values_are_in_the_order_of_their_type(con: duckdb.DuckDBPyConnection, query: str, release: str) -> None:
+def test_values_are_in_the_order_of_their_type(con, query, release):
     roles = RELEASES[release].partition("qi")[2].removesuffix(")")
     ((text,),) = con.execute(
         f"select rewrite_query(?, 'p', '{release}', bounds := 'hard', qi{roles})", [query]

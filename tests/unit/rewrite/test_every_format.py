@@ -1,7 +1,5 @@
 """Every format of release is answered, in SQL that runs and names columns as the query does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import duckdb
@@ -73,14 +71,12 @@ def database() -> duckdb.DuckDBPyConnection:
 
 
 @pytest.fixture(scope="module")
-def con() -> duckdb.DuckDBPyConnection:
+def con():
     return database()
 
 
 @pytest.mark.parametrize(("shape", "query"), QUERIES)
-def test_rewritten_query_runs_and_keeps_the_column_names(
-    con: duckdb.DuckDBPyConnection, shape: str, query: str
-) -> None:
+def test_rewritten_query_runs_and_keeps_the_column_names(con, shape, query):
     people = replace(seen(con, "people", with_tree=True), roles={"disease": "sensitive"})
     text = rewrite(query, people, seen(con, shape), [seen(con, "regions")])
     names = [d[0].lower() for d in con.execute(query).description]
@@ -89,11 +85,11 @@ def test_rewritten_query_runs_and_keeps_the_column_names(
     assert [r for r, n in zip(rewritten, names, strict=True) if "(" not in n] == [n for n in names if "(" not in n]
 
 
-def test_every_format_has_a_query() -> None:
+def test_every_format_has_a_query():
     assert {shape for shape, _ in QUERIES} == {node.name for node in FORMATS}
 
 
-def test_bounds_on_exact_columns_are_the_answer(con: duckdb.DuckDBPyConnection) -> None:
+def test_bounds_on_exact_columns_are_the_answer(con):
     query = "SELECT disease, sum(cost) AS total FROM people GROUP BY disease"
     text = rewrite(query, seen(con, "people"), seen(con, "boxes"), bounds="likely")
     rows = con.execute(text).fetchall()
@@ -101,6 +97,6 @@ def test_bounds_on_exact_columns_are_the_answer(con: duckdb.DuckDBPyConnection) 
     assert all(total == low == high for _, total, low, high, _ in rows)
 
 
-def test_rows_have_no_bounds_because_values_may_be_random(con: duckdb.DuckDBPyConnection) -> None:
+def test_rows_have_no_bounds_because_values_may_be_random(con):
     text = rewrite("SELECT sum(cost) AS total FROM people", seen(con, "people"), seen(con, "rows"), bounds="likely")
     assert "low" not in text

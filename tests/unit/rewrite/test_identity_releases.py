@@ -1,9 +1,5 @@
 """Releases of every shape that change nothing: each query has the original's answer, or is refused by name."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import duckdb
 import pytest
 
@@ -96,7 +92,7 @@ MEANT = {
 
 
 @pytest.fixture(scope="module")
-def con() -> Iterator[duckdb.DuckDBPyConnection]:
+def con():
     con = database()
     load(con)
     con.execute(
@@ -109,7 +105,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @pytest.mark.parametrize("query", ANSWERED)
-def test_the_answer_is_the_originals(con: duckdb.DuckDBPyConnection, query: str) -> None:
+def test_the_answer_is_the_originals(con, query):
     plain = query
     for form, read in MEANT.items():
         plain = plain.replace(form, read)
@@ -145,9 +141,7 @@ REFUSED = (
 
 @pytest.mark.parametrize("shape", ["rows", "boxes", "randomized"])
 @pytest.mark.parametrize(("query", "reason"), REFUSED)
-def test_what_is_not_understood_is_refused_by_name(
-    con: duckdb.DuckDBPyConnection, query: str, reason: str, shape: str
-) -> None:
+def test_what_is_not_understood_is_refused_by_name(con, query, reason, shape):
     with pytest.raises(duckdb.Error, match=f"(?is)rewrite_query: .*{reason}"):
         rewritten(con, query, shape)
 
@@ -167,11 +161,11 @@ UNMATCHED = (
 
 
 @pytest.mark.parametrize("query", UNMATCHED)
-def test_rows_that_find_none_count_as_rows_of_nulls(con: duckdb.DuckDBPyConnection, query: str) -> None:
+def test_rows_that_find_none_count_as_rows_of_nulls(con, query):
     test_the_answer_is_the_originals(con, query)
 
 
-def test_a_macro_that_only_computes_is_answered(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_macro_that_only_computes_is_answered(con):
     query = "select sum(four(cost)) as s, twice(count(*)) as c from people where age > 30"
     for shape in ("rows", "boxes", "buckets", "randomized"):
         assert con.execute(rewritten(con, query, shape)).fetchall() == [

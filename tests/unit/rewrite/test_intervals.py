@@ -1,7 +1,5 @@
 """95% intervals: the exact variance on small buckets, and how often they hold the truth under the method's randomness."""
 
-from __future__ import annotations
-
 import duckdb
 import numpy as np
 
@@ -9,9 +7,7 @@ from duckdb_anon.rewrite.rewriter import rewrite
 from tests.reference.rewrite_tables import seen
 
 ROWS, RUNS = 2000, 150
-RELEASE = {
-    "sliced": "select bucket, {age: age, cost: cost} as a, {sex: sex} as b, {disease: disease} as c from base",
-}
+RELEASE = {"sliced": "select bucket, {age: age, cost: cost} as a, {sex: sex} as b, {disease: disease} as c from base"}
 
 
 def database() -> duckdb.DuckDBPyConnection:
@@ -52,7 +48,7 @@ SAMPLED = (
 )
 
 
-def test_intervals_hold_the_truth_in_95_of_100_samples() -> None:
+def test_intervals_hold_the_truth_in_95_of_100_samples():
     con, rng, inside = database(), np.random.default_rng(3), []
     con.execute("create table people as select * exclude (bucket) from base")
     truths = {query: answers(con, query) for query in SAMPLED}
@@ -72,7 +68,7 @@ def test_intervals_hold_the_truth_in_95_of_100_samples() -> None:
     assert 0.93 < np.mean(inside) < 0.97
 
 
-def test_an_average_over_sampled_boxes_has_no_interval() -> None:
+def test_an_average_over_sampled_boxes_has_no_interval():
     con = database()
     con.execute("create table people as select * exclude (bucket) from base")
     con.execute(
@@ -84,7 +80,7 @@ def test_an_average_over_sampled_boxes_has_no_interval() -> None:
     assert "_low" not in text
 
 
-def test_what_speaks_of_one_column_of_buckets_is_known_exactly() -> None:
+def test_what_speaks_of_one_column_of_buckets_is_known_exactly():
     con = duckdb.connect()
     con.execute("create table people as select i % 7 as age, i * i % 9 as cost from range(40) as t(i)")
     con.execute(
@@ -98,7 +94,7 @@ def test_what_speaks_of_one_column_of_buckets_is_known_exactly() -> None:
         assert low == high == answers(con, query)[()]
 
 
-def test_an_answer_that_only_fake_rows_can_change_has_no_interval() -> None:
+def test_an_answer_that_only_fake_rows_can_change_has_no_interval():
     con = database()
     con.execute("create table people as select * exclude (bucket) from base")
     con.execute(f"create table release as {RELEASE['sliced']}")

@@ -1,7 +1,5 @@
 """Counts of several randomized columns: the slow reference, the rule, and what is never touched."""
 
-from __future__ import annotations
-
 import duckdb
 import numpy as np
 import pytest
@@ -15,7 +13,7 @@ ROLES = "qi := ['a', 'b', 'd'], sensitive := 's'"
 
 
 @pytest.fixture(scope="module")
-def con() -> duckdb.DuckDBPyConnection:
+def con():
     made = duckdb_anon.connect()
     made.execute(
         "create table t as select i % 4 as a, ['x', 'y', null][1 + (i * i // 3) % 3] as b, (i // 7) % 5 as s, "
@@ -29,7 +27,7 @@ def con() -> duckdb.DuckDBPyConnection:
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("chances", [(0.9, 0.8), (0.5, 0.45), (0.6, 1.0, 0.55), (0.45, 0.4, 0.5)])
-def test_joint_counts_are_those_of_whole_matrices(chances: tuple[float, ...], seed: int) -> None:
+def test_joint_counts_are_those_of_whole_matrices(chances, seed):
     rng = np.random.default_rng(seed)
     sizes = [int(size) for size in rng.integers(3, 5, len(chances))]
     cells, rows = np.unique(
@@ -40,12 +38,11 @@ def test_joint_counts_are_those_of_whole_matrices(chances: tuple[float, ...], se
     slow = reference.joint_counts(
         {tuple(map(int, c)): int(n) for c, n in zip(cells, rows, strict=True)}, sizes, chances
     )
-    assert found is not None
     assert np.allclose(found.ravel(), list(slow.values()))
     assert np.isclose(found.sum(), rows.sum())
 
 
-def test_nothing_is_learnt_where_inversion_is_better() -> None:
+def test_nothing_is_learnt_where_inversion_is_better():
     cells, rows = np.array([[0, 0], [1, 1]]), np.array([5.0, 5.0])
     one_randomized = [RetentionChannel(2, 0.8), RetentionChannel(2, 1.0)]
     tells_nothing = [RetentionChannel(2, 0.8), RetentionChannel(2, 0.5)]
@@ -53,7 +50,7 @@ def test_nothing_is_learnt_where_inversion_is_better() -> None:
     assert all(joint_counts(cells, rows, channels) is None for channels in (one_randomized, tells_nothing, many_cells))
 
 
-def test_strong_associations_are_left_as_they_were_inverted() -> None:
+def test_strong_associations_are_left_as_they_were_inverted():
     channels = [RetentionChannel(3, 0.9), RetentionChannel(3, 0.9)]
     released = np.eye(3) * 30_000 + 1_000
     cells = np.array([[a, b] for a in range(3) for b in range(3)])
@@ -73,9 +70,7 @@ QUERIES = (
 @pytest.mark.parametrize(
     "query", [pytest.param(q, marks=pytest.mark.campaign if k == 1 else ()) for k, q in enumerate(QUERIES)]
 )
-def test_noisy_counts_are_sums_of_learnt_cells_and_the_others_inverted(
-    con: duckdb.DuckDBPyConnection, query: str
-) -> None:
+def test_noisy_counts_are_sums_of_learnt_cells_and_the_others_inverted(con, query):
     changed = 0
     for release in ("noisy", "mild"):
         text = "select keys, measure, estimate, low, high from relative_error(?, 't', ?, spread := ?, " + ROLES + ")"
@@ -102,7 +97,7 @@ WHERE_NOTHING_IS_LEARNT = {
 
 @pytest.mark.parametrize("case", WHERE_NOTHING_IS_LEARNT)
 @pytest.mark.parametrize("query", ("", "kept as k"))
-def test_counts_stay_inverted_where_nothing_is_learnt(case: str, query: str) -> None:
+def test_counts_stay_inverted_where_nothing_is_learnt(case, query):
     """They came out as 0 beside an interval around the truth: NULL is no count of 0."""
     chances, columns = WHERE_NOTHING_IS_LEARNT[case]
     con = duckdb_anon.connect()
@@ -157,7 +152,7 @@ def _mentions(query: str, column: str) -> bool:
     return any(word == column for word in "".join(c if c.isalnum() or c == "_" else " " for c in query).split())
 
 
-def test_answers_of_a_workload_are_those_of_its_queries(con: duckdb.DuckDBPyConnection) -> None:
+def test_answers_of_a_workload_are_those_of_its_queries(con):
     rows = con.execute(
         f"select query, estimate from workload_error('t', 'noisy', n := 30, dims := 2, seed := 3, {ROLES})"
     )
@@ -173,7 +168,7 @@ def test_answers_of_a_workload_are_those_of_its_queries(con: duckdb.DuckDBPyConn
     assert learnt
 
 
-def test_answers_never_sum_what_was_projected(con: duckdb.DuckDBPyConnection) -> None:
+def test_answers_never_sum_what_was_projected(con):
     """Cells cut off at 0 add up to too much; answers add up cells with their signs."""
     cells = con.execute("select b, estimate, projected from rr_reconstruct('mild', ['b', 'a'])").fetchall()
     cells += con.execute("select b, estimate, projected from rr_reconstruct('noisy', ['b', 'a', 's', 'd'])").fetchall()

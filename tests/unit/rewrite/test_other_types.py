@@ -1,7 +1,5 @@
 """Columns of a release whose type is not the original's: read where values mean the same, and never guessed at."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 
@@ -18,12 +16,7 @@ CONDITIONS = {
     "b": "b",
     "e": "e = 'x'",
 }
-CELLS = {
-    "one": "{v}",
-    "set": "[{v}]",
-    "counts": "map([{v}], [1::bigint])",
-    "box": "{{'lower': {v}, 'upper': {v}}}",
-}
+CELLS = {"one": "{v}", "set": "[{v}]", "counts": "map([{v}], [1::bigint])", "box": "{{'lower': {v}, 'upper': {v}}}"}
 SAME = [("e", "e::varchar"), ("t", "t::enum('30', '40', '50')")]
 ALIKE = [
     ("n", "n::bigint"), ("n", "n::decimal(9, 1)"), ("d", "d::timestamp"), ("m", "m::double"),
@@ -46,7 +39,7 @@ def asked(con: duckdb.DuckDBPyConnection, column: str, value: str, cell: str, qu
 
 
 @pytest.fixture
-def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def people(con):
     return con.execute(ORIGINAL)
 
 
@@ -56,9 +49,7 @@ def truth(con: duckdb.DuckDBPyConnection, query: str) -> int:
 
 @pytest.mark.parametrize("cell", ["one", "counts"])
 @pytest.mark.parametrize(("column", "value"), UNLIKE)
-def test_values_of_another_kind_are_refused_where_they_are_read(
-    people: duckdb.DuckDBPyConnection, column: str, value: str, cell: str
-) -> None:
+def test_values_of_another_kind_are_refused_where_they_are_read(people, column, value, cell):
     with pytest.raises(duckdb.InvalidInputException, match=rf"column '{column}' of the release r shows values of type"):
         asked(people, column, value, cell, f"select count(*) from people where {CONDITIONS[column]}")
     query = f"select count(*) from people where {CONDITIONS['t' if column == 'n' else 'n']}"
@@ -67,9 +58,7 @@ def test_values_of_another_kind_are_refused_where_they_are_read(
 
 @pytest.mark.parametrize("cell", ["one", "counts"])
 @pytest.mark.parametrize(("column", "value"), ALIKE)
-def test_what_may_read_otherwise_has_no_bounds(
-    people: duckdb.DuckDBPyConnection, column: str, value: str, cell: str
-) -> None:
+def test_what_may_read_otherwise_has_no_bounds(people, column, value, cell):
     """1.5 and 1.50 are equal, and differ where a query casts them: 0 rows for 30, which was certain."""
     query = f"select count(*) from people where {CONDITIONS[column]}"
     assert len(asked(people, column, value, cell, query)[0]) == 1
@@ -83,9 +72,7 @@ def test_what_may_read_otherwise_has_no_bounds(
 
 @pytest.mark.parametrize("cell", ["set", "counts"])
 @pytest.mark.parametrize(("column", "value"), SAME)
-def test_declared_texts_are_the_same_as_texts(
-    people: duckdb.DuckDBPyConnection, column: str, value: str, cell: str
-) -> None:
+def test_declared_texts_are_the_same_as_texts(people, column, value, cell):
     query = f"select count(*) from people where {CONDITIONS[column]}"
     assert asked(people, column, value, cell, query) == [(*(truth(people, query),) * 3, None)]
 
@@ -99,9 +86,7 @@ def test_declared_texts_are_the_same_as_texts(
         ("e", "e::varchar", "enum_code(e) = 1"),
     ],
 )
-def test_a_query_that_tells_types_apart_has_no_bounds(
-    people: duckdb.DuckDBPyConnection, column: str, value: str, condition: str
-) -> None:
+def test_a_query_that_tells_types_apart_has_no_bounds(people, column, value, condition):
     """The answer on equal values is another one, as of the bits of a negative number."""
     try:
         found = asked(people, column, value, "set", f"select count(*) from people where {condition}")
@@ -112,9 +97,7 @@ def test_a_query_that_tells_types_apart_has_no_bounds(
 
 
 @pytest.mark.parametrize(("column", "value"), [*ALIKE, *UNLIKE])
-def test_ends_of_another_type_have_no_bounds_or_are_refused(
-    people: duckdb.DuckDBPyConnection, column: str, value: str
-) -> None:
+def test_ends_of_another_type_have_no_bounds_or_are_refused(people, column, value):
     try:
         found = asked(people, column, value, "box", f"select count(*) from people where {column} is not null")
     except duckdb.InvalidInputException as error:
@@ -127,9 +110,7 @@ WIDE = "select 9007199254740993::bigint - i as v, i as a from range(2) r(i)"
 
 
 @pytest.mark.parametrize(("node", "other"), [("bigint", "uhugeint"), ("uhugeint", "bigint"), ("uhugeint", "hugeint")])
-def test_the_widest_numbers_without_a_sign_meet_others_as_doubles(
-    con: duckdb.DuckDBPyConnection, node: str, other: str
-) -> None:
+def test_the_widest_numbers_without_a_sign_meet_others_as_doubles(con, node, other):
     con.execute(f"create table people as select a, v::{node} as v from ({WIDE})")
     con.execute(f"create table r as select {{'lower': a, 'upper': a}} as a, v::{other} as v from people")
     for query in ("select count(*) from people where v % 2::bigint = 1", "select sum(v) from people"):
@@ -147,9 +128,7 @@ def test_the_widest_numbers_without_a_sign_meet_others_as_doubles(
         "select count(*) from people where v = (select max(v) from people)",
     ],
 )
-def test_declared_texts_in_place_of_texts_are_in_the_order_of_texts(
-    con: duckdb.DuckDBPyConnection, cell: str, query: str
-) -> None:
+def test_declared_texts_in_place_of_texts_are_in_the_order_of_texts(con, cell, query):
     con.execute("create table people as select i as a, ['50', '40', '30'][1 + i % 3] as v from range(60) r(i)")
     con.execute(f"create table r as select {{'lower': a, 'upper': a}} as a, {cell} as v from people")
     call = "select rewrite_query($1, 'people', 'r', qi := ['a', 'v'])"
@@ -157,7 +136,7 @@ def test_declared_texts_in_place_of_texts_are_in_the_order_of_texts(
     assert con.execute(con.execute(call, [query]).fetchall()[0][0]).fetchall() == wanted
 
 
-def test_columns_with_a_collation_have_no_bounds(con: duckdb.DuckDBPyConnection) -> None:
+def test_columns_with_a_collation_have_no_bounds(con):
     con.execute("create table people (age integer, ill varchar collate nocase)")
     con.execute("insert into people select 20 + i % 9, ['flu', 'FLU', 'cold'][1 + i % 3] from range(60) r(i)")
     con.execute("create table plain (age struct(lower integer, upper integer), ill varchar)")
@@ -172,9 +151,7 @@ def test_columns_with_a_collation_have_no_bounds(con: duckdb.DuckDBPyConnection)
 
 @pytest.mark.parametrize("roles", ["sensitive := 'ill'", "sensitive := 'ill', person := 'id'"])
 @pytest.mark.parametrize("query", ["select count(*) from people where ill = 'flu'", "select count(ill) from people"])
-def test_lists_of_sensitive_values_without_a_tree_are_refused(
-    con: duckdb.DuckDBPyConnection, roles: str, query: str
-) -> None:
+def test_lists_of_sensitive_values_without_a_tree_are_refused(con, roles, query):
     """All that a person has stands in a row, so that persons were counted for rows, and a condition met a list."""
     con.execute(
         "create or replace table people as select i % 60 as id, 20 + i % 60 % 9 as age, "

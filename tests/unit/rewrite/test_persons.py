@@ -1,9 +1,5 @@
 """Estimates from releases with a list of nodes a person, against hand-counted chances."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import duckdb
 import pytest
 
@@ -20,7 +16,7 @@ VISITS = [
 
 
 @pytest.fixture
-def hospital(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def hospital(con):
     """Visits, persons with lists, and the release <A, b2> <B> <C> in each of two classes of three."""
     con.execute("create table visits (name varchar, age integer, gender varchar, disease varchar)")
     rows = [(name, age, gender, item) for name, age, gender, items in VISITS for item in items]
@@ -53,15 +49,13 @@ def answered(
         ("list_has_all(disease, ['a1', 'c1'])", 0, 0),
     ],
 )
-def test_persons_with_values_are_counted_in_plausible_tables(
-    hospital: duckdb.DuckDBPyConnection, condition: str, least: float, most: float
-) -> None:
+def test_persons_with_values_are_counted_in_plausible_tables(hospital, condition, least, most):
     """Each person has as many values as nodes, one below each."""
     found = answered(hospital, f"select count(*) from persons where {condition}", "persons")
     assert least <= found[()] <= most
 
 
-def test_visits_are_counted_value_by_value(hospital: duckdb.DuckDBPyConnection):
+def test_visits_are_counted_value_by_value(hospital):
     found = answered(hospital, "select disease, count(*) from visits group by disease", "visits")
     expected = {"a1": 1, "a2": 1, "b1": 1, "b2": 3, "c1": 1, "c2": 1}
     assert found == {(("disease", d),): pytest.approx(n) for d, n in expected.items()}
@@ -69,7 +63,7 @@ def test_visits_are_counted_value_by_value(hospital: duckdb.DuckDBPyConnection):
     assert half == {(): pytest.approx(0.5)}
 
 
-def test_unnested_lists_are_counted_value_by_value(hospital: duckdb.DuckDBPyConnection) -> None:
+def test_unnested_lists_are_counted_value_by_value(hospital):
     found = answered(hospital, "select d, count(*) from persons, unnest(disease) as u(d) group by d", "persons")
     by_node = {letter: sum(n for ((_, d),), n in found.items() if d[0] == letter) for letter in "abc"}
     # a value in fewer than half of the tables is left out
@@ -83,7 +77,7 @@ def asked(con: duckdb.DuckDBPyConnection, query: str) -> list[tuple[object, ...]
     return con.execute(text).fetchall()
 
 
-def test_persons_are_counted_as_the_release_states_them(hospital: duckdb.DuckDBPyConnection) -> None:
+def test_persons_are_counted_as_the_release_states_them(hospital):
     assert asked(hospital, "select count(distinct name) from visits") == [(6, 6, None, None, None)]
     both = "select gender, count(distinct name) as persons from visits group by gender order by gender"
     assert [row[:2] for row in asked(hospital, both)] == [(3, 3)] * 2
@@ -101,7 +95,7 @@ def test_persons_are_counted_as_the_release_states_them(hospital: duckdb.DuckDBP
             asked(hospital, names)
 
 
-def test_plausible_persons_have_numbers_and_lists(hospital: duckdb.DuckDBPyConnection) -> None:
+def test_plausible_persons_have_numbers_and_lists(hospital):
     rows = "from impute('r', original := 'visits', person := 'name', seed := 1)"
     assert hospital.execute(f"select name, count(*) from ({rows}) group by name order by name").fetchall() == [
         (str(i), n) for i, n in hospital.execute("select row_number() over (), len(disease) from r").fetchall()
@@ -119,7 +113,7 @@ RECORDS = {
 
 
 @pytest.fixture(scope="module")
-def with_nulls() -> Iterator[duckdb.DuckDBPyConnection]:
+def with_nulls():
     """Eight persons with a record each, half of them NULL."""
     con = duckdb_anon.connect()
     con.execute("create table ills (leaf varchar, kind varchar, root varchar)")
@@ -134,9 +128,7 @@ def with_nulls() -> Iterator[duckdb.DuckDBPyConnection]:
 
 @pytest.mark.parametrize("record", RECORDS)
 @pytest.mark.parametrize("call", ["rmr('v', 2", "one_to_m_generalize('v', 2, 1"])
-def test_a_record_that_is_null_counts_and_a_root_may_stand_for_it(
-    with_nulls: duckdb.DuckDBPyConnection, call: str, record: str
-):
+def test_a_record_that_is_null_counts_and_a_root_may_stand_for_it(with_nulls, call, record):
     with_nulls.execute(f"create or replace table r as from {call}{NULLS}, seed := 1)")
     ((truth, estimate, low),) = with_nulls.execute(
         f"select original, estimate, low from relative_error($$select {record} as n from v$$, 'v', 'r'{NULLS})"
@@ -150,7 +142,7 @@ def test_a_record_that_is_null_counts_and_a_root_may_stand_for_it(
     assert low is None or low <= truth
 
 
-def test_exploded_rows_are_not_the_originals(hospital: duckdb.DuckDBPyConnection):
+def test_exploded_rows_are_not_the_originals(hospital):
     hospital.execute("insert into visits select * from visits where name = 'Bob'")  # records that are alike
     hospital.execute(
         "create or replace table r as from one_to_m_generalize('visits', 1, 1, qi := ['age', 'gender'], "
@@ -173,9 +165,7 @@ WARDS = (
 
 
 @pytest.mark.parametrize(("query", "persons"), WARDS)
-def test_persons_who_meet_several_rows_of_another_table_count_once(
-    hospital: duckdb.DuckDBPyConnection, query: str, persons: list[int]
-):
+def test_persons_who_meet_several_rows_of_another_table_count_once(hospital, query, persons):
     hospital.execute(
         "create table wards as from (values ('F', 'a', 1), ('F', 'A', 1), ('M', 'a', 1), ('M', 'A', 1), ('M', 'b', 2), "
         "('M', 'c', 2), ('M', 'c', 2)) as w(gender, ward, floor)"

@@ -1,8 +1,5 @@
 """Queries over plausible tables: exact where the release is exact, put together sensibly where it is not."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from typing import Any
 
 import duckdb
@@ -34,7 +31,7 @@ QUERIES = (
 
 
 @pytest.fixture(autouse=True)
-def imputed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def imputed(monkeypatch):
     """Every query is answered from plausible tables."""
 
     def estimator(tree: Any, release: Any, tables: Any, *_: Any, readable: bool) -> rewriter.Estimate:
@@ -46,7 +43,7 @@ def imputed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def people(con):
     con.execute("""create table people as select 'c' || range % 4 as city, (hash(range) % 60)::int as age,
         range % 3 = 0 as flag, date '2020-01-01' + (range % 50)::int as born from range(90)""")
     for column, role in {"city": "quasi", "age": "quasi", "flag": "sensitive", "born": "insensitive"}.items():
@@ -57,16 +54,15 @@ def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 
 def rewritten(con: duckdb.DuckDBPyConnection, query: str, release: str) -> list[tuple[Any, ...]]:
     row = con.execute(f"select rewrite_query($${query}$$, 'people', '{release}')").fetchone()
-    assert row is not None
     return con.execute(row[0]).fetchall()
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_an_exact_release_answers_as_the_original(people: duckdb.DuckDBPyConnection, query: str) -> None:
+def test_an_exact_release_answers_as_the_original(people, query):
     assert rewritten(people, query, "same") == people.execute(query).fetchall()
 
 
-def test_rows_that_few_draws_have_are_left_out_and_numbers_are_means(people: duckdb.DuckDBPyConnection) -> None:
+def test_rows_that_few_draws_have_are_left_out_and_numbers_are_means(people):
     people.execute("create table boxes as from mondrian('people', 20)")
     found = dict(rewritten(people, "select age, count(*) from people group by age", "boxes"))
     drawn = people.execute(
@@ -77,9 +73,7 @@ def test_rows_that_few_draws_have_are_left_out_and_numbers_are_means(people: duc
     assert len(found) < 60
 
 
-def test_a_release_is_drawn_once_until_it_changes(
-    people: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_release_is_drawn_once_until_it_changes(people, monkeypatch):
     people.execute("create table boxes as from mondrian('people', 5)")
     times: list[str] = []
     draw = imputation._drawn
@@ -98,19 +92,19 @@ def test_a_release_is_drawn_once_until_it_changes(
     assert len(times) == 2
 
 
-def test_what_cannot_be_drawn_is_said_while_planning(people: duckdb.DuckDBPyConnection) -> None:
+def test_what_cannot_be_drawn_is_said_while_planning(people):
     people.execute("create table short as select city, age from people")
     with pytest.raises(duckdb.InvalidInputException, match="shows no column 'flag'"):
         rewritten(people, "select count(distinct flag) from people", "short")
 
 
-def test_one_draw_answers_queries_without_measures(people: duckdb.DuckDBPyConnection) -> None:
+def test_one_draw_answers_queries_without_measures(people):
     people.execute("create table boxes as from mondrian('people', 5)")
     found = rewritten(people, "select distinct city from people order by city", "boxes")
     assert found == [("c0",), ("c1",), ("c2",), ("c3",)]
 
 
-def test_plausible_tables_number_columns_apart_from_the_originals(con: duckdb.DuckDBPyConnection) -> None:
+def test_plausible_tables_number_columns_apart_from_the_originals(con):
     con.execute("create table people as select range % 5 as draw from range(20)")
     con.execute("comment on column people.draw is 'anon: quasi'")
     con.execute("create table same as from people")

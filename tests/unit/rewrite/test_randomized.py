@@ -3,10 +3,6 @@
 Inversion alone, which counts may give way to that are learnt from several columns (`test_learnt_counts`).
 """
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import duckdb
 import numpy as np
 import pytest
@@ -37,7 +33,7 @@ CELLS = 4 + 3 + 2 + 3 * 4 + 11 + 3 + 2 * 3 + 1 + 2 * 3 + 4 + 3
 
 
 @pytest.fixture
-def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def people(con):
     con.execute("""
         create table people as
         select 20 + 10 * (i * i % 6) as age, ['f', 'm'][1 + (i // 2) % 2] as sex, ['a', 'b'][1 + (i // 5) % 2] as place,
@@ -55,7 +51,7 @@ def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 
 
 @pytest.mark.campaign
-def test_estimates_are_unbiased_and_intervals_are_as_wide_as_the_errors(people: duckdb.DuckDBPyConnection) -> None:
+def test_estimates_are_unbiased_and_intervals_are_as_wide_as_the_errors(people):
     people.execute("create table r as from rr_distort('people', p := 0.75)")
     tables = [seen(people, name) for name in ("people", "r")]
     others = [seen(people, "seasons")]
@@ -78,7 +74,7 @@ def test_estimates_are_unbiased_and_intervals_are_as_wide_as_the_errors(people: 
         assert abs(np.mean(errors)) < 4 / np.sqrt(RUNS), key
 
 
-def test_a_cube_is_the_sum_of_its_cells(people: duckdb.DuckDBPyConnection) -> None:
+def test_a_cube_is_the_sum_of_its_cells(people):
     people.execute("create table r as from rr_distort('people', p := 0.75, seed := 4)")
     query = "select sex, disease, age, count(*) from people group by cube(sex, disease, age)"
     found = people.execute("select estimate, low, high from relative_error(?, 'people', 'r')", [query]).fetchall()
@@ -89,21 +85,21 @@ def test_a_cube_is_the_sum_of_its_cells(people: duckdb.DuckDBPyConnection) -> No
     )
 
 
-def test_what_was_not_randomized_is_known_exactly(people: duckdb.DuckDBPyConnection) -> None:
+def test_what_was_not_randomized_is_known_exactly(people):
     people.execute("create table r as from rr_distort('people', p := 0.75, seed := 4)")
     query = "select place, count(*), sum(cost) from people group by rollup(place)"
     found = people.execute("select original, low, high, confidence from relative_error(?, 'people', 'r')", [query])
     assert all(low == original == high and confidence == 1 for original, low, high, confidence in found.fetchall())
 
 
-def test_a_copy_that_lost_its_types_is_refused(people: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_a_copy_that_lost_its_types_is_refused(people, tmp_path):
     people.execute("create table r as from rr_distort('people', p := 0.75)")
     people.execute(f"copy r to '{tmp_path}/r.csv'")
     with pytest.raises(duckdb.Error, match="is a VARCHAR, not the channels of a randomized release"):
         people.execute(f"from relative_error('select count(*) from people', 'people', '{tmp_path}/r.csv')")
 
 
-def test_batched_workloads_agree_with_single_queries(people: duckdb.DuckDBPyConnection) -> None:
+def test_batched_workloads_agree_with_single_queries(people):
     people.execute("create table r as from rr_distort('people', p := 0.75, seed := 4)")
     for aggregate in ("count(*)", "sum(cost)", "sum(age)"):
         found = people.execute(
@@ -116,7 +112,7 @@ def test_batched_workloads_agree_with_single_queries(people: duckdb.DuckDBPyConn
             assert estimate == pytest.approx(node, abs=1e-6)
 
 
-def test_squares_of_large_whole_numbers_do_not_run_over(people: duckdb.DuckDBPyConnection) -> None:
+def test_squares_of_large_whole_numbers_do_not_run_over(people):
     people.execute("alter table people alter cost type integer using (cost * 100000)::integer")
     people.execute("create table r as from rr_distort('people', p := 0.75, seed := 4)")
     for query in (
@@ -129,7 +125,7 @@ def test_squares_of_large_whole_numbers_do_not_run_over(people: duckdb.DuckDBPyC
         assert all(between for (between,) in found.fetchall())
 
 
-def test_a_condition_with_a_query_of_its_own_keeps_that_querys_columns_apart() -> None:
+def test_a_condition_with_a_query_of_its_own_keeps_that_querys_columns_apart():
     con = database()
     for column in ("region", "sex"):
         query = (
@@ -141,9 +137,7 @@ def test_a_condition_with_a_query_of_its_own_keeps_that_querys_columns_apart() -
 
 
 @pytest.mark.parametrize("aggregate", ["median(cost)", "quantile_disc(cost, 0.25)", "quantile_cont(cost, 0.9)"])
-def test_quantiles_of_exact_columns_tell_the_values_of_a_randomized_group_apart(
-    people: duckdb.DuckDBPyConnection, aggregate: str
-) -> None:
+def test_quantiles_of_exact_columns_tell_the_values_of_a_randomized_group_apart(people, aggregate):
     people.execute("alter table people add column far double; update people set far = cost + if(sex = 'f', 0, 100)")
     people.execute("comment on column people.far is 'anon: insensitive'")
     people.execute("create table r as from rr_distort('people', p := 0.9, seed := 4)")

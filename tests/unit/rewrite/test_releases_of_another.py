@@ -1,10 +1,5 @@
 """What a release says of another table than the one that is asked of is not certain of that one."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-import duckdb
 import pytest
 
 import duckdb_anon
@@ -13,7 +8,7 @@ ROLES = "qi := ['a', 'sex'], sensitive := 'ill', keep := ['v']"
 
 
 @pytest.fixture(scope="module")
-def con() -> Iterator[duckdb.DuckDBPyConnection]:
+def con():
     with duckdb_anon.connect() as con:
         con.execute(
             "create table t as select (i % 5)::int as a, (['F', 'M'])[1 + i % 2] as sex, (i % 4)::int as v, "
@@ -31,7 +26,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @pytest.mark.parametrize("release", ["of_release", "of_view", "of_query", "of_named"])
-def test_nothing_is_certain_of_another_table(con: duckdb.DuckDBPyConnection, release: str) -> None:
+def test_nothing_is_certain_of_another_table(con, release):
     query = "select sex, sum(v), count(*), count(*) filter (where ill is null) from t where a > 1 group by sex"
     for call in (
         f"relative_error(?, 't', '{release}', {ROLES})",
@@ -43,7 +38,7 @@ def test_nothing_is_certain_of_another_table(con: duckdb.DuckDBPyConnection, rel
     assert "made of a query or of another table" in rows[0][3]
 
 
-def test_a_release_is_certain_of_what_it_names(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_release_is_certain_of_what_it_names(con):
     for original, release in (("t", "of_t"), ("permuted", "of_release"), ("part", "of_view")):
         rows = con.execute(
             f"select original, low, high, confidence from relative_error('select count(*) from {original}', "
@@ -52,7 +47,7 @@ def test_a_release_is_certain_of_what_it_names(con: duckdb.DuckDBPyConnection) -
         assert [(row[1], row[2], row[3]) for row in rows] == [(row[0], row[0], 1) for row in rows]
 
 
-def test_intervals_speak_of_the_original_and_not_of_its_bins(con: duckdb.DuckDBPyConnection) -> None:
+def test_intervals_speak_of_the_original_and_not_of_its_bins(con):
     """One value stands for each bin, so what is asked of others is off by more than the draws tell."""
     call = "rr_distort('t', p := 0.8, bins := {'V': 2}, scope := 'qi', qi := ['sex', 'v'], keep := ['a'])"
     duckdb_anon.release(con, "binned", call, independent=True)

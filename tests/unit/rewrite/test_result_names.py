@@ -1,7 +1,5 @@
 """Columns of a rewritten query's result are called as the original query's are: DuckDB itself is the oracle."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 
@@ -33,7 +31,7 @@ QUERIES = (
 
 
 @pytest.fixture(scope="module")
-def con() -> duckdb.DuckDBPyConnection:
+def con():
     made = duckdb_anon.connect()
     made.execute(
         "create table p as select (i % 7)::int as a, (i % 2)::int as \"Sex\", ['x', 'y'][1 + i % 2] as s, "
@@ -49,13 +47,13 @@ def named(con: duckdb.DuckDBPyConnection, query: str) -> list[str]:
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_columns_are_called_as_the_original_query_calls_them(con: duckdb.DuckDBPyConnection, query: str) -> None:
+def test_columns_are_called_as_the_original_query_calls_them(con, query):
     statement = "select rewrite_query(?, 'p', 'r', bounds := 'none', qi := ['a', 'Sex', 'd'])"
     ((text,),) = con.execute(statement, [query]).fetchall()
     assert named(con, text) == named(con, query)
 
 
-def test_estimates_read_what_a_subquery_counts_by_its_name(con: duckdb.DuckDBPyConnection) -> None:
+def test_estimates_read_what_a_subquery_counts_by_its_name(con):
     query = 'select "count_star()" as n, sex from (select sex, count(*) from p group by 1)'
     rows = con.execute(
         "select \"Sex\", measure from estimate(?, 'r', original := 'p', qi := ['a', 'Sex', 'd'])", [query]

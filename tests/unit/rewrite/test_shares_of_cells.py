@@ -1,12 +1,11 @@
 """What a released cell tells of a condition by itself, against lists of its values."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import duckdb
 import pytest
 
+import duckdb_anon
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.rewriter import rewrite
 
@@ -33,7 +32,7 @@ def estimate(con: duckdb.DuckDBPyConnection, query: str, types: dict[str, tuple[
         ("not v = 1", lambda x: x is not None and x != 1),
     ],
 )
-def test_the_share_of_a_set_is_that_of_its_members(condition: str, statement: object) -> None:
+def test_the_share_of_a_set_is_that_of_its_members(condition, statement):
     con = duckdb.connect()
     con.execute("create table r (v integer[])")
     con.executemany("insert into r values (?)", [[node] for node in SETS])
@@ -46,17 +45,13 @@ def test_the_share_of_a_set_is_that_of_its_members(condition: str, statement: ob
 
 @pytest.mark.parametrize("kind", ["TINYINT", "BIGINT"])
 @pytest.mark.parametrize("condition", ["v > -5", "v <= -100", "v between -100 and 100"])
-def test_boxes_as_wide_as_their_type_have_their_share(kind: str, condition: str) -> None:
+def test_boxes_as_wide_as_their_type_have_their_share(kind, condition):
     con = duckdb.connect()
     far = ENDS[kind]
     con.execute(f"create table r (v struct(lower {kind}, upper {kind}))")
     boxes = [(-far, far - 1), (-far, -far + 1), (far - 2, far - 1), (-far, 50), (-50, far - 1), (-100, 100), (6, 8)]
     con.executemany("insert into r values ({'lower': ?, 'upper': ?})", boxes)
-    low, high = {
-        "v > -5": (-4, far),
-        "v <= -100": (-far, -100),
-        "v between -100 and 100": (-100, 100),
-    }[condition]
+    low, high = {"v > -5": (-4, far), "v <= -100": (-far, -100), "v between -100 and 100": (-100, 100)}[condition]
     share = sum(Fraction(max(min(b, high) - max(a, low) + 1, 0), b - a + 1) for a, b in boxes)
     types = {"v": (kind, f"STRUCT(lower {kind}, upper {kind})")}
     assert estimate(con, f"select count(*) from t where {condition}", types) == pytest.approx(float(share))
@@ -64,7 +59,7 @@ def test_boxes_as_wide_as_their_type_have_their_share(kind: str, condition: str)
 
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("at", [3, 2**53 + 1])
-def test_narrow_boxes_of_large_numbers_have_their_share(at: int, sign: int) -> None:
+def test_narrow_boxes_of_large_numbers_have_their_share(at, sign):
     con = duckdb.connect()
     con.execute("create table r (g integer, v struct(lower bigint, upper bigint))")
     at *= sign
@@ -87,16 +82,9 @@ def test_narrow_boxes_of_large_numbers_have_their_share(at: int, sign: int) -> N
 @pytest.mark.parametrize("shape", ["boxes", "randomized"])
 @pytest.mark.parametrize(
     ("rows", "total"),
-    [
-        ([], None),
-        ([(1, None), (9, 5)], None),
-        ([(1, 2), (1, None), (1, -2)], 0),
-        ([(1, 4), (2, None), (9, 5)], 4),
-    ],
+    [([], None), ([(1, None), (9, 5)], None), ([(1, 2), (1, None), (1, -2)], 0), ([(1, 4), (2, None), (9, 5)], 4)],
 )
-def test_a_sum_is_null_where_no_row_has_a_value_and_a_chance(
-    shape: str, rows: list[tuple[int | None, int | None]], total: int | None
-) -> None:
+def test_a_sum_is_null_where_no_row_has_a_value_and_a_chance(shape, rows, total):
     con = duckdb.connect()
     con.execute("create table plain (a integer, c integer)")
     if rows:
@@ -120,7 +108,7 @@ def test_a_sum_is_null_where_no_row_has_a_value_and_a_chance(
     assert con.execute(text).fetchall() == [("k", total)] * statement
 
 
-def test_a_group_whose_condition_is_null_in_all_rows_counts_none() -> None:
+def test_a_group_whose_condition_is_null_in_all_rows_counts_none():
     con = duckdb.connect()
     channel = "struct(p double, domain integer[])"
     con.execute(f"create table r (a integer, b integer, rr struct(a {channel}, b {channel}))")
@@ -136,3 +124,40 @@ def test_a_group_whose_condition_is_null_in_all_rows_counts_none() -> None:
     )
     found = con.execute(f"{rewrite(query, original, release)} order by a").fetchall()
     assert found == [(0, 0, 30), (1, 10, 10)]
+
+
+@pytest.fixture(scope="module")
+def con():
+    con = duckdb_anon.connect()
+    con.execute("select setseed(0.3)")
+    con.execute(
+        "create table people as select (random() * 5e9)::bigint as w, (random() * 1e7)::int as i, random() * 1e6 as x, "
+        "(random() * 90)::int as a, 'xyz'[1 + (random() * 2)::int] as s from range(3000)"
+    )
+    duckdb_anon.release(con, "r", "mondrian('people', 5, qi := ['w', 'i', 'x'], sensitive := 's', keep := ['a'])")
+    yield con
+    con.close()
+
+
+@pytest.mark.parametrize("spread", ["learnt", "uniform"])
+@pytest.mark.parametrize("moment", ["stddev(w)", "var_pop(i)", "stddev(x)", "stddev(2 * i - 7)"])
+def test_moments_of_wide_boxes_are_near(con, moment, spread):
+    ((truth,),) = con.execute(f"select {moment} from people").fetchall()
+    statement = f"select estimate from estimate('select {moment} from people', 'r', spread := '{spread}')"
+    ((found,),) = con.execute(statement).fetchall()
+    assert found == pytest.approx(truth, rel=0.02)
+
+
+@pytest.mark.parametrize("spread", ["learnt", "uniform"])
+def test_listed_values_have_the_shares_of_segments(con, spread):
+    """`a % 7` lists every value of an interval, and `a in (...)` cuts it into segments."""
+    con.execute("create or replace table narrow as from mondrian('people', 5, qi := ['a', 'x'], sensitive := 's')")
+    values = ", ".join(str(value) for value in range(3, 91, 7))
+    listed, segments = (
+        con.execute(
+            f"select estimate from estimate('select count(*) from people where {condition}', 'narrow', "
+            f"original := 'people', spread := '{spread}')"
+        ).fetchall()
+        for condition in ("a % 7 = 3", f"a in ({values})")
+    )
+    assert listed[0][0] == pytest.approx(segments[0][0])

@@ -4,10 +4,7 @@ The oracle is a table with one row for each way to put a row of its bucket toget
 cell of each slice, weighted by one over the number of those ways.
 """
 
-from __future__ import annotations
-
 import random
-from collections.abc import Iterator
 
 import duckdb
 import pytest
@@ -49,7 +46,7 @@ PAIRS = (
 
 
 @pytest.fixture(scope="module")
-def con() -> Iterator[duckdb.DuckDBPyConnection]:
+def con():
     drawn = random.Random(5)
 
     def some(values: list[object], missing: float = 0.1) -> object:
@@ -92,9 +89,7 @@ def text_of(con: duckdb.DuckDBPyConnection, query: str, release: str = "r") -> s
 
 @pytest.mark.parametrize("release", ["r", "counted"])
 @pytest.mark.parametrize(("query", "over_pairings"), PAIRS)
-def test_estimates_are_the_mean_over_all_pairings(
-    con: duckdb.DuckDBPyConnection, query: str, over_pairings: str, release: str
-) -> None:
+def test_estimates_are_the_mean_over_all_pairings(con, query, over_pairings, release):
     """Of slices alone, and of slices beside the counts of one column."""
     estimated = con.execute(text_of(con, f"select {query}", release)).fetchall()
     truth = con.execute(f"select {over_pairings}").fetchall()
@@ -108,7 +103,7 @@ def test_estimates_are_the_mean_over_all_pairings(
             )
 
 
-def test_what_one_slice_tells_asks_no_bucket(con: duckdb.DuckDBPyConnection) -> None:
+def test_what_one_slice_tells_asks_no_bucket(con):
     for query in (
         "select count(*) from people where age > 5 or sex = 'F'",
         "select sex, avg(age) from people group by 1",
@@ -118,7 +113,7 @@ def test_what_one_slice_tells_asks_no_bucket(con: duckdb.DuckDBPyConnection) -> 
         assert con.execute(text).fetchall() == con.execute(query).fetchall()
 
 
-def test_generalized_fields_that_are_not_asked_do_not_matter(con: duckdb.DuckDBPyConnection) -> None:
+def test_generalized_fields_that_are_not_asked_do_not_matter(con):
     con.execute(
         "create or replace table generalized as select bucket, {age: age_sex.age, sex: ['F', 'M']} as age_sex, edu, "
         "{ill: ill.ill, cost: {lower: 0, upper: 9}} as ill from r"
@@ -135,7 +130,7 @@ def test_generalized_fields_that_are_not_asked_do_not_matter(con: duckdb.DuckDBP
 
 
 @pytest.mark.parametrize("never", ["false", "1 = 2", "cost > 9", "age > 99", "ill = 'none'", "age > 99 and cost > 9"])
-def test_where_no_row_satisfies_there_is_no_group(con: duckdb.DuckDBPyConnection, never: str) -> None:
+def test_where_no_row_satisfies_there_is_no_group(con, never):
     for keys in ("ill", "ill, edu", "ill, cost"):
         query = f"select {keys}, sum(cost), count(*) from people where {never} and sex = 'F' group by {keys}"
         assert con.execute(text_of(con, query)).fetchall() == [], (keys, never)
@@ -143,7 +138,7 @@ def test_where_no_row_satisfies_there_is_no_group(con: duckdb.DuckDBPyConnection
     assert con.execute(text_of(con, query)).fetchall() == [(None, 0, None)]
 
 
-def test_a_deviation_of_no_more_than_one_row_is_none(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_deviation_of_no_more_than_one_row_is_none(con):
     text = text_of(con, "select ill, edu, cost, stddev(age), var_samp(age) from people where age > 16 group by all")
     found = con.execute(text).fetchall()
     assert found and not [row for row in found if any(isinstance(x, float) and x != x for x in row)]

@@ -1,9 +1,5 @@
 """Bounds of confidence 1 hold, and what is compared is one group with itself."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import duckdb
 import pytest
 
@@ -11,7 +7,7 @@ import duckdb_anon
 
 
 @pytest.fixture(scope="module")
-def con() -> Iterator[duckdb.DuckDBPyConnection]:
+def con():
     """Six rows; r hides the ages of two, of which one is NULL and one is in no other box."""
     with duckdb_anon.connect() as con:
         con.execute("create table p as from (values (5, 1), (null, 2), (20, 3), (21, 4), (30, 5), (31, 6)) t(age, c)")
@@ -46,18 +42,18 @@ HIDDEN_VALUES = (
 
 
 @pytest.mark.parametrize("query", HIDDEN_VALUES)
-def test_a_box_without_ends_may_be_what_no_other_box_covers(con: duckdb.DuckDBPyConnection, query: str) -> None:
+def test_a_box_without_ends_may_be_what_no_other_box_covers(con, query):
     for truth, low, high in bounded(con, query, "p", "r"):
         assert low is None or low <= truth
         assert high is None or truth <= high
 
 
-def test_a_key_of_a_box_with_ends_is_still_sure(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_key_of_a_box_with_ends_is_still_sure(con):
     found = bounded(con, "select c, age >= 20 as k, count(*) as n from p where c > 2 group by all", "p", "r")
     assert found == [(1, 1, 1)] * 4
 
 
-def test_a_suppressed_row_may_find_several_rows_of_another_table(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_suppressed_row_may_find_several_rows_of_another_table(con):
     assert bounded(con, "select count(*) as n from p", "p", "suppressed") == [(6, 4, 6)]
     assert bounded(con, "select count(*) as n from p join d on true", "p", "suppressed") == [(18, 12, None)]
 
@@ -69,9 +65,7 @@ PICKED = (
 
 
 @pytest.mark.parametrize(("query", "truth"), PICKED)
-def test_qualify_and_distinct_on_pick_groups_of_the_original(
-    con: duckdb.DuckDBPyConnection, query: str, truth: list[int]
-) -> None:
+def test_qualify_and_distinct_on_pick_groups_of_the_original(con, query, truth):
     con.execute("create or replace table coarse as select ['a', 'A', 'b'] as w, {lower: n, upper: n} as n from words")
     found = con.execute(
         "select original from relative_error($1, 'words', 'coarse', qi := ['w', 'n'])", [query]
@@ -87,18 +81,18 @@ def test_qualify_and_distinct_on_pick_groups_of_the_original(
         "select upper(w) as w, count(*) as c from words group by words.w having count(*) > 0",
     ],
 )
-def test_groups_that_look_alike_are_told_apart(con: duckdb.DuckDBPyConnection, query: str) -> None:
+def test_groups_that_look_alike_are_told_apart(con, query):
     found = bounded(con, query, "words", "hidden")
     displayed = con.execute(query).fetchall()
     assert sorted(found) == sorted((row[-1], row[-1], row[-1]) for row in displayed)
 
 
-def test_a_key_that_is_shown_twice_has_two_names(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_key_that_is_shown_twice_has_two_names(con):
     text = "from relative_error('select w, w, count(*) as c from words where n = 4 group by w', 'words', 'hidden', qi := ['w', 'n'])"
     assert con.execute(f"select keys from ({text})").fetchall() == [({"w": "b", "w_1": "b"},)]
 
 
-def test_rows_that_nothing_tells_apart_are_not_compared(con: duckdb.DuckDBPyConnection) -> None:
+def test_rows_that_nothing_tells_apart_are_not_compared(con):
     for query in (
         "select t.c from (select w, count(*) as c from words group by w) as t",
         "select t.b from (select w, count(*) from words group by w) as t(a, b)",
@@ -116,7 +110,7 @@ def test_rows_that_nothing_tells_apart_are_not_compared(con: duckdb.DuckDBPyConn
         "select age, count(*) as n from p group by age union all select c, count(*) from p group by c",
     ],
 )
-def test_groups_of_a_step_that_look_alike_are_not_compared(con: duckdb.DuckDBPyConnection, query: str) -> None:
+def test_groups_of_a_step_that_look_alike_are_not_compared(con, query):
     con.execute("create or replace table twice as from (values (5, 1), (5, 2), (6, 5), (6, 5)) t(age, c)")
     con.execute("create or replace table boxes as select {lower: age, upper: age} as age, c from twice")
     with pytest.raises(duckdb.Error, match="nothing tells which estimate is whose"):
@@ -128,7 +122,7 @@ def test_groups_of_a_step_that_look_alike_are_not_compared(con: duckdb.DuckDBPyC
     assert sorted(rows) == [(1, 1, 1), (1, 1, 1), (2, 2, 2)]
 
 
-def test_what_depends_on_the_order_of_rows_is_not_certain(con: duckdb.DuckDBPyConnection) -> None:
+def test_what_depends_on_the_order_of_rows_is_not_certain(con):
     con.execute("create or replace table ties as from (values (1, 7), (2, 8), (3, 7), (4, 8)) t(age, c)")
     con.execute("create or replace table shuffled as select [age] as age, c from ties order by c desc")
     query = "select mode(c), mode(c) filter (where c > 0), sum(c) from ties"
@@ -138,9 +132,7 @@ def test_what_depends_on_the_order_of_rows_is_not_certain(con: duckdb.DuckDBPyCo
     assert rows == [(None, None, None), (None, None, None), (30, 30, 1)]
 
 
-def test_kept_columns_beside_randomized_ones_are_not_certain_where_their_values_stand_for_others(
-    con: duckdb.DuckDBPyConnection,
-) -> None:
+def test_kept_columns_beside_randomized_ones_are_not_certain_where_their_values_stand_for_others(con):
     con.execute(
         "create table far as select i % 5 as a, case when i = 0 then 1000 else i % 3 end as v from range(24) r(i)"
     )
@@ -154,9 +146,7 @@ def test_kept_columns_beside_randomized_ones_are_not_certain_where_their_values_
 
 
 @pytest.mark.parametrize("value", ["median(w)", "quantile_cont(a * 0.5, 0.7)", "quantile_cont(a, 0.9)"])
-def test_quantiles_that_are_cut_to_the_digits_of_a_decimal_have_no_bounds(
-    con: duckdb.DuckDBPyConnection, value: str
-) -> None:
+def test_quantiles_that_are_cut_to_the_digits_of_a_decimal_have_no_bounds(con, value):
     con.execute(
         "create or replace table m as select i % 7 as a, ['F', 'M'][1 + i % 2] as s, (i * 1.117)::decimal(9, 3) as w from range(39) t(i)"
     )

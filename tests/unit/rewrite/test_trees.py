@@ -1,7 +1,5 @@
 """Names in a rewritten text: of its steps, of columns and tables called the same, and words that must be quoted."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import duckdb
@@ -12,7 +10,7 @@ from duckdb_anon.rewrite.rewriter import rewrite
 from tests.reference.rewrite_tables import seen
 
 
-def test_every_word_of_duckdb_that_cannot_be_a_name_is_quoted() -> None:
+def test_every_word_of_duckdb_that_cannot_be_a_name_is_quoted():
     names = "('unreserved', 'column_name')"
     with duckdb.connect() as con:
         words = con.execute(
@@ -32,7 +30,7 @@ STEPS = (
 
 
 @pytest.mark.parametrize("taken", STEPS)
-def test_columns_with_the_names_of_steps_do_not_clash(taken: str) -> None:
+def test_columns_with_the_names_of_steps_do_not_clash(taken):
     con = duckdb.connect()
     con.execute(f'create table t as select i % 10 as age, i % 3 as "{taken}", i % 4 as k from range(90) as s(i)')
     con.execute(f'create table release as select {{lower: age, upper: age}} as age, ["{taken}"] as "{taken}", k from t')
@@ -49,7 +47,7 @@ def test_columns_with_the_names_of_steps_do_not_clash(taken: str) -> None:
 
 
 @pytest.mark.parametrize("table", STEPS)
-def test_tables_with_the_names_of_steps_do_not_clash(table: str) -> None:
+def test_tables_with_the_names_of_steps_do_not_clash(table):
     con = duckdb.connect()
     con.execute(
         f'create schema s; create table t as select i % 10 as age from range(90) as s(i); create table "{table}" as select {{lower: age, upper: age}} as age from t'

@@ -1,7 +1,5 @@
 """Where a class mixes NULL and values its cell could be anything: no expression over it is ever called certain."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 
@@ -28,16 +26,11 @@ MEASURES = (
     "sum(year(born))",
     "count(born)",
 )
-CONDITIONS = (
-    "true",
-    "age % 2 = 0",
-    "age IS NULL OR age > 10",
-    "year(born) > 1980",
-)
+CONDITIONS = ("true", "age % 2 = 0", "age IS NULL OR age > 10", "year(born) > 1980")
 
 
 @pytest.fixture(scope="module")
-def con() -> duckdb.DuckDBPyConnection:
+def con():
     connection = duckdb.connect()
     connection.execute("create table people (age integer, born date)")
     connection.execute("""
@@ -77,7 +70,7 @@ def worlds(con: duckdb.DuckDBPyConnection, draws: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_bounds_hold_in_every_world(con: duckdb.DuckDBPyConnection, condition: str) -> None:
+def test_bounds_hold_in_every_world(con, condition):
     queries = [f"SELECT {measure} AS m FROM people WHERE {condition}" for measure in MEASURES]
     people, release = seen(con, "people"), seen(con, "release")
     bounds = {}
@@ -107,7 +100,7 @@ METHODS = (
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_bounds_hold_where_values_are_nan_or_infinite(method: str) -> None:
+def test_bounds_hold_where_values_are_nan_or_infinite(method):
     con = connect()
     checked = 0
     for seed in range(4):

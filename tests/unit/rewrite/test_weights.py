@@ -1,7 +1,5 @@
 """Releases whose rows stand for more or less than one original row."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 
@@ -12,7 +10,7 @@ ORIGINAL = "create table people as select i % 4 as age, i % 3 as dose from range
 
 
 @pytest.fixture
-def con() -> duckdb.DuckDBPyConnection:
+def con():
     connection = duckdb.connect()
     connection.execute(ORIGINAL)
     return connection
@@ -24,17 +22,17 @@ def estimate(con: duckdb.DuckDBPyConnection, release: str, query: str) -> object
     return con.execute(text).fetchall()[0][0]
 
 
-def test_sampled_rows_stand_for_one_over_the_rate(con: duckdb.DuckDBPyConnection) -> None:
+def test_sampled_rows_stand_for_one_over_the_rate(con):
     release = "select *, 0.25::double as sampling_rate from people where age = 1"
     assert estimate(con, release, "SELECT count(*) FROM people WHERE dose < 2") == 80
 
 
-def test_suppressed_rows_are_taken_to_be_like_the_others(con: duckdb.DuckDBPyConnection) -> None:
+def test_suppressed_rows_are_taken_to_be_like_the_others(con):
     release = "select *, 40::bigint as suppressed from people where dose < 2"
     assert estimate(con, release, "SELECT sum(1) FROM people WHERE age = 0") == pytest.approx(30)
 
 
-def test_counts_are_bounded_by_none_or_all_of_the_suppressed_rows(con: duckdb.DuckDBPyConnection) -> None:
+def test_counts_are_bounded_by_none_or_all_of_the_suppressed_rows(con):
     con.execute("create table release as select *, 40::bigint as suppressed from people where dose < 2")
     query = "SELECT age, count(*) FROM people WHERE age < 2 GROUP BY age ORDER BY age"
     text = rewrite(query, seen(con, "people"), seen(con, "release"), bounds="hard")
@@ -43,12 +41,12 @@ def test_counts_are_bounded_by_none_or_all_of_the_suppressed_rows(con: duckdb.Du
     assert all(row[4].endswith("high minus low is larger than the estimate") for row in rows)
 
 
-def test_negative_noisy_counts_are_summed_as_they_are(con: duckdb.DuckDBPyConnection) -> None:
+def test_negative_noisy_counts_are_summed_as_they_are(con):
     release = "select * from (values (0, 1, 5.5::double), (0, 2, -1.5)) as t(age, dose, noisy_count)"
     assert estimate(con, release, "SELECT sum(dose) FROM people") == 2.5
 
 
-def test_replaced_sensitive_values_are_undone(con: duckdb.DuckDBPyConnection) -> None:
+def test_replaced_sensitive_values_are_undone(con):
     con.execute("create table release as select age, least(dose, 1) as dose, 0.5::double as retention from people")
     people = seen(con, "people")
     people = type(people)(people.sql, people.columns, {"dose": "sensitive"}, {}, "people")

@@ -1,9 +1,5 @@
 """Boxes of more values than can be listed: moments are told by their ends, what needs a list is refused by name."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import duckdb
 import pytest
 
@@ -11,7 +7,7 @@ import duckdb_anon
 
 
 @pytest.fixture(scope="module")
-def con() -> Iterator[duckdb.DuckDBPyConnection]:
+def con():
     con = duckdb_anon.connect()
     con.execute("select setseed(0.3)")
     con.execute(
@@ -25,7 +21,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 
 @pytest.mark.parametrize("spread", ["learnt", "uniform"])
 @pytest.mark.parametrize("moment", ["stddev(w)", "var_pop(i)", "stddev(x)", "stddev(2 * i - 7)"])
-def test_moments_of_wide_boxes_are_near(con: duckdb.DuckDBPyConnection, moment: str, spread: str) -> None:
+def test_moments_of_wide_boxes_are_near(con, moment, spread):
     ((truth,),) = con.execute(f"select {moment} from people").fetchall()
     statement = f"select estimate from estimate('select {moment} from people', 'r', spread := '{spread}')"
     ((found,),) = con.execute(statement).fetchall()
@@ -33,7 +29,7 @@ def test_moments_of_wide_boxes_are_near(con: duckdb.DuckDBPyConnection, moment: 
 
 
 @pytest.mark.parametrize("spread", ["learnt", "uniform"])
-def test_listed_values_have_the_shares_of_segments(con: duckdb.DuckDBPyConnection, spread: str) -> None:
+def test_listed_values_have_the_shares_of_segments(con, spread):
     """`a % 7` lists every value of an interval, and `a in (...)` cuts it into segments."""
     con.execute("create or replace table narrow as from mondrian('people', 5, qi := ['a', 'x'], sensitive := 's')")
     values = ", ".join(str(value) for value in range(3, 91, 7))
@@ -48,7 +44,7 @@ def test_listed_values_have_the_shares_of_segments(con: duckdb.DuckDBPyConnectio
 
 
 @pytest.fixture(scope="module")
-def three(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def three(con):
     """Ten boxes with some 500 values of each of three columns, so 125,000,000 combinations each."""
     con.execute(
         "create table cubes as select (random() * 999)::int as a, (random() * 999)::int as b, (random() * 999)::int as c, "
@@ -61,7 +57,7 @@ def three(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 LISTED = "select a % 2 as x, b % 2 as y, {} % 2 as z, {} from cubes group by all"
 
 
-def test_more_combinations_than_memory_holds_are_imputed(three: duckdb.DuckDBPyConnection) -> None:
+def test_more_combinations_than_memory_holds_are_imputed(three):
     query = LISTED.format("c", "count(*) as n")
     rows = three.execute("select low, method, note from estimate(?, 'cubed')", [query]).fetchall()
     assert {row[:2] for row in rows} == {(None, "imputed")}
@@ -70,7 +66,7 @@ def test_more_combinations_than_memory_holds_are_imputed(three: duckdb.DuckDBPyC
         three.execute("from estimate(?, 'cubed', engine := 'closed')", [query])
 
 
-def test_bounds_that_repeat_combinations_for_each_record_have_a_limit(three: duckdb.DuckDBPyConnection) -> None:
+def test_bounds_that_repeat_combinations_for_each_record_have_a_limit(three):
     """500 x 500 values of ten boxes fit, but not once for each of ten records."""
     for measure, bounded in (("count(*)", True), ("median(c)", False)):
         query = LISTED.format("7", measure)

@@ -1,13 +1,10 @@
 """A table that lives: records, and others that arrive later."""
 
-from __future__ import annotations
-
-import duckdb
 import pytest
 
 
 @pytest.fixture
-def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def people(con):
     """600 labelled records in `people`, as many others in `pool`."""
     for name, first, seed in (("people", 0, 1), ("pool", 1000, 2)):
         con.execute(

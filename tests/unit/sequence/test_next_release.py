@@ -1,7 +1,5 @@
 """The next release of a sequence: published rows stay, new records are grouped among themselves."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +32,8 @@ def arrive(con: duckdb.DuckDBPyConnection, first: int, end: int) -> None:
     con.execute(f"insert into people from pool where person_id > 1000 + {first} and person_id <= 1000 + {end}")
 
 
-@pytest.mark.parametrize("call", CALLS)
-def test_published_rows_stay_to_the_byte(people: duckdb.DuckDBPyConnection, call: str) -> None:
+@pytest.mark.parametrize("call", [CALLS[1], CALLS[2], CALLS[4]])
+def test_published_rows_stay_to_the_byte(people, call):
     duckdb_anon.release(people, "r1", call, key="person_id")
     before = people.execute("select * exclude (deleted) from anon.records order by all").fetchall()
     arrive(people, 0, 200)
@@ -53,14 +51,14 @@ def test_published_rows_stay_to_the_byte(people: duckdb.DuckDBPyConnection, call
     assert rows(people, f"{groups.format(1)} intersect {groups.format(2)}") == (call.startswith("muco"))
 
 
-@pytest.mark.parametrize("call", [CALLS[1], CALLS[3]])
-def test_an_unchanged_table_gives_an_unchanged_release(people: duckdb.DuckDBPyConnection, call: str) -> None:
+@pytest.mark.parametrize("call", [CALLS[3], CALLS[5]])
+def test_an_unchanged_table_gives_an_unchanged_release(people, call):
     duckdb_anon.release(people, "r1", call, key="person_id")
     duckdb_anon.release(people, "r2", call, previous="r1", key="person_id")
     assert rows(people, "(from r1 except all from r2) union all (from r2 except all from r1)") == 0
 
 
-def test_individuals_stay_in_their_groups(people: duckdb.DuckDBPyConnection) -> None:
+def test_individuals_stay_in_their_groups(people):
     people.execute("insert into people select * replace (salary + 50 as salary) from people where person_id % 3 = 0")
     people.execute(
         "create table pay as select (i * 50)::varchar as leaf, i // 100 || 's', 'any' from range(20000) t(i)"
@@ -78,7 +76,7 @@ def test_individuals_stay_in_their_groups(people: duckdb.DuckDBPyConnection) -> 
         assert rows(people, f"from {name}2 except all from {name}1") == 150
 
 
-def test_too_few_new_records_wait_and_are_published_together(people: duckdb.DuckDBPyConnection) -> None:
+def test_too_few_new_records_wait_and_are_published_together(people):
     duckdb_anon.release(people, "r", MONDRIAN, key="person_id")
     arrive(people, 0, 3)
     said = duckdb_anon.release(people, "r", MONDRIAN, previous="r", replace=True)
@@ -89,8 +87,8 @@ def test_too_few_new_records_wait_and_are_published_together(people: duckdb.Duck
     assert waited == [(600, 0, None), (0, 3, "r"), (5, 0, "r")]
 
 
-@pytest.mark.parametrize("call", [CALLS[0], CALLS[2], CALLS[3]])
-def test_a_deleted_record_takes_its_group_with_it_for_good(people: duckdb.DuckDBPyConnection, call: str) -> None:
+@pytest.mark.parametrize("call", [CALLS[0], CALLS[2]])
+def test_a_deleted_record_takes_its_group_with_it_for_good(people, call):
     duckdb_anon.release(people, "r1", call, key="person_id")
     leaving = rows(
         people,
@@ -109,7 +107,7 @@ def test_a_deleted_record_takes_its_group_with_it_for_good(people: duckdb.DuckDB
     assert rows(people, "(from r2 except all from r3) union all (from r3 except all from r2)") == 0
 
 
-def test_the_order_of_rows_does_not_tell_new_records(people: duckdb.DuckDBPyConnection) -> None:
+def test_the_order_of_rows_does_not_tell_new_records(people):
     duckdb_anon.release(people, "r1", CALLS[2], key="person_id")
     arrive(people, 0, 300)
     duckdb_anon.release(people, "r2", CALLS[2], previous="r1")
@@ -120,7 +118,7 @@ def test_the_order_of_rows_does_not_tell_new_records(people: duckdb.DuckDBPyConn
     assert abs(first - second) < 100  # five standard errors; appended rows lie 450 later
 
 
-def test_what_cannot_be_continued_is_refused(people: duckdb.DuckDBPyConnection) -> None:
+def test_what_cannot_be_continued_is_refused(people):
     release = duckdb_anon.release
     release(people, "plain", MONDRIAN)
     release(people, "r1", MONDRIAN, key="person_id", independent=True)
@@ -152,7 +150,7 @@ def test_what_cannot_be_continued_is_refused(people: duckdb.DuckDBPyConnection) 
     assert rows(people, "from duckdb_databases() where database_name like '_anon%'") == 0
 
 
-def test_a_release_that_is_taken_from_the_register_leaves_nothing(people: duckdb.DuckDBPyConnection) -> None:
+def test_a_release_that_is_taken_from_the_register_leaves_nothing(people):
     duckdb_anon.release(people, "r1", MONDRIAN, key="person_id")
     arrive(people, 0, 100)
     duckdb_anon.release(people, "r2", MONDRIAN, previous="r1")
@@ -161,7 +159,7 @@ def test_a_release_that_is_taken_from_the_register_leaves_nothing(people: duckdb
     assert people.execute("select number, rows from anon_register() order by 1").fetchall() == [(1, 600), (3, 700)]
 
 
-def test_files_continue_files(people: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_files_continue_files(people, tmp_path):
     first, second = str(tmp_path / "r1.parquet"), str(tmp_path / "r2.parquet")
     duckdb_anon.release(people, first, CALLS[2], key="person_id")
     arrive(people, 0, 100)
@@ -169,7 +167,7 @@ def test_files_continue_files(people: duckdb.DuckDBPyConnection, tmp_path: Path)
     assert rows(people, f"from '{first}' except all from '{second}'") == 0 and rows(people, f"from '{second}'") == 700
 
 
-def test_a_second_release_is_refused_until_it_says_what_it_is(people: duckdb.DuckDBPyConnection) -> None:
+def test_a_second_release_is_refused_until_it_says_what_it_is(people):
     duckdb_anon.release(people, "r1", MONDRIAN, key="person_id")
     people.execute("create view adults as from people")
     for table in ("people", "adults", "(from adults where age > 30)"):
@@ -184,7 +182,7 @@ def test_a_second_release_is_refused_until_it_says_what_it_is(people: duckdb.Duc
         duckdb_anon.release(people, "r3", MONDRIAN, part_rows=1000)
 
 
-def test_sql_alone(people: duckdb.DuckDBPyConnection) -> None:
+def test_sql_alone(people):
     call = "mondrian(''people'', 5)"
     ((name, description, note),) = people.execute(f"from anon_release('r1', '{call}', key := 'person_id')").fetchall()
     assert (name, note) == ("r1", None) and description.startswith("anon: release of people by mondrian(k := 5) on ")
@@ -195,7 +193,7 @@ def test_sql_alone(people: duckdb.DuckDBPyConnection) -> None:
         people.execute(f"from anon_release('r3', '{call}')")
 
 
-def test_shell_and_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_shell_and_command_line(tmp_path, capsys):
     path = str(tmp_path / "p.duckdb")
     con = duckdb_anon.connect(path)
     con.execute("create table people as select i as id, i % 60 as age, 'd' || i % 7 as ill from range(300) t(i)")
@@ -214,7 +212,7 @@ def test_shell_and_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "the database is read-only" in capsys.readouterr().err
 
 
-def test_a_database_that_cannot_be_written_takes_independent_releases_alone(tmp_path: Path) -> None:
+def test_a_database_that_cannot_be_written_takes_independent_releases_alone(tmp_path):
     path = str(tmp_path / "p.duckdb")
     con = duckdb_anon.connect(path)
     con.execute("create table people as select i as id, i % 60 as age from range(300) t(i)")
@@ -228,9 +226,7 @@ def test_a_database_that_cannot_be_written_takes_independent_releases_alone(tmp_
     con.close()
 
 
-def test_of_two_connections_that_continue_one_release_the_second_is_refused(
-    people: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_two_connections_that_continue_one_release_the_second_is_refused(people, monkeypatch):
     duckdb_anon.release(people, "r1", MONDRIAN, key="person_id")
     arrive(people, 0, 100)
     other, rows_sql = people.cursor(), Next.rows_sql
@@ -250,9 +246,7 @@ def test_of_two_connections_that_continue_one_release_the_second_is_refused(
     assert rows(people, "from duckdb_tables() where table_name = 'second'") == 0
 
 
-def test_of_two_first_releases_at_once_the_second_is_refused(
-    people: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_two_first_releases_at_once_the_second_is_refused(people, monkeypatch):
     people.execute("create table others as from people")
     duckdb_anon.release(people, "others_r", "mondrian('others', 10, qi := 'age', sensitive := 'salary')")
     other, call = people.cursor(), Registration.call
@@ -271,7 +265,7 @@ def test_of_two_first_releases_at_once_the_second_is_refused(
     assert rows(people, "from duckdb_tables() where table_name = 'second'") == 0
 
 
-def test_replaced_records_stay_in_buckets_whose_sensitive_values_stay(people: duckdb.DuckDBPyConnection) -> None:
+def test_replaced_records_stay_in_buckets_whose_sensitive_values_stay(people):
     call = "anatomy('people', 3)"
     duckdb_anon.release(people, "r1", call, key="person_id")
     arrive(people, 0, 90)
@@ -305,8 +299,8 @@ def test_replaced_records_stay_in_buckets_whose_sensitive_values_stay(people: du
     assert attribute <= alone + 0.1
 
 
-@pytest.mark.parametrize("call", [CALLS[0], CALLS[2]])
-def test_a_release_in_parts_is_continued(people: duckdb.DuckDBPyConnection, call: str) -> None:
+def test_a_release_in_parts_is_continued(people):
+    call = CALLS[2]
     people.execute(
         "insert into people select * replace (person_id + 10000 as person_id) from people union all from pool"
     )
@@ -319,11 +313,11 @@ def test_a_release_in_parts_is_continued(people: duckdb.DuckDBPyConnection, call
     people.execute("insert into people select * replace (person_id + 20000 as person_id) from people limit 100")
     assert "100 new records published" in duckdb_anon.release(people, "r2", call, previous="r1")
     assert rows(people, "from r1 except all from r2") == 0 and rows(people, "from r2") == published + 100
-    if call.startswith("anatomy"):  # each row belongs to the record that it was made from
-        (release, _) = registered(people, "memory")
-        numbered = numbered_rows(people, "memory", release, "people")
-        different = (
-            f"select r.age, r.gender, r.education from {numbered} as r join (select *, row_number() over () - 1 as n "
-            "from people) as p on r.row_id = p.n where (r.age, r.gender, r.education) <> (p.age, p.gender, p.education)"
-        )
-        assert rows(people, different) == 0 and rows(people, f"from {numbered} where row_id is null") == 0
+    # each row belongs to the record that it was made from
+    (release, _) = registered(people, "memory")
+    numbered = numbered_rows(people, "memory", release, "people")
+    different = (
+        f"select r.age, r.gender, r.education from {numbered} as r join (select *, row_number() over () - 1 as n "
+        "from people) as p on r.row_id = p.n where (r.age, r.gender, r.education) <> (p.age, p.gender, p.education)"
+    )
+    assert rows(people, different) == 0 and rows(people, f"from {numbered} where row_id is null") == 0

@@ -1,10 +1,5 @@
 """The register: what release() enters, for which original, and what is never in it."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
-import duckdb
 import pytest
 
 import duckdb_anon
@@ -16,14 +11,14 @@ CALL = f"mondrian('people', 10, {ROLES})"
 
 
 @pytest.fixture
-def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def people(con):
     con.execute("""
         create table people as select 'id' || i as person_id, (i * 7) % 50 as age,
         ['BA', 'MA', 'PhD', 'none'][i % 4 + 1] as edu, 'd' || (i % 6) as disease from range(400) t(i)""")
     return con
 
 
-def test_a_release_is_entered_with_its_records(people: duckdb.DuckDBPyConnection) -> None:
+def test_a_release_is_entered_with_its_records(people):
     duckdb_anon.release(people, "r", CALL, key="PERSON_ID")
     (entered,) = registered(people, "memory", "people")
     assert (entered.name, entered.key, entered.method, entered.rows) == ("r", "person_id", "mondrian", 400)
@@ -38,7 +33,7 @@ def test_a_release_is_entered_with_its_records(people: duckdb.DuckDBPyConnection
     ]
 
 
-def test_the_register_holds_no_value_of_the_original(people: duckdb.DuckDBPyConnection) -> None:
+def test_the_register_holds_no_value_of_the_original(people):
     duckdb_anon.release(people, "r", CALL, key="person_id")
     texts = [str(row) for row in people.execute("from anon.records").fetchall()]
     assert not any(value in text for text in texts for value in ("id17", "PhD", "'d3'"))
@@ -49,7 +44,7 @@ def test_the_register_holds_no_value_of_the_original(people: duckdb.DuckDBPyConn
     assert people.execute("select secret from anon.secret").fetchall()[0][0] not in str(shown)
 
 
-def test_draws_come_from_the_secret(people: duckdb.DuckDBPyConnection) -> None:
+def test_draws_come_from_the_secret(people):
     call = f"anatomy('people', 3, {ROLES})"
     duckdb_anon.release(people, "r", call)
     people.execute("delete from anon.releases")
@@ -72,16 +67,14 @@ def test_draws_come_from_the_secret(people: duckdb.DuckDBPyConnection) -> None:
         ("select 1", "personid", "is not a column of people .did you mean 'person_id'"),
     ],
 )
-def test_a_column_that_identifies_no_record_is_refused(
-    people: duckdb.DuckDBPyConnection, change: str, key: str, reason: str
-) -> None:
+def test_a_column_that_identifies_no_record_is_refused(people, change, key, reason):
     people.execute(change)
     with pytest.raises(AnonError, match=reason):
         duckdb_anon.release(people, "r", CALL, key=key)
     assert people.execute("from anon_register()").fetchall() == []
 
 
-def test_records_of_an_individual_have_one_key(people: duckdb.DuckDBPyConnection) -> None:
+def test_records_of_an_individual_have_one_key(people):
     people.execute("insert into people select person_id, age, edu, 'd' || (age % 6) from people using sample 100")
     people.execute("create table visits as select row_number() over () as visit, * from people")
     people.execute("comment on column visits.person_id is 'anon: person'")
@@ -92,7 +85,7 @@ def test_records_of_an_individual_have_one_key(people: duckdb.DuckDBPyConnection
     assert people.execute("select count(*), count(distinct key) from anon.records").fetchall() == [(500, 400)]
 
 
-def test_the_register_is_in_the_database_of_the_original(tmp_path: Path) -> None:
+def test_the_register_is_in_the_database_of_the_original(tmp_path):
     con = duckdb_anon.connect(str(tmp_path / "out.duckdb"))
     con.execute(f"attach '{tmp_path / 'people.duckdb'}' as holder")
     con.execute(
@@ -110,7 +103,7 @@ def test_the_register_is_in_the_database_of_the_original(tmp_path: Path) -> None
     con.close()
 
 
-def test_views_and_queries_over_one_table_stand_for_it(people: duckdb.DuckDBPyConnection) -> None:
+def test_views_and_queries_over_one_table_stand_for_it(people):
     people.execute("create view adults as select * from people where age > 17; create temp table t as from people")
     duckdb_anon.release(people, "r1", f"mondrian('adults', 5, {ROLES})")
     duckdb_anon.release(

@@ -1,7 +1,5 @@
 """sequence_risk: the same as by brute force, and what a sequence reveals beside independent releases."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import duckdb
@@ -31,7 +29,7 @@ def records(con: duckdb.DuckDBPyConnection, name: str) -> dict[int, dict[str, An
 
 
 @pytest.fixture
-def few(people: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def few(people):
     people.execute(
         "create or replace table people as select person_id, age, gender, salary // 5000 as pay from people limit 150"
     )
@@ -45,7 +43,7 @@ def originals(con: duckdb.DuckDBPyConnection) -> dict[int, dict[str, Any]]:
     return {n: {"age": age, "gender": gender, "pay": pay} for n, age, gender, pay in found}
 
 
-def test_records_have_the_rows_that_cover_them(few: duckdb.DuckDBPyConnection) -> None:
+def test_records_have_the_rows_that_cover_them(few):
     duckdb_anon.release(few, "r1", "mondrian('people', 4)", key="person_id")
     truth, released = originals(few), records(few, "r1")
     assert set(truth) == set(released)
@@ -54,7 +52,7 @@ def test_records_have_the_rows_that_cover_them(few: duckdb.DuckDBPyConnection) -
         assert all(sequences.covers(released[record][name], row[name]) for name in QI)
 
 
-def test_boxes_are_intersected_as_by_brute_force(few: duckdb.DuckDBPyConnection) -> None:
+def test_boxes_are_intersected_as_by_brute_force(few):
     for name, call in (("r1", "mondrian('people', 4)"), ("r2", "mondrian('people', 5, cut := 'median')")):
         duckdb_anon.release(few, name, call, key="person_id", independent=True)
     truth, found = originals(few), risk(few, ["r1", "r2"])
@@ -65,7 +63,7 @@ def test_boxes_are_intersected_as_by_brute_force(few: duckdb.DuckDBPyConnection)
     assert found["together"]["identity"] > 1.1 * max(found["r1"]["identity"], found["r2"]["identity"])
 
 
-def test_buckets_are_multiplied_as_by_brute_force(few: duckdb.DuckDBPyConnection) -> None:
+def test_buckets_are_multiplied_as_by_brute_force(few):
     for name, least in (("r1", 2), ("r2", 3)):
         duckdb_anon.release(few, name, f"anatomy('people', {least})", key="person_id", independent=True)
     truth, found = originals(few), risk(few, ["r1", "r2"])
@@ -79,7 +77,7 @@ def test_buckets_are_multiplied_as_by_brute_force(few: duckdb.DuckDBPyConnection
 
 
 @pytest.mark.parametrize("call", ["mondrian('people', 10)", "anatomy('people', 4)", "muco('people', 0.1)"])
-def test_a_sequence_reveals_what_its_first_release_does(people: duckdb.DuckDBPyConnection, call: str) -> None:
+def test_a_sequence_reveals_what_its_first_release_does(people, call):
     people.execute("create table all_people as from people union all from pool")
     people.execute("delete from people where person_id > 450")
     for month in range(3):
@@ -108,16 +106,14 @@ def test_a_sequence_reveals_what_its_first_release_does(people: duckdb.DuckDBPyC
         ("['plain']", "plain was made without key"),
     ],
 )
-def test_releases_that_cannot_be_followed_are_refused(
-    people: duckdb.DuckDBPyConnection, arguments: str, reason: str
-) -> None:
+def test_releases_that_cannot_be_followed_are_refused(people, arguments, reason):
     duckdb_anon.release(people, "r1", "mondrian('people', 10)", key="person_id")
     duckdb_anon.release(people, "plain", "mondrian('people', 10)", independent=True)
     with pytest.raises(duckdb.Error, match=f"sequence_risk: {reason}"):
         people.execute(f"from sequence_risk('people', {arguments})")
 
 
-def test_individuals_with_several_records_are_found_by_any_of_them(few: duckdb.DuckDBPyConnection) -> None:
+def test_individuals_with_several_records_are_found_by_any_of_them(few):
     few.execute("comment on column people.person_id is 'anon: person'")
     for name, call in (("r1", "mondrian('people', 4)"), ("r2", "mondrian('people', 5, cut := 'median')")):
         duckdb_anon.release(few, name, call, key="person_id", independent=True)
@@ -132,7 +128,7 @@ def test_individuals_with_several_records_are_found_by_any_of_them(few: duckdb.D
     assert several["together"]["identity"] > single["together"]["identity"] > single["r1"]["identity"]
 
 
-def test_lists_of_individuals_are_followed(few: duckdb.DuckDBPyConnection) -> None:
+def test_lists_of_individuals_are_followed(few):
     few.execute("insert into people select * replace (pay + 1 as pay) from people where person_id % 3 = 0")
     few.execute("create table pays as select i::varchar as leaf, i // 4 || 's', 'any' from range(200) t(i)")
     few.execute("comment on column people.person_id is 'anon: person'")
@@ -152,7 +148,7 @@ def test_lists_of_individuals_are_followed(few: duckdb.DuckDBPyConnection) -> No
     assert found["together"]["identity"] * 190 <= found["r1"]["identity"] * 150 + 40
 
 
-def test_compare_shows_what_registered_releases_reveal_together(few: duckdb.DuckDBPyConnection) -> None:
+def test_compare_shows_what_registered_releases_reveal_together(few):
     for name, call in (("r1", "mondrian('people', 4)"), ("r2", "mondrian('people', 5, cut := 'median')")):
         duckdb_anon.release(few, name, call, key="person_id", independent=True)
     few.execute("create table other as from mondrian('people', 3)")

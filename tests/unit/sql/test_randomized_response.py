@@ -1,7 +1,5 @@
 """The macros of sql/randomized_response.sql in a stock DuckDB."""
 
-from __future__ import annotations
-
 import duckdb
 import numpy as np
 import pytest
@@ -10,14 +8,14 @@ from tests.conftest import PROJECT
 
 
 @pytest.fixture
-def stock() -> duckdb.DuckDBPyConnection:
+def stock():
     con = duckdb.connect()
     con.execute((PROJECT / "sql" / "randomized_response.sql").read_text())
     con.execute("select setseed(0.25)").fetchall()
     return con
 
 
-def test_answers_follow_the_channel(stock: duckdb.DuckDBPyConnection) -> None:
+def test_answers_follow_the_channel(stock):
     shares = stock.execute("""
         with drawn as (
             select v, randomized_response(v, ['a', 'b', null, 'c'], 0.4) as answer
@@ -27,7 +25,7 @@ def test_answers_follow_the_channel(stock: duckdb.DuckDBPyConnection) -> None:
     np.testing.assert_allclose(shares, [[0.4, 0.2]] * 2, atol=0.01)
 
 
-def test_one_value_and_certain_probabilities(stock: duckdb.DuckDBPyConnection) -> None:
+def test_one_value_and_certain_probabilities(stock):
     assert stock.execute("""
         select randomized_response('a', ['a'], 0.0), randomized_response(1, [1, 2], 0.0),
             randomized_response(2, [1, 2], 1.0), typeof(randomized_response(date '2020-01-01', [date '2020-01-01'], 1))
@@ -44,12 +42,12 @@ def test_one_value_and_certain_probabilities(stock: duckdb.DuckDBPyConnection) -
         ("randomized_response_count(1, 2, 1, 4, 0.25)", "keeps nothing to estimate from"),
     ],
 )
-def test_wrong_calls_are_errors(stock: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
+def test_wrong_calls_are_errors(stock, call, message):
     with pytest.raises(duckdb.Error, match=message):
         stock.execute(f"select {call}").fetchall()
 
 
-def test_counts_are_estimated_with_their_error(stock: duckdb.DuckDBPyConnection) -> None:
+def test_counts_are_estimated_with_their_error(stock):
     found = stock.execute("""
         with answers as (
             select run, randomized_response((['a', 'b', 'c', 'd'])[1 + i % 4], ['a', 'b', 'c', 'd'], 0.6) as answer

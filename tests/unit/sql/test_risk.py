@@ -1,9 +1,6 @@
 """sql/risk.sql in a plain DuckDB connection, as the stock shell would read it."""
 
-from __future__ import annotations
-
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +9,6 @@ import pytest
 
 from tests.reference import diversity
 
-RISK = Path(__file__).resolve().parents[3] / "sql" / "risk.sql"
 HOSPITAL = """
     create table hospital(zip varchar, age varchar, sex varchar, disease varchar);
     insert into hospital values
@@ -20,15 +16,6 @@ HOSPITAL = """
         ('52002', '33-52', '*', 'Cancer'), ('52003', '54-60', '*', 'Gout'), ('52003', '54-60', '*', 'Fever'),
         ('52004', '60-64', 'F', 'Asthma'), ('52004', '60-64', 'F', 'Angina');
 """
-
-
-@pytest.fixture
-def plain() -> Iterator[duckdb.DuckDBPyConnection]:
-    connection = duckdb.connect()
-    connection.execute(RISK.read_text())
-    connection.execute(RISK.with_name("utility.sql").read_text())
-    yield connection
-    connection.close()
 
 
 def _random_rows(seed: int, values: list[Any], rows: int = 60) -> list[tuple[Any, ...]]:
@@ -43,7 +30,7 @@ def _table(con: duckdb.DuckDBPyConnection, rows: list[tuple[Any, ...]], kind: st
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("least", [1, 2, 3, 5])
-def test_k_and_l_equal_the_obvious_version(plain: duckdb.DuckDBPyConnection, seed: int, least: int) -> None:
+def test_k_and_l_equal_the_obvious_version(plain, seed, least):
     rows = _random_rows(seed, ["x", "y", "z", None])
     _table(plain, rows, "varchar")
     assert plain.execute("from k_anonymity('t', ['a', 'b'])").fetchone() == (diversity.k(rows),)
@@ -53,9 +40,7 @@ def test_k_and_l_equal_the_obvious_version(plain: duckdb.DuckDBPyConnection, see
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", ["integer", "double", "decimal(9, 2)"])
-def test_ordered_and_equal_distance_equal_the_obvious_version(
-    plain: duckdb.DuckDBPyConnection, seed: int, kind: str
-) -> None:
+def test_ordered_and_equal_distance_equal_the_obvious_version(plain, seed, kind):
     rows = _random_rows(seed, [1, 5, 7, 7, 7, 11, 20, None], rows=40)
     _table(plain, rows, kind)
     for distance in ("ordered", "equal"):
@@ -65,7 +50,7 @@ def test_ordered_and_equal_distance_equal_the_obvious_version(
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_tree_distance_equals_moving_mass_up_the_tree(plain: duckdb.DuckDBPyConnection, seed: int) -> None:
+def test_tree_distance_equals_moving_mass_up_the_tree(plain, seed):
     paths = [(leaf, leaf[0].upper(), "x" if leaf[0] == "a" else "y", "*") for leaf in ("a1", "a2", "b1", "b2", "c1")]
     rows = _random_rows(seed, [path[0] for path in paths])
     _table(plain, rows, "varchar")
@@ -75,7 +60,7 @@ def test_tree_distance_equals_moving_mass_up_the_tree(plain: duckdb.DuckDBPyConn
     assert found == (pytest.approx(diversity.t(rows, "hierarchy", paths)), "hierarchy")
 
 
-def test_worked_distances_of_the_t_closeness_paper(plain: duckdb.DuckDBPyConnection) -> None:
+def test_worked_distances_of_the_t_closeness_paper(plain):
     plain.execute("create table pay as select 3000 + 1000 * i as pay, (i in (3, 5, 8))::int as g from range(9) t(i)")
     plain.execute("create table low as select pay, (pay < 6000)::int as g from pay")
     measure = "select round(t, 4) from t_closeness('{}', ['g'], 'pay', distance := '{}')"
@@ -84,7 +69,7 @@ def test_worked_distances_of_the_t_closeness_paper(plain: duckdb.DuckDBPyConnect
     assert plain.execute(measure.format("pay", "ordered")).fetchone() == (0.1667,)
 
 
-def test_hospital_classes_reach_two_of_everything_and_three_quarters(plain: duckdb.DuckDBPyConnection) -> None:
+def test_hospital_classes_reach_two_of_everything_and_three_quarters(plain):
     plain.execute(HOSPITAL)
     qi = "['zip', 'age', 'sex']"
     assert plain.execute(f"from k_anonymity('hospital', {qi})").fetchone() == (2,)
@@ -97,13 +82,13 @@ def test_hospital_classes_reach_two_of_everything_and_three_quarters(plain: duck
     assert sizes == (8, 4, 2, 2.0, 2, 16.0)
 
 
-def test_sample_uniques_and_threshold_count_rows(plain: duckdb.DuckDBPyConnection) -> None:
+def test_sample_uniques_and_threshold_count_rows(plain):
     plain.execute("create table t as select unnest([1, 2, 2, 3, 3, 3, 3, 3]) as a")
     risk = plain.execute("from reidentification_risk('t', ['a'])").fetchone()
     assert risk == (8, 1.0, 1.0, pytest.approx(3 / 8), pytest.approx(3 / 8), 1, pytest.approx(3))
 
 
-def test_classes_are_formed_from_published_intervals_sets_and_nodes(plain: duckdb.DuckDBPyConnection) -> None:
+def test_classes_are_formed_from_published_intervals_sets_and_nodes(plain):
     plain.execute("""
         create table r as select unnest([
             {a: {lower: 1, upper: 4}, b: ['x', 'y'], c: 'node', s: 1},
@@ -117,7 +102,7 @@ def test_classes_are_formed_from_published_intervals_sets_and_nodes(plain: duckd
     assert classes.fetchall() == [(1,), (2,), (2,)]
 
 
-def test_buckets_of_an_anatomy_release_are_its_classes(plain: duckdb.DuckDBPyConnection) -> None:
+def test_buckets_of_an_anatomy_release_are_its_classes(plain):
     plain.execute("""
         create table r as
         select i as age, i // 4 as bucket,
@@ -134,7 +119,7 @@ def test_buckets_of_an_anatomy_release_are_its_classes(plain: duckdb.DuckDBPyCon
     assert equal == (pytest.approx(diversity.t(rows, "equal")), "equal")
 
 
-def test_places_of_numbers_in_buckets_follow_their_value(plain: duckdb.DuckDBPyConnection) -> None:
+def test_places_of_numbers_in_buckets_follow_their_value(plain):
     plain.execute("""
         create table r as select i as bucket,
             case i when 0 then map {9: 1::bigint, 10: 1} else map {100: 2::bigint} end as pay from range(2) t(i)
@@ -145,7 +130,7 @@ def test_places_of_numbers_in_buckets_follow_their_value(plain: duckdb.DuckDBPyC
 
 
 @pytest.mark.parametrize("call", ["k_anonymity('t', ['a'])", "class_statistics('t', ['a'])"])
-def test_columns_are_case_insensitive_and_quoted(plain: duckdb.DuckDBPyConnection, call: str) -> None:
+def test_columns_are_case_insensitive_and_quoted(plain, call):
     plain.execute('create table t as select i as "A", i as "q""1, x" from range(3) t(i)')
     assert plain.execute(f"from {call}").fetchone() is not None
     assert plain.execute("""from k_anonymity('t', ['q"1, x'])""").fetchone() == (1,)
@@ -184,14 +169,14 @@ def test_columns_are_case_insensitive_and_quoted(plain: duckdb.DuckDBPyConnectio
         ("reidentification_risk('t', ['a'], threshold := 2)", r"must lie in \[0, 1\]"),
     ],
 )
-def test_bad_arguments_are_errors(plain: duckdb.DuckDBPyConnection, call: str, message: str) -> None:
+def test_bad_arguments_are_errors(plain, call, message):
     plain.execute("create table t as select 1 as a, 1 as s, 0 as z, {x: 1, y: 2} as g")
     plain.execute("create table nobody as from t limit 0")
     with pytest.raises(duckdb.Error, match=message):
         plain.execute(f"from {call}").fetchall()
 
 
-def test_an_empty_table_meets_everything(plain: duckdb.DuckDBPyConnection) -> None:
+def test_an_empty_table_meets_everything(plain):
     plain.execute("create table t(a integer, s integer)")
     inf = float("inf")
     assert plain.execute("from k_anonymity('t', ['a'])").fetchone() == (inf,)
@@ -201,9 +186,7 @@ def test_an_empty_table_meets_everything(plain: duckdb.DuckDBPyConnection) -> No
     assert plain.execute("from class_statistics('t', ['a'])").fetchone() == (0, 0, 0, 0.0, 0, 0.0)
 
 
-def test_sources_may_be_selects_files_and_common_table_expressions(
-    plain: duckdb.DuckDBPyConnection, tmp_path: Path
-) -> None:
+def test_sources_may_be_selects_files_and_common_table_expressions(plain, tmp_path):
     file = tmp_path / "it's.parquet"
     plain.execute(f"copy (select i // 2 as a from range(4) t(i)) to '{str(file).replace(chr(39), chr(39) * 2)}'")
     assert plain.execute("from k_anonymity($f, ['a'])", {"f": str(file)}).fetchone() == (2,)
@@ -219,7 +202,7 @@ def test_sources_may_be_selects_files_and_common_table_expressions(
         "reidentification_risk('{t}', ['a', 'g'], person := 'person')", "class_statistics('{t}', ['a', 'g'])",
     ],
 )  # fmt: skip
-def test_columns_may_be_called_as_those_of_a_step(plain: duckdb.DuckDBPyConnection, call: str) -> None:
+def test_columns_may_be_called_as_those_of_a_step(plain, call):
     for table, names in (("t", ["_q1", "_q2", "_p", "_v", "_n", "_c"]), ("u", ["q", "r", "p", "v", "n", "c"])):
         others = ", ".join(f'i % {3 + k} as "{name}"' for k, name in enumerate(names))
         plain.execute(
@@ -230,7 +213,7 @@ def test_columns_may_be_called_as_those_of_a_step(plain: duckdb.DuckDBPyConnecti
     assert told[0] == told[1]
 
 
-def test_the_entropy_of_one_value_is_exactly_one(con: duckdb.DuckDBPyConnection) -> None:
+def test_the_entropy_of_one_value_is_exactly_one(con):
     con.execute("create table classes as select i as a, 'x' as s from range(1, 80) t(i), range(i)")
     levels = dict(con.execute("from l_diversity('classes', 'a', 's')").fetchall())
     assert levels["entropy"] == 1
@@ -245,7 +228,7 @@ FREQUENCIES = [3, 1, 4, 2, 2, 2, 1, 3]
 POPULATION = [108, 45.5, 125, 56, 100, 100, 123.5, 108]
 
 
-def test_a_missing_value_matches_anything_as_in_sdcmicro(plain: duckdb.DuckDBPyConnection) -> None:
+def test_a_missing_value_matches_anything_as_in_sdcmicro(plain):
     plain.execute(SDCMICRO)
     more = "sample_weights := 'w', missing := 'wildcard'"
     of_class = plain.execute(
@@ -262,7 +245,7 @@ def test_a_missing_value_matches_anything_as_in_sdcmicro(plain: duckdb.DuckDBPyC
     assert risk == (8, 1.0, pytest.approx(sum(1 / f for f in FREQUENCIES) / 8), 2)
 
 
-def test_the_risk_of_each_record_is_that_of_sdcmicro(plain: duckdb.DuckDBPyConnection) -> None:
+def test_the_risk_of_each_record_is_that_of_sdcmicro(plain):
     """Individual risks that sdcMicro's own tests expect of this sample, without and with missing values."""
     plain.execute(SDCMICRO)
     plain.execute("create table complete as select * replace (coalesce(c, 1) as c) from survey")
@@ -283,7 +266,7 @@ def test_the_risk_of_each_record_is_that_of_sdcmicro(plain: duckdb.DuckDBPyConne
         assert total.fetchone() == pytest.approx((sum(expected), sum(expected)), abs=1e-7)
 
 
-def test_the_risk_of_each_record_without_weights_is_that_of_its_class(plain: duckdb.DuckDBPyConnection) -> None:
+def test_the_risk_of_each_record_without_weights_is_that_of_its_class(plain):
     plain.execute(
         "create table t as select i as id, if(i < 3, 7, null) as a, i // 2 as p, {f: i % 2} as s from range(5) r(i)"
     )
@@ -298,7 +281,7 @@ def test_the_risk_of_each_record_without_weights_is_that_of_its_class(plain: duc
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_wildcards_equal_comparing_every_two_records(plain: duckdb.DuckDBPyConnection, seed: int) -> None:
+def test_wildcards_equal_comparing_every_two_records(plain, seed):
     pick = random.Random(seed)
     rows = [tuple(pick.choice([1, 2, None]) for _ in range(3)) for _ in range(40)]
     plain.execute("create table t(a integer, b integer, c integer)")
@@ -316,9 +299,7 @@ def test_wildcards_equal_comparing_every_two_records(plain: duckdb.DuckDBPyConne
     )  # fmt: skip
 
 
-def test_journalist_risk_is_that_of_the_population_and_prosecutor_risk_that_of_the_sample(
-    plain: duckdb.DuckDBPyConnection,
-) -> None:
+def test_journalist_risk_is_that_of_the_population_and_prosecutor_risk_that_of_the_sample(plain):
     plain.execute("create table t as select unnest([1, 2, 2]) as a, unnest([1, 50, 50]) as w")
     risk = plain.execute(
         "select prosecutor, journalist, marketer from reidentification_risk('t', ['a'], sample_weights := 'w')"
@@ -332,7 +313,7 @@ def test_journalist_risk_is_that_of_the_population_and_prosecutor_risk_that_of_t
     assert risk[2] == pytest.approx((1 + 2 * second) / 3)
 
 
-def test_plain_k_map_counts_the_population(plain: duckdb.DuckDBPyConnection) -> None:
+def test_plain_k_map_counts_the_population(plain):
     plain.execute("create table t as select unnest([1, 2, 2, NULL, 9]) as a")
     plain.execute("create table register as select unnest([1, 1, 2, NULL, NULL, NULL, 5]) as a")
     assert plain.execute("from k_map('t', 'register', ['a'])").fetchone() == (
@@ -340,7 +321,7 @@ def test_plain_k_map_counts_the_population(plain: duckdb.DuckDBPyConnection) -> 
     )  # fmt: skip
 
 
-def test_plain_k_marginal_equals_the_packages(con: duckdb.DuckDBPyConnection) -> None:
+def test_plain_k_marginal_equals_the_packages(con):
     con.execute("create table o as select i % 4 as a, i % 3 as b, 'x' || i % 5 as c, i % 2 as d from range(200) t(i)")
     con.execute("create table r as select d, a, c, (a + b) % 3 as b from o where hash(a, b, c) % 3 > 0")
     columns = "['a', 'b', 'c', 'd']"
@@ -369,7 +350,7 @@ def recoded_adult(folder: Path, levels: dict[str, int]) -> str:
     return f"select {shown}, t.occupation as job from {read.format(folder / 'adult.csv', 'true')} t {trees}"
 
 
-def test_figures_of_arx_on_its_adult_table(plain: duckdb.DuckDBPyConnection, shared_data: Path) -> None:
+def test_figures_of_arx_on_its_adult_table(plain, shared_data):
     """Discernibility and t (equal distance) that ARX's own tests expect, and a node of which it reports k = 5."""
     plain.execute(f"create table adult as {recoded_adult(shared_data / 'arx', ARX_LEVELS)}")
     qi = list(ARX_LEVELS)
@@ -382,6 +363,6 @@ def test_figures_of_arx_on_its_adult_table(plain: duckdb.DuckDBPyConnection, sha
     assert plain.execute(f"from k_anonymity('adult', {list(levels)})").fetchone() == (5,)
 
 
-def test_uniques_are_the_classes_of_one_record(plain: duckdb.DuckDBPyConnection) -> None:
+def test_uniques_are_the_classes_of_one_record(plain):
     plain.execute("create table t as select unnest([1, 2, 2, 3]) as a, unnest(['x', 'y', 'y', NULL]) as b")
     assert plain.execute("from uniques('t', ['a', 'b']) order by a").fetchall() == [(1, "x"), (3, None)]

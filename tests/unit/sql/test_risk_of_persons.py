@@ -1,28 +1,13 @@
 """sql/risk_of_persons.sql in a plain DuckDB connection, against the obvious version."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from pathlib import Path
 
 import duckdb
 import pytest
 
 from tests.reference import one_to_m as slow
-
-SQL = Path(__file__).resolve().parents[3] / "sql"
-
-
-@pytest.fixture
-def plain() -> Iterator[duckdb.DuckDBPyConnection]:
-    connection = duckdb.connect()
-    for file in ("risk.sql", "risk_of_persons.sql"):
-        connection.execute((SQL / file).read_text())
-    yield connection
-    connection.close()
 
 
 def people(seed: int) -> list[tuple[str, int | None, list[str | None]]]:
@@ -42,7 +27,7 @@ def loaded(con: duckdb.DuckDBPyConnection, who: list[tuple[str, int | None, list
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("call", ["'lists', ['a', 'b'], 's'", "'visits', ['a', 'b'], ['s'], person := 'pid'"])
-def test_kl_diversity_equals_the_obvious_version(plain: duckdb.DuckDBPyConnection, seed: int, call: str):
+def test_kl_diversity_equals_the_obvious_version(plain, seed, call):
     who = people(seed)
     loaded(plain, who)
     prints = Counter(tuple(xs) for _, _, xs in who)
@@ -64,7 +49,7 @@ def test_kl_diversity_equals_the_obvious_version(plain: duckdb.DuckDBPyConnectio
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("m", [1, 2, 3])
-def test_km_anonymity_equals_the_obvious_version(plain: duckdb.DuckDBPyConnection, seed: int, m: int):
+def test_km_anonymity_equals_the_obvious_version(plain, seed, m):
     who = people(seed)
     loaded(plain, who)
     classes = defaultdict(list)
@@ -76,14 +61,14 @@ def test_km_anonymity_equals_the_obvious_version(plain: duckdb.DuckDBPyConnectio
     assert sum(sets for _, sets, _ in rows[1:]) == sum(len(slow.supports(xs, m)) for xs in classes.values())
 
 
-def test_a_person_with_differing_rows_is_known_by_all_of_them(plain: duckdb.DuckDBPyConnection):
+def test_a_person_with_differing_rows_is_known_by_all_of_them(plain):
     rows = "(1, 20, 'p'), (1, 21, 'q'), (2, 20, 'p'), (3, 20, 'p')"
     plain.execute(f"create table t as from (values {rows}) v(pid, age, s)")
     found = plain.execute("select classes, qi_risk from kl_diversity('t', ['age'], 's', person := 'pid')").fetchone()
     assert found == (2, 1.0)
 
 
-def test_an_empty_table_meets_everything(plain: duckdb.DuckDBPyConnection):
+def test_an_empty_table_meets_everything(plain):
     plain.execute("create table t (a integer, s varchar[])")
     row = plain.execute("from kl_diversity('t', ['a'], 's')").fetchone()
     assert row == (0, 0, 0, math.inf, math.inf, math.inf, math.inf, 0, 0)
@@ -98,7 +83,7 @@ def test_an_empty_table_meets_everything(plain: duckdb.DuckDBPyConnection):
         ("kl_diversity('t', ['a'], 'ss')", "there is no column 'ss'. Did you mean 's'"),
     ],
 )
-def test_missing_columns_are_errors(plain: duckdb.DuckDBPyConnection, call: str, message: str):
+def test_missing_columns_are_errors(plain, call, message):
     plain.execute("create table t (a integer, s varchar[])")
     with pytest.raises(duckdb.Error, match=message):
         plain.execute(f"from {call}")

@@ -1,9 +1,6 @@
 """What each treatment does to a column, alone: keyed, consistent, exact where it says so, refused where it cannot be."""
 
-from __future__ import annotations
-
 import hmac
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -14,7 +11,7 @@ KEY = "0123456789abcdef0123456789abcdef"
 
 
 @pytest.fixture
-def hospital(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> duckdb.DuckDBPyConnection:
+def hospital(con, tmp_path):
     con.execute(
         "create table patients as select i as pid, 'P' || i as name, i * 1.5 as cost, 60 + i as age from range(40) t(i)"
     )
@@ -31,7 +28,7 @@ def _rows(con: duckdb.DuckDBPyConnection, table: str, treatments: str, options: 
     return con.execute(f"from anon_treat('{table}', {{{treatments}}}{options})").fetchall()
 
 
-def test_pseudonym_is_the_hmac_of_domain_and_value(hospital: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_pseudonym_is_the_hmac_of_domain_and_value(hospital, tmp_path):
     call = "'pid': 'pseudonym(format := ''text'', prefix := ''P-'', domain := ''patient'')'"
     rows = _rows(hospital, "patients", call, f", key_file := '{tmp_path / 'key'}'")
     assert [row[0] for row in rows] == [
@@ -40,9 +37,7 @@ def test_pseudonym_is_the_hmac_of_domain_and_value(hospital: duckdb.DuckDBPyConn
 
 
 @pytest.mark.parametrize("form", ["uuid", "text", "integer"])
-def test_pseudonyms_of_one_key_join_and_those_of_two_calls_do_not(
-    hospital: duckdb.DuckDBPyConnection, tmp_path: Path, form: str
-) -> None:
+def test_pseudonyms_of_one_key_join_and_those_of_two_calls_do_not(hospital, tmp_path, form):
     treated = f"{{'pid': 'pseudonym(format := ''{form}'')'}}"
     key = f", key_file := '{tmp_path / 'key'}'"
     join = "select count(*) from anon_treat('patients', {0}{1}) join anon_treat('visits', {0}{1}) using (pid)"
@@ -50,7 +45,7 @@ def test_pseudonyms_of_one_key_join_and_those_of_two_calls_do_not(
     assert hospital.execute(join.format(treated, "")).fetchone() == (0,)
 
 
-def test_shift_moves_all_dates_of_an_individual_alike(hospital: duckdb.DuckDBPyConnection) -> None:
+def test_shift_moves_all_dates_of_an_individual_alike(hospital):
     moved = hospital.execute(
         "select o.pid, r.day - o.day, r.at - o.at from (select *, row_number() over () as n from visits) o "
         "join (select *, row_number() over () as n from anon_treat('visits', {'day': 'shift(60)', 'at': 'shift(60)'})) r using (n)"
@@ -63,7 +58,7 @@ def test_shift_moves_all_dates_of_an_individual_alike(hospital: duckdb.DuckDBPyC
     assert len(every) > 10 and all(-60 <= days <= 60 for days in every)
 
 
-def test_noise_round_top_and_mask(hospital: duckdb.DuckDBPyConnection) -> None:
+def test_noise_round_top_and_mask(hospital):
     rows = _rows(
         hospital, "patients", "'cost': 'round(5)', 'age': 'top(at := 89, bottom := 65)', 'name': 'mask(keep := 1)'"
     )
@@ -77,14 +72,14 @@ def test_noise_round_top_and_mask(hospital: duckdb.DuckDBPyConnection) -> None:
     assert abs(mean - 100) < 0.25 and low < 90 and abs(spread - 4) < 0.2
 
 
-def test_redact_drops_and_mask_hides(hospital: duckdb.DuckDBPyConnection) -> None:
+def test_redact_drops_and_mask_hides(hospital):
     columns = hospital.execute("describe from anon_treat('patients', {'name': 'redact', 'pid': 'mask'})").fetchall()
     assert [column[0] for column in columns] == ["pid", "cost", "age"]
     assert ("pid", "VARCHAR") in [row[:2] for row in columns]
     assert _rows(hospital, "patients", "'pid': 'mask', 'name': 'mask(value := ''-'')'")[0][:2] == (None, "-")
 
 
-def test_fake_texts_are_consistent_and_none_of_the_original(hospital: duckdb.DuckDBPyConnection) -> None:
+def test_fake_texts_are_consistent_and_none_of_the_original(hospital):
     pytest.importorskip("faker")
     hospital.execute("insert into patients select pid + 40, name, cost, age from patients")
     rows = _rows(hospital, "patients", "'name': 'fake(''name'', locale := ''de_DE'', values := 500)'")
@@ -106,14 +101,12 @@ def test_fake_texts_are_consistent_and_none_of_the_original(hospital: duckdb.Duc
         ("'pid': 'pseudonym(format := ''uuid'', prefix := ''P'')'", "prefix"),
     ],
 )
-def test_what_cannot_be_done_is_refused(hospital: duckdb.DuckDBPyConnection, treated: str, message: str) -> None:
+def test_what_cannot_be_done_is_refused(hospital, treated, message):
     with pytest.raises(duckdb.Error, match=message):
         _rows(hospital, "patients", treated)
 
 
-def test_shift_needs_the_individual_and_a_key_file_enough_bytes(
-    hospital: duckdb.DuckDBPyConnection, tmp_path: Path
-) -> None:
+def test_shift_needs_the_individual_and_a_key_file_enough_bytes(hospital, tmp_path):
     hospital.execute("comment on column visits.pid is null")
     with pytest.raises(duckdb.Error, match="identifies the individual"):
         _rows(hospital, "visits", "'day': 'shift'")
@@ -122,7 +115,7 @@ def test_shift_needs_the_individual_and_a_key_file_enough_bytes(
         _rows(hospital, "visits", "'pid': 'pseudonym'", f", key_file := '{tmp_path / 'short'}'")
 
 
-def test_every_treatment_says_what_it_protects(con: duckdb.DuckDBPyConnection) -> None:
+def test_every_treatment_says_what_it_protects(con):
     listed = con.execute("select treatment, protects from anon_treatments()").fetchall()
     assert [name for name, _ in listed] == sorted(treatments())
     assert all(protects.endswith(".") for _, protects in listed)

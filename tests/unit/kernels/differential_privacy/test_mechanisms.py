@@ -1,7 +1,5 @@
 """Choices by noisy max: their probabilities, against the definition, and their privacy on neighbouring scores."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np
@@ -25,7 +23,7 @@ def permute_and_flip(scores: np.ndarray, epsilon: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize("generator", [None, np.random.default_rng(1)])
-def test_choices_are_those_of_permute_and_flip(generator: np.random.Generator | None) -> None:
+def test_choices_are_those_of_permute_and_flip(generator):
     scores, mechanisms = np.array([3.0, 0.0, 2.0]), Mechanisms("f", generator)
     drawn = np.bincount([mechanisms.choose(scores, 1.0, 1.0)[0] for _ in range(1500)], minlength=3)
     expected = 1500 * permute_and_flip(scores, 1.0)
@@ -33,13 +31,13 @@ def test_choices_are_those_of_permute_and_flip(generator: np.random.Generator | 
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 0.7, 8.0])
-def test_no_use_loses_more_than_it_may(epsilon: float) -> None:
+def test_no_use_loses_more_than_it_may(epsilon):
     assert Mechanisms("f").choose(np.array([1e7, 1e7]), epsilon, 1.0)[1] <= epsilon
     assert Mechanisms("f").choose(np.array([0.1, 0.2]), epsilon, np.log2(3))[1] <= epsilon
     assert Mechanisms("f").counts(np.arange(3), epsilon, 2)[1] <= epsilon
 
 
-def test_counts_are_drawn_in_pieces_between_which_a_call_stops() -> None:
+def test_counts_are_drawn_in_pieces_between_which_a_call_stops():
     counts = np.arange(2 * mechanisms_module._PIECE + 5)
     noisy, loss = Mechanisms("f").counts(counts, 40.0)
     assert loss <= 40.0 and np.abs(noisy - counts).max() <= 2

@@ -1,25 +1,16 @@
 """DiffGen's scores and search."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.differential_privacy.diffgen_search import (
-    Budget,
-    Predictor,
-    Search,
-    Utility,
-    split_scores,
-    utility_of,
-)
+from duckdb_anon.kernels.differential_privacy.diffgen_search import Budget, Predictor, Search, split_scores, utility_of
 from duckdb_anon.kernels.differential_privacy.mechanisms import Ledger, Mechanisms
 from tests.reference.merging import attribute, zip_tree
 
 
-def test_scores_of_the_worked_example() -> None:
+def test_scores_of_the_worked_example():
     first, second = np.array([[30.0, 10], [5, 25]]), np.array([[20.0, 15], [15, 20]])
     assert (utility_of(first, "max"), utility_of(second, "max")) == (55, 40)
     assert utility_of(first, "infogain") == pytest.approx(0.25783, abs=5e-6)
@@ -27,7 +18,7 @@ def test_scores_of_the_worked_example() -> None:
 
 
 @pytest.mark.parametrize("utility", ["max", "infogain"])
-def test_scores_of_splits_are_those_of_the_children(utility: Utility) -> None:
+def test_scores_of_splits_are_those_of_the_children(utility):
     rng = np.random.default_rng(0)
     values, classes = rng.integers(0, 6, 40).astype(float), rng.integers(0, 3, 40)
     points = np.arange(-0.75, 9.0, 0.25)
@@ -52,7 +43,7 @@ def _search(rounds: int, rng: np.random.Generator) -> Search:
     )
 
 
-def test_cuts_always_cover_the_domain_and_records_are_in_their_nodes() -> None:
+def test_cuts_always_cover_the_domain_and_records_are_in_their_nodes():
     for seed in range(10):
         search = _search(5, np.random.default_rng(seed))
         search.run()

@@ -1,7 +1,5 @@
 """The search against trying every node, and the worked hospital example."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 
@@ -112,9 +110,7 @@ PERSONS = [
 @pytest.mark.parametrize(
     ("requirement", "holds", "persons"), [*((*each, False) for each in ROWS), *((*each, True) for each in PERSONS)]
 )
-def test_the_result_is_that_of_trying_every_node(
-    seed: int, share: float, requirement: PrivacyModel, holds: incognito.Predicate, persons: bool
-) -> None:
+def test_the_result_is_that_of_trying_every_node(seed, share, requirement, holds, persons):
     example = _random_example(seed, persons=persons)
     allowed = int(share * len(example.rows))
     assert example.search(requirement, allowed) == example.exhaustive(holds, allowed)
@@ -123,7 +119,7 @@ def test_the_result_is_that_of_trying_every_node(
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("persons", [False, True])
 @pytest.mark.parametrize("share", [0, 0.2])
-def test_the_result_is_that_of_trying_every_node_for_closeness(seed: int, persons: bool, share: float) -> None:
+def test_the_result_is_that_of_trying_every_node_for_closeness(seed, persons, share):
     example = _random_example(seed, persons=persons)
     allowed = int(share * len(example.rows))
     holds = incognito.equal_distance(0.3, example.records)
@@ -132,7 +128,7 @@ def test_the_result_is_that_of_trying_every_node_for_closeness(seed: int, person
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("share", [0, 0.2])
-def test_each_of_several_sensitive_columns_is_diverse_at_the_least_loss(seed: int, share: float) -> None:
+def test_each_of_several_sensitive_columns_is_diverse_at_the_least_loss(seed, share):
     example = _random_example(seed)
     allowed = int(share * len(example.rows))
     first, second = np.array([0, 0, 1, 1], np.int32), np.array([0, 1, 0, 1], np.int32)
@@ -163,9 +159,7 @@ def _wide(rows: int, columns: int) -> Example:
         (EntropyDiversity(2), 40, 0.3),
     ],
 )
-def test_most_nodes_are_excluded_without_a_check(
-    monkeypatch: pytest.MonkeyPatch, requirement: PrivacyModel, allowed: int, most: float
-) -> None:
+def test_most_nodes_are_excluded_without_a_check(monkeypatch, requirement, allowed, most):
     example = _wide(800, 5)
     checked: list[int] = []
     check = _Search._check

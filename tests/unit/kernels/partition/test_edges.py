@@ -1,7 +1,5 @@
 """Rounded ends of intervals: the kernel against a slow reference, and what every end stands for."""
 
-from __future__ import annotations
-
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -42,7 +40,7 @@ def _ends(values: list[Any], least: int, whose: list[int] | None = None, kind: A
 
 
 @given(st.lists(st.tuples(VALUE, st.integers(0, 6)), min_size=2, max_size=40), st.integers(1, 6), st.booleans())
-def test_ends_are_those_of_the_reference(rows: list[tuple[int, int]], least: int, of_persons: bool) -> None:
+def test_ends_are_those_of_the_reference(rows, least, of_persons):
     rows = rows if of_persons else [(value, number) for number, (value, _) in enumerate(rows)]
     values, whose = [value for value, _ in rows], [person for _, person in rows]
     if len(set(values)) == 1:
@@ -55,7 +53,7 @@ def test_ends_are_those_of_the_reference(rows: list[tuple[int, int]], least: int
 
 
 @given(st.lists(st.tuples(VALUE, st.integers(0, 9)), min_size=2, max_size=60), st.integers(2, 6))
-def test_every_end_covers_and_stands_for_so_many_persons(rows: list[tuple[int, int]], least: int) -> None:
+def test_every_end_covers_and_stands_for_so_many_persons(rows, least):
     values = [value for value, _ in rows]
     if len(set(values)) == 1 or persons(rows, values) < least:
         return
@@ -81,7 +79,7 @@ def test_every_end_covers_and_stands_for_so_many_persons(rows: list[tuple[int, i
         ([time(i // 60, i % 60) for i in range(600, 900)], pa.time64("us"), None, None),
     ],
 )  # fmt: skip
-def test_extremes_of_every_type_become_round(values: list[Any], kind: Any, top: Any, bottom: Any) -> None:
+def test_extremes_of_every_type_become_round(values, kind, top, bottom):
     attribute, starts, ends = _ends(values, 5, kind=kind)
     assert all(end >= number for number, end in ends.items())
     assert all(start <= number for number, start in starts.items())
@@ -94,7 +92,7 @@ def test_extremes_of_every_type_become_round(values: list[Any], kind: Any, top: 
         assert greatest % 60_000_000 == 0 and least % 60_000_000 == 0
 
 
-def test_a_column_that_cannot_be_reckoned_with_has_shared_ends_or_none() -> None:
+def test_a_column_that_cannot_be_reckoned_with_has_shared_ends_or_none():
     values = [Decimal(0)] * 3 + [Decimal(7)] + [Decimal(10) ** 30] * 3 + [Decimal(10) ** 35]
     attribute = code_column("test", "v", pa.array(values, pa.decimal128(38, 0)), "ordered")
     assert attribute.scale is None

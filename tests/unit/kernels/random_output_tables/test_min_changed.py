@@ -1,7 +1,5 @@
 """The last step: no record is released with all of its values unchanged."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Reading delta, drawing from random output tables and checking them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Binning of ordered attributes before they are randomized."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -17,30 +15,30 @@ def ages(values: list[float], rows: list[int], special_from: int | None = None) 
     return Attribute("age", "ordered", codes, np.array(values), known, -1, first)
 
 
-def test_cut_points_start_bins_and_the_value_nearest_the_mean_stands_for_each() -> None:
+def test_cut_points_start_bins_and_the_value_nearest_the_mean_stands_for_each():
     attribute = ages([18, 20, 29, 30, 41, 60], [1, 1, 1, 9, 1, 1])
     assert representatives(attribute, [30], "rr_distort").tolist() == [1, 1, 1, 3, 3, 3]
     assert representatives(attribute, [20, 60], "rr_distort").tolist() == [0, 3, 3, 3, 3, 5]
 
 
-def test_a_number_of_bins_is_of_equal_width_and_empty_ones_vanish() -> None:
+def test_a_number_of_bins_is_of_equal_width_and_empty_ones_vanish():
     attribute = ages([0, 1, 9, 10], [1, 1, 1, 1])
     assert representatives(attribute, 5, "rr_distort").tolist() == [0, 0, 2, 2]
     assert representatives(attribute, 1, "rr_distort").tolist() == [1, 1, 1, 1]
 
 
-def test_values_that_are_not_finite_stay_their_own() -> None:
+def test_values_that_are_not_finite_stay_their_own():
     attribute = ages([0, 1, 2, 5, 8], [1, 1, 1, 1, 1], special_from=3)
     assert representatives(attribute, 1, "rr_distort").tolist() == [1, 1, 1, 3, 4]
 
 
 @pytest.mark.parametrize("bins", [0, 2.5, "four", True, None, [None], [[1, 2], [3]]])
-def test_nonsense_bins_are_refused(bins: object) -> None:
+def test_nonsense_bins_are_refused(bins):
     with pytest.raises(ParameterError, match="bins of 'age' must be"):
         representatives(ages([0, 1], [1, 1]), bins, "rr_distort")
 
 
-def test_bins_of_a_column_without_order_are_refused() -> None:
+def test_bins_of_a_column_without_order_are_refused():
     attribute = Attribute("sex", "nominal", np.zeros(1, np.int32), np.zeros(1), 1, -1, np.zeros(1, np.int64))
     with pytest.raises(ParameterError, match="not ordered"):
         representatives(attribute, 2, "rr_distort")

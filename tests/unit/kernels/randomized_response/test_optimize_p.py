@@ -1,7 +1,5 @@
 """Optimal parameters: the worked optima, a grid, infeasible requests."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -28,7 +26,7 @@ def problem_of(counts: np.ndarray, limit: float, scope: str = "both", **options:
         (4, "both", (0.8741, 0.8545), 11.9054),
     ],
 )
-def test_optima_of_the_example_table(level: int, scope: str, shares: tuple[float, float], norm: float) -> None:
+def test_optima_of_the_example_table(level, scope, shares, norm):
     solution = optimal_channels(problem_of(PAPER_TABLE, 1 / level, scope), "rr_distort")
     assert solution.norm == pytest.approx(norm, abs=1e-3)
     np.testing.assert_allclose([c.p for c in solution.channels], shares, atol=1e-3)
@@ -37,12 +35,12 @@ def test_optima_of_the_example_table(level: int, scope: str, shares: tuple[float
     assert solution.risk <= 1 / level
 
 
-def test_a_bound_that_does_not_bind_leaves_everything_alone() -> None:
+def test_a_bound_that_does_not_bind_leaves_everything_alone():
     solution = optimal_channels(problem_of(PAPER_TABLE, 0.9), "rr_distort")
     assert all(c.is_identity for c in solution.channels)
 
 
-def test_sensitive_alone_is_infeasible_where_a_cell_has_one_value_and_says_so() -> None:
+def test_sensitive_alone_is_infeasible_where_a_cell_has_one_value_and_says_so():
     counts = np.array([[5, 5, 5], [1, 0, 0]])
     with pytest.raises(RequirementError, match=r"1 of 16 records .* 1 of them in cells with a single sensitive value"):
         optimal_channels(problem_of(counts, 1 / 2, "sensitive"), "rr_distort")
@@ -50,12 +48,12 @@ def test_sensitive_alone_is_infeasible_where_a_cell_has_one_value_and_says_so() 
         optimal_channels(problem_of(counts, 1 / 2, "sensitive"), "rr_distort")
 
 
-def test_infeasible_frequencies_name_the_largest_possible_l() -> None:
+def test_infeasible_frequencies_name_the_largest_possible_l():
     with pytest.raises(RequirementError, match=r"smallest reachable risk is 0\.9"):
         optimal_channels(problem_of(np.array([[90, 10]]), 1 / 2, "qi"), "rr_distort")
 
 
-def test_min_count_and_mean_relax_the_bound() -> None:
+def test_min_count_and_mean_relax_the_bound():
     counts = np.array([[5, 5, 5], [1, 0, 0]])
     left_out = problem_of(counts, 1 / 4, "sensitive", min_count=2)
     solution = optimal_channels(left_out, "rr_distort")
@@ -66,7 +64,7 @@ def test_min_count_and_mean_relax_the_bound() -> None:
     assert (found * counts).sum() / counts.sum() == pytest.approx(1 / 4, abs=1e-9)
 
 
-def test_mean_bound_over_several_attributes_is_met() -> None:
+def test_mean_bound_over_several_attributes_is_met():
     counts = np.random.default_rng(2).integers(0, 9, (3, 4, 3))
     problem = problem_of(counts, 0.3, target="mean")
     solution = optimal_channels(problem, "rr_distort")
@@ -74,7 +72,7 @@ def test_mean_bound_over_several_attributes_is_met() -> None:
     assert (found * counts).sum() / counts.sum() == pytest.approx(0.3, abs=1e-6)
 
 
-def test_two_sensitive_attributes_are_both_held_to_the_bound() -> None:
+def test_two_sensitive_attributes_are_both_held_to_the_bound():
     rng = np.random.default_rng(6)
     qi = [rng.integers(0, 3, 400).astype(np.int32), rng.integers(0, 2, 400).astype(np.int32)]
     sensitive = [rng.integers(0, 4, 400).astype(np.int32), (rng.random(400) ** 2 * 3).astype(np.int32)]

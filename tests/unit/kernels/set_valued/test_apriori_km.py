@@ -1,7 +1,5 @@
 """Apriori anonymization and the supports it counts."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np
@@ -25,7 +23,7 @@ def published(persons: Persons, k: int, m: int) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("m", [1, 2])
-def test_worked_example_raises_every_item_to_its_letter(m: int):
+def test_worked_example_raises_every_item_to_its_letter(m):
     assert published(persons_of(RECORDS), 2, m) == [["A", "B"], ["B"], ["B"], ["C"], ["A", "B"], ["C"]]
 
 
@@ -56,7 +54,7 @@ item_sets = st.lists(st.sets(st.sampled_from(ITEMS), min_size=1), min_size=4, ma
 
 
 @given(item_sets, st.integers(1, 4), st.integers(1, 3))
-def test_every_small_set_of_published_nodes_is_frequent(records: list[set[str]], k: int, m: int):
+def test_every_small_set_of_published_nodes_is_frequent(records, k, m):
     lists = published(persons_of(records), k, m)
     assert slow.km_anonymity(lists, m) >= k
     # one cut for all: an item is published as the same node everywhere
@@ -66,7 +64,7 @@ def test_every_small_set_of_published_nodes_is_frequent(records: list[set[str]],
 
 
 @given(st.lists(st.sets(st.integers(0, 9)), min_size=1, max_size=20), st.integers(1, 4))
-def test_supports_count_each_set_once_a_record(records: list[set[int]], size: int):
+def test_supports_count_each_set_once_a_record(records, size):
     node = np.array([v for record in records for v in sorted(record)], dtype=np.int32)
     owner = np.repeat(np.arange(len(records)), [len(record) for record in records])
     lists = lists_of(node, owner, len(records))

@@ -1,7 +1,5 @@
 """Clusters of persons and merging them up to a loss."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -39,7 +37,7 @@ def mean_loss(qi: tuple[Attribute, ...], group: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize(("n", "k"), [(10, 10), (11, 3), (57, 5)])
-def test_every_record_is_in_a_cluster_of_k_or_more(n: int, k: int):
+def test_every_record_is_in_a_cluster_of_k_or_more(n, k):
     clusters = clusters_of(mixed(n, n), k, np.random.default_rng(1))
     assert np.bincount(clusters.cluster_of_record).min() >= k
     assert np.array_equal(np.bincount(clusters.cluster_of_record), clusters.size)
@@ -53,7 +51,7 @@ def test_clusters_take_neighbours():
 
 
 @pytest.mark.parametrize("skip", [False, True])
-def test_merging_stays_within_the_bound_and_keeps_clusters_whole(skip: bool):
+def test_merging_stays_within_the_bound_and_keeps_clusters_whole(skip):
     qi = mixed(80, 9)
     clusters = clusters_of(qi, 4, np.random.default_rng(2))
     before = clusters.cluster_of_record.copy()

@@ -1,7 +1,5 @@
 """Partition of fingerprints."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from duckdb_anon.kernels.set_valued.partition_top_down import Fingerprints, publish_top_down

@@ -1,7 +1,5 @@
 """phi squared against its definition and the hospital example, and k-medoids on small distance matrices."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -16,7 +14,7 @@ from tests.reference.merging import HOSPITAL_A, HOSPITAL_B, attribute, hospital
 from tests.reference.merging import phi_squared as slow_phi
 
 
-def test_hospital_associations_are_those_of_the_worked_example() -> None:
+def test_hospital_associations_are_those_of_the_worked_example():
     # order of the quasi-identifiers: zip, age, sex; age in two intervals; zip codes as names
     expected = {"A": (0.0044, 0.2, 0.7333), "B": (0.25, 0.75, 0.75)}
     for name, rows in (("A", HOSPITAL_A), ("B", HOSPITAL_B)):
@@ -28,7 +26,7 @@ def test_hospital_associations_are_those_of_the_worked_example() -> None:
         assert (age_sex, sex_zip, age_zip) == pytest.approx(expected[name], abs=5e-5)
 
 
-def test_random_columns_agree_with_the_definition() -> None:
+def test_random_columns_agree_with_the_definition():
     rng = np.random.default_rng(3)
     for _ in range(50):
         n = int(rng.integers(1, 40))
@@ -36,18 +34,18 @@ def test_random_columns_agree_with_the_definition() -> None:
         assert phi_squared(left, right) == pytest.approx(slow_phi(left.tolist(), right.tolist()), abs=1e-12)
 
 
-def test_many_categories_take_the_sorted_path_with_the_same_result() -> None:
+def test_many_categories_take_the_sorted_path_with_the_same_result():
     rng = np.random.default_rng(4)
     left, right = rng.integers(0, 1000, 300), rng.integers(0, 1000, 300)
     assert phi_squared(left, right) == pytest.approx(slow_phi(left.tolist(), right.tolist()), abs=1e-9)
 
 
-def test_intervals_are_equally_wide_and_the_last_is_closed() -> None:
+def test_intervals_are_equally_wide_and_the_last_is_closed():
     column = attribute("x", [0.0, 1.0, 2.4, 2.5, 9.9, 10.0, None])
     assert equal_width(column, 4).tolist() == [0, 0, 0, 1, 3, 3, 4]
 
 
-def test_null_is_a_category_of_its_own() -> None:
+def test_null_is_a_category_of_its_own():
     left = attribute("x", [1, 1, None, None])
     right = attribute("y", ["a", "a", "b", "b"])
     assert association_matrix([left, right])[0, 1] == pytest.approx(1.0)
@@ -58,7 +56,7 @@ def _distances(rng: np.random.Generator, items: int) -> np.ndarray:
     return half + half.T
 
 
-def test_every_item_is_with_its_nearest_medoid() -> None:
+def test_every_item_is_with_its_nearest_medoid():
     rng = np.random.default_rng(0)
     for _ in range(30):
         distance = _distances(rng, 7)
@@ -68,7 +66,7 @@ def test_every_item_is_with_its_nearest_medoid() -> None:
         assert np.allclose(distance[np.arange(7), medoid], distance[:, chosen].min(axis=1))
 
 
-def test_no_single_exchange_of_medoids_would_be_better() -> None:
+def test_no_single_exchange_of_medoids_would_be_better():
     rng = np.random.default_rng(1)
     for _ in range(30):
         distance = _distances(rng, 6)
@@ -79,7 +77,7 @@ def test_no_single_exchange_of_medoids_would_be_better() -> None:
                 assert distance[:, [keep, other]].min(axis=1).sum() >= cost - 1e-9
 
 
-def test_related_attributes_share_a_column_and_keep_their_order() -> None:
+def test_related_attributes_share_a_column_and_keep_their_order():
     rng = np.random.default_rng(2)
     a, b = rng.integers(0, 4, 200), rng.integers(0, 4, 200)
     columns = [attribute("a", a.tolist()), attribute("b", b.tolist()), attribute("a2", (3 - a).tolist())]

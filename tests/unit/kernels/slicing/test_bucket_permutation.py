@@ -1,18 +1,19 @@
 """Permutations inside buckets, and swapping cells of rows that violate a rule."""
 
-from __future__ import annotations
-
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
+from duckdb_anon.kernels.bucketize import anatomize
 from duckdb_anon.kernels.slicing.bucket_permutation import is_bucket_permutation, shuffled_slots, swapped
+from duckdb_anon.kernels.slicing.validity_rules import ValidityRule, unseen_pairs
 from duckdb_anon.model.coded_table import IntArray
+from tests.reference.merging import attribute
 
 
-def test_every_permutation_of_a_bucket_is_equally_likely() -> None:
+def test_every_permutation_of_a_bucket_is_equally_likely():
     bucket = np.zeros(3, dtype=np.int64)
     rng = np.random.default_rng(1)
     seen = Counter(tuple(shuffled_slots(bucket, rng).tolist()) for _ in range(6000))
@@ -22,7 +23,7 @@ def test_every_permutation_of_a_bucket_is_equally_likely() -> None:
     assert chi2 < 20.5  # 0.999 quantile with 5 degrees of freedom
 
 
-def test_what_is_not_a_permutation_inside_buckets_is_noticed() -> None:
+def test_what_is_not_a_permutation_inside_buckets_is_noticed():
     bucket = np.array([0, 0, 1, 1])
     assert is_bucket_permutation(np.argsort(bucket, kind="stable"), bucket)
     assert not is_bucket_permutation(np.array([0, 2, 1, 3]), bucket)
@@ -32,7 +33,7 @@ def test_what_is_not_a_permutation_inside_buckets_is_noticed() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_columns_stay_permutations_and_no_bucket_gets_worse(seed: int) -> None:
+def test_columns_stay_permutations_and_no_bucket_gets_worse(seed):
     rng = np.random.default_rng(seed)
     bucket = rng.integers(0, 6, 60)
     qi, secret = rng.integers(0, 3, 60), rng.integers(0, 3, 60)
@@ -50,7 +51,7 @@ def test_columns_stay_permutations_and_no_bucket_gets_worse(seed: int) -> None:
     assert (np.bincount(slots, weights=violates(after), minlength=6) <= before).all()
 
 
-def test_the_only_valid_arrangement_of_a_small_bucket_is_found() -> None:
+def test_the_only_valid_arrangement_of_a_small_bucket_is_found():
     # record 0 may stand beside the secret of record 0 alone, record 1 beside that of record 1
     def violates(orders: Sequence[IntArray]) -> np.ndarray:
         return orders[0] != orders[1]
@@ -60,3 +61,53 @@ def test_the_only_valid_arrangement_of_a_small_bucket_is_found() -> None:
         orders = [np.arange(len(bucket)), np.arange(len(bucket))[::-1].copy()]
         first, second = swapped(orders, bucket, violates, 200, rng)
         assert np.array_equal(first, second)
+
+
+def test_unseen_pairs_are_absent_though_expected():
+    sex = attribute("sex", ["F"] * 50 + ["M"] * 50)
+    disease = attribute("d", ["flu", "ovary"] * 25 + ["flu"] * 49 + ["rare"])
+    (pairs,) = unseen_pairs([sex], disease)
+    forbidden = pairs.forbidden[pairs.class_of_code[0]][:, pairs.sensitive_class]
+    # columns flu, ovary, rare; a rare value is not expected often enough to be missed among women
+    assert forbidden.tolist() == [[False, False, False], [False, True, False]]
+    violated = pairs.violated([np.array([0, 1, 1], dtype=np.int32)], np.array([1, 1, 2], dtype=np.int32))
+    assert violated.tolist() == [False, True, False]
+
+
+def test_a_conjunction_forbids_rows_that_satisfy_all_of_its_predicates():
+    both = ValidityRule({0: np.array([0, 1]), 1: np.array([1, 0])}, np.array([0, 1]), np.array([[0, 0], [0, 1]]) > 0)
+    codes = [np.array([1, 1, 0, 1], dtype=np.int32), np.array([0, 1, 0, 0], dtype=np.int32)]
+    assert both.violated(codes, np.array([1, 1, 1, 0], dtype=np.int32)).tolist() == [True, False, False, False]
+
+
+HOSPITAL = [0, 0, 1, 2, 3, 4, 5, 6]  # Fever twice, six other diseases once
+
+
+def _contents(bucket: list[int], values: list[int]) -> list[list[int]]:
+    inside: defaultdict[int, list[int]] = defaultdict(list)
+    for b, v in zip(bucket, values, strict=True):
+        inside[b].append(v)
+    return list(inside.values())
+
+
+def _dealt(values: list[int], least: int, seed: int = 0) -> list[list[int]]:
+    codes = np.array(values, dtype=np.int32)
+    return _contents(anatomize(codes, least, np.random.default_rng(seed)).tolist(), values)
+
+
+def test_hospital_makes_four_pairs_or_two_buckets_of_eight_records():
+    assert sorted(len(b) for b in _dealt(HOSPITAL, 2)) == [2, 2, 2, 2]
+    sizes = {tuple(sorted(len(b) for b in _dealt(HOSPITAL, 3, seed))) for seed in range(40)}
+    assert sizes == {(4, 4), (3, 5)}
+    assert sorted(len(b) for b in _dealt(HOSPITAL, 4)) == [4, 4]
+
+
+def test_which_records_share_a_bucket_is_left_to_chance():
+    codes = np.repeat(np.arange(4, dtype=np.int32), 6)
+    together = Counter(
+        (bucket[6:12] == bucket[0]).argmax()
+        for bucket in (anatomize(codes, 4, np.random.default_rng(seed)) for seed in range(1200))
+    )
+    chi2 = sum((count - 200) ** 2 / 200 for count in together.values())
+    assert len(together) == 6
+    assert chi2 < 20.5  # 0.999 quantile with 5 degrees of freedom

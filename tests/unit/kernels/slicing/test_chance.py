@@ -1,7 +1,5 @@
 """Requirements against the composition attack, with the figures they were checked by."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -23,13 +21,13 @@ from tests.reference.merging import attribute
 @pytest.mark.parametrize(
     ("alpha", "chance", "rate"), [(0.5, 0.6, 0.61237), (0.3, 0.8704, 0.52123), (0.25, 0.5, 0.37796), (1, 0.1, 1.0)]
 )
-def test_the_largest_rate_meets_the_belief_exactly(alpha: float, chance: float, rate: float) -> None:
+def test_the_largest_rate_meets_the_belief_exactly(alpha, chance, rate):
     assert largest_rate(alpha, chance) == pytest.approx(rate, abs=5e-6)
     if alpha < 1:
         assert belief(largest_rate(alpha, chance), np.array([chance]))[0] == pytest.approx(alpha)
 
 
-def test_a_value_that_cannot_occur_elsewhere_gives_certainty() -> None:
+def test_a_value_that_cannot_occur_elsewhere_gives_certainty():
     assert belief(0.3, np.array([0.0])).tolist() == [1.0]
     assert largest_rate(0.5, 0.0) == 0.0
 
@@ -49,7 +47,7 @@ TAILS = {
 
 
 @pytest.mark.parametrize("m", [4, 6, 8, 10])
-def test_tails_of_the_worked_example(m: int) -> None:
+def test_tails_of_the_worked_example(m):
     groups = _groups({0: (m - 2, 1, 1)})
     population = Population(np.array([0.4, 0.2, 0.1, 0.3]))
     chance = population.occurrence(groups)
@@ -61,7 +59,7 @@ def test_tails_of_the_worked_example(m: int) -> None:
     assert LinkableValues(3, 0.5, population).holds(groups)[0] == (m >= 10)
 
 
-def test_tails_of_many_groups_agree_with_enumeration() -> None:
+def test_tails_of_many_groups_agree_with_enumeration():
     rng = np.random.default_rng(0)
     group, codes = rng.integers(0, 6, 50), rng.integers(0, 5, 50)
     group = np.unique(group, return_inverse=True)[1]
@@ -76,7 +74,7 @@ def test_tails_of_many_groups_agree_with_enumeration() -> None:
             assert tail[g] == pytest.approx(slow)
 
 
-def test_belief_is_asked_of_every_value_in_the_group() -> None:
+def test_belief_is_asked_of_every_value_in_the_group():
     population = Population(np.array([0.5, 0.4, 0.1]))
     requirement = CommonValue(0.5, 0.4, population)
     groups = _groups({0: (3, 3, 0), 1: (3, 2, 1), 2: (30, 20, 10)})
@@ -88,7 +86,7 @@ def test_belief_is_asked_of_every_value_in_the_group() -> None:
     assert "0.4" in requirement.best_achievable(groups)
 
 
-def test_own_shares_are_smoothed_towards_the_table() -> None:
+def test_own_shares_are_smoothed_towards_the_table():
     sensitive = attribute("d", ["a"] * 6 + ["b"] * 2)
     groups = Groups(np.repeat([0, 1], 4), sensitive.codes, np.array([6, 2]))
     chance = Population.of(sensitive, "own", 1.0).occurrence(groups)

@@ -1,9 +1,6 @@
 """The columns of estimate's answers."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 
 import duckdb
 import pytest
@@ -14,7 +11,7 @@ FIXED = ["measure", "estimate", "low", "high", "confidence", "method", "note"]
 
 
 @pytest.fixture
-def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def people(con):
     con.execute("""create table people as select (hash(range) % 50)::int as age, 'c' || range % 3 as city,
         date '2020-01-01' + (range % 300)::int as born, range % 2 = 0 as flag, 's' || range % 4 as disease
         from range(300)""")
@@ -33,26 +30,26 @@ def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         ("select count(*) from people", 0),
     ],
 )
-def test_keys_have_the_names_and_types_of_the_query(people: duckdb.DuckDBPyConnection, query: str, keys: int) -> None:
+def test_keys_have_the_names_and_types_of_the_query(people, query, keys):
     right = [(row[0], row[1]) for row in people.execute(f"describe {query}").fetchall()[:keys]]
     found = [(row[0], row[1]) for row in people.execute(f"describe from estimate($${query}$$, 'boxes')").fetchall()]
     assert found[:keys] == right
     assert [name for name, _ in found[keys:]] == FIXED
 
 
-def test_keys_named_like_columns_of_the_answer_are_told_apart(people: duckdb.DuckDBPyConnection) -> None:
+def test_keys_named_like_columns_of_the_answer_are_told_apart(people):
     query = 'select city as estimate, flag as "Note", count(*) as n from people group by all'
     names = [row[0] for row in people.execute(f"describe from estimate($${query}$$, 'boxes')").fetchall()]
     assert names == ["estimate_1", "Note_1", *FIXED]
 
 
-def test_totals_say_which_keys_they_are_over(people: duckdb.DuckDBPyConnection) -> None:
+def test_totals_say_which_keys_they_are_over(people):
     query = "select city, flag, count(*) as n from people group by rollup (city, flag)"
     found = people.execute(f"select \"grouping\", sum(estimate) from estimate($${query}$$, 'boxes') group by 1")
     assert dict(found.fetchall()) == pytest.approx({0: 300, 1: 300, 3: 300})
 
 
-def test_an_answer_without_doubt_is_exact(people: duckdb.DuckDBPyConnection) -> None:
+def test_an_answer_without_doubt_is_exact(people):
     found = people.execute(
         "select disease, method from estimate('select disease, count(*) from people group by disease', 'boxes')"
     ).fetchall()
@@ -61,9 +58,7 @@ def test_an_answer_without_doubt_is_exact(people: duckdb.DuckDBPyConnection) -> 
     assert people.execute(statement).fetchall() == [("closed form",)]
 
 
-def test_permuted_values_beside_other_columns_are_imputed_within_their_bounds(
-    people: duckdb.DuckDBPyConnection,
-) -> None:
+def test_permuted_values_beside_other_columns_are_imputed_within_their_bounds(people):
     duckdb_anon.release(people, "buckets", "anatomy('people', 3)", independent=True)
     query = "select disease, count(*) as n from people where age < 20 group by disease order by n desc"
     statement = f"select method, estimate, low, high from estimate($${query}$$, 'buckets'"
@@ -77,13 +72,13 @@ def test_permuted_values_beside_other_columns_are_imputed_within_their_bounds(
     assert {row[0] for row in people.execute(alone).fetchall()} == {"exact"}
 
 
-def test_groups_that_few_plausible_tables_have_are_left_out_and_counted(people: duckdb.DuckDBPyConnection) -> None:
+def test_groups_that_few_plausible_tables_have_are_left_out_and_counted(people):
     query = "select age, city, count(*) as n from people group by all"
     found = people.execute(f"select method, note from estimate($${query}$$, 'boxes', engine := 'imputed')").fetchall()
     assert found and all(method == "imputed" and "left out" in note for method, note in found)
 
 
-def test_bounds_wider_than_the_answer_say_so(people: duckdb.DuckDBPyConnection) -> None:
+def test_bounds_wider_than_the_answer_say_so(people):
     rows = people.execute(
         "select estimate, low, high, note from estimate('select age, count(*) as n from people group by age', 'boxes')"
     ).fetchall()
@@ -92,7 +87,7 @@ def test_bounds_wider_than_the_answer_say_so(people: duckdb.DuckDBPyConnection) 
     assert [note is not None and "high minus low is larger than the estimate" in note for *_, note in rows] == wide
 
 
-def test_joins_that_take_single_rows_of_the_original_are_imputed(people: duckdb.DuckDBPyConnection) -> None:
+def test_joins_that_take_single_rows_of_the_original_are_imputed(people):
     people.execute("create table days as select range * 10 + 23 as day from range(4)")
     query = "select count(*) as n from days asof join people on days.day >= people.age"
     found = people.execute(f"select estimate, low, method from estimate('{query}', 'boxes')").fetchall()
@@ -100,7 +95,7 @@ def test_joins_that_take_single_rows_of_the_original_are_imputed(people: duckdb.
     assert found == [(4.0, None, "imputed")]
 
 
-def test_the_text_of_rewrite_query_gives_the_estimates_and_names_its_spread(people: duckdb.DuckDBPyConnection) -> None:
+def test_the_text_of_rewrite_query_gives_the_estimates_and_names_its_spread(people):
     duckdb_anon.release(people, "buckets", "anatomy('people', 3)", independent=True)
     query = "select disease, avg(age) as m from people where age < 30 group by disease order by disease"
     for release, line in (("boxes", "-- spread := 'learnt'"), ("buckets", "-- plausible tables")):
@@ -114,7 +109,7 @@ def test_the_text_of_rewrite_query_gives_the_estimates_and_names_its_spread(peop
 
 
 @pytest.fixture(scope="module")
-def costs() -> Iterator[duckdb.DuckDBPyConnection]:
+def costs():
     with duckdb_anon.connect() as con:
         con.execute(
             "create table bills as select i % 50 as age, i % 2 as sex, (i % 100)::decimal(9, 2) as cost from range(2000) t(i)"
@@ -134,7 +129,7 @@ def costs() -> Iterator[duckdb.DuckDBPyConnection]:
     ],
 )
 @pytest.mark.parametrize("bounds", ["none", "sure", "likely"])
-def test_several_quantiles_are_in_the_note(aggregate: str, bounds: str, costs: duckdb.DuckDBPyConnection) -> None:
+def test_several_quantiles_are_in_the_note(aggregate, bounds, costs):
     true = costs.execute(f"select {aggregate} from bills").fetchall()[0][0]
     call = f"estimate('select {aggregate} from bills', 'r', 'bills', qi := ['age', 'sex'], bounds := '{bounds}')"
     ((estimate, note),) = costs.execute(f"select estimate, note from {call}").fetchall()
@@ -144,18 +139,18 @@ def test_several_quantiles_are_in_the_note(aggregate: str, bounds: str, costs: d
 
 
 @pytest.mark.parametrize("key", ["ntile(4) over (order by age)", "row_number() over (order by age) % 4"])
-def test_ranks_of_a_nested_query_are_keys(key: str, costs: duckdb.DuckDBPyConnection) -> None:
+def test_ranks_of_a_nested_query_are_keys(key, costs):
     query = f"select n, count(*) from (select {key} as n from bills) group by n order by n"
     rows = costs.execute(f"select n, estimate from estimate('{query}', 'r', 'bills', qi := ['age', 'sex'])").fetchall()
     assert rows == costs.execute(query).fetchall()
 
 
-def test_pairs_of_records_have_a_note(costs: duckdb.DuckDBPyConnection) -> None:
+def test_pairs_of_records_have_a_note(costs):
     query = "select count(*) from bills as a join bills as b using (age)"
     ((note,),) = costs.execute(f"select note from estimate('{query}', 'r', 'bills', qi := ['age', 'sex'])").fetchall()
     assert "joined with itself" in note
 
 
-def test_query_without_an_aggregate_is_told_of_impute(costs: duckdb.DuckDBPyConnection) -> None:
+def test_query_without_an_aggregate_is_told_of_impute(costs):
     with pytest.raises(duckdb.Error, match=r"FROM impute\('r', original := 'bills'\)"):
         costs.execute("from estimate('select distinct sex from bills', 'r', 'bills', qi := ['age', 'sex'])")

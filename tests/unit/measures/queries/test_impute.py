@@ -1,7 +1,5 @@
 """impute: tables drawn from releases of every format, held against the release and the original's shape."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 
@@ -23,7 +21,7 @@ def ident(name: str) -> str:
 
 
 @pytest.fixture
-def odd(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def odd(con):
     """A table with NULLs, odd names and many types, whose rows have a number that releases keep."""
     con.execute("""
         create table odd as select range as "turn", (20 + hash(range) % 60)::int as "Age ""x\""",
@@ -44,14 +42,11 @@ def shape(con: duckdb.DuckDBPyConnection, table: str) -> list[tuple[str, str]]:
     return [(name, kind) for name, kind, *_ in con.execute(f"describe {table}").fetchall()]
 
 
-CALLS = (
-    "mondrian('odd', 5)", "incognito('odd', 20)", "anatomy('odd', 3)", "muco('odd', 0.3)", "rr_distort('odd', p := 0.7)",
-    "composition('odd', 5)", "hybrid('odd', 5)",
-)  # fmt: skip
+CALLS = ("mondrian('odd', 5)", "anatomy('odd', 3)", "rr_distort('odd', p := 0.7)", "composition('odd', 5)")
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_draws_have_the_columns_and_types_of_the_original(odd: duckdb.DuckDBPyConnection, call: str) -> None:
+def test_draws_have_the_columns_and_types_of_the_original(odd, call):
     duckdb_anon.release(odd, "released", call)
     odd.execute("create table drawn as from impute('released', seed := 2)")
     released = {name for name, _ in shape(odd, "released")}
@@ -66,7 +61,7 @@ def test_draws_have_the_columns_and_types_of_the_original(odd: duckdb.DuckDBPyCo
     ]
 
 
-def test_values_lie_in_the_cells_of_their_rows(odd: duckdb.DuckDBPyConnection) -> None:
+def test_values_lie_in_the_cells_of_their_rows(odd):
     duckdb_anon.release(odd, "boxes", "mondrian('odd', 10)")
     odd.execute("create table drawn as from impute('boxes', draws := 3, seed := 1)")
     for column in COLUMNS:
@@ -83,7 +78,7 @@ def test_values_lie_in_the_cells_of_their_rows(odd: duckdb.DuckDBPyConnection) -
         assert outside.fetchone() == (0,), column
 
 
-def test_buckets_keep_their_counts(odd: duckdb.DuckDBPyConnection) -> None:
+def test_buckets_keep_their_counts(odd):
     duckdb_anon.release(odd, "buckets", "anatomy('odd', 3)")
     odd.execute("create table drawn as from impute('buckets', draws := 4, seed := 1)")
     differing = odd.execute("""
@@ -94,7 +89,7 @@ def test_buckets_keep_their_counts(odd: duckdb.DuckDBPyConnection) -> None:
     assert differing == (0,)
 
 
-def test_slices_stay_whole_inside_their_buckets(con: duckdb.DuckDBPyConnection) -> None:
+def test_slices_stay_whole_inside_their_buckets(con):
     con.execute("create table t as select range % 7 as a, range % 7 * 2 as b, hash(range) % 5 as s from range(400)")
     roles = "qi := ['a', 'b'], sensitive := 's'"
     duckdb_anon.release(con, "sliced", f"slicing('t', l := 2, columns := [['a', 'b'], ['s']], {roles})")
@@ -108,7 +103,7 @@ def test_slices_stay_whole_inside_their_buckets(con: duckdb.DuckDBPyConnection) 
         )
 
 
-def test_a_seed_repeats_draws_for_any_number_of_threads(odd: duckdb.DuckDBPyConnection) -> None:
+def test_a_seed_repeats_draws_for_any_number_of_threads(odd):
     duckdb_anon.release(odd, "boxes", "mondrian('odd', 10)")
     found = []
     for threads in (1, 3):
@@ -122,7 +117,7 @@ def test_a_seed_repeats_draws_for_any_number_of_threads(odd: duckdb.DuckDBPyConn
     )
 
 
-def test_no_row_of_the_original_is_read(odd: duckdb.DuckDBPyConnection) -> None:
+def test_no_row_of_the_original_is_read(odd):
     duckdb_anon.release(odd, "boxes", "mondrian('odd', 10)")
     before = odd.execute("from impute('boxes', seed := 5) order by all").fetchall()
     odd.execute("delete from odd")
@@ -132,7 +127,7 @@ def test_no_row_of_the_original_is_read(odd: duckdb.DuckDBPyConnection) -> None:
     assert len(alone.fetchall()) == len(before)
 
 
-def test_draws_of_a_bucket_have_the_mean_of_all_its_arrangements(con: duckdb.DuckDBPyConnection) -> None:
+def test_draws_of_a_bucket_have_the_mean_of_all_its_arrangements(con):
     con.execute("create table t (g varchar, s varchar)")
     con.execute("""create table buckets as select i // 2 as bucket, 'g' || (hash(i) % 2) as g,
         map {'x': 1::bigint, 'y': 1::bigint} as s from range(200) r(i)""")
@@ -150,9 +145,7 @@ def test_draws_of_a_bucket_have_the_mean_of_all_its_arrangements(con: duckdb.Duc
         ("time", ("24:00:00", "12:00:00.5")),
     ],
 )
-def test_values_that_arrow_writes_differently_are_drawn(
-    con: duckdb.DuckDBPyConnection, kind: str, values: tuple[str, ...]
-) -> None:
+def test_values_that_arrow_writes_differently_are_drawn(con, kind, values):
     listed = ", ".join(f"('{value}')" for value in values)
     con.execute(
         f"create table odd as select v::{kind} as v, 'd' || range % 2 as s from (values {listed}) t(v), range(4)"
@@ -165,7 +158,7 @@ def test_values_that_arrow_writes_differently_are_drawn(
     assert drawn.fetchall() == con.execute("select v, count(*) from odd group by v order by v").fetchall()
 
 
-def test_randomized_leaves_of_a_hierarchy_are_drawn(con: duckdb.DuckDBPyConnection) -> None:
+def test_randomized_leaves_of_a_hierarchy_are_drawn(con):
     con.execute("create table people as select (range % 4)::bigint as q, 'd' || range % 3 as s from range(60)")
     con.execute("create table tree as select range as leaf, 'g' || range // 2 as middle, '*' as root from range(4)")
     con.execute("comment on column people.q is 'anon: quasi hierarchy=tree'")
@@ -175,7 +168,7 @@ def test_randomized_leaves_of_a_hierarchy_are_drawn(con: duckdb.DuckDBPyConnecti
     assert drawn.fetchall() == [(value, 15) for value in range(4)]
 
 
-def test_a_sample_stands_for_all_rows(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_sample_stands_for_all_rows(con):
     con.execute("create table t as select range % 10 as a from range(1000)")
     con.execute("create table sample as select a, 0.25 as sampling_rate from t where a % 2 = 0")
     found = con.execute("select count(*), sum(a) from impute('sample', original := 't', qi := ['a'], seed := 1)")
@@ -185,7 +178,7 @@ def test_a_sample_stands_for_all_rows(con: duckdb.DuckDBPyConnection) -> None:
     assert found.fetchone() == (1000,)
 
 
-def test_lists_of_persons_become_rows(con: duckdb.DuckDBPyConnection) -> None:
+def test_lists_of_persons_become_rows(con):
     con.execute(
         "create table tree as select 'v' || range as leaf, 'n' || range // 3 as node, '*' as root from range(9)"
     )
@@ -203,7 +196,7 @@ def test_lists_of_persons_become_rows(con: duckdb.DuckDBPyConnection) -> None:
     assert con.execute("select count(*) from drawn where age not between 20 and 29").fetchone() == (0,)
 
 
-def test_randomized_values_are_drawn_near_their_shares(con: duckdb.DuckDBPyConnection) -> None:
+def test_randomized_values_are_drawn_near_their_shares(con):
     con.execute("create table t as select (case when range % 10 < 8 then 'a' else 'b' end) as v from range(20000)")
     con.execute("create table randomized as from rr_distort('t', p := 0.7, qi := ['v'], seed := 1)")
     (share,) = con.execute("""select avg((v = 'a')::int) from impute('randomized', draws := 5, original := 't',
@@ -223,7 +216,7 @@ def test_randomized_values_are_drawn_near_their_shares(con: duckdb.DuckDBPyConne
         ("impute('other_type', original := 't')", "column 'a' of other_type has type MAP"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused_by_name(con: duckdb.DuckDBPyConnection, sql: str, says: str) -> None:
+def test_what_cannot_be_drawn_is_refused_by_name(con, sql, says):
     con.execute("create table t as select range as a from range(10)")
     con.execute("create table other as select range as b from range(10)")
     con.execute("create table plain as from t")
@@ -234,9 +227,9 @@ def test_what_cannot_be_drawn_is_refused_by_name(con: duckdb.DuckDBPyConnection,
         con.execute(f"from {sql}").fetchall()
 
 
-def test_draws_of_buckets_answer_averages_on_real_rows(census: duckdb.DuckDBPyConnection) -> None:
+def test_draws_of_buckets_answer_averages_on_real_rows(census):
     con = duckdb_anon.connect()
-    con.register("rows", census.cursor().sql("from census").to_arrow_table())
+    con.register("rows", census.cursor().sql("from census where hash(rowid) % 3 = 0").to_arrow_table())
     con.execute("create table census as from rows")
     con.execute(f"create table buckets as from anatomy('census', 4, {ROLES}, seed := 1)")
     con.execute(f"create table drawn as from impute('buckets', draws := 5, original := 'census', {ROLES}, seed := 1)")

@@ -7,8 +7,6 @@ within a tenth of the figures; but at l = 18, where single workloads of ours are
 workload behind the figure has to be one that could be ours: within 1.96 standard deviations of our mean.
 """
 
-from __future__ import annotations
-
 import duckdb
 import numpy as np
 import pytest
@@ -19,21 +17,16 @@ ASKED = (
     "categorical := ['RELATE', 'SEX', 'MARST', 'RACE', 'EDUC'], spread := 'uniform'"
 )
 MONDRIAN = "mondrian('census', l := {}, width := 'spread', seed := 1)"
-MEASURED = {
-    MONDRIAN.format(8): (0.600, 0.268),
-    "anatomy('census', 10, seed := 1)": (0.252, 0.200),
-}
+MEASURED = {MONDRIAN.format(8): (0.600, 0.268), "anatomy('census', 10, seed := 1)": (0.252, 0.200)}
 
 
 @pytest.mark.parametrize(("release", "figures"), MEASURED.items())
-def test_mean_and_median_error_are_within_a_tenth_of_the_figures(
-    census: duckdb.DuckDBPyConnection, release: str, figures: tuple[float, float]
-) -> None:
+def test_mean_and_median_error_are_within_a_tenth_of_the_figures(census, release, figures):
     found = errors(census, release)
     assert np.allclose(found.mean(axis=0), figures, rtol=0.1), found
 
 
-def test_error_of_the_coarsest_release_is_that_of_one_workload_among_ours(census: duckdb.DuckDBPyConnection) -> None:
+def test_error_of_the_coarsest_release_is_that_of_one_workload_among_ours(census):
     found = errors(census, MONDRIAN.format(18))
     mean, median = found.mean(axis=0)
     assert median == pytest.approx(0.449, rel=0.1), found

@@ -1,7 +1,5 @@
 """Intervals by replay: asked for with `bounds := 'likely'`, made once a release, and how many hold the truth."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import duckdb
@@ -22,7 +20,7 @@ CALLS = {
 
 
 @pytest.fixture
-def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def people(con):
     con.execute("create table places as from (values ('r0', 'north'), ('r1', 'south'), ('r2', 'south')) t(name, side)")
     fill(con, 400)
     return con
@@ -47,9 +45,7 @@ def asked(con: duckdb.DuckDBPyConnection, query: str, bounds: str, engine: str =
 
 
 @pytest.mark.parametrize("method", CALLS)
-def test_an_interval_is_around_the_estimate_and_has_the_measured_confidence(
-    people: duckdb.DuckDBPyConnection, method: str
-) -> None:
+def test_an_interval_is_around_the_estimate_and_has_the_measured_confidence(people, method):
     seeded_release(people, "released", CALLS[method])
     engine = "auto" if method == "muco" else "imputed"
     for query, groups in ((MIDDLE, 3), (COUNT, 1)):
@@ -61,9 +57,7 @@ def test_an_interval_is_around_the_estimate_and_has_the_measured_confidence(
     assert any(high > low for _, _, low, high, *_ in asked(people, MIDDLE, "likely", engine))
 
 
-def test_nothing_is_replayed_unless_an_interval_is_asked_for_and_then_once(
-    people: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_replayed_unless_an_interval_is_asked_for_and_then_once(people, monkeypatch):
     made = []
     make = replayed_tables._made
     monkeypatch.setattr(replayed_tables, "_made", lambda *given: made.append(1) or make(*given))
@@ -81,7 +75,7 @@ def test_nothing_is_replayed_unless_an_interval_is_asked_for_and_then_once(
     assert made == [1, 1]  # another release
 
 
-def test_other_tables_and_limits_take_part_in_a_replay(people: duckdb.DuckDBPyConnection) -> None:
+def test_other_tables_and_limits_take_part_in_a_replay(people):
     seeded_release(people, "released", CALLS["anatomy"])
     joined = (
         "select side, count(distinct age) as ages from people join places on region = name where ill = 'flu' "
@@ -91,12 +85,12 @@ def test_other_tables_and_limits_take_part_in_a_replay(people: duckdb.DuckDBPyCo
     assert low <= estimate <= high
 
 
-def test_what_cannot_be_replayed_has_no_interval_and_says_so(people: duckdb.DuckDBPyConnection) -> None:
+def test_what_cannot_be_replayed_has_no_interval_and_says_so(people):
     people.execute("create table released as from anatomy('people', 2, seed := 1)")
     assert all(row[4] is None and "not described" in row[6] for row in asked(people, MIDDLE, "likely"))
 
 
-def test_an_interval_stays_inside_hard_bounds(people: duckdb.DuckDBPyConnection) -> None:
+def test_an_interval_stays_inside_hard_bounds(people):
     seeded_release(people, "released", CALLS["mondrian"])
     [(_, _, least, most, sure, *_)] = asked(people, COUNT, "sure")
     [(_, _, low, high, *_)] = asked(people, COUNT, "likely")
@@ -104,7 +98,7 @@ def test_an_interval_stays_inside_hard_bounds(people: duckdb.DuckDBPyConnection)
 
 
 @pytest.mark.campaign
-def test_most_intervals_hold_the_truth_and_are_not_wide(people: duckdb.DuckDBPyConnection) -> None:
+def test_most_intervals_hold_the_truth_and_are_not_wide(people):
     fill(people, 1500)
     seeded_release(people, "released", CALLS["anatomy"])
     found = []

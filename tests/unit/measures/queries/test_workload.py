@@ -1,7 +1,5 @@
 """Random workloads: how many values each predicate asks for, and what the queries say."""
 
-from __future__ import annotations
-
 import duckdb
 import numpy as np
 
@@ -25,25 +23,25 @@ QI = [
 DISEASE = attribute("disease", "nominal", 12)
 
 
-def test_default_predicates_cover_the_root_of_the_selectivity() -> None:
+def test_default_predicates_cover_the_root_of_the_selectivity():
     workload = draw(QI, DISEASE, WorkloadSpec(200, 2, 0.05, sensitive=True), np.random.default_rng(0))
     statement = workload.matches[0][workload.used[:, 0]].sum(axis=1)
     assert set(statement) == {int(np.ceil(79 * 0.05 ** (1 / 3)))}
     assert set(workload.matches[3].sum(axis=1)) == {int(np.ceil(12 * 0.05 ** (1 / 3)))}
 
 
-def test_half_style_covers_that_share_of_every_domain() -> None:
+def test_half_style_covers_that_share_of_every_domain():
     workload = draw(QI, None, WorkloadSpec(100, 3, 0.5, style="half"), np.random.default_rng(0))
     assert [set(m.sum(axis=1)) for m in workload.matches] == [{40}, {1}, {25}]
 
 
-def test_random_sizes_never_ask_for_nothing() -> None:
+def test_random_sizes_never_ask_for_nothing():
     workload = draw(QI, None, WorkloadSpec(500, 3, 0.2, style="random_size"), np.random.default_rng(0))
     sizes = workload.matches[0].sum(axis=1)
     assert (sizes.min(), sizes.max()) == (1, 15)
 
 
-def test_ordered_attributes_get_intervals_and_null_is_never_asked_for() -> None:
+def test_ordered_attributes_get_intervals_and_null_is_never_asked_for():
     workload = draw(QI, None, WorkloadSpec(300, 3, 0.3), np.random.default_rng(1))
     for position in (0, 2):
         edges = np.diff(workload.matches[position].astype(int), axis=1)
@@ -52,14 +50,14 @@ def test_ordered_attributes_get_intervals_and_null_is_never_asked_for() -> None:
     assert not workload.matches[1][:, 2].any()
 
 
-def test_every_query_uses_exactly_dims_attributes_and_all_of_them_equally_often() -> None:
+def test_every_query_uses_exactly_dims_attributes_and_all_of_them_equally_often():
     workload = draw(QI, None, WorkloadSpec(3000, 2), np.random.default_rng(2))
     assert (workload.used.sum(axis=1) == 2).all()
     assert np.allclose(workload.used.mean(axis=0), 2 / 3, atol=0.04)
     assert all(workload.matches[a][~workload.used[:, a]].all() for a in range(3))
 
 
-def test_texts_say_what_the_matches_ask_for() -> None:
+def test_texts_say_what_the_matches_ask_for():
     spec = WorkloadSpec(20, 2, 0.2)
     workload = draw(QI, None, spec, np.random.default_rng(3))
     literals = {"age": [str(i) for i in range(80)], "sex": ["'f'", "'m'", "NULL"], "zip": [str(i) for i in range(50)]}

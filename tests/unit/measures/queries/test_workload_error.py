@@ -1,9 +1,5 @@
 """workload_error, cube_error and compare over releases of every shape."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import duckdb
 import numpy as np
 import pytest
@@ -25,7 +21,7 @@ RELEASES = {
 
 
 @pytest.fixture(scope="module")
-def people() -> duckdb.DuckDBPyConnection:
+def people():
     con = duckdb_anon.connect()
     con.execute(
         "create table people as select (18 + hash(i, 1) % 40)::integer as age, "
@@ -41,15 +37,9 @@ def people() -> duckdb.DuckDBPyConnection:
 
 @pytest.mark.parametrize("release", sorted(RELEASES))
 @pytest.mark.parametrize(
-    "options",
-    [
-        "aggregate := 'count(*)', predicate_on_sensitive := true",
-        "aggregate := 'sum(dose)', dims := 3",
-    ],
+    "options", ["aggregate := 'count(*)', predicate_on_sensitive := true", "aggregate := 'sum(dose)', dims := 3"]
 )
-def test_batched_estimates_equal_the_rewritten_queries(
-    people: duckdb.DuckDBPyConnection, release: str, options: str
-) -> None:
+def test_batched_estimates_equal_the_rewritten_queries(people, release, options):
     options = f"n := 3, selectivity := 0.4, seed := 3, {'dims := 2, ' if 'dims' not in options else ''}{options}"
     check(people, "people", f"by_{release}", options)
 
@@ -65,7 +55,7 @@ def check(con: duckdb.DuckDBPyConnection, original: str, release: str, options: 
 
 
 @pytest.mark.parametrize("options", ["dims := 3, aggregate := 'sum(height)'", "dims := 1, aggregate := 'sum(born)'"])
-def test_sums_over_boxes_with_gaps_nulls_and_lengths(con: duckdb.DuckDBPyConnection, options: str) -> None:
+def test_sums_over_boxes_with_gaps_nulls_and_lengths(con, options):
     con.execute(
         "create table people as select nullif(1900 + 3 * (hash(i, 1) % 40), 1930)::integer as born, "
         "(hash(i, 2) % 1000) / 7.0::double as height, (hash(i, 3) % 5)::integer as room, i % 4 as dose "
@@ -80,9 +70,7 @@ def test_sums_over_boxes_with_gaps_nulls_and_lengths(con: duckdb.DuckDBPyConnect
 
 
 @pytest.mark.parametrize("original", ["visits", "persons"])
-def test_lists_of_a_person_count_as_often_as_the_original_has_rows(
-    con: duckdb.DuckDBPyConnection, original: str
-) -> None:
+def test_lists_of_a_person_count_as_often_as_the_original_has_rows(con, original):
     con.execute("create table tree as select chr((97 + i)::integer) as leaf, (i // 3)::varchar as node, '*' as root "
                 "from range(9) as t(i)")  # fmt: skip
     con.execute(
@@ -105,18 +93,18 @@ def test_lists_of_a_person_count_as_often_as_the_original_has_rows(
             check(con, original, "release", f"{options}, predicate_on_sensitive := true")
 
 
-def test_error_of_the_original_is_zero(people: duckdb.DuckDBPyConnection) -> None:
+def test_error_of_the_original_is_zero(people):
     found = people.execute("select max(relative_error), count(*) from workload_error('people', 'people', dims := 2)")
     assert found.fetchall() == [(0.0, 1000)]
 
 
-def test_queries_without_an_answer_are_drawn_again(people: duckdb.DuckDBPyConnection) -> None:
+def test_queries_without_an_answer_are_drawn_again(people):
     options = "dims := 3, seed := 1, selectivity := 0.002"
     text = f"select min(abs(original)) > 0, min(redrawn) > 0 from workload_error('people', 'by_mondrian', {options})"
     assert people.execute(text).fetchall() == [(True, True)]
 
 
-def test_cube_has_every_cell_once_with_its_dimensions(people: duckdb.DuckDBPyConnection) -> None:
+def test_cube_has_every_cell_once_with_its_dimensions(people):
     text = "from cube_error('people', 'by_muco', dims := ['sex', 'zip'])"
     found = people.execute(f"select len(dims), count(*), sum(original) {text} group by 1 order by 1").fetchall()
     pairs = people.execute("select count(*) from (select distinct sex, zip from people)").fetchall()[0][0]
@@ -125,14 +113,14 @@ def test_cube_has_every_cell_once_with_its_dimensions(people: duckdb.DuckDBPyCon
     assert keys == []
 
 
-def test_cube_without_dims_needs_few_quasi_identifiers() -> None:
+def test_cube_without_dims_needs_few_quasi_identifiers():
     columns = tuple((f"c{i}", "INTEGER") for i in range(7))
     wide = TableInfo("wide", columns, roles={name: "quasi" for name, _ in columns})
     with pytest.raises(ParameterError, match="7 quasi-identifiers"):
         plan_cube_error(wide, wide)
 
 
-def test_compare_has_a_row_a_release_in_the_order_given(people: duckdb.DuckDBPyConnection) -> None:
+def test_compare_has_a_row_a_release_in_the_order_given(people):
     names = [f"by_{name}" for name in RELEASES]
     rows = people.execute(f"from compare('people', {names}, n := 50, dims := 2, seed := 1)").fetchall()
     assert [r[0] for r in rows] == names
@@ -143,7 +131,7 @@ def test_compare_has_a_row_a_release_in_the_order_given(people: duckdb.DuckDBPyC
     assert rows[0][5] is not None
 
 
-def test_compare_tells_the_risk_of_buckets_and_the_errors_of_lists(people: duckdb.DuckDBPyConnection) -> None:
+def test_compare_tells_the_risk_of_buckets_and_the_errors_of_lists(people):
     con = people
     estimated = con.execute(
         "select l, mean_error > 0 from compare('people', ['by_slicing', 'by_anatomy'], n := 20, dims := 2)"
@@ -165,14 +153,14 @@ def test_compare_tells_the_risk_of_buckets_and_the_errors_of_lists(people: duckd
     assert con.execute(text).fetchall() == [("persons", None, None, True)]
 
 
-def test_compare_asks_all_releases_the_same_workload(people: duckdb.DuckDBPyConnection) -> None:
+def test_compare_asks_all_releases_the_same_workload(people):
     rows = people.execute(
         "select mean_error from compare('people', ['by_muco', 'by_muco'], n := 50, dims := 2)"
     ).fetchall()
     assert rows[0] == rows[1]
 
 
-def test_rewritten_text_runs_without_the_package(people: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_rewritten_text_runs_without_the_package(people, tmp_path):
     query = "SELECT sex, count(*) AS n FROM people WHERE age < 30 GROUP BY sex"
     for release in ("mondrian", "anatomy", "slicing"):
         learnt, text = (
@@ -194,7 +182,7 @@ def test_rewritten_text_runs_without_the_package(people: duckdb.DuckDBPyConnecti
             assert sorted(plain.execute(sql).fetchall()) == sorted(people.execute(sql).fetchall())
 
 
-def test_boxes_that_noise_has_emptied_are_spread_evenly(people: duckdb.DuckDBPyConnection) -> None:
+def test_boxes_that_noise_has_emptied_are_spread_evenly(people):
     con = duckdb_anon.load(people.cursor())
     con.execute("create or replace temp table drawn as select (range % 8)::double as a from range(80)")
     con.execute(

@@ -1,10 +1,5 @@
 """attribute_risk: the deFinetti attacker against her definition, and what l does not bound."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
-import duckdb
 import numpy as np
 import pytest
 from scipy import sparse
@@ -21,9 +16,7 @@ LABELS = "qi := ['a', 'b'], sensitive := 's'"
 @pytest.mark.parametrize(
     ("different", "function", "attacker"), [(24, "attribute_risk", "definetti"), (4, "linkage_risk", "told")]
 )
-def test_values_are_spread_as_the_definition_says(
-    con: duckdb.DuckDBPyConnection, different: int, function: str, attacker: str
-) -> None:
+def test_values_are_spread_as_the_definition_says(con, different, function, attacker):
     # of 4 different values some rows of a bucket look alike
     con.execute(
         f"create table original as select range % {different} as a, hash(range, 1) % 3 as b, 's' || (hash(range, 1) + hash(range, 2) % 2) % 3 "
@@ -46,7 +39,7 @@ def test_values_are_spread_as_the_definition_says(
     assert found == pytest.approx((wanted,), abs=1e-9)
 
 
-def test_l_does_not_bound_what_is_inferred(con: duckdb.DuckDBPyConnection) -> None:
+def test_l_does_not_bound_what_is_inferred(con):
     # the secret follows from b, so other buckets tell which of a bucket's two values is whose
     con.execute(
         "create table original as select range as a, hash(range) % 4 as b, 's' || hash(range) % 4 as s from range(2000)"
@@ -61,7 +54,7 @@ def test_l_does_not_bound_what_is_inferred(con: duckdb.DuckDBPyConnection) -> No
     assert found["definetti"] > 0.95
 
 
-def test_adult_is_guessed_beyond_the_shares(con: duckdb.DuckDBPyConnection, shared_data: Path) -> None:
+def test_adult_is_guessed_beyond_the_shares(con, shared_data):
     con.execute(
         f"create table adult as from read_csv('{shared_data / 'adult.csv'}') where occupation is not null limit 8000"
     )
@@ -78,7 +71,7 @@ def test_adult_is_guessed_beyond_the_shares(con: duckdb.DuckDBPyConnection, shar
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("rows", [0, 2])
-def test_the_largest_share_of_rows_that_weigh_nothing_is_no_number(rows: int) -> None:
+def test_the_largest_share_of_rows_that_weigh_nothing_is_no_number(rows):
     offsets, none = np.arange(rows + 1), np.zeros(rows)
     secret = Secret("s", 0, 3, offsets, np.zeros(rows, np.int32), none, sparse.csr_matrix((rows, 3)), None, False)
     groups = np.zeros(rows, dtype=np.int64)

@@ -1,13 +1,11 @@
 """Class measures with roles from comments, and on releases of every shape."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 
 
 @pytest.fixture
-def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def people(con):
     con.execute("""
         create table tree as select * from (values
             ('x1', 'X', '*'), ('x2', 'X', '*'), ('y1', 'Y', '*'), ('y2', 'Y', '*')) t(leaf, up, root);
@@ -26,7 +24,7 @@ def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 QI = "['a', 'b', 'place']"
 
 
-def test_roles_fill_in_what_a_call_leaves_out(people: duckdb.DuckDBPyConnection) -> None:
+def test_roles_fill_in_what_a_call_leaves_out(people):
     for short, spelled in (
         ("k_anonymity('people')", f"k_anonymity('people', {QI})"),
         ("l_diversity('people')", f"l_diversity('people', {QI}, 's')"),
@@ -37,16 +35,14 @@ def test_roles_fill_in_what_a_call_leaves_out(people: duckdb.DuckDBPyConnection)
         assert people.execute(f"from {short}").fetchall() == people.execute(f"from {spelled}").fetchall()
 
 
-def test_classes_of_a_sliced_release_are_its_buckets(people: duckdb.DuckDBPyConnection) -> None:
+def test_classes_of_a_sliced_release_are_its_buckets(people):
     people.execute("create table r as from slicing('people', l := 2, columns := [['a', 'b'], ['place'], ['s']])")
     smallest = people.execute("select min(c) from (select count(*) as c from r group by bucket)").fetchone()
     assert people.execute("from k_anonymity('r', ['a'])").fetchone() == smallest
     assert people.execute("from k_anonymity('r', ['bucket'])").fetchone() == smallest
 
 
-def test_quasi_identifiers_in_the_slice_of_the_sensitive_value_distinguish_classes(
-    people: duckdb.DuckDBPyConnection,
-) -> None:
+def test_quasi_identifiers_in_the_slice_of_the_sensitive_value_distinguish_classes(people):
     people.execute("create table r as from slicing('people', l := 2, columns := [['a', 'b'], ['place', 's']])")
     smallest = people.execute("""
         select min(n / m) from (select sum(c) as n, max(c) as m from (
@@ -59,21 +55,21 @@ def test_quasi_identifiers_in_the_slice_of_the_sensitive_value_distinguish_class
     assert people.execute(f"from k_anonymity('r', {QI})").fetchone() == rows
 
 
-def test_noisy_counts_have_no_classes(people: duckdb.DuckDBPyConnection) -> None:
+def test_noisy_counts_have_no_classes(people):
     people.execute("create table r as from diffgen('people', epsilon := 2, domain := 'observed')")
     for measure in ("k_anonymity", "l_diversity", "t_closeness", "class_statistics"):
         with pytest.raises(duckdb.Error, match=f"{measure}: r has noisy counts.*epsilon"):
             people.execute(f"from {measure}('r', qi := ['a'])").fetchall()
 
 
-def test_a_raw_table_with_struct_columns_keeps_its_classes(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_raw_table_with_struct_columns_keeps_its_classes(con):
     con.execute("create table t as select i % 2 as a, {x: i, y: i} as note, i as s from range(8) r(i)")
     assert con.execute("from k_anonymity('t', ['a'])").fetchone() == (4,)
     with pytest.raises(duckdb.Error, match="is a STRUCT"):
         con.execute("from l_diversity('t', ['a'], 'note')").fetchall()
 
 
-def test_t_is_measured_over_the_hierarchy_of_the_sensitive_column(people: duckdb.DuckDBPyConnection) -> None:
+def test_t_is_measured_over_the_hierarchy_of_the_sensitive_column(people):
     call = "t_closeness('people', qi := ['a'], sensitive := 'place'{})"
     tree, equal = (people.execute(f"from {call.format(more)}").fetchone() for more in ("", ", distance := 'equal'"))
     assert tree == people.execute("from t_closeness('people', ['a'], 'place', hierarchy := 'tree')").fetchone()
@@ -81,7 +77,7 @@ def test_t_is_measured_over_the_hierarchy_of_the_sensitive_column(people: duckdb
     assert tree[0] <= equal[0]
 
 
-def test_several_sensitive_columns_are_not_silently_one(people: duckdb.DuckDBPyConnection) -> None:
+def test_several_sensitive_columns_are_not_silently_one(people):
     people.execute("comment on column people.place is 'anon: sensitive'")
     with pytest.raises(duckdb.Error, match="takes one sensitive column, found place, s"):
         people.execute("from l_diversity('people')")

@@ -1,7 +1,5 @@
 """composition_risk: the worked example, and pairs of shapes against a person-by-person count."""
 
-from __future__ import annotations
-
 import itertools
 
 import duckdb
@@ -26,7 +24,7 @@ SHAPES = {
 
 
 @pytest.fixture
-def tables(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def tables(con):
     """Two tables that share 12 persons, some values NULL."""
     person = """select i as number, case when i % 11 = 0 then null else (hash(i) % 9)::int end as age,
         ['f', 'm'][(hash(i, 1) % 2 + 1)::int] as sex, 'place' || hash(i, 2) % 3 as place,
@@ -46,9 +44,7 @@ def _release(con: duckdb.DuckDBPyConnection, first: str, second: str) -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), list(itertools.combinations_with_replacement(SHAPES, 2))[::3])
-def test_pairs_of_shapes_agree_with_counting_person_by_person(
-    tables: duckdb.DuckDBPyConnection, first: str, second: str
-) -> None:
+def test_pairs_of_shapes_agree_with_counting_person_by_person(tables, first, second):
     _release(tables, first, second)
     first_rows, other, persons = (dicts(tables, f"from {name}") for name in ("r1", "r2", "shared"))
     for weighted, as_published in itertools.product((False, True), repeat=2):
@@ -66,7 +62,7 @@ def test_pairs_of_shapes_agree_with_counting_person_by_person(
     [("boxes", "boxes"), ("sliced", "boxes"), ("sliced", "sliced"), ("counts", "sampled"),
      ("buckets", "perturbed"), ("rows", "sliced")],
 )  # fmt: skip
-def test_pairs_of_classes_agree_with_counting_each(tables: duckdb.DuckDBPyConnection, first: str, second: str) -> None:
+def test_pairs_of_classes_agree_with_counting_each(tables, first, second):
     _release(tables, first, second)
     everybody = dicts(tables, "from everybody")
     domain = {name: {row[name] for row in everybody} for name in QI}
@@ -80,7 +76,7 @@ def test_pairs_of_classes_agree_with_counting_each(tables: duckdb.DuckDBPyConnec
 
 
 @pytest.fixture
-def hospitals(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def hospitals(con):
     """The worked example's tables, the persons in both, and a tree of zip codes."""
     for name, rows in (("a", HOSPITAL_A), ("b", HOSPITAL_B)):
         con.execute(f"create table {name} (age int, sex varchar, zip int, disease varchar)")
@@ -97,7 +93,7 @@ def _risk(con: duckdb.DuckDBPyConnection, extra: str = "") -> float:
 
 
 @pytest.mark.parametrize("unit", ["victim", "ec_pair"])
-def test_mondrian_s_risk_is_two_thirds(hospitals: duckdb.DuckDBPyConnection, unit: str) -> None:
+def test_mondrian_s_risk_is_two_thirds(hospitals, unit):
     for name in "ab":
         hospitals.execute(
             f"create table r{name} as from mondrian('{name}', k := 2, cut := 'median', width := 'distinct', {EXAMPLE})"
@@ -105,7 +101,7 @@ def test_mondrian_s_risk_is_two_thirds(hospitals: duckdb.DuckDBPyConnection, uni
     assert _risk(hospitals, f", unit := '{unit}'") == pytest.approx(200 / 3)
 
 
-def test_generalized_nodes_are_read_through_their_hierarchy(hospitals: duckdb.DuckDBPyConnection) -> None:
+def test_generalized_nodes_are_read_through_their_hierarchy(hospitals):
     published = {
         "a": [("22", "*", "47905", "Gastritis Ovarian"), ("54-60", "*", "47902", "Dyspepsia Fever")],
         "b": [("22", "M", "4790*", "Gastritis Blood"), ("30-60", "*", "4790*", "Dyspepsia Fever")],
@@ -122,7 +118,7 @@ def test_generalized_nodes_are_read_through_their_hierarchy(hospitals: duckdb.Du
     assert _risk(hospitals, ", hierarchies := {'zip': 'zips'}") == pytest.approx(200 / 3)
 
 
-def test_no_candidate_at_all_is_reported_as_undefined(tables: duckdb.DuckDBPyConnection) -> None:
+def test_no_candidate_at_all_is_reported_as_undefined(tables):
     tables.execute("create table nobody as select * from one where false union all select 999, 'x', 'y', 'z'")
     found = tables.execute(
         f"select privacy_risk, defined, persons from composition_risk('nobody', 'nobody', 'shared', {ROLES})"
@@ -130,7 +126,7 @@ def test_no_candidate_at_all_is_reported_as_undefined(tables: duckdb.DuckDBPyCon
     assert found == (0.0, False, 12)
 
 
-def test_errors_name_the_cause(tables: duckdb.DuckDBPyConnection) -> None:
+def test_errors_name_the_cause(tables):
     tables.execute("create table narrow as select age, sex, disease from one")
     with pytest.raises(duckdb.Error, match="place"):
         tables.execute(f"from composition_risk('one', 'narrow', 'shared', {ROLES})").fetchall()
@@ -144,7 +140,7 @@ def test_errors_name_the_cause(tables: duckdb.DuckDBPyConnection) -> None:
         tables.execute(f"from composition_risk('noisy', 'other', 'shared', {ROLES})").fetchall()
 
 
-def test_the_table_of_persons_may_carry_the_labels(tables: duckdb.DuckDBPyConnection) -> None:
+def test_the_table_of_persons_may_carry_the_labels(tables):
     _release(tables, "boxes", "buckets")
     given = tables.execute(f"from composition_risk('r1', 'r2', 'shared', {ROLES})").fetchall()
     for column in QI:

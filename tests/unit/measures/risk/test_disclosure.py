@@ -1,7 +1,5 @@
 """disclosure against its definition."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 
@@ -21,7 +19,6 @@ def table(con: duckdb.DuckDBPyConnection, name: str, rows: int, salt: int) -> li
 
 def measured(con: duckdb.DuckDBPyConnection, p: float) -> tuple[float, float]:
     found = con.execute(f"select identity, attribute from disclosure('original', 'release', {p}, {LABELS})").fetchone()
-    assert found is not None
     return found[0], found[1]
 
 
@@ -36,7 +33,7 @@ def covers(cell: object, value: object) -> bool:
 
 
 @pytest.mark.parametrize("p", [0.4, 1.0])
-def test_boxes_agree_with_the_definition(con: duckdb.DuckDBPyConnection, p: float) -> None:
+def test_boxes_agree_with_the_definition(con, p):
     original = table(con, "original", 40, 2)
     con.execute(
         "create table release as select case when a is null then null else {'lower': a - a % 2, 'upper': a - a % 2 + 1} end "
@@ -52,7 +49,7 @@ def test_boxes_agree_with_the_definition(con: duckdb.DuckDBPyConnection, p: floa
 @pytest.mark.parametrize(
     "call", ["mondrian('original', k := 3, ", "muco('original', 0.5, ", "anatomy('original', l := 2, "]
 )
-def test_of_several_sensitive_columns_the_most_exposed_counts(con: duckdb.DuckDBPyConnection, call: str) -> None:
+def test_of_several_sensitive_columns_the_most_exposed_counts(con, call):
     original = table(con, "original", 40, 4)
     both = "qi := ['a', 'b'], sensitive := ['c', 's']"
     labels = "qi := ['a', 'b'], sensitive := 's', keep := ['c']" if "anatomy" in call else both
@@ -68,24 +65,17 @@ def test_of_several_sensitive_columns_the_most_exposed_counts(con: duckdb.DuckDB
     assert found[1] > alone.fetchone()[0]
 
 
-def test_unprotected_unique_rows_are_found(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("create table original as select range as a, range as b, range as c, range as s from range(20)")
-    con.execute("create table release as select *, rowid as row_id from original order by hash(rowid)")
-    assert measured(con, 1.0) == (1.0, 1.0)
-
-
-def test_a_sample_of_targets_is_close_to_all(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_sample_of_targets_is_close_to_all(con):
     table(con, "original", 3000, 3)
     con.execute("create table release as select *, rowid as row_id from original")
     some = con.execute(
         f"select identity, targets from disclosure('original', 'release', targets := 2000, seed := 1, {LABELS})"
     ).fetchone()
-    assert some is not None
     assert some[1] == 2000
     assert some[0] == pytest.approx(measured(con, 0.7)[0], rel=0.1)
 
 
-def test_more_columns_than_have_few_subsets_are_refused(con: duckdb.DuckDBPyConnection) -> None:
+def test_more_columns_than_have_few_subsets_are_refused(con):
     names = [f"c{k}" for k in range(13)]
     con.execute(
         f"create table original as select {', '.join(f'range as {name}' for name in names)}, 1 as s from range(3)"

@@ -1,8 +1,5 @@
 """Tables that another tool anonymized: cells as text, no row_id, no description."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,7 +16,7 @@ SUPPRESSED = {"lower": None, "upper": None}
 
 
 @pytest.fixture
-def adult(con: duckdb.DuckDBPyConnection, shared_data: Path) -> duckdb.DuckDBPyConnection:
+def adult(con, shared_data):
     con.execute(
         f"create table everybody as select {', '.join(QI)}, occupation from read_csv('{shared_data}/adult.csv') "
         "where workclass is not null and occupation is not null limit 2400"
@@ -41,7 +38,7 @@ LISTS = {
 }  # fmt: skip
 
 
-def test_numbers_are_intervals_and_texts_lists_of_the_originals_values(con: duckdb.DuckDBPyConnection) -> None:
+def test_numbers_are_intervals_and_texts_lists_of_the_originals_values(con):
     con.execute(
         "create table people as select unnest([20, 47, 20, 47]) as age, unnest(['a1', 'a2', 'a10', 'b1']) as code"
     )
@@ -56,7 +53,7 @@ def test_numbers_are_intervals_and_texts_lists_of_the_originals_values(con: duck
     assert lists == [(values,) for values in LISTS.values()]
 
 
-def test_what_cannot_be_read_is_an_error_that_quotes_no_value(con: duckdb.DuckDBPyConnection) -> None:
+def test_what_cannot_be_read_is_an_error_that_quotes_no_value(con):
     con.execute("create table people as select 31 as age, 'a1' as code")
     for column, text in (("age", "young"), ("age", "[30, 20]"), ("code", "z*"), ("code", "Zz")):
         con.execute(f"create or replace table release as select $1::varchar as {column}", [text])
@@ -65,7 +62,7 @@ def test_what_cannot_be_read_is_an_error_that_quotes_no_value(con: duckdb.DuckDB
         assert text not in str(raised.value) and "a1" not in str(raised.value)
 
 
-def test_a_release_written_as_text_is_attacked_like_itself(adult: duckdb.DuckDBPyConnection) -> None:
+def test_a_release_written_as_text_is_attacked_like_itself(adult):
     adult.execute(f"create table release as from mondrian('people', 8, {LABELS}, row_id := true)")
     written = ", ".join(f"'{{' || array_to_string({name}, ', ') || '}}' as {name}" for name in QI[1:])
     adult.execute(
@@ -83,7 +80,7 @@ def test_a_release_written_as_text_is_attacked_like_itself(adult: duckdb.DuckDBP
     assert figures[0] == figures[1] and ("likelihood", "published") in {(row[0], row[3]) for row in figures[0]}
 
 
-def test_suppressed_and_recoded_cells_cover_their_individuals(adult: duckdb.DuckDBPyConnection) -> None:
+def test_suppressed_and_recoded_cells_cover_their_individuals(adult):
     adult.execute(
         "create table recoded as select case when rowid % 9 = 0 then '*' else '[' || age // 10 * 10 || ', ' || "
         "age // 10 * 10 + 10 || '[' end as age, if(rowid % 7 = 0, null, workclass) as workclass, "
@@ -101,7 +98,7 @@ def test_suppressed_and_recoded_cells_cover_their_individuals(adult: duckdb.Duck
     assert found["identity"] == pytest.approx(expected)
 
 
-def test_plain_rows_without_row_id_are_attacked_for_the_sensitive_value(adult: duckdb.DuckDBPyConnection) -> None:
+def test_plain_rows_without_row_id_are_attacked_for_the_sensitive_value(adult):
     adult.execute("create table copy as from (from people using sample reservoir(900 rows) repeatable (1))")
     rows = {
         row["attacker"]: row
@@ -117,9 +114,7 @@ def test_plain_rows_without_row_id_are_attacked_for_the_sensitive_value(adult: d
         adult.execute(f"from linkage_risk('people', 'copy', {LABELS}, call := 'muco(0.2)')")
 
 
-def test_members_are_closer_to_a_copy_than_others_and_not_to_a_table_of_others(
-    adult: duckdb.DuckDBPyConnection,
-) -> None:
+def test_members_are_closer_to_a_copy_than_others_and_not_to_a_table_of_others(adult):
     call = "from membership_risk('people', '{}', " + f"qi := {QI}, holdout := 'others', targets := 600, seed := 1)"
     copied, unrelated = (dicts(adult, call.format(table)) for table in ("people", "everybody"))
     assert copied[0]["closest"] == 0 < copied[0]["closest_others"]
@@ -128,7 +123,7 @@ def test_members_are_closer_to_a_copy_than_others_and_not_to_a_table_of_others(
     assert copied[1]["closest"] is None
 
 
-def test_the_bootstrap_pairs_records_with_the_nearest_of_a_resample() -> None:
+def test_the_bootstrap_pairs_records_with_the_nearest_of_a_resample():
     rows = np.arange(100)
     columns = [(rows, "ordered", 99.0), (rows // 50, "ordered", 1.0), (rows % 2, "nominal", 1.0)]
     cells: list[Any] = [

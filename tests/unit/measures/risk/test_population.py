@@ -1,9 +1,5 @@
 """Population risk: against plain loops, and against populations that are known."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -17,7 +13,7 @@ from tests.reference import population as reference
 
 
 @pytest.fixture
-def register(con: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+def register(con):
     con.execute(
         "create table register as select 20 + hash(i) % 9 as age, if(hash(i, 1) % 7 = 0, null, 'g' || hash(i, 2) % 3) "
         "as sex, 'd' || hash(i, 3) % 4 as illness from range(120) t(i)"
@@ -40,7 +36,7 @@ RELEASES = {
 
 
 @pytest.mark.parametrize("name", RELEASES)
-def test_k_map_counts_the_persons_who_fit_each_row(register: duckdb.DuckDBPyConnection, name: str) -> None:
+def test_k_map_counts_the_persons_who_fit_each_row(register, name):
     register.execute(RELEASES[name])
     wanted = reference.persons_behind(rows_of(register, "release"), rows_of(register, "register"))
     k, rows, population, highest, average, unmatched = register.execute(
@@ -51,7 +47,7 @@ def test_k_map_counts_the_persons_who_fit_each_row(register: duckdb.DuckDBPyConn
     assert average == pytest.approx(sum(1 / n for n in wanted) / 60)
 
 
-def test_a_row_that_fits_nobody_makes_k_zero(register: duckdb.DuckDBPyConnection) -> None:
+def test_a_row_that_fits_nobody_makes_k_zero(register):
     found = register.execute(
         "select k, unmatched from k_map('(from sample union all select 99, ''g1'', ''d1'')', 'register', "
         "qi := ['age', 'sex'])"
@@ -59,7 +55,7 @@ def test_a_row_that_fits_nobody_makes_k_zero(register: duckdb.DuckDBPyConnection
     assert found == [(0, 1)]
 
 
-def test_k_map_takes_the_roles_of_the_release_for_a_bare_register(register: duckdb.DuckDBPyConnection) -> None:
+def test_k_map_takes_the_roles_of_the_release_for_a_bare_register(register):
     register.execute("create table bare as select age, sex from register")
     register.execute("create table release as from sample")
     register.execute("comment on column release.age is 'anon: quasi'")
@@ -68,7 +64,7 @@ def test_k_map_takes_the_roles_of_the_release_for_a_bare_register(register: duck
 
 
 @pytest.mark.parametrize("name", ["plain", "incognito"])
-def test_delta_presence_is_the_share_of_each_class(register: duckdb.DuckDBPyConnection, name: str) -> None:
+def test_delta_presence_is_the_share_of_each_class(register, name):
     register.execute(RELEASES[name])
     wanted = reference.presence(rows_of(register, "release"), rows_of(register, "register"))
     found = register.execute(
@@ -78,7 +74,7 @@ def test_delta_presence_is_the_share_of_each_class(register: duckdb.DuckDBPyConn
     assert 0 <= found[0] <= found[1] <= 1
 
 
-def test_delta_presence_refuses_what_counts_do_not_tell(register: duckdb.DuckDBPyConnection) -> None:
+def test_delta_presence_refuses_what_counts_do_not_tell(register):
     overlapping = "(select {lower: 20, upper: 24 + i} as age from range(2) t(i))"
     with pytest.raises(duckdb.Error, match="fit several classes of the release"):
         register.execute(f"from delta_presence('{overlapping}', 'register', qi := ['age'])").fetchall()
@@ -89,7 +85,7 @@ def test_delta_presence_refuses_what_counts_do_not_tell(register: duckdb.DuckDBP
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_special_uniques_are_those_of_the_definition(con: duckdb.DuckDBPyConnection, seed: int) -> None:
+def test_special_uniques_are_those_of_the_definition(con, seed):
     rng = np.random.default_rng(seed)
     rows = [tuple(int(v) for v in row) for row in rng.integers(0, 3, size=(25, 4))]
     con.execute("create table t(a integer, b integer, c integer, d integer)")
@@ -103,9 +99,7 @@ def test_special_uniques_are_those_of_the_definition(con: duckdb.DuckDBPyConnect
     assert [row[4] for row in answer] == sorted((row[4] for row in answer), reverse=True)
 
 
-def test_special_uniques_of_many_columns_name_the_largest_sets_that_can_be_tried(
-    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_special_uniques_of_many_columns_name_the_largest_sets_that_can_be_tried(con, monkeypatch):
     monkeypatch.setattr("duckdb_anon.measures.risk.uniques._MOST_SORTED", 100_000)
     names = [f"q{i}" for i in range(30)]
     columns = ", ".join(f"(i % {i + 2}) as {name}" for i, name in enumerate(names))
@@ -119,9 +113,7 @@ def test_special_uniques_of_many_columns_name_the_largest_sets_that_can_be_tried
         con.execute(f"from special_uniques('wide', qi := {names})").fetchall()
 
 
-def test_the_risk_of_a_sampled_row_is_the_mean_of_one_over_the_size_of_its_class(
-    con: duckdb.DuckDBPyConnection,
-) -> None:
+def test_the_risk_of_a_sampled_row_is_the_mean_of_one_over_the_size_of_its_class(con):
     for n, population in ((1, 1), (1, 1.5), (1, 100), (2, 3), (5, 50), (40, 90), (41, 5000), (300, 400)):
         con.execute(f"create or replace table t as select 1 as a, {population / n}::double as w from range({n})")
         found = con.execute("from reidentification_risk('t', qi := ['a'], sample_weights := 'w')").fetchall()[0]
@@ -132,7 +124,7 @@ def test_the_risk_of_a_sampled_row_is_the_mean_of_one_over_the_size_of_its_class
         assert size == pytest.approx(population)
 
 
-def test_sampled_risk_is_what_a_known_population_shows(census: duckdb.DuckDBPyConnection) -> None:
+def test_sampled_risk_is_what_a_known_population_shows(census):
     """Expected right matches, estimated from one sample in ten, against those in the population."""
     truth, answer = census.execute(
         "with population as (select AGE, SEX, RACE, count(*) as size from census group by all), "
@@ -143,7 +135,7 @@ def test_sampled_risk_is_what_a_known_population_shows(census: duckdb.DuckDBPyCo
     assert answer == pytest.approx(truth, rel=0.25)
 
 
-def test_weights_that_make_no_sense_are_refused(con: duckdb.DuckDBPyConnection) -> None:
+def test_weights_that_make_no_sense_are_refused(con):
     con.execute("create table t as select i % 3 as a, 2.0 as w, nullif(i, 2) as z, i as p from range(9) t(i)")
     for argument, message in (
         ("sample_weights := 'ww'", "there is no column 'ww'.*did you mean 'w'"),
@@ -156,7 +148,7 @@ def test_weights_that_make_no_sense_are_refused(con: duckdb.DuckDBPyConnection) 
 
 
 @pytest.mark.campaign
-def test_estimates_are_near_known_populations_and_nearer_than_the_decision_rule(shared_data: Path) -> None:
+def test_estimates_are_near_known_populations_and_nearer_than_the_decision_rule(shared_data):
     """Means of five samples each, as examples/studies/population.py takes them."""
     census, adult = pd.read_csv(shared_data / "census.csv"), pd.read_csv(shared_data / "adult.csv").dropna()
     tables = [
@@ -187,7 +179,7 @@ def test_estimates_are_near_known_populations_and_nearer_than_the_decision_rule(
     assert np.mean(off["best"]) < np.mean(off["rule"])
 
 
-def test_the_function_gives_the_models_estimate(census: duckdb.DuckDBPyConnection) -> None:
+def test_the_function_gives_the_models_estimate(census):
     names = "AGE, SEX, RACE, MARST"
     sizes = census.execute(f"select count(*) from census group by {names}").fetchnumpy()["count_star()"]
     call = f"population_uniqueness('census', 0.05, qi := {names.split(', ')}"
@@ -198,7 +190,7 @@ def test_the_function_gives_the_models_estimate(census: duckdb.DuckDBPyConnectio
     assert 0 < few[0] <= few[1] * 20
 
 
-def test_models_are_right_where_they_must_be() -> None:
+def test_models_are_right_where_they_must_be():
     once = np.ones(50, dtype=np.int64)
     assert uniqueness.zayatz(once, 1.0) == pytest.approx(50)
     assert uniqueness.zayatz(np.full(9, 4), 0.2) == 0
@@ -208,7 +200,7 @@ def test_models_are_right_where_they_must_be() -> None:
         assert getattr(uniqueness, name)(spread, 0.3) > 10, name
 
 
-def test_a_model_that_does_not_fit_says_so(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_model_that_does_not_fit_says_so(con):
     con.execute("create table t as select i as a from range(50) t(i)")
     with pytest.raises(duckdb.Error, match=r"model := 'pitman' does not fit.*'best'"):
         con.execute("from population_uniqueness('t', 0.1, model := 'pitman', qi := ['a'])").fetchall()
@@ -217,7 +209,7 @@ def test_a_model_that_does_not_fit_says_so(con: duckdb.DuckDBPyConnection) -> No
     assert found[0][0] > 0.9
 
 
-def test_special_uniques_of_a_table_with_a_hierarchy_are_those_without(con: duckdb.DuckDBPyConnection) -> None:
+def test_special_uniques_of_a_table_with_a_hierarchy_are_those_without(con):
     con.execute("create table t as select 'b' || (hash(range) % 40) as a, hash(range, 1) % 9 as b from range(90)")
     con.execute("create table tree as select distinct a as leaf, left(a, 2) || '..' as middle, '*' as root from t")
     plain = con.execute("from special_uniques('t', qi := ['a', 'b'])").fetchall()
@@ -249,9 +241,7 @@ GUIDE = """
          "['h', 'h', 'h', 'h', 'u', 'h', 'm', 'u'][i + 1] as education from range(8) r(i))", [4, 2, 6, 8]),
     ],
 )  # fmt: skip
-def test_special_uniques_have_the_scores_that_sdcmicro_publishes(
-    con: duckdb.DuckDBPyConnection, table: str, scores: list[int]
-) -> None:
+def test_special_uniques_have_the_scores_that_sdcmicro_publishes(con, table, scores):
     con.execute(GUIDE)
     columns = [name for name, *_ in con.execute(f"describe from {table}").fetchall()]
     con.execute(f"create table t as from {table}")
@@ -260,7 +250,7 @@ def test_special_uniques_have_the_scores_that_sdcmicro_publishes(
     assert [found.get(row, 0) for row in rows] == scores
 
 
-def test_risks_of_records_are_those_of_the_guide_to_sdcmicro(con: duckdb.DuckDBPyConnection) -> None:
+def test_risks_of_records_are_those_of_the_guide_to_sdcmicro(con):
     con.execute(GUIDE)
     arguments = "'guide', qi := ['residence', 'gender', 'education', 'labour'], sample_weights := 'weight'"
     found = con.execute(f"select population_size, round(journalist, 4) from record_risk({arguments})").fetchall()

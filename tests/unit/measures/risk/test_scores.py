@@ -1,7 +1,5 @@
 """Scores of sliced releases, against plain loops."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -66,7 +64,7 @@ def by_hand(release: Release, some: Some, tables: list[Any], skipped: int | None
 
 @pytest.mark.parametrize("within_group", [False, True])
 @pytest.mark.parametrize("spread", [1.0, 40.0, 3000.0])
-def test_buckets_score_the_logarithm_of_a_mean_of_exponentials(within_group: bool, spread: float) -> None:
+def test_buckets_score_the_logarithm_of_a_mean_of_exponentials(within_group, spread):
     rng = np.random.default_rng(int(spread))
     release, some = Release(rng), Some(rng)
     tables = [-spread * rng.random((RECORDS, n)).round(1) for n in NUMBERS]

@@ -1,7 +1,5 @@
 """slicing_diversity against the definition, on plain and generalized releases."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from typing import Any
 
@@ -16,7 +14,7 @@ ROLES = "qi := ['age', 'sex', 'place'], sensitive := 'disease'"
 
 
 @pytest.fixture
-def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def people(con):
     """70 people, some ages NULL."""
     con.execute(
         """create table people as select case when i % 13 = 0 then null else (hash(i) % 6)::int end as age,
@@ -61,7 +59,7 @@ def _slow(con: duckdb.DuckDBPyConnection) -> list[float]:
         "slicing('people', 1, {roles}, columns := [['age', 'sex'], ['place', 'disease']], seed := 4)",
     ],
 )
-def test_random_releases_agree_with_the_definition(people: duckdb.DuckDBPyConnection, call: str) -> None:
+def test_random_releases_agree_with_the_definition(people, call):
     people.execute(f"create table r as from {call.format(roles=ROLES)}")
     slow = _slow(people)
     found = people.execute(
@@ -73,7 +71,7 @@ def test_random_releases_agree_with_the_definition(people: duckdb.DuckDBPyConnec
     assert found[3] == 70
 
 
-def test_table_6_is_two_diverse(con: duckdb.DuckDBPyConnection) -> None:
+def test_table_6_is_two_diverse(con):
     con.execute("create table a (age int, sex varchar, zip int, disease varchar)")
     con.executemany("insert into a values (?, ?, ?, ?)", HOSPITAL_A)
     roles = "qi := ['zip', 'age', 'sex'], sensitive := 'disease'"
@@ -88,6 +86,6 @@ def test_table_6_is_two_diverse(con: duckdb.DuckDBPyConnection) -> None:
     )
 
 
-def test_a_release_that_is_not_sliced_is_an_error(people: duckdb.DuckDBPyConnection) -> None:
+def test_a_release_that_is_not_sliced_is_an_error(people):
     with pytest.raises(duckdb.Error, match="has plain rows, which slicing_diversity does not read"):
         people.execute(f"from slicing_diversity('people', 'people', {ROLES})").fetchall()

@@ -1,7 +1,5 @@
 """classification_accuracy: what a tree learns from releases of several shapes."""
 
-from __future__ import annotations
-
 import duckdb
 import numpy as np
 import pytest
@@ -16,7 +14,7 @@ ROLES = "qi := ['age', 'sex', 'job'], sensitive := 'class'"
 
 
 @pytest.fixture
-def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def people(con):
     """600 people whose class follows from age and sex."""
     con.execute(
         """create table people as select age, sex, job, case when age < 40 then 'young' when sex = 'f' then 'old_f'
@@ -34,21 +32,21 @@ def _measured(con: duckdb.DuckDBPyConnection, release: str, extra: str = "") -> 
     return row
 
 
-def test_the_original_as_a_release_is_learned_perfectly(people: duckdb.DuckDBPyConnection) -> None:
+def test_the_original_as_a_release_is_learned_perfectly(people):
     row = _measured(people, "select *, row_number() over () - 1 as row_id from people")
     assert row["accuracy"] == row["original_accuracy"] == 1.0
     share = people.execute("select max(n) / 600 from (select count(*) as n from people group by class)").fetchone()[0]
     assert row["majority_accuracy"] == pytest.approx(share, abs=0.01)
 
 
-def test_a_release_without_any_information_is_worth_the_largest_class(people: duckdb.DuckDBPyConnection) -> None:
+def test_a_release_without_any_information_is_worth_the_largest_class(people):
     blank = "select 30 as age, 'f' as sex, 'job1' as job, class, row_number() over () - 1 as row_id from people"
     row = _measured(people, blank)
     assert row["accuracy"] == pytest.approx(row["majority_accuracy"], abs=0.02)
     assert row["original_accuracy"] == 1.0
 
 
-def test_test_records_are_not_in_the_training_data(people: duckdb.DuckDBPyConnection) -> None:
+def test_test_records_are_not_in_the_training_data(people):
     # a column that identifies each record would let the tree look its class up
     people.execute(
         "create or replace table people as select * replace (hash(age, sex, job, rowid) % 97 as age) from people"
@@ -58,14 +56,14 @@ def test_test_records_are_not_in_the_training_data(people: duckdb.DuckDBPyConnec
     assert row["accuracy"] == row["original_accuracy"]
 
 
-def test_published_rows_can_be_tested_without_row_id(people: duckdb.DuckDBPyConnection) -> None:
+def test_published_rows_can_be_tested_without_row_id(people):
     call = f"from mondrian('people', k := 5, {ROLES})"
     assert _measured(people, call, ", test := 'published'")["accuracy"] > 0.5
     with pytest.raises(duckdb.Error, match="row_id := true"):
         _measured(people, call)
 
 
-def test_errors_name_the_cause(people: duckdb.DuckDBPyConnection) -> None:
+def test_errors_name_the_cause(people):
     call = f"from classification_accuracy('people', 'people', '{{}}', {ROLES}, test := 'published'{{}})"
     with pytest.raises(duckdb.Error, match="did you mean 'class'"):
         people.execute(call.format("clas", "")).fetchall()
@@ -79,7 +77,7 @@ def _domain(positions: list[float]) -> Attribute:
     )
 
 
-def test_intervals_become_their_middle_and_draws_stay_inside() -> None:
+def test_intervals_become_their_middle_and_draws_stay_inside():
     column = ReadColumn(
         _domain([0.0, 1.0, 5.0, 9.0]),
         lower=np.array([0, 1, -1], dtype=np.int32),
@@ -91,7 +89,7 @@ def test_intervals_become_their_middle_and_draws_stay_inside() -> None:
     assert [np.unique(part).tolist() for part in drawn] == [[0, 1, 2], [1], [0, 1, 2, 3]]
 
 
-def test_bucket_counts_are_drawn_by_their_weight() -> None:
+def test_bucket_counts_are_drawn_by_their_weight():
     column = ReadColumn(
         _domain([0.0, 1.0, 2.0]),
         codes=np.array([2, 0, 1], dtype=np.int32),

@@ -1,7 +1,5 @@
 """NIST's measures: against plain loops on small tables, against other programs, and at their ends."""
 
-from __future__ import annotations
-
 import math
 
 import duckdb
@@ -16,7 +14,7 @@ COLUMNS = ("a", "g", "s")
 
 
 @pytest.fixture
-def pair(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def pair(con):
     """An original and a release in which a third of the values were moved, with NULLs."""
     con.execute(
         "create table o as select (hash(i) % 12)::integer as a, if(hash(i, 1) % 9 = 0, null, 'g' || hash(i, 2) % 3) as g, "
@@ -35,7 +33,7 @@ def rows(con: duckdb.DuckDBPyConnection, table: str, where: str = "true") -> lis
     return con.execute(f"select a, g, s from {table} where {where}").fetchall()
 
 
-def test_k_marginal_is_the_mean_over_all_sets(pair: duckdb.DuckDBPyConnection) -> None:
+def test_k_marginal_is_the_mean_over_all_sets(pair):
     found = pair.execute("select k, marginals, score, worst, worst_score from k_marginal('o', 'r')").fetchall()
     for (k, marginals, score, worst, worst_score), order in zip(found, (2, 3), strict=True):
         scores = reference.k_marginal(rows(pair, "o"), rows(pair, "r"), order)
@@ -46,9 +44,7 @@ def test_k_marginal_is_the_mean_over_all_sets(pair: duckdb.DuckDBPyConnection) -
 
 
 @pytest.mark.parametrize("source", sdnist.ORIGINALS)
-def test_k_marginal_is_what_sdnist_says(
-    con: duckdb.DuckDBPyConnection, source: str, request: pytest.FixtureRequest
-) -> None:
+def test_k_marginal_is_what_sdnist_says(con, source, request):
     if source == "census":
         path = request.getfixturevalue("shared_data") / "census.csv"
         con.execute(f"create table census as from read_csv('{path}')")
@@ -60,7 +56,7 @@ def test_k_marginal_is_what_sdnist_says(
         assert found == pytest.approx(sdnist.SCORES[source, name], abs=1e-9), name
 
 
-def test_each_subgroup_is_measured_by_itself(pair: duckdb.DuckDBPyConnection) -> None:
+def test_each_subgroup_is_measured_by_itself(pair):
     found = pair.execute(
         "select subgroup, score, original_rows from k_marginal('o', 'r', subgroup := 'g') where k = 2"
     ).fetchall()
@@ -72,14 +68,14 @@ def test_each_subgroup_is_measured_by_itself(pair: duckdb.DuckDBPyConnection) ->
         assert score == pytest.approx(reference.k_marginal(ours, theirs, 2)[0, 1])
 
 
-def test_a_copy_scores_1000_and_a_table_of_other_values_0(pair: duckdb.DuckDBPyConnection) -> None:
+def test_a_copy_scores_1000_and_a_table_of_other_values_0(pair):
     pair.execute("create table other as select a + 100 as a, 7 as b from o")
     assert [r[0] for r in pair.execute("select score from k_marginal('o', 'o')").fetchall()] == [1000, 1000]
     call = "k_marginal('(select a, a % 2 as b from o)', 'other', columns := ['a', 'b'], bins := 1000)"
     assert [r[0] for r in pair.execute(f"select score from {call}").fetchall()] == pytest.approx([0], abs=1e-9)
 
 
-def test_numbers_are_cut_at_the_quantiles_of_the_original(con: duckdb.DuckDBPyConnection) -> None:
+def test_numbers_are_cut_at_the_quantiles_of_the_original(con):
     con.execute("create table o as select i as x, i // 100 as y from range(400) t(i)")
     con.execute("create table r as select i + 0.25 as x, i // 100 as y from range(400) t(i)")
     call = "k_marginal('o', 'r', columns := ['x', 'y'], bins := {})"
@@ -90,7 +86,7 @@ def test_numbers_are_cut_at_the_quantiles_of_the_original(con: duckdb.DuckDBPyCo
     assert con.execute(f"select score from {call.format(20)}").fetchall()[0][0] == 1000
 
 
-def test_half_of_the_original_scores_what_sampling_costs(census: duckdb.DuckDBPyConnection) -> None:
+def test_half_of_the_original_scores_what_sampling_costs(census):
     found = census.execute(
         "select score, sampled from k_marginal('census', '(from census where hash(rowid) % 2 = 0)', seed := 1)"
     ).fetchall()
@@ -100,7 +96,7 @@ def test_half_of_the_original_scores_what_sampling_costs(census: duckdb.DuckDBPy
 
 
 @pytest.mark.parametrize("release", ["r", "o", "(from o limit 1)"])
-def test_matches_are_those_of_plain_loops(pair: duckdb.DuckDBPyConnection, release: str) -> None:
+def test_matches_are_those_of_plain_loops(pair, release):
     table = f"({release})" if release.startswith("(") else release
     uniques, matched = reference.unique_exact_matches(rows(pair, "o"), rows(pair, table))
     found = pair.execute(f"select uniques, matched, share from unique_exact_matches('o', '{release}')").fetchall()[0]
@@ -114,7 +110,7 @@ def test_matches_are_those_of_plain_loops(pair: duckdb.DuckDBPyConnection, relea
     assert (answer[0][2] is None and math.isnan(wanted[2])) or answer[0][2] == pytest.approx(wanted[2])
 
 
-def test_correlations_are_those_of_scipy(con: duckdb.DuckDBPyConnection) -> None:
+def test_correlations_are_those_of_scipy(con):
     con.execute("create table o as select i as x, i * i + hash(i) % 4000 as y from range(80) t(i)")
     con.execute(
         "create table r as select x, y - 10 * x as y from o union all select null, 5 union all select 3, 'nan'::double"
@@ -134,7 +130,7 @@ def test_correlations_are_those_of_scipy(con: duckdb.DuckDBPyConnection) -> None
         assert row[11] == pytest.approx(((high - low) / (row[6] - row[5]) + (high - low) / (row[9] - row[8])) / 2)
 
 
-def test_regression_is_that_of_scipy_on_one_column(con: duckdb.DuckDBPyConnection) -> None:
+def test_regression_is_that_of_scipy_on_one_column(con):
     con.execute("create table o as select i as x, 3 * i + hash(i) % 40 as y from range(60) t(i)")
     con.execute("create table r as select x, y + hash(y) % 9 as y from o")
     found = con.execute("from regression_comparison('o', 'r', 'y', columns := ['x'])").fetchall()
@@ -149,7 +145,7 @@ def test_regression_is_that_of_scipy_on_one_column(con: duckdb.DuckDBPyConnectio
         assert found[0][column + 2] - found[0][column] == pytest.approx(half * fit.intercept_stderr)
 
 
-def test_a_regression_with_names_is_least_squares_and_says_what_it_cannot_tell(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_regression_with_names_is_least_squares_and_says_what_it_cannot_tell(con):
     con.execute(
         "create table o as select i % 7 as x, 2 * (i % 7) as twice, 'g' || i % 3 as g, i % 7 + 5 * (i % 3) + hash(i) % 10 as y "
         "from range(200) t(i)"
@@ -166,7 +162,7 @@ def test_a_regression_with_names_is_least_squares_and_says_what_it_cannot_tell(c
     assert both.fetchall() == [(2,)]
 
 
-def test_propensity_tells_a_copy_from_noise(census: duckdb.DuckDBPyConnection) -> None:
+def test_propensity_tells_a_copy_from_noise(census):
     pytest.importorskip("sklearn", reason="the ml extra is not installed")
     options = "columns := ['AGE', 'SEX', 'EDUC', 'UHRSWORK', 'INCWAGE'], rows := 3000, permutations := 3, seed := 1"
     halves = "'(from census where hash(rowid) % 2 = 0)', '(from census where hash(rowid) % 2 = 1)'"
@@ -184,7 +180,7 @@ def test_propensity_tells_a_copy_from_noise(census: duckdb.DuckDBPyConnection) -
     assert all(ratio > 3 for (ratio,) in different)
 
 
-def test_what_cannot_be_compared_is_refused(pair: duckdb.DuckDBPyConnection) -> None:
+def test_what_cannot_be_compared_is_refused(pair):
     for call, message in (
         (
             "k_marginal('o', 'r', subgroup := 'gg')",
@@ -200,7 +196,7 @@ def test_what_cannot_be_compared_is_refused(pair: duckdb.DuckDBPyConnection) -> 
             pair.execute(f"from {call}").fetchall()
 
 
-def test_boxes_enter_through_draws_from_what_they_cover(con: duckdb.DuckDBPyConnection) -> None:
+def test_boxes_enter_through_draws_from_what_they_cover(con):
     con.execute("create table o as select i % 10 as a, i % 2 as b from range(4000) t(i)")
     con.execute("create table r as select {lower: 0, upper: 9} as a, b from o")
     score = con.execute("select score from k_marginal('o', 'r', qi := ['a', 'b'], seed := 1) where k = 2").fetchall()[

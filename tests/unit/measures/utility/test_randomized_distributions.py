@@ -1,16 +1,12 @@
 """Distances and uncertainty coefficients of randomized releases go through the inverted channels."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import duckdb
 import numpy as np
 import pytest
 
 
 @pytest.fixture
-def table(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def table(con):
     con.execute("""
         create table t as select i % 4 as a, i % 5 as c,
             ['x', 'y', 'z'][1 + case when i // 4 % 3 = 0 then i // 12 % 3 else i % 4 % 3 end] as b
@@ -31,7 +27,7 @@ def coefficient(con: duckdb.DuckDBPyConnection, tbl: str) -> float:
     return float(found[0][0])
 
 
-def test_worked_distances(con: duckdb.DuckDBPyConnection) -> None:
+def test_worked_distances(con):
     con.execute("""
         create table p as select v from (values ('a', 5), ('b', 3), ('c', 2)) t(v, n), range(9) r(i) where i < n;
         create table q as select v from (values ('a', 4), ('b', 4), ('c', 2)) t(v, n), range(9) r(i) where i < n;
@@ -42,7 +38,7 @@ def test_worked_distances(con: duckdb.DuckDBPyConnection) -> None:
     np.testing.assert_allclose(found, [0.0252672, 0.05, 0.2, 0.1414214, 0.0798514], atol=1e-7)
 
 
-def test_distances_are_those_of_the_estimated_cells(table: duckdb.DuckDBPyConnection) -> None:
+def test_distances_are_those_of_the_estimated_cells(table):
     cells = np.array(
         table.execute("""
             select original, estimate
@@ -56,16 +52,14 @@ def test_distances_are_those_of_the_estimated_cells(table: duckdb.DuckDBPyConnec
     np.testing.assert_allclose(found, [np.abs(p - q).sum(), np.sqrt(((p - q) ** 2).sum())], atol=1e-9)
 
 
-def test_inverting_brings_back_the_correlation_that_the_released_rows_have_lost(
-    table: duckdb.DuckDBPyConnection,
-) -> None:
+def test_inverting_brings_back_the_correlation_that_the_released_rows_have_lost(table):
     table.execute("create table raw as select * exclude (rr) from r")
     exact, estimated, raw = (coefficient(table, name) for name in ("t", "r", "raw"))
     assert estimated == pytest.approx(exact, rel=0.1)
     assert raw < 0.6 * exact
 
 
-def test_coefficients_of_adult(con: duckdb.DuckDBPyConnection, shared_data: Path) -> None:
+def test_coefficients_of_adult(con, shared_data):
     con.execute(
         f"create table adult as select * from read_csv('{shared_data / 'adult.csv'}') where columns(*) is not null"
     )

@@ -1,7 +1,5 @@
 """rr_reconstruct: the SQL grid against the array algebra."""
 
-from __future__ import annotations
-
 import duckdb
 import numpy as np
 import pytest
@@ -11,7 +9,7 @@ from tests.reference.randomized import count_variance, inverted
 
 
 @pytest.fixture
-def release(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def release(con):
     con.execute("""
         create table t as select ['a', 'b'][1 + i % 2] as g, i * i % 3 as "the v", ['x', 'y'][1 + i % 7 // 4] as plain
         from range(500) r(i);
@@ -32,7 +30,7 @@ def counted(con: duckdb.DuckDBPyConnection) -> np.ndarray:
 
 @pytest.mark.parametrize("projection", ["clip", "euclidean"])
 @pytest.mark.parametrize("population", [False, True])
-def test_cells_equal_the_array_algebra(release: duckdb.DuckDBPyConnection, projection: str, population: bool) -> None:
+def test_cells_equal_the_array_algebra(release, projection, population):
     found = release.execute(f"""
         select estimate, std_error, projected from rr_reconstruct('r', ['g', 'the v', 'Plain'],
             projection := '{projection}', population := {population}) order by g, "the v", plain
@@ -48,7 +46,7 @@ def test_cells_equal_the_array_algebra(release: duckdb.DuckDBPyConnection, proje
     np.testing.assert_allclose(np.array(found), np.stack([e.ravel() for e in expected], axis=1), atol=1e-9)
 
 
-def test_cells_nobody_has_are_listed(con: duckdb.DuckDBPyConnection) -> None:
+def test_cells_nobody_has_are_listed(con):
     con.execute("create table t as select i % 3 as a, i % 3 as b from range(9) r(i)")
     con.execute("create table r as from rr_distort('t', p := 0.9, qi := ['a', 'b'])")
     assert con.execute("select count(*), sum(estimate) from rr_reconstruct('r', ['a', 'b'])").fetchone() == (
@@ -57,13 +55,13 @@ def test_cells_nobody_has_are_listed(con: duckdb.DuckDBPyConnection) -> None:
     )
 
 
-def test_plain_columns_are_counted_exactly(release: duckdb.DuckDBPyConnection) -> None:
+def test_plain_columns_are_counted_exactly(release):
     found = release.execute("select plain, estimate, std_error from rr_reconstruct('r', 'plain') order by 1").fetchall()
     truth = release.execute("select plain, count(*), 0.0 from t group by 1 order by 1").fetchall()
     assert found == truth
 
 
-def test_wrong_calls_say_what_is_allowed(release: duckdb.DuckDBPyConnection) -> None:
+def test_wrong_calls_say_what_is_allowed(release):
     for arguments, message in (
         ("'t', ['g']", "no column 'rr'.*make one with rr_distort"),
         ("'r', ['h']", r"no column 'h' in r.*ts columns are g, the v, plain"),
