@@ -53,13 +53,6 @@ def test_a_loaded_connection_is_not_loaded_again(read_only, tmp_path, monkeypatc
     assert con.execute("select count(*) > 50, mine(1) from anon_functions()").fetchall() == [(True, 2)]
 
 
-def test_cursor_works_after_its_own_load():
-    con = duckdb_anon.connect()
-    con.execute(PEOPLE)
-    cursor = duckdb_anon.load(con.cursor())
-    assert cursor.execute(CALL).fetchone() == (600,)
-
-
 def test_the_methods_of_duckdb_are_its_own():
     script = (
         "import duckdb\nold = dict(vars(duckdb.DuckDBPyConnection))\nimport duckdb_anon\n"
@@ -102,14 +95,6 @@ def test_cursor_outlives_the_connection_that_loaded_first():
     del con
     gc.collect()
     assert cursor.execute(CALL).fetchone() == (600,)
-
-
-def test_functions_survive_garbage_collection():
-    con = duckdb_anon.load(duckdb.connect())
-    con.execute(PEOPLE)
-    for _ in range(3):
-        gc.collect()
-        assert con.execute(CALL).fetchone() == (600,)
 
 
 def test_read_only_database_is_served_and_left_as_it_was(tmp_path):

@@ -1,10 +1,7 @@
 """A value that cannot be cast stands in DuckDB's own message, and in no error, note or output of this package."""
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -43,7 +40,7 @@ VIEW = f"select * replace (if(age = 7, '{SECRET}', age::varchar)::integer as age
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def database(tmp_path_factory):
     """A file with the view `people`, one value of which cannot be cast, and a release of its table."""
     path = tmp_path_factory.mktemp("cast") / "clinic.duckdb"
     with duckdb_anon.connect(str(path)) as con:
@@ -64,7 +61,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("statement", CALLS, ids=lambda call: call.partition("(")[0])
-def test_shell_shows_no_value(statement: str, database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_shell_shows_no_value(statement, database, capsys):
     main([str(database), "--readonly", "-c", statement])
     out, err = capsys.readouterr()
     assert SECRET not in out + err and "internal error" not in out + err
@@ -87,9 +84,7 @@ def test_shell_shows_no_value(statement: str, database: Path, capsys: pytest.Cap
     ],
     ids=lambda words: " ".join(words[:2]),
 )
-def test_command_line_shows_no_value(
-    words: tuple[str, ...], database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_command_line_shows_no_value(words, database, tmp_path, capsys):
     copy = tmp_path / "clinic.duckdb"
     copy.write_bytes(database.read_bytes())
     given = [word.format(db=copy) for word in words]
@@ -100,7 +95,7 @@ def test_command_line_shows_no_value(
     assert err or written
 
 
-def test_exceptions_and_their_tracebacks_show_no_value(database: Path, tmp_path: Path) -> None:
+def test_exceptions_and_their_tracebacks_show_no_value(database, tmp_path):
     def with_parts() -> object:
         return duckdb_anon.release(con, "s", "mondrian('people', 2)", part_rows=1000)
 
@@ -131,7 +126,7 @@ def test_exceptions_and_their_tracebacks_show_no_value(database: Path, tmp_path:
         f"create table u (x enum('a', '{SECRET}''(s)'));select sum(x) from u",
     ],
 )
-def test_messages_of_duckdb_that_quote_values_are_left_out(statement: str, con: duckdb.DuckDBPyConnection) -> None:
+def test_messages_of_duckdb_that_quote_values_are_left_out(statement, con):
     with pytest.raises(duckdb.Error) as caught:
         con.execute(statement).fetchall()
     error = caught.value
@@ -141,7 +136,7 @@ def test_messages_of_duckdb_that_quote_values_are_left_out(statement: str, con: 
 
 
 @pytest.mark.parametrize("statement", ["select no_column from range(1)", "from no_table", "selec 1"])
-def test_messages_of_names_are_kept(statement: str, con: duckdb.DuckDBPyConnection) -> None:
+def test_messages_of_names_are_kept(statement, con):
     with pytest.raises(duckdb.Error) as caught:
         con.execute(statement)
     assert without_values(caught.value) == str(caught.value)
@@ -150,7 +145,7 @@ def test_messages_of_names_are_kept(statement: str, con: duckdb.DuckDBPyConnecti
 @pytest.mark.parametrize(
     "call", ["k_anonymity('base')", "l_diversity('base', ['nothing'], 'disease')", "muco('base', 7, qi := 'age')"]
 )
-def test_messages_of_this_package_end_with_a_code_and_are_kept(call: str, con: duckdb.DuckDBPyConnection) -> None:
+def test_messages_of_this_package_end_with_a_code_and_are_kept(call, con):
     con.execute("create table base as select 1 as age, 'a' as disease")
     with pytest.raises(duckdb.Error) as caught:
         con.execute(f"from {call}").fetchall()

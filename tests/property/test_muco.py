@@ -171,7 +171,7 @@ def test_histograms_of_every_group_are_exact(seed, k, least, repair):
 
 
 def census_columns(shared: Any) -> tuple[list[Any], Any]:
-    table = duckdb.read_csv(str(shared / "census.csv")).df().sample(6_000, random_state=1)
+    table = duckdb.read_csv(str(shared / "census.csv")).df().sample(12_000, random_state=1)
     kinds = {"RELATE": nominal, "SEX": nominal, "AGE": ordered, "MARST": nominal, "RACE": nominal, "EDUC": nominal,
              "UHRSWORK": ordered}  # fmt: skip
     return [kind(table[name].tolist()) for name, kind in kinds.items()], ordered(table["INCWAGE"].tolist())

@@ -1,7 +1,5 @@
 """Names as users write them, and remedies in messages, which run as they stand."""
 
-from __future__ import annotations
-
 import re
 
 import duckdb
@@ -13,7 +11,7 @@ ROLES = {"my col": "sensitive", "age": "quasi", "sex": "quasi"}
 
 
 @pytest.fixture
-def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def people(con):
     con.execute(
         """create table "my people" as select i as "person id", (i * 7) % 50 as age, i % 2 as sex,
         if(i % 9 = 0, null, 'd' || i % 7) as "my col" from range(400) t(i)"""
@@ -23,7 +21,7 @@ def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     return con
 
 
-def test_remedy_for_missing_sensitive_values_runs(people: duckdb.DuckDBPyConnection) -> None:
+def test_remedy_for_missing_sensitive_values_runs(people):
     with pytest.raises(duckdb.Error, match="CREATE VIEW") as caught:
         people.execute("from anatomy('my people', 2)")
     statement = re.search(r"CREATE VIEW .* FROM \.\.\.", str(caught.value))
@@ -34,7 +32,7 @@ def test_remedy_for_missing_sensitive_values_runs(people: duckdb.DuckDBPyConnect
 
 
 @pytest.mark.parametrize("name", ["first wave", '"first wave"', 'main."first wave"', "First Wave"])
-def test_releases_are_named_with_or_without_quotes(name: str, people: duckdb.DuckDBPyConnection) -> None:
+def test_releases_are_named_with_or_without_quotes(name, people):
     people.execute("""update "my people" set "my col" = 'none' where "my col" is null""")
     duckdb_anon.release(people, "first wave", "anatomy('my people', 2)", key="person id")
     people.execute("""insert into "my people" select i + 400, (i * 7) % 50, i % 2, 'd' || i % 7 from range(200) t(i)""")
@@ -47,9 +45,7 @@ def test_releases_are_named_with_or_without_quotes(name: str, people: duckdb.Duc
     "table", ["seen", "(select * from visits)", "(select pid as who, * exclude (pid) from visits)"]
 )
 @pytest.mark.parametrize("method", ["rr_distort('{}', p := 0.8", "mondrian('{}', 3", "slicing('{}', 2"])
-def test_views_of_individuals_with_several_rows_are_refused_without_person(
-    table: str, method: str, con: duckdb.DuckDBPyConnection
-) -> None:
+def test_views_of_individuals_with_several_rows_are_refused_without_person(table, method, con):
     con.execute(
         "create table visits as select i % 50 as pid, i % 20 as age, 'd' || i % 7 as disease from range(300) t(i)"
     )
@@ -64,7 +60,7 @@ def test_views_of_individuals_with_several_rows_are_refused_without_person(
 
 
 @pytest.mark.parametrize("value", ["{'a': i, 'b': i}", "[i]", "map {i: 1}"])
-def test_no_role_is_proposed_that_a_nested_column_cannot_have(value: str, con: duckdb.DuckDBPyConnection) -> None:
+def test_no_role_is_proposed_that_a_nested_column_cannot_have(value, con):
     con.execute(f"create table t as select i % 9 as age, {value} as nested from range(100) t(i)")
     found = dict(
         con.execute("select split_part(statement, '\"', 2), statement || reason from label_statements('t')").fetchall()

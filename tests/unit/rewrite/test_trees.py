@@ -19,14 +19,7 @@ def test_every_word_of_duckdb_that_cannot_be_a_name_is_quoted():
     assert {word for (word,) in words} <= KEYWORDS
 
 
-STEPS = (
-    "released",
-    "age_values",
-    "weighted",
-    "bounds",
-    "low",
-    "r",
-)
+STEPS = ("released", "age_values", "weighted", "bounds", "low", "r")
 
 
 @pytest.mark.parametrize("taken", STEPS)
