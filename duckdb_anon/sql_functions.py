@@ -37,7 +37,7 @@ from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.private_files import private_root, spill_folder
 from duckdb_anon.engine.sql_macros import macro_statements
 from duckdb_anon.engine.sql_quoting import ident, literal, planned
-from duckdb_anon.model.errors import AnonError, may_quote_values, of_function, unexpected
+from duckdb_anon.model.errors import AnonError, reported
 from duckdb_anon.model.function_specs import Entry, Method, PureSql, Query, Report, Task
 from duckdb_anon.model.progress import stop_flag
 from duckdb_anon.model.release_comment import is_release
@@ -271,10 +271,8 @@ def _done(call: pa.StructArray) -> dict[str, Any]:
         con.execute("set enable_progress_bar = false")  # the caller's connection shows the progress
         with interrupts.passing_on(load(con), stop_flag()):
             return {"error": None, "rows": list(entry.work(con, json.loads(info), rows))}
-    except (AnonError, duckdb.Error) as error:
-        return {"error": of_function(entry.name, error), "rows": None}
-    except Exception as error:  # a traceback would show paths, the message might show data
-        return {"error": unexpected(entry.name, error), "rows": None}
+    except Exception as error:
+        return {"error": reported(entry.name, error), "rows": None}
     finally:
         if con is not None:
             con.close()
@@ -289,15 +287,17 @@ def _planned(number: int, call: dict[str, Any]) -> str:
     interrupts.install()
     while True:
         cursor, is_callers = _cursor(number, call.get("caller", -1))
+        if cursor is None:
+            error = AnonError("no connection that has the functions is open. Call duckdb_anon.load on an open one")
+            return f"!{reported(call['function'], error)}"
         try:
             planned_text = _planned_on(cursor, call)
             # a connection takes its cursors with it, and this one may be another than the caller's: the threads of a
             # server close theirs at any time, and what was found or went wrong then says nothing of the call
-            if cursor is None or is_callers or not _is_closed(cursor):
+            if is_callers or not _is_closed(cursor):
                 return planned_text
         finally:
-            if cursor is not None:
-                cursor.close()
+            cursor.close()
 
 
 def _is_closed(cursor: duckdb.DuckDBPyConnection) -> bool:
@@ -308,22 +308,19 @@ def _is_closed(cursor: duckdb.DuckDBPyConnection) -> bool:
     return False
 
 
-def _planned_on(cursor: duckdb.DuckDBPyConnection | None, call: dict[str, Any]) -> str:
+def _planned_on(cursor: duckdb.DuckDBPyConnection, call: dict[str, Any]) -> str:
     entry = _BY_NAME[call["function"]]
     try:
+        use_schema(cursor, call["database"], call["schema"])
         takes = [p.name for p in parameters_of(entry)]
-        if cursor is not None:
-            use_schema(cursor, call["database"], call["schema"])
         catalog = Catalog(cursor, call["database"], call["schema"], takes)
         context = Context(entry.name, catalog, call["arguments"], _BY_NAME, connect)
         text = plan(entry, context)
-        if cursor is not None and isinstance(entry, (Method, PureSql)) and will_run():
+        if isinstance(entry, (Method, PureSql)) and will_run():
             _warn(cursor, context)
         return text
-    except AnonError as error:
-        return f"!{of_function(entry.name, error)}"
-    except Exception as error:  # a traceback would show paths, the message might show data
-        return f"!{of_function(entry.name, error) if may_quote_values(error) else unexpected(entry.name, error)}"
+    except Exception as error:
+        return f"!{reported(entry.name, error)}"
 
 
 def _warn(cursor: duckdb.DuckDBPyConnection, context: Context) -> None:

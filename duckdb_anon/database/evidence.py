@@ -34,15 +34,6 @@ def evidence_page(
     require_extra(NAME)
     from duckdb_anon.report.html.page import database_page  # needs the extra
 
-    found = findings(work, made, risks, name, limit)
-    with written(NAME, path, database_page(found), found.as_json()):
-        yield
-
-
-def findings(
-    work: Work, made: DatabaseRelease, risks: Sequence[Risk], name: str, limit: float | None
-) -> DatabaseFindings:
-    """The facts of a release that has been made; arguments are those of `evidence_page`."""
     plan, con = work.plan, work.con
     [(individuals,)] = con.execute(f"select count(*) from {work.of(plan.individuals)}").fetchall()
     released = version("duckdb-anon")
@@ -55,13 +46,15 @@ def findings(
             "drawn for this release and thrown away"
         ),
     } | digests  # fmt: skip
-    return DatabaseFindings(
+    found = DatabaseFindings(
         name, datetime.date.today().isoformat(), released, individuals, plan.linked, limit,
         [_table(work, made, table) for table in plan.tables],
         [row for table in plan.tables for row in _columns(made, table)],
         _guarantees(work, made), [asdict(risk) | {"known": _KNOWLEDGE[risk.known]} for risk in risks],
         [row for table in plan.tables for row in _lost(work, table)], provenance,
     )  # fmt: skip
+    with written(NAME, path, database_page(found), found.as_json()):
+        yield
 
 
 def _table(work: Work, made: DatabaseRelease, table: Table) -> dict[str, object]:
@@ -84,13 +77,7 @@ def _table(work: Work, made: DatabaseRelease, table: Table) -> dict[str, object]
 def _columns(made: DatabaseRelease, table: Table) -> Rows:
     """What was done to each column of a table, and what that promises."""
     released = made.table(table.name).columns
-    labels = {
-        info.name: role
-        for role, infos in (
-            ("quasi", table.roles.qi), ("sensitive", table.roles.sensitive), ("insensitive", table.roles.keep),
-        )
-        for info in infos
-    } | dict.fromkeys(table.roles.identifier, "identifier") | dict.fromkeys(table.keys, "key")  # fmt: skip
+    labels = table.roles.by_name() | dict.fromkeys(table.keys, "key")
     return [
         {
             "table": table.name,

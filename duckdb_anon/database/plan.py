@@ -45,23 +45,14 @@ class Link:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the plan.
+    """A table of the plan."""
 
-    Attributes:
-        name: in the plan and in the release.
-        relation: the original.
-        roles: its columns by role.
-        link: to its parent; None for the table of individuals.
-        treatments: treatment of each treated column.
-        keys: key columns that are released as pseudonyms, with what their values identify.
-    """
-
-    name: str
-    relation: Relation
-    roles: Roles
-    link: Link | None
-    treatments: Mapping[str, str]
-    keys: Mapping[str, str]
+    name: str  # in the plan and in the release
+    relation: Relation  # the original
+    roles: Roles  # its columns by role
+    link: Link | None  # to its parent; None for the table of individuals
+    treatments: Mapping[str, str]  # treatment of each treated column
+    keys: Mapping[str, str]  # key columns that are released as pseudonyms, with what their values identify
 
     @property
     def known(self) -> tuple[ColumnInfo, ...]:
@@ -82,24 +73,15 @@ class Table:
 
 @dataclass(frozen=True)
 class Plan:
-    """A checked plan.
+    """A checked plan."""
 
-    Attributes:
-        tables: parents before their children; the first is that of the individuals.
-        key: identifies the individual in the first table.
-        k, l: the promise; l is None where none is asked for.
-        events: most known events of an individual and table.
-        linked: whether the released tables join.
-        key_file: file with the key of pseudonyms; None to draw one.
-    """
-
-    tables: Sequence[Table]
-    key: str
-    k: int
+    tables: Sequence[Table]  # parents before their children; the first is that of the individuals
+    key: str  # identifies the individual in the first table
+    k: int  # the promise, with l where one is asked for
     l: float | None  # noqa: E741 -- the field's name
-    events: int
-    linked: bool = True
-    key_file: str | None = None
+    events: int  # most known events of an individual and table
+    linked: bool = True  # whether the released tables join
+    key_file: str | None = None  # file with the key of pseudonyms; None to draw one
 
     @property
     def individuals(self) -> Table:

@@ -33,17 +33,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Work:
-    """The working tables of a release, in a database in memory of their own.
+    """The working tables of a release, in a database in memory of their own."""
 
-    Attributes:
-        con: the connection.
-        plan: what is released.
-        space: name of the database.
-    """
-
-    con: duckdb.DuckDBPyConnection
-    plan: Plan
-    space: str
+    con: duckdb.DuckDBPyConnection  # the connection
+    plan: Plan  # what is released
+    space: str  # name of the database
 
     def of(self, table: Table, what: str = "rows") -> str:
         """A working table of a table of the plan."""

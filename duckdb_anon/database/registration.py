@@ -31,21 +31,14 @@ from duckdb_anon.sequence.registration import released_before, unregistered
 
 @dataclass(frozen=True)
 class DatabaseRegistration:
-    """A planned release of a database and the register that it will be entered in.
+    """A planned release of a database and the register that it will be entered in."""
 
-    Attributes:
-        con: the caller's connection.
-        plan: what is released.
-        database: the database that keeps the register; None where none can be written.
-        earlier: releases of each table that a register lists, each with the database that keeps it.
-        independent: whether the release is declared independent of them.
-    """
-
-    con: duckdb.DuckDBPyConnection
-    plan: Plan
-    database: str | None
+    con: duckdb.DuckDBPyConnection  # the caller's connection
+    plan: Plan  # what is released
+    database: str | None  # the database that keeps the register; None where none can be written
+    # releases of each table that a register lists, each with the database that keeps it
     earlier: Mapping[str, Sequence[tuple[str, Registered]]]
-    independent: bool
+    independent: bool  # whether the release is declared independent of them
 
     @staticmethod
     def of(con: duckdb.DuckDBPyConnection, plan: Plan, register: str | None, independent: bool) -> DatabaseRegistration:
@@ -86,21 +79,18 @@ class DatabaseRegistration:
         """Enter the released tables."""
         undo = f"drop schema {ident(schema)} cascade"
         with in_next_transaction(self.con, undo) if self.in_another_database else nullcontext():
-            self._enter(register, schema)
-
-    def _enter(self, register: Register, schema: str) -> None:
-        numbers = [register.next_number() for _ in self.plan.tables]
-        for number, table in zip(numbers, self.plan.tables, strict=True):
-            written = f"{ident(schema)}.{ident(table.name)}"
-            checksum = row_checksum(self.con, written)
-            name = release_name(self.con, written, register.database, is_file=False)
-            original = original_of(self.con, table.relation, register.database)
-            earlier = {release.number for keeper, release in self.earlier[table.name] if keeper == register.database}
-            entered = Registered(
-                number, name, original, None, NAME, self.call_text, datetime.date.today(),
-                _version(), int(checksum.partition(":")[0]), "", checksum, None, numbers[0], self.follows_others,
-            )  # fmt: skip
-            register.enter(entered, earlier)
+            numbers = [register.next_number() for _ in self.plan.tables]
+            for number, table in zip(numbers, self.plan.tables, strict=True):
+                written = f"{ident(schema)}.{ident(table.name)}"
+                checksum = row_checksum(self.con, written)
+                name = release_name(self.con, written, register.database, is_file=False)
+                original = original_of(self.con, table.relation, register.database)
+                earlier = {one.number for keeper, one in self.earlier[table.name] if keeper == register.database}
+                entered = Registered(
+                    number, name, original, None, NAME, self.call_text, datetime.date.today(),
+                    _version(), int(checksum.partition(":")[0]), "", checksum, None, numbers[0], self.follows_others,
+                )  # fmt: skip
+                register.enter(entered, earlier)
 
     @property
     def call_text(self) -> str:

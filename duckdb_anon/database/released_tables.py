@@ -218,13 +218,9 @@ def released_rows(work: Work, table: Table) -> str:
 
 def _comments(work: Work, table: Table) -> tuple[str, dict[str, str]]:
     """The comments of a released table and of its columns."""
-    plan, labels = work.plan, dict[str, str]()
-    for role, infos in (
-        ("quasi", table.roles.qi),
-        ("sensitive", table.roles.sensitive),
-        ("insensitive", table.roles.keep),
-    ):
-        labels |= {info.name: f"anon: {role}" for info in infos if info.name not in table.treatments}
+    plan = work.plan
+    labels = {info.name: f"anon: {table.roles.by_name()[info.name]}" for info in table.roles.attributes}
+    labels = {name: text for name, text in labels.items() if name not in table.treatments}
     promise = f"k := {plan.k}" + (f", l := {plan.l:g}" if plan.l is not None else "")
     labels |= dict.fromkeys(table.keys, "anon: pseudonym")
     labels |= {name: "anon: pseudonym" for name, text in table.treatments.items() if text.startswith("pseudonym")}

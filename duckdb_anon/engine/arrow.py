@@ -10,7 +10,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
+import warnings
 from collections.abc import Callable
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -76,6 +78,14 @@ def by_duckdb(values: pa.Array, sql: str) -> pa.Array:
         return (
             con.from_arrow(pa.table({"v": values})).project(f"{sql} as v").to_arrow_table().column(0).combine_chunks()
         )
+
+
+def batches(con: duckdb.DuckDBPyConnection, sql: str, rows: int = 100_000) -> Any:
+    """The rows of a query, as a reader of record batches."""
+    with warnings.catch_warnings():
+        # DuckDB advises a relation instead, which is refused while a statement is being bound
+        warnings.simplefilter("ignore", UserWarning)
+        return con.execute(sql).to_arrow_reader(rows)
 
 
 @functools.cache

@@ -10,20 +10,19 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
 
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.rng import derived_seed
-from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Method, Params, Roles
+from duckdb_anon.model.function_specs import ColumnPlan, Method, Params, Roles
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import (
     HIDDEN,
     Description,
     Label,
-    argument_text,
     attributes_comment,
     table_name,
     value_text,
@@ -34,23 +33,14 @@ from duckdb_anon.model.release_formats.duckdb_types import kind_of_type
 
 @dataclass(frozen=True)
 class Recorded:
-    """One planned call of a method.
+    """One planned call of a method."""
 
-    Attributes:
-        entry: the method.
-        relation: its table argument, resolved.
-        roles: columns by role.
-        arguments: the call's own arguments that were given; neither roles nor the table.
-        params: its parameters, defaults and what was settled while planning filled in.
-        layout: the released columns.
-    """
-
-    entry: Method
-    relation: Relation
-    roles: Roles
-    arguments: Mapping[str, Any]
-    params: Params
-    layout: tuple[ColumnPlan, ...]
+    entry: Method  # the method
+    relation: Relation  # its table argument, resolved
+    roles: Roles  # columns by role
+    arguments: Mapping[str, Any]  # the call's own arguments that were given; neither roles nor the table
+    params: Params  # its parameters, defaults and what was settled while planning filled in
+    layout: tuple[ColumnPlan, ...]  # the released columns
 
     def description(self, date: str, version: str) -> Description:
         """The comment of the release."""
@@ -72,16 +62,13 @@ class Recorded:
         return comments
 
     def _labels(self) -> dict[str, Label]:
-        labels = {info.name: self._label("quasi", info) for info in self.roles.qi}
-        labels |= {info.name: self._label("sensitive", info) for info in self.roles.sensitive}
-        labels |= {info.name: Label("insensitive") for info in self.roles.keep}
-        if self.roles.person is not None:
-            labels[self.roles.person.name] = Label("person")
+        roles, labels = self.roles.by_name(), dict[str, Label]()
+        for info in (*self.roles.coded, *self.roles.keep):
+            labels[info.name] = Label(roles[info.name])
+            if roles[info.name] in ("quasi", "sensitive"):
+                categorical = info.kind == "nominal" and kind_of_type(info.type) == "ordered"
+                labels[info.name] = Label(roles[info.name], categorical, info.hierarchy)
         return labels
-
-    def _label(self, role: str, info: ColumnInfo) -> Label:
-        categorical = info.kind == "nominal" and kind_of_type(info.type) == "ordered"
-        return Label(role, categorical, info.hierarchy)
 
 
 class _Notes(threading.local):
@@ -140,7 +127,7 @@ def call_on(recorded: Recorded, table: str) -> str:
     arguments = dict(recorded.arguments)
     if recorded.entry.resolve_params is not None and "columns" in recorded.params:
         arguments["columns"] = recorded.params["columns"]
-    given = [value_text(table), *(f"{name} := {argument_text(value)}" for name, value in arguments.items())]
+    given = [value_text(table), *(f"{name} := {value_text(value)}" for name, value in arguments.items())]
     given += [f"{name} := {value_text(value)}" for name, value in roles_as_arguments(recorded.roles).items()]
     return f"{recorded.entry.name}({', '.join(given)})"
 
@@ -152,7 +139,6 @@ def roles_as_arguments(roles: Roles) -> dict[str, Any]:
     >>> roles_as_arguments(Roles(qi=(ColumnInfo("age", "INTEGER", "nominal"),)))
     {'qi': ['age'], 'sensitive': [], 'keep': [], 'categorical': ['age']}
     """
-    coded = roles.qi + roles.sensitive
     arguments: dict[str, Any] = {
         "qi": [info.name for info in roles.qi],
         "sensitive": [info.name for info in roles.sensitive],
@@ -160,11 +146,14 @@ def roles_as_arguments(roles: Roles) -> dict[str, Any]:
     }
     if roles.person is not None:
         arguments["person"] = roles.person.name
-    ordered = {i.name for i in coded if not i.type or kind_of_type(i.type) == "ordered"}
-    categorical = [i.name for i in coded if i.kind == "nominal" and i.name in ordered]
+    categorical = [
+        info.name
+        for info in roles.qi + roles.sensitive
+        if info.kind == "nominal" and (not info.type or kind_of_type(info.type) == "ordered")
+    ]
     if categorical:
         arguments["categorical"] = categorical
-    hierarchies = {i.name: i.hierarchy for i in coded if i.hierarchy}
+    hierarchies = replace(roles, keep=()).trees()
     if hierarchies:
         arguments["hierarchies"] = hierarchies
     return arguments

@@ -7,19 +7,18 @@ planned SQL runs; for those the caller names the columns.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 
+from duckdb_anon.engine.arrow import batches
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, cause_of, listed, nearest, one_line
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import COLUMN_KEY, KEY, argument_text, field_comments
+from duckdb_anon.model.release_comment import COLUMN_KEY, KEY, field_comments, value_text
 
 PART = r'(?:"(?:[^"]|"")+"|[^\s".()]+)'
 QUALIFIED = re.compile(rf"{PART}(?:\.{PART}){{0,2}}")
@@ -49,32 +48,17 @@ _FILE = re.compile(r"(.*[/\\].*|.*\.(csv|tsv|txt|parquet|json|jsonl|ndjson|xlsx)
 
 @dataclass(frozen=True)
 class Relation:
-    """A `table` argument resolved: what stands after FROM, and what is known of its columns.
+    """A `table` argument resolved: what stands after FROM, and what is known of its columns."""
 
-    Attributes:
-        given: the argument as the user wrote it.
-        sql: text that can follow FROM.
-        columns: column name to type, in table order; empty when the planner cannot see the relation.
-        comments: column name to comment.
-        hint: the error for a user when a column of an invisible relation is needed.
-        comment: the comment of the table itself.
-        is_table: whether it is a table of the catalog, which has comments of its own, and no view, file or SELECT.
-        text: what the macros of sql/ take as their table: a name, a file, or a SELECT in parentheses.
-    """
-
-    given: str
-    sql: str
-    columns: dict[str, str]
-    comments: dict[str, str]
-    hint: str = ""
-    text: str = ""
-    comment: str = ""
+    given: str  # the argument as the user wrote it
+    sql: str  # text that can follow FROM
+    columns: dict[str, str]  # column name to type, in table order; empty when the planner cannot see the relation
+    comments: dict[str, str]  # column name to comment
+    hint: str = ""  # the error for a user when a column of an invisible relation is needed
+    text: str = ""  # the same without a name of its own, as macros of sql/ take it: a name, a file, or (SELECT ...)
+    comment: str = ""  # the comment of the table itself
+    # whether it is a table of the catalog, which has comments of its own, and no view, file or SELECT
     is_table: bool = False
-
-    @property
-    def unnamed(self) -> str:
-        """Text that can follow FROM and takes a name of one's own after it."""
-        return self.text if self.text.startswith("(") else self.sql
 
     @property
     def visible(self) -> bool:
@@ -90,36 +74,24 @@ def use_schema(cursor: duckdb.DuckDBPyConnection, database: str, schema: str) ->
         cursor.execute(f"use {ident(database)}.{ident(schema)}")
 
 
+@dataclass(eq=False)
 class Catalog:
     """A short-lived cursor that answers the planner's questions."""
 
-    def __init__(
-        self,
-        cursor: duckdb.DuckDBPyConnection | None,
-        database: str,
-        schema: str,
-        takes: Collection[str] = ("qi", "sensitive", "keep", "categorical"),
-    ) -> None:
-        """Use `cursor` with the caller's default database and schema; None sees nothing. Errors advise `takes`."""
-        self.takes = takes
-        self.database, self.schema = database, schema
-        self.cursor = cursor
-
-    @property
-    def sees(self) -> bool:
-        """Whether there is a database to ask."""
-        return self.cursor is not None
+    cursor: duckdb.DuckDBPyConnection
+    database: str  # the caller's default database
+    schema: str
+    takes: Collection[str] = ("qi", "sensitive", "keep", "categorical")  # parameters that errors may advise
 
     def settings(self) -> dict[str, int | None]:
         """DuckDB's settings that a kernel follows."""
-        found = self.cursor.execute("select current_setting('threads')").fetchone() if self.cursor else None
-        return {"threads": int(found[0]) if found else None}
+        return {"threads": int(self.cursor.execute("select current_setting('threads')").fetchall()[0][0])}
 
     def relation(self, function: str, parameter: str, given: object) -> Relation:
         """Resolve a `table` argument: name, file, or SELECT in parentheses."""
         if not isinstance(given, str) or not given.strip():
             raise ParameterError(
-                f"{function}: {parameter} := {argument_text(given)} is not a table. Give a table or view name, a file "
+                f"{function}: {parameter} := {value_text(given)} is not a table. Give a table or view name, a file "
                 "such as 'people.parquet', or '(SELECT ...)'"
             )
         text = given.strip()
@@ -131,38 +103,30 @@ class Catalog:
                 if _FILE.match(text):
                     comments = self._written_in(text)
                 else:
-                    place, comments = described(self.cursor, sql) if self.cursor is not None else (None, {})
+                    place, comments = described(self.cursor, sql)
                 is_table = place is not None and place[3] == "table"
                 comment = comments.pop("", "")
                 return Relation(
                     given, sql, columns, _with_fields(comments), text=sql, comment=comment, is_table=is_table
                 )
         if _FILE.match(text):
-            return self._file(function, parameter, text)
+            raise self._unreadable(function, parameter, text)
         return self._unseen(function, parameter, text)
 
     def every_nth_row(self, relation: Relation, columns: str, most: int = 200_000) -> pa.StructArray:
         """Read the SELECT list `columns` (which may use `_anon_rn`, the row number) of at most `most` rows."""
-        if self.cursor is None:
-            return pa.array([], pa.struct([]))
         counted = self.cursor.execute(f"select count(*) from {relation.sql}").fetchone()
         step = -(-counted[0] // most) if counted else 1
         numbered = f"(select *, row_number() over () - 1 as _anon_rn from {relation.sql})"
         try:
-            result = self.cursor.execute(f"select {columns} from {numbered} where _anon_rn % {max(step, 1)} = 0")
+            rows = batches(self.cursor, f"select {columns} from {numbered} where _anon_rn % {max(step, 1)} = 0")
         except duckdb.InvalidInputException as error:
-            # a condition on the columns, see `sent`: its message is the user's
+            # a condition on the columns, see `collation.guard`: its message is the user's
             raise ColumnError(one_line(error)) from cause_of(error)
-        with warnings.catch_warnings():
-            # DuckDB advises a relation instead, which is refused while a statement is being bound
-            warnings.simplefilter("ignore", UserWarning)
-            table: Any = result.to_arrow_table()
-        return table.to_struct_array().combine_chunks()
+        return rows.read_all().to_struct_array().combine_chunks()
 
     def table_names(self) -> list[str]:
         """Names of tables and views a user could mean."""
-        if self.cursor is None:
-            return []
         rows = self.cursor.execute(
             "select table_name from duckdb_tables() where not internal "
             "union select view_name from duckdb_views() where not internal order by 1"
@@ -176,8 +140,6 @@ class Catalog:
         return [".".join(parts)] * bool(parts) + [ident(text)]
 
     def _describe(self, sql: str) -> dict[str, str]:
-        if self.cursor is None:
-            return {}
         try:
             rows = self.cursor.execute(f"describe from {sql}").fetchall()
         except duckdb.Error:
@@ -186,7 +148,7 @@ class Catalog:
 
     def _written_in(self, path: str) -> dict[str, str]:
         """The metadata of Parquet files as comments by column, that of the table under ''; none where files differ."""
-        if self.cursor is None or not path.lower().endswith(".parquet"):
+        if not path.lower().endswith(".parquet"):
             return {}
         try:
             rows = self.cursor.execute(
@@ -218,34 +180,35 @@ class Catalog:
         hint = "the planner cannot see the tables of this SELECT (temporary, CTE or uncommitted?)"
         return Relation(text, sql, columns, {}, hint, text)
 
-    def _file(self, function: str, parameter: str, text: str) -> Relation:
-        sql = literal(text)
-        columns = self._describe(sql)
-        if not columns:
-            reason = "no connection to look with"
-            if self.cursor is not None:
-                try:
-                    self.cursor.execute(f"describe from {sql}")
-                except duckdb.Error as error:
-                    reason = one_line(error) + _encoding_hint(text)
-            raise ParameterError(
-                f"{function}: {parameter} := '{text}' is neither a table nor a readable file: {reason}"
-            )
-        comments = self._written_in(text)
-        comment = comments.pop("", "")
-        return Relation(text, sql, columns, _with_fields(comments), text=text, comment=comment)
+    def _unreadable(self, function: str, parameter: str, text: str) -> ParameterError:
+        """Why a file cannot be read."""
+        reason = "it has no columns"
+        try:
+            self.cursor.execute(f"describe from {literal(text)}")
+        except duckdb.Error as error:
+            reason = one_line(error)
+            if "not utf-8" in str(error):
+                reason += (
+                    ". The file is not in UTF-8. Name its encoding, for instance "
+                    f"'(FROM read_csv(''{text}'', encoding := ''latin-1''))'"
+                )
+        return ParameterError(f"{function}: {parameter} := '{text}' is neither a table nor a readable file: {reason}")
 
     def _unseen(self, function: str, parameter: str, text: str) -> Relation:
         names = self.table_names()
         if not QUALIFIED.fullmatch(text) and " " in text and text.lower().startswith(("select", "from", "with")):
             raise ParameterError(f"{function}: {parameter} is a query without parentheses. Write '({text})'")
-        spelled_out = {"qi": "qi := ['...']", "sensitive": "sensitive := '...'", "keep": "keep := ['...']"}
-        ways = [way for parameter, way in spelled_out.items() if parameter in self.takes]
-        numbers = " (and categorical := [...] for numbers without order)" if "categorical" in self.takes else ""
-        remedy = f"name its columns: {', '.join(ways)}{numbers}" if ways else "make it a table and commit it"
+        ways = {
+            "qi": "['...']",
+            "sensitive": "'...'",
+            "keep": "['...']",
+            "categorical": "['...'] (numbers without order)",
+        }
+        given = ", ".join(f"{name} := {way}" for name, way in ways.items() if name in self.takes)
         hint = (
             f"'{text}' is not a committed table{nearest(text, names)}. There are: {listed(names) or 'none'}. If it "
-            f"is a temporary table, a CTE, a DataFrame or not committed yet, {remedy}"
+            "is a temporary table, a CTE, a DataFrame or not committed yet, "
+            + (f"name its columns: {given}" if given else "make it a table and commit it")
         )
         spelled = self._spellings(text)[0]
         return Relation(text, spelled, {}, {}, hint, spelled)
@@ -255,22 +218,6 @@ def _with_fields(comments: dict[str, str]) -> dict[str, str]:
     """Comments of columns, and of the attributes that are fields of slices; a slice may have its attribute's name."""
     fields = {name: text for comment in comments.values() for name, text in field_comments(comment).items()}
     return {**comments, **fields}
-
-
-def _encoding_hint(path: str) -> str:
-    """What to do about a local text file that is not in UTF-8; '' for any other."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            while file.read(1 << 20):
-                pass
-    except UnicodeDecodeError:
-        return (
-            ". The file is not in UTF-8. Name its encoding, for instance "
-            f"'(FROM read_csv(''{path}'', encoding := ''latin-1''))'"
-        )
-    except OSError:
-        pass
-    return ""
 
 
 def require_visible(function: str, relation: Relation) -> None:

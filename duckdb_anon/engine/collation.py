@@ -50,7 +50,7 @@ def guard(function: str, infos: Iterable[ColumnInfo], source: str) -> str:
 def collated(catalog: Catalog, relation: Relation, names: Iterable[str]) -> frozenset[str]:
     """Those of the columns that have a collation, which takes different texts for equal."""
     texts = [name for name in names if relation.columns.get(name) == "VARCHAR"]
-    if not texts or catalog.cursor is None:
+    if not texts:
         return frozenset()
     tests = ", ".join(_is_collated(f"any_value({ident(name)})") for name in texts)
     row = catalog.cursor.execute(f"select {tests} from (select * from {relation.sql} limit 0)").fetchall()[0]

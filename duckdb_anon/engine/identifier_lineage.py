@@ -29,22 +29,17 @@ _RENAMING = ("column_name_alias", "aliases", "rename_list", "pivots", "unpivots"
 
 @dataclass
 class _Statement:
-    """Tables a statement reads by the name it gives them, and which of its names come from which others.
+    """Tables a statement reads by the name it gives them, and which of its names come from which others."""
 
-    Attributes:
-        tables: alias, or name, to table.
-        pairs: a name, and the output column it goes into; None for one without a name of its own.
-        renames: whether columns get names that no list of outputs shows.
-    """
-
-    tables: dict[str, str] = field(default_factory=dict)
+    tables: dict[str, str] = field(default_factory=dict)  # alias, or name, to table
+    # a name, and the output column it goes into; None for one without a name of its own
     pairs: list[tuple[str, str | None]] = field(default_factory=list)
-    renames: bool = False
+    renames: bool = False  # whether columns get names that no list of outputs shows
 
 
 def identifiers_read(catalog: Catalog, relation: Relation) -> Mapping[str, str]:
     """Columns of `relation` that name individuals in a table it reads, in lower case, with that role and table."""
-    if catalog.cursor is None or relation.is_table:
+    if relation.is_table:
         return {}
     labelled: dict[str, dict[str, str]] = {}
     for table, column, comment in catalog.cursor.execute(
@@ -103,7 +98,14 @@ def _spread(
         if words and not column.startswith(_COUNTS):
             found.setdefault(column, found.get(next(iter(words)), "identifier in a table that is read"))
     if found and any(statement.renames for statement in statements):
-        names = {column for (column,) in _columns_of(catalog, read)}
+        names = {
+            column
+            for (column,) in catalog.cursor.execute(
+                f"select {folded_sql('column_name')} from duckdb_columns() "
+                f"where list_contains(?, {folded_sql('table_name')})",
+                [sorted(read)],
+            ).fetchall()
+        }
         label = next(iter(found.values()))
         found |= {column: label for column in map(fold, relation.columns) if column not in names | set(found)}
     return found
@@ -113,25 +115,22 @@ def _of_table(found: Mapping[str, str], table: str) -> list[str]:
     return [label for label in found.values() if label.endswith(f" in {table}")][:1]
 
 
-def _columns_of(catalog: Catalog, tables: set[str]) -> list[tuple[str]]:
-    cursor = catalog.cursor
-    return [] if cursor is None else cursor.execute(
-        f"select {folded_sql('column_name')} from duckdb_columns() where list_contains(?, {folded_sql('table_name')})",
-        [sorted(tables)],
-    ).fetchall()  # fmt: skip
+def parsed(con: duckdb.DuckDBPyConnection, text: str) -> dict[str, Any] | None:
+    """DuckDB's tree of a SELECT in parentheses, or of the one of a CREATE VIEW; None where it cannot be parsed."""
+    select = _VIEW.sub("", text).strip().rstrip(";")
+    select = select if select.startswith("(") else f"({select})"
+    try:
+        rows = con.execute("select json_serialize_sql(?::varchar)", [f"from {select} as _anon_read\n"]).fetchall()
+    except duckdb.Error:
+        return None
+    tree: dict[str, Any] = json.loads(rows[0][0])
+    return None if tree.get("error") else tree
 
 
 def _read(cursor: duckdb.DuckDBPyConnection, text: str) -> _Statement:
     """What a statement reads, and what it makes of it."""
-    select = _VIEW.sub("", text).strip().rstrip(";")
-    if not select.startswith("("):
-        select = f"({select})"
-    try:
-        rows = cursor.execute("select json_serialize_sql(?::varchar)", [f"from {select} as _anon_read\n"]).fetchall()
-        tree = json.loads(rows[0][0])
-    except duckdb.Error:
-        tree = {"error": True}
-    if tree.get("error"):
+    tree = parsed(cursor, text)
+    if tree is None:
         return _Statement({word: word for word in re.findall(r"\w+", text.lower())}, renames=True)
     found = _Statement()
     for node in tree_nodes(tree):

@@ -29,13 +29,12 @@ from duckdb_anon.kernels import thread_pool
 from duckdb_anon.kernels.plausible import Options, plausible_tables, read_release
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
-from duckdb_anon.model.errors import AnonError, RequirementError, of_function, unexpected
+from duckdb_anon.model.errors import RequirementError, reported
 from duckdb_anon.model.function_specs import ColumnInfo
 from duckdb_anon.model.hierarchy import NULL_LEAF
 from duckdb_anon.model.release_formats import Contents, read
 
 FUNCTION, KEPT = "_anon_impute", "_anon_impute_kept"
-_MOST = 1 << 22
 RETURN_TYPE = "STRUCT(error VARCHAR, rows BIGINT[], draw BIGINT[], places INTEGER[][], texts VARCHAR[][])"
 _ARROW = pa.struct(
     [
@@ -54,19 +53,12 @@ _MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class DrawnTables:
-    """Plausible tables, one after another.
+    """Plausible tables, one after another."""
 
-    Attributes:
-        rows: the released row that each row has its exact values from, shape (rows,).
-        draw: number of the table of each row from 1, shape (rows,).
-        places: by column, place of each value among the texts.
-        texts: by column, the different values.
-    """
-
-    rows: IntArray
-    draw: IntArray
-    places: dict[str, CodeArray]
-    texts: dict[str, list[str | None]]
+    rows: IntArray  # the released row that each row has its exact values from, shape (rows,)
+    draw: IntArray  # number of the table of each row from 1, shape (rows,)
+    places: dict[str, CodeArray]  # by column, place of each value among the texts
+    texts: dict[str, list[str | None]]  # by column, the different values
 
     @property
     def size(self) -> int:
@@ -106,28 +98,17 @@ def forget_draws(instance: int) -> None:
 
 @dataclass(frozen=True)
 class ImputeCall:
-    """A planned call.
+    """A planned call."""
 
-    Attributes:
-        table: the release, for messages.
-        types: DuckDB type of each column of the release.
-        original: the same of the original; None where it is not there.
-        labelled, sensitive: columns with a role, those that are sensitive.
-        kinds: 'ordered', 'nominal' or 'hierarchy' of columns that have a role.
-        trees: hierarchy table of each column that has one.
-        drawn: the original's columns whose values are drawn.
-        draws, seed, threads: how many tables, from which seed, by how many threads.
-    """
-
-    table: str
-    types: Mapping[str, str]
-    original: Mapping[str, str] | None
-    labelled: list[str]
-    sensitive: list[str]
-    kinds: Mapping[str, Any]
-    trees: Mapping[str, str]
-    drawn: list[str]
-    draws: int
+    table: str  # the release, for messages
+    types: Mapping[str, str]  # DuckDB type of each column of the release
+    original: Mapping[str, str] | None  # the same of the original; None where it is not there
+    labelled: list[str]  # columns with a role
+    sensitive: list[str]  # those of them that are sensitive
+    kinds: Mapping[str, Any]  # 'ordered', 'nominal' or 'hierarchy' of columns that have a role
+    trees: Mapping[str, str]  # hierarchy table of each column that has one
+    drawn: list[str]  # the original's columns whose values are drawn
+    draws: int  # how many tables
     seed: int | None
     threads: int | None
 
@@ -173,10 +154,8 @@ def run(call: pa.StructArray) -> pa.Array:
                 if facts["key"] is not None:
                     _store(_key(facts), tables)
             return _answer(tables, facts["wanted"])
-    except AnonError as error:
-        return pa.array([{"error": of_function("impute", error)}], _ARROW)
-    except Exception as error:  # a traceback would show paths, the message might show data
-        return pa.array([{"error": unexpected("impute", error)}], _ARROW)
+    except Exception as error:
+        return pa.array([{"error": reported("impute", error)}], _ARROW)
 
 
 def _rows(array: pa.Array) -> pa.StructArray:
@@ -241,15 +220,9 @@ def _placed(domain: Attribute, draws: list[tuple[CodeArray, Any]]) -> tuple[Code
 
 
 def _different(values: NDArray[Any]) -> tuple[NDArray[Any], CodeArray]:
-    """The different values, rising, and the place of each value among them."""
-    least, most = (int(values.min()), int(values.max())) if len(values) and values.dtype != np.float64 else (0, _MOST)
-    if most - least >= _MOST:
-        different, places = np.unique(values, return_inverse=True)
-        return different, places.astype(np.int32)
-    there = np.zeros(most - least + 1, dtype=bool)
-    there[values - least] = True
-    position = (np.cumsum(there) - 1).astype(np.int32)
-    return np.flatnonzero(there) + least, position[values - least]
+    """The different values, and the place of each value among them."""
+    encoded = pa.array(values).dictionary_encode()
+    return encoded.dictionary.to_numpy(), encoded.indices.to_numpy().copy()
 
 
 def _texts(domain: Attribute, codes: NDArray[Any]) -> list[str | None]:

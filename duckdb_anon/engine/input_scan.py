@@ -56,21 +56,14 @@ def pop(number: int) -> Any:
 
 @dataclass
 class InputTable:
-    """Rows put so far.
+    """Rows put so far."""
 
-    Attributes:
-        rows: how many were put.
-        type: the columns and their types.
-        pieces: of each column, the same rows in the same place of every list.
-        waiting: vectors that are in no piece yet.
-        size: their bytes.
-    """
-
-    rows: int = 0
-    type: pa.StructType = field(default_factory=lambda: pa.struct([]))
+    rows: int = 0  # how many were put
+    type: pa.StructType = field(default_factory=lambda: pa.struct([]))  # the columns and their types
+    # of each column, the same rows in the same place of every list
     pieces: dict[str, list[pa.Array]] = field(default_factory=dict)
-    waiting: list[pa.StructArray] = field(default_factory=list)
-    size: int = 0
+    waiting: list[pa.StructArray] = field(default_factory=list)  # vectors that are in no piece yet
+    size: int = 0  # their bytes
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __len__(self) -> int:

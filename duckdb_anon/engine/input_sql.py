@@ -29,11 +29,6 @@ _ON_ONE_THREAD = "(from _anon_src qualify row_number() over () > 0)"
 for Python under the GIL, and two threads that wait for each other at every vector take half as long again as one."""
 
 
-def coded_infos(roles: Roles) -> tuple[ColumnInfo, ...]:
-    """Every column that is coded."""
-    return roles.qi + roles.sensitive + ((roles.person,) if roles.person else ())
-
-
 def declaring(layout: Iterable[ColumnPlan]) -> set[str]:
     """Columns of which a release may show values that their type declares and no row has."""
     return {plan.column or plan.name for plan in layout if plan.declared_type}
@@ -61,7 +56,7 @@ def run_ctes(
     layout: Sequence[ColumnPlan] = (),
 ) -> str:
     """CTEs `_anon_src` (needed columns, numbered) and `_anon_run` (the kernel's answer) for one coded table."""
-    coded = coded_infos(roles)
+    coded = roles.coded
     names = dict.fromkeys(info.name for info in coded + roles.keep)
     needed = "".join(f"{source_column(n, relation, kept_enums)}, " for n in names)
     check_types(entry.name, coded)

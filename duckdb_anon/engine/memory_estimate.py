@@ -17,7 +17,7 @@ from duckdb_anon.engine.call_text import will_run
 from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.function_specs import Method, Roles
-from duckdb_anon.model.release_comment import argument_text, value_text
+from duckdb_anon.model.release_comment import value_text
 
 ROW_BYTES, VALUE_BYTES = 120, 50
 """What a row and a coded value in it take: DuckDB's copy, the coded column, the kernel's copies, the released row."""
@@ -46,9 +46,9 @@ def require_fit(
     entry: Method, catalog: Catalog, relation: Relation, roles: Roles, arguments: Mapping[str, Any]
 ) -> None:
     """Refuse a call whose table would not fit."""
-    if not will_run() or catalog.cursor is None or not relation.visible:
+    if not will_run() or not relation.visible:
         return
-    columns = len(roles.qi) + len(roles.sensitive) + (roles.person is not None)
+    columns = len(roles.coded)
     limit = size_of(catalog.cursor.execute("select current_setting('memory_limit')").fetchall()[0][0])
     most = min(rows_within(limit, columns), MOST_ROWS)
     if _FILTER * _estimated_rows(catalog.cursor, relation) <= most:
@@ -72,7 +72,7 @@ def _remedy(entry: Method, catalog: Catalog, limit: int, arguments: Mapping[str,
         )
     memory = written(max(400_000_000, limit * 3 // 4)).replace(" ", "")
     given = [value_text(arguments["tbl"])]
-    given += [f"{name} := {argument_text(v)}" for name, v in arguments.items() if name != "tbl" and v is not None]
+    given += [f"{name} := {value_text(v)}" for name, v in arguments.items() if name != "tbl" and v is not None]
     call = f"{entry.name}({', '.join(given)})"
     api = f"duckdb_anon.release(con, 'NAME', \"{call}\", memory='{memory}')"
     file = _file(catalog)
@@ -81,8 +81,6 @@ def _remedy(entry: Method, catalog: Catalog, limit: int, arguments: Mapping[str,
 
 
 def _file(catalog: Catalog) -> str:
-    if catalog.cursor is None:
-        return ""
     query = "select path from duckdb_databases() where database_name = ?"
     found = catalog.cursor.execute(query, [catalog.database]).fetchall()
     return str(found[0][0] or "") if found else ""

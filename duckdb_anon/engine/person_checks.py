@@ -13,7 +13,7 @@ import numpy as np
 
 from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.sql_quoting import ident, idents, literal
-from duckdb_anon.model.coded_table import Attribute, CodeArray
+from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, with_code
 from duckdb_anon.model.function_specs import Entry, Method, Roles
 from duckdb_anon.model.identifier_case import fold
@@ -25,11 +25,12 @@ FREQUENCIES = ("freq", "frequency", "n", "count")
 """Names of columns that count records, in lower case."""
 
 
-def check_persons(entry: Entry, name: str, codes: CodeArray, null_code: int) -> None:
+def check_persons(entry: Entry, person: Attribute | None) -> None:
     """Make sure that an entry may read a table whose rows belong to persons."""
-    if entry.unit == "any":
+    if entry.unit == "any" or person is None:
         return
-    missing = int((codes == null_code).sum())
+    name, codes = person.name, person.codes
+    missing = int((codes == person.null_code).sum())
     if missing:
         raise RequirementError(
             f"{entry.name}: '{name}' is NULL in {missing} rows, so their individuals are unknown. Leave these rows out "
@@ -43,20 +44,14 @@ def check_persons(entry: Entry, name: str, codes: CodeArray, null_code: int) -> 
     if several:
         raise RequirementError(
             f"{entry.name}: {several} of {int((rows > 0).sum())} individuals of '{name}' have several rows. "
-            f"{_takes_rows(entry)}. {_instead(entry)}",
+            f"{_advice(entry)}",
             code="several-rows",
         )
 
 
-def check_coded(entry: Entry, person: Attribute | None) -> None:
-    """`check_persons` of a coded table, where it has a person column."""
-    if person is not None:
-        check_persons(entry, person.name, person.codes, person.null_code)
-
-
 def refusing(entry: Entry, select: str, table: str, name: str) -> str:
     """`select`, which answers a planned query, refused when it runs where an individual has several rows of `table`."""
-    text = f"{entry.name}: individuals of '{name}' have several rows. {_takes_rows(entry)}. {_instead(entry)}"
+    text = f"{entry.name}: individuals of '{name}' have several rows. {_advice(entry)}"
     text = with_code(text, "several-rows")
     counted = f"(select count(distinct {ident(name)}) < count(*) from {table})"
     return f"from ({select}) as _anon_answer where case when {counted} then error({literal(text)}) else true end"
@@ -132,7 +127,7 @@ def require_no_frequency(
 ) -> None:
     """Refuse a quasi-identifier that counts records: by its name, whole, and no two rows agree on all others."""
     named = [i for i in roles.qi if fold(i.name) in FREQUENCIES and is_integer(i.type)]
-    if roles.person or not named or catalog.cursor is None:
+    if roles.person or not named:
         return
     column = ident(named[0].name)
     others = idents(i.name for i in roles.qi + roles.sensitive if i is not named[0])
@@ -144,7 +139,7 @@ def require_no_frequency(
     )
     if not catalog.cursor.execute(counts).fetchall()[0][0]:
         return
-    expanded = f"(SELECT _t.* EXCLUDE ({column}) FROM {relation.unnamed} AS _t, range(_t.{column}))"
+    expanded = f"(SELECT _t.* EXCLUDE ({column}) FROM {relation.text} AS _t, range(_t.{column}))"
     remedy = (
         f"Leave it out of qi and give sample_weights := {literal(named[0].name)}, or expand" if weights else "Expand"
     )
@@ -155,13 +150,8 @@ def require_no_frequency(
     )
 
 
-def _takes_rows(entry: Entry) -> str:
-    return f"It {'protects' if isinstance(entry, Method) else 'counts'} each row as one individual"
-
-
-def _instead(entry: Entry) -> str:
-    """What to use in its place."""
+def _advice(entry: Entry) -> str:
+    """What an entry takes a row for, and what to use in its place."""
     verb = "protects" if isinstance(entry, Method) else "counts"
-    others = f"use {' or '.join(entry.instead)}, which {verb} individuals, or " if entry.instead else ""
-    text = f"{others}give a table with one row per individual"
-    return text[0].upper() + text[1:]
+    others = f"Use {' or '.join(entry.instead)}, which {verb} individuals, or give" if entry.instead else "Give"
+    return f"It {verb} each row as one individual. {others} a table with one row per individual"

@@ -333,7 +333,7 @@ def _plan_comparison(entry: Report, context: Context, params: dict[str, Any]) ->
     # nested columns that are released unchanged have no values to compare
     roles = replace(roles, keep=tuple(info for info in roles.keep if not is_nested(info.type)))
     _require_plain_person(entry.name, labelled, roles)
-    infos = roles.qi + roles.sensitive + roles.keep + ((roles.person,) if roles.person else ())
+    infos = (*roles.attributes, *((roles.person,) if roles.person else ()))
     read = [*entry.tables, *(name for name in entry.optional if context.arguments.get(name) is not None)]
     relations += [context.relation(name) for name in read[len(relations) :]]
     _check_tables(entry, context, relations, labelled, roles)
@@ -378,10 +378,9 @@ def _check_tables(
         require_free_names(entry.name, relation)
     if entry.literals and not is_release(labelled.comment):
         # a query names values: one that the release shows as something else would be answered for certain and wrong
-        trees = {info.name: info.hierarchy for info in roles.qi + roles.sensitive + roles.keep if info.hierarchy}
         for relation in relations[1:]:
             if relation.given != labelled.given:
-                context.require_clear_texts(labelled, relation, trees)
+                context.require_clear_texts(labelled, relation, roles.trees())
 
 
 def _require_plain_person(function: str, relation: Relation, roles: Roles) -> None:

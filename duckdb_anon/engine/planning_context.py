@@ -101,7 +101,7 @@ class Context:
         require_visible(self.function, relation)
         pair = ReleasePair(self.function, self.catalog, original, relation, self._trees(trees))
         return TableInfo(
-            sql=relation.unnamed,
+            sql=relation.text,
             columns=tuple(relation.columns.items()),
             given=relation.given,
             generalized=pair.attributes_with_nodes() if bounds else frozenset(),
@@ -117,9 +117,8 @@ class Context:
                 f"no bounds: {release.given} is not described with its rows. Write it with duckdb_anon.release(), "
                 ".release or duckdb-anon release"
             )
-        cursor, facts = self.catalog.cursor, (description.digest, description.checksum)
         try:
-            if cursor is not None and holds_rows_of(cursor, release.unnamed, *facts):
+            if holds_rows_of(self.catalog.cursor, release.text, description.digest, description.checksum):
                 return ""
         except duckdb.Error:
             tick()  # an interrupt is none of these
@@ -133,21 +132,13 @@ class Context:
         require_visible(self.function, relation)
         relation = with_labels_of(relation, releases)
         roles = self.roles(relation, nested=True)
-        named = {
-            **dict.fromkeys((info.name for info in roles.qi), "quasi"),
-            **dict.fromkeys((info.name for info in roles.sensitive), "sensitive"),
-            **dict.fromkeys((info.name for info in roles.keep), "insensitive"),
-            **dict.fromkeys(roles.identifier, "identifier"),
-            **({roles.person.name: "person"} if roles.person else {}),
-        }
-        infos = [*roles.qi, *roles.sensitive, *roles.keep]
-        trees = self._trees({i.name: i.hierarchy for i in infos if i.hierarchy})
+        infos, trees = roles.attributes, self._trees(roles.trees())
         return TableInfo(
-            sql=relation.unnamed,
+            sql=relation.text,
             columns=tuple(relation.columns.items()),
-            roles=named,
+            roles=roles.by_name(),
             hierarchies={
-                n: TableInfo(t.unnamed, tuple(t.columns.items()), hidden=HIDDEN_LABELS in t.comment)
+                n: TableInfo(t.text, tuple(t.columns.items()), hidden=HIDDEN_LABELS in t.comment)
                 for n, t in trees.items()
             },
             given=relation.given,
@@ -159,7 +150,7 @@ class Context:
         """Hierarchy table of each attribute, by the name it was given."""
         found = {name: self.relation(f"hierarchy of {name}", tree) for name, tree in named.items()}
         for name, tree in found.items():
-            if self.catalog.sees and not tree.visible:
+            if not tree.visible:
                 there = self.catalog.table_names()
                 raise ColumnError(
                     f"{self.function}: the hierarchy of '{name}' is '{tree.given}', which is not a committed table"

@@ -48,23 +48,18 @@ def private_root() -> Path:
     return root
 
 
-def private_folder(purpose: str) -> Path:
-    """A fresh folder (0700) with a name that nobody can foresee."""
-    return Path(tempfile.mkdtemp(prefix=f"{purpose}-", dir=private_root()))
-
-
 def spill_folder() -> str:
     """A fresh name below the private folder, for DuckDB's temporary files; DuckDB makes the folder when it spills."""
     return str(private_root() / f"spill-{secrets.token_hex(8)}")
 
 
 def folder_for(purpose: str, target: str) -> Path:
-    """The folder that an earlier run for the same target left, else a fresh one."""
+    """The folder that an earlier run for the same target left, else a fresh one (0700)."""
     for folder in sorted(private_root().glob(f"{purpose}-*")):
         note = folder / _TARGET
         if note.is_file() and note.read_text(encoding="utf-8") == target:
             return folder
-    folder = private_folder(purpose)
+    folder = Path(tempfile.mkdtemp(prefix=f"{purpose}-", dir=private_root()))
     (folder / _TARGET).write_text(target, encoding="utf-8")
     return folder
 

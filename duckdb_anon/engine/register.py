@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import os
 import re
 import secrets
@@ -23,7 +22,7 @@ from typing import Any
 import duckdb
 
 from duckdb_anon.engine.catalog import Relation, located, table_sql
-from duckdb_anon.engine.identifier_lineage import tree_nodes
+from duckdb_anon.engine.identifier_lineage import parsed, tree_nodes
 from duckdb_anon.engine.release_digest import column_types, row_text
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError
@@ -32,7 +31,6 @@ from duckdb_anon.model.identifier_case import fold
 SCHEMA = "anon"
 DATABASE = "release_database"
 """Method of releases of several tables together, whose entries have one sequence and no digest."""
-_VIEW = re.compile(r"^\s*create\b.*?\bview\b.*?\bas\b", re.IGNORECASE | re.DOTALL)
 _TABLES = """
 create schema if not exists {schema};
 create sequence if not exists {schema}.numbers;
@@ -50,49 +48,29 @@ create table if not exists {schema}.records (
 
 @dataclass(frozen=True)
 class Registered:
-    """One release of the register.
+    """One release of the register."""
 
-    Attributes:
-        number: of the release in its register, from 1.
-        name: the table or file it was written to.
-        original: what it was made from: a table (without its database where that keeps the register), file or SELECT.
-        key: the column that identifies a record (with persons, an individual); None where the call named none.
-        method: SQL name of the method.
-        call: the whole call with its roles.
-        day: the day it was made.
-        version: of the package that made it.
-        rows: number of released rows.
-        digest: SHA-256 of the released rows, as the description has it; '' where several tables were released.
-        checksum: number of rows and the sum of DuckDB's hashes of them, as the description has it.
-        previous: number of the release before it in its sequence; None for the first one.
-        sequence: number of the first release of its sequence.
-        independent: whether it was made independently of earlier releases of the original.
-        epsilon: of a differentially private method; None for the others.
-        added: records published for the first time.
-        waiting: new records that could not be published yet.
-        deleted: published records that the original holds no more.
-        changed: published records whose values differ from the original's.
-    """
-
-    number: int
-    name: str
+    number: int  # of the release in its register, from 1
+    name: str  # the table or file it was written to
+    # what it was made from: a table (without its database where that keeps the register), file or SELECT
     original: str
+    # the column that identifies a record (with persons, an individual); None where the call named none
     key: str | None
-    method: str
-    call: str
-    day: date
-    version: str
-    rows: int
-    digest: str
-    checksum: str
-    previous: int | None
-    sequence: int
-    independent: bool
-    epsilon: float | None = None
-    added: int = 0
-    waiting: int = 0
-    deleted: int = 0
-    changed: int = 0
+    method: str  # SQL name of the method
+    call: str  # the whole call with its roles
+    day: date  # the day it was made
+    version: str  # of the package that made it
+    rows: int  # number of released rows
+    digest: str  # SHA-256 of the released rows, as the description has it; '' where several tables were released
+    checksum: str  # number of rows and the sum of DuckDB's hashes of them, as the description has it
+    previous: int | None  # number of the release before it in its sequence; None for the first one
+    sequence: int  # number of the first release of its sequence
+    independent: bool  # whether it was made independently of earlier releases of the original
+    epsilon: float | None = None  # of a differentially private method; None for the others
+    added: int = 0  # records published for the first time
+    waiting: int = 0  # new records that could not be published yet
+    deleted: int = 0  # published records that the original holds no more
+    changed: int = 0  # published records whose values differ from the original's
 
 
 _FIELDS = tuple(Registered.__dataclass_fields__)
@@ -100,16 +78,11 @@ _FIELDS = tuple(Registered.__dataclass_fields__)
 
 def registered(con: duckdb.DuckDBPyConnection, database: str, original: str | None = None) -> list[Registered]:
     """Releases in the register of a database, in the order they were made; none where it keeps no register."""
-    if not has_register(con, database):
+    if database not in registers(con):
         return []
     columns = ", ".join(map(ident, _FIELDS))
     rows = con.execute(f"select {columns} from {_schema(database)}.releases order by number").fetchall()
     return [release for release in (Registered(*row) for row in rows) if original in (None, release.original)]
-
-
-def has_register(con: duckdb.DuckDBPyConnection, database: str) -> bool:
-    """Whether a database keeps a register."""
-    return database in registers(con)
 
 
 def registers(con: duckdb.DuckDBPyConnection) -> list[str]:
@@ -124,7 +97,7 @@ def registers(con: duckdb.DuckDBPyConnection) -> list[str]:
 
 def original_of(con: duckdb.DuckDBPyConnection, relation: Relation, database: str) -> str:
     """Name of an original in the register of `database`; a view or SELECT of one table stands for that table."""
-    text, seen = relation.text or relation.sql, set[str]()
+    text, seen = relation.text, set[str]()
     while text not in seen:
         seen.add(text)
         found = None if text.startswith(("(", "'")) else located(con, text)
@@ -209,17 +182,11 @@ def database_of(con: duckdb.DuckDBPyConnection, relation: Relation, target: str 
 
 @dataclass(frozen=True)
 class Register:
-    """The register of one database.
+    """The register of one database."""
 
-    Attributes:
-        con: a connection to which the database is attached.
-        database: its name there.
-        secret: key of the hashes, and what draws come from.
-    """
-
-    con: duckdb.DuckDBPyConnection
-    database: str
-    secret: str
+    con: duckdb.DuckDBPyConnection  # a connection to which the database is attached
+    database: str  # its name there
+    secret: str  # key of the hashes, and what draws come from
 
     @staticmethod
     def made(con: duckdb.DuckDBPyConnection, database: str) -> Register:
@@ -312,21 +279,20 @@ def _plain(name: str) -> str:
 
 
 def _select_of(con: duckdb.DuckDBPyConnection, view: tuple[str, str, str, str]) -> str | None:
-    """The SELECT of a view, in parentheses."""
+    """The statement of a view."""
     found = con.execute(
         "select sql from duckdb_views() where (database_name, schema_name, view_name) = (?, ?, ?)", list(view[:3])
     ).fetchall()
-    return f"({_VIEW.sub('', found[0][0]).strip().rstrip(';')})" if found and found[0][0] else None
+    return str(found[0][0]) if found and found[0][0] else None
 
 
 def _tables_read(con: duckdb.DuckDBPyConnection, select: str) -> list[str]:
-    """Names of the tables, views and files a SELECT reads; none where it cannot be parsed."""
-    text = con.execute("select json_serialize_sql(?::varchar)", [f"from {select} as _anon_read\n"]).fetchall()[0][0]
-    nodes = list(tree_nodes(json.loads(text)))
+    """Names of the tables, views and files a SELECT or view reads; none where it cannot be parsed."""
+    nodes = list(tree_nodes(parsed(con, select)))
     steps = {fold(str(step["key"])) for node in nodes for step in node.get("cte_map", {}).get("map", ())}
-    parts = [
-        (node["catalog_name"], node["schema_name"], node["table_name"]) for node in nodes if node.get("table_name")
+    paths = [
+        [node["catalog_name"], node["schema_name"], node["table_name"]] for node in nodes if node.get("table_name")
     ]
     return sorted({
-        ".".join(ident(part) for part in path if part) for path in parts if path[1] or fold(path[2]) not in steps
+        ".".join(ident(part) for part in path if part) for path in paths if path[1] or fold(path[2]) not in steps
     })  # fmt: skip

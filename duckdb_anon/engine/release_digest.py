@@ -16,14 +16,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import warnings
 from collections.abc import Mapping
-from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
+from duckdb_anon.engine.arrow import batches
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.release_formats.duckdb_types import (
     bag_type,
@@ -40,7 +39,6 @@ from duckdb_anon.model.release_formats.duckdb_types import (
 )
 
 _ROW = "S16"
-_BLOCK = 100_000
 _ARRAY = re.compile(r"\[\d+\]")
 _COARSE_TIMESTAMP = re.compile(r"\bTIMESTAMP_M?S\b", re.IGNORECASE)
 _digest_agrees: dict[tuple[str, str], bool] = {}
@@ -61,11 +59,7 @@ def release_digest(con: duckdb.DuckDBPyConnection, source: str) -> str:
     columns = column_types(con, source)
     found = hashlib.sha256(json.dumps(list(columns.items()), ensure_ascii=True).encode())
     blocks = [np.empty(0, dtype=_ROW)]
-    with warnings.catch_warnings():
-        # DuckDB advises a relation instead, which is refused while a statement is being bound
-        warnings.simplefilter("ignore", UserWarning)
-        reader: Any = con.execute(f"select sha256({row_text(columns)}) from {source}").to_arrow_reader(_BLOCK)
-    for block in reader:
+    for block in batches(con, f"select sha256({row_text(columns)}) from {source}"):
         hexadecimal = block.column(0).cast(pa.string()).buffers()[2]
         if len(block):
             hashes = bytes.fromhex(hexadecimal[: 64 * len(block)].to_pybytes().decode())

@@ -91,33 +91,24 @@ def _raw_columns(
     skipped = {"_anon_rn", *(contents.carriers if contents else ())}
     slices = contents.slices() if contents else {}
     channels = _channels(table, contents.channels) if contents and contents.channels else {}
-    for i in range(table.type.num_fields):
+    for name, kind in ((field.name, field.type) for field in table.type):
         tick()
-        name, kind = table.type.field(i).name, table.type.field(i).type
         if name in skipped:
             continue
-        column = spelled.get(fold(name), name)
-        if fold(name) not in channels and _is_flat(kind):
+        column, is_nested = spelled.get(fold(name), name), pa.types.is_nested(kind)
+        if fold(name) not in channels and not is_nested and not isinstance(kind, pa.BaseExtensionType):
             columns[column] = _Raw(partial(_taken, table, name), {})
             continue
         array = plain(table.field(name))
-        kind = array.type
         if fold(name) in channels:
             p, domain = channels[fold(name)]
             columns[column] = _Raw(_given(array, domain), {"p": p})
         elif name in slices:
-            for j in range(kind.num_fields):
-                inner = spelled.get(fold(kind.field(j).name), kind.field(j).name)
-                field = plain(array.field(j))
-                columns[inner] = _raw(field, name)
-        elif not _has_fields(kind):
+            for inner in array.type:
+                columns[spelled.get(fold(inner.name), inner.name)] = _raw(plain(array.field(inner.name)), name)
+        elif not pa.types.is_struct(array.type) or {f.name for f in array.type} == {"lower", "upper"}:
             columns[column] = _raw(array, "")
     return columns
-
-
-def _is_flat(kind: pa.DataType) -> bool:
-    """Whether a type is of single values, and as DuckDB knows it."""
-    return not (pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType))
 
 
 def _taken(table: _Ordered, name: str) -> tuple[pa.Array, ...]:
@@ -126,11 +117,6 @@ def _taken(table: _Ordered, name: str) -> tuple[pa.Array, ...]:
 
 def _given(*arrays: pa.Array) -> Callable[[], tuple[pa.Array, ...]]:
     return lambda: arrays
-
-
-def _has_fields(kind: pa.DataType) -> bool:
-    """Whether a type is a STRUCT that is no interval."""
-    return bool(pa.types.is_struct(kind)) and {f.name for f in kind} != {"lower", "upper"}
 
 
 def _channels(table: _Ordered, column: str) -> dict[str, tuple[float, pa.Array]]:
@@ -236,10 +222,7 @@ def _column(raw: _Raw, domain: Attribute, parts: list[CodeArray]) -> ReadColumn:
         lower = np.where(anything, -1, parts[0]).astype(np.int32)
         upper = np.where(anything, -1, parts[1]).astype(np.int32)
         return ReadColumn(domain, lower=lower, upper=upper, slice=raw.slice)
-    offsets, counts = raw.rest["offsets"], raw.rest.get("counts")
-    if counts is None:
-        return ReadColumn(domain, codes=parts[0], offsets=offsets, slice=raw.slice)
-    return ReadColumn(domain, codes=parts[0], offsets=offsets, counts=counts, slice=raw.slice)
+    return ReadColumn(domain, codes=parts[0], slice=raw.slice, **raw.rest)
 
 
 def _code_in_tree(
@@ -268,11 +251,10 @@ def _column_in_tree(
     raw: _Raw, domain: Attribute, nodes: Sequence[CodeArray], leaf_of_node: CodeArray, code_of_leaf: CodeArray
 ) -> ReadColumn:
     leaf = leaf_of_node[nodes[0]]
-    if "offsets" in raw.rest and "counts" not in raw.rest:
-        return ReadColumn(domain, offsets=raw.rest["offsets"], node=nodes[0], slice=raw.slice)
     if "counts" in raw.rest:
-        rest = raw.rest
-        return ReadColumn(domain, codes=code_of_leaf[leaf], offsets=rest["offsets"], counts=rest["counts"])
+        return ReadColumn(domain, codes=code_of_leaf[leaf], **raw.rest)
+    if "offsets" in raw.rest:
+        return ReadColumn(domain, offsets=raw.rest["offsets"], node=nodes[0], slice=raw.slice)
     if not (leaf >= 0).all():
         return ReadColumn(domain, node=nodes[0], slice=raw.slice)
     channel = None

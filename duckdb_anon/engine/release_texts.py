@@ -60,7 +60,7 @@ class ReleasePair:
 
     def require_clear_texts(self, columns: Collection[str] | None = None) -> None:
         """Refuse texts that are neither values of the original nor nodes of the attribute's hierarchy."""
-        if not (self.catalog.sees and self.original.visible and self.release.visible):
+        if not (self.original.visible and self.release.visible):
             return
         contents = self._contents()
         spelled = {fold(name): name for name in self.original.columns}
@@ -72,21 +72,30 @@ class ReleasePair:
                 continue
             tree = None if texts.counted else trees.get(attribute)
             if tree is not None:
-                unknown = self._count_others(texts, _nodes(tree), "nullif(s.t, {leaf})")
+                levels = (f"select {ident(level)}::varchar from {tree.sql}" for level in tree.columns)
+                unknown = self._count_others(texts, " union all ".join(levels), "nullif(s.t, {leaf})")
             elif self._is_clear(name, contents):
                 continue
             else:
-                unknown = self._count_others(texts, self._values(name, texts, contents), self._null_or_not(contents))
+                # NULL counts too, unless rows of slices are made up, which show some
+                counted = "s.t" if contents.slices() else "*"
+                unknown = self._count_others(texts, self._values(name, texts, contents), counted)
             if unknown:
-                raise ColumnError(self._refusal(name, texts, tree, unknown))
+                remedy = f"If they are nodes, name their tree: hierarchies := {{{literal(name)}: 'TREE'}}"
+                if texts.counted:
+                    remedy = "Counts are of values: compare with the table that the release was made of"
+                where = self.original.given if tree is None else f"hierarchy {tree.given}"
+                raise ColumnError(
+                    f"{self.function}: {unknown} distinct text(s) of '{name}' in {self.release.given} are not in "
+                    f"{where}, so they may be values or nodes of a hierarchy. {remedy}. Releases that "
+                    "duckdb_anon.release() or .release wrote are described"
+                )
 
     def attributes_with_nodes(self) -> frozenset[str]:
         """Attributes with a hierarchy of which the release shows an inner node, in lower case."""
         # leaves alone may have been exchanged, so that no bounds follow from them
-        if not (self.catalog.sees and self.release.visible):
-            return frozenset()
         trees = {fold(name): tree for name, tree in self.trees.items()}
-        if not trees:
+        if not (trees and self.release.visible):
             return frozenset()
         found = set()
         for texts in self._texts(self._contents(), trees):
@@ -139,35 +148,18 @@ class ReleasePair:
         rest = f" union all select {literal(REST)}" if contents.edges else ""
         return f"select {value}::varchar from {self.original.sql}{rest}"
 
-    @staticmethod
-    def _null_or_not(contents: Contents) -> str:
-        """What is counted of unknown texts: NULL too, unless rows of slices are made up, which show some."""
-        return "s.t" if contents.slices() else "*"
-
     def _count_others(self, texts: _Texts, allowed: str, counted: str) -> int:
         """Number of distinct texts that `known` does not list; 0 where the planner cannot read the rows."""
-        cursor = self.catalog.cursor
         select = (
             f"select count({counted.format(leaf=literal(NULL_LEAF))}) from "
             f"(select distinct {texts.sql}::varchar from {self.release.sql}) as s(t) "
             f"anti join (select distinct t from ({allowed}) as k(t)) as k on s.t is not distinct from k.t"
         )
         try:
-            return int(cursor.execute(select).fetchall()[0][0]) if cursor is not None else 0
+            return int(self.catalog.cursor.execute(select).fetchall()[0][0])
         except duckdb.Error:
             tick()  # an interrupt is none of these
             return 0
-
-    def _refusal(self, column: str, texts: _Texts, tree: Relation | None, unknown: int) -> str:
-        where = f"hierarchy {tree.given}" if tree is not None else self.original.given
-        remedy = f"If they are nodes, name their tree: hierarchies := {{{literal(column)}: 'TREE'}}"
-        if texts.counted:
-            remedy = "Counts are of values: compare with the table that the release was made of"
-        return (
-            f"{self.function}: {unknown} distinct text(s) of '{column}' in {self.release.given} are not in {where}, so "
-            f"they may be values or nodes of a hierarchy. {remedy}. Releases that duckdb_anon.release() or .release "
-            "wrote are described"
-        )
 
 
 def _may_be_of(kind: str, original: str) -> bool:
@@ -180,7 +172,3 @@ def _may_be_of(kind: str, original: str) -> bool:
 def _is_plain(kind: str) -> bool:
     """Whether values of a type are no texts and have none inside."""
     return is_number(kind) or is_moment(kind) or is_boolean(kind)
-
-
-def _nodes(tree: Relation) -> str:
-    return " union all ".join(f"select {ident(level)}::varchar from {tree.sql}" for level in tree.columns)

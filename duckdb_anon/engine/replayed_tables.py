@@ -10,7 +10,6 @@ Cost: `TRUTH_COUNT` runs of the method and `TRUTH_COUNT * REDRAWS` draws, once a
 from __future__ import annotations
 
 import threading
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,11 +18,12 @@ from typing import Any
 
 import duckdb
 
+from duckdb_anon.engine.arrow import batches
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.interrupts import stoppable
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import RewriteError, cause_of, one_line
-from duckdb_anon.model.release_comment import argument_text
+from duckdb_anon.model.release_comment import value_text
 
 TRUTH_COUNT, REDRAWS = 10, 3
 MOST_ROWS = 200_000
@@ -36,41 +36,25 @@ _NUMBER = "_anon_truth_number"
 
 @dataclass(frozen=True)
 class ReplayCall:
-    """What is replayed.
-
-    Attributes:
-        release, original: the release, and its original or the shape of it.
-        trees: hierarchy table of each attribute that has one.
-        method: SQL name of the method.
-        arguments: those of its call, without roles and seed.
-        roles: roles as arguments, without hierarchies.
-        seeded: whether the method takes a seed.
-        as_released: whether rows of the release are read as rows of the original, and nothing is imputed.
-        threads: how many threads run it.
-    """
+    """What is replayed."""
 
     release: Relation
-    original: Relation
-    trees: Mapping[str, Relation]
-    method: str
-    arguments: Mapping[str, Any]
-    roles: Mapping[str, Any]
-    seeded: bool
-    as_released: bool
-    threads: int | None
+    original: Relation  # the original, or the shape of it
+    trees: Mapping[str, Relation]  # hierarchy table of each attribute that has one
+    method: str  # SQL name of the method
+    arguments: Mapping[str, Any]  # those of its call, without roles and seed
+    roles: Mapping[str, Any]  # roles as arguments, without hierarchies
+    seeded: bool  # whether the method takes a seed
+    as_released: bool  # whether rows of the release are read as rows of the original, and nothing is imputed
+    threads: int | None  # how many threads run it
 
 
 @dataclass(frozen=True)
 class ReplayedTables:
-    """The tables of one replay.
+    """The tables of one replay."""
 
-    Attributes:
-        con: the database they are in.
-        as_released: whether every truth is the release itself.
-    """
-
-    con: duckdb.DuckDBPyConnection
-    as_released: bool
+    con: duckdb.DuckDBPyConnection  # the database they are in
+    as_released: bool  # whether every truth is the release itself
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
@@ -167,7 +151,7 @@ def _replay_once(con: duckdb.DuckDBPyConnection, call: ReplayCall, roles: str, n
 
 def _written(arguments: Mapping[str, Any]) -> str:
     """Arguments as they follow the first one."""
-    return "".join(f", {name} := {argument_text(value)}" for name, value in arguments.items())
+    return "".join(f", {name} := {value_text(value)}" for name, value in arguments.items())
 
 
 def _typed(relation: Relation) -> str:
@@ -176,10 +160,7 @@ def _typed(relation: Relation) -> str:
 
 def _copied(con: duckdb.DuckDBPyConnection, cursor: duckdb.DuckDBPyConnection, name: str, relation: Relation) -> None:
     """Copy a table from one database to another."""
-    with warnings.catch_warnings():
-        # DuckDB advises a relation instead, which is refused while a statement is being bound
-        warnings.simplefilter("ignore", UserWarning)
-        rows: Any = cursor.execute(f"select * from {relation.sql}").to_arrow_table()
+    rows = batches(cursor, f"select * from {relation.sql}").read_all()
     con.execute(f"create or replace table {name} ({_typed(relation)})")
     con.register("_anon_rows", rows)
     try:

@@ -76,15 +76,11 @@ class Columns:
 
 @dataclass
 class Result:
-    """What SQL reads.
+    """What SQL reads."""
 
-    Attributes:
-        rows: columns with an entry a row, which SQL takes in the last step: they would be copied with each step before.
-        looked_up: lists of what rows look up.
-    """
-
+    # columns with an entry a row, which SQL takes in the last step: they would be copied with each step before
     rows: Columns = field(default_factory=Columns)
-    looked_up: Columns = field(default_factory=Columns)
+    looked_up: Columns = field(default_factory=Columns)  # lists of what rows look up
 
     def update(self, other: Result) -> None:
         """Add the columns of another result."""
@@ -171,17 +167,11 @@ def encode_release(
 
 @dataclass(frozen=True)
 class ReleaseEncoder:
-    """Encodes released columns.
+    """Encodes released columns."""
 
-    Attributes:
-        attributes: what the codes of cells belong to, by name.
-        source_row: the source row number of each kernel row.
-        order: which of the kernel's rows is released first, second, ...
-    """
-
-    attributes: Mapping[str, Attribute]
-    source_row: IntArray
-    order: Array
+    attributes: Mapping[str, Attribute]  # what the codes of cells belong to, by name
+    source_row: IntArray  # the source row number of each kernel row
+    order: Array  # the kernel's rows in the order in which they are released
 
     def column(self, result: Result, plan: ColumnPlan, cells: Any, key: str) -> None:
         """Add a released column to `result` under the name `key`."""

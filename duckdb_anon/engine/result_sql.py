@@ -38,9 +38,7 @@ def layout_of(entry: Method, roles: Roles, params: Params) -> tuple[ColumnPlan, 
 
 def release_select(relation: Relation, roles: Roles, layout: Sequence[ColumnPlan]) -> str:
     """CTEs and SELECT of a release, after `_anon_src` and `_anon_run`."""
-    persons = (roles.person,) if roles.person else ()
-    infos = (*roles.qi, *roles.sensitive, *roles.keep, *persons)
-    taken = [*relation.columns, *(plan.name for plan in layout), *(info.name for info in infos)]
+    taken = [*relation.columns, *(plan.name for plan in layout), *roles.by_name()]
     select = _Select()
     return select.sql({released_name(plan.name, taken): select.column(plan, ident(plan.name)) for plan in layout})
 
@@ -63,25 +61,18 @@ def report_select(returns: Mapping[str, str]) -> str:
 
 @dataclass
 class _Select:
-    """Collects what the columns of one result need, by alias; each CTE below is one row but the last two.
+    """Collects what the columns of one result need, by alias; each CTE below is one row but the last two."""
 
-    Attributes:
-        typed: `_anon_types`: columns of the source to whose type texts are cast.
-        values: `_anon_values`: lists that lambdas read, which would be computed for each of their entries.
-        listed: `_anon_cells`: lists of what rows look up.
-        rows: `_anon_rows`: lists with one entry a row.
-        decoded: `_anon_decoded`: the values of a row.
-        source: SQL of the number of the source row of a row, where columns are read from the source.
-        wide: long values that few rows have, and the column of whether a row has it. They are joined: taken
-            from a list, each would be copied for each block of rows.
-    """
-
+    # `_anon_types`: columns of the source to whose type texts are cast
     typed: dict[str, str] = field(default_factory=dict)
+    # `_anon_values`: lists that lambdas read, which would be computed for each of their entries
     values: list[str] = field(default_factory=list)
-    listed: list[str] = field(default_factory=list)
-    rows: list[str] = field(default_factory=list)
-    decoded: list[str] = field(default_factory=list)
-    source: str = ""
+    listed: list[str] = field(default_factory=list)  # `_anon_cells`: lists of what rows look up
+    rows: list[str] = field(default_factory=list)  # `_anon_rows`: lists with one entry a row
+    decoded: list[str] = field(default_factory=list)  # `_anon_decoded`: the values of a row
+    source: str = ""  # SQL of the number of the source row of a row, where columns are read from the source
+    # long values that few rows have, and the column of whether a row has it. They are joined: taken from a list, each
+    # would be copied for each block of rows.
     wide: list[tuple[str, str]] = field(default_factory=list)
 
     def column(self, plan: ColumnPlan, key: str) -> str:

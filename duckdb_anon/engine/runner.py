@@ -21,7 +21,7 @@ from duckdb_anon.engine.arrow import give_back
 from duckdb_anon.engine.column_coding import canonical_order, code_column, reordered, value_texts
 from duckdb_anon.engine.hierarchy_io import read_tree
 from duckdb_anon.engine.input_scan import InputTable, Statement
-from duckdb_anon.engine.person_checks import check_coded, check_persons
+from duckdb_anon.engine.person_checks import check_persons
 from duckdb_anon.engine.release_reader import read_tables, types_of
 from duckdb_anon.engine.result_encoding import ReleaseEncoder, Result, encode_release, error_result, in_buckets, length
 from duckdb_anon.engine.rng import generator
@@ -30,7 +30,7 @@ from duckdb_anon.kernels import thread_pool
 from duckdb_anon.kernels.rng_streams import random_order
 from duckdb_anon.model import progress, released_columns
 from duckdb_anon.model.coded_table import Attribute, CodedTable, IntArray
-from duckdb_anon.model.errors import AnonError, ColumnError, RequirementError, of_function, unexpected
+from duckdb_anon.model.errors import ColumnError, RequirementError, reported
 from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Method, Params, Report, Roles
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.release_formats import EDGES, GROUP, Contents, in_doubt, read, refuse
@@ -103,10 +103,8 @@ def run_call(
             done = result.to_arrow(entry.name, rows, statement)
             give_back()
             return done
-    except AnonError as error:
-        return error_result(of_function(entry.name, error))
-    except Exception as error:  # a traceback would show paths, the message might show data
-        return error_result(unexpected(entry.name, error))
+    except Exception as error:
+        return error_result(reported(entry.name, error))
 
 
 def _release(
@@ -136,7 +134,7 @@ def run_method(
 ) -> tuple[Result, int]:
     """What a method releases of a coded table, encoded, and the number of its rows."""
     table, source_row = read()
-    check_coded(entry, table.person)
+    check_persons(entry, table.person)
     rng = generator(params["seed"])
     cells = dict(entry.release(table, params, rng))
     studied = entry.groups is not None and any(plan.name == GROUP.key for plan in layout)
@@ -172,18 +170,17 @@ def _report(
     elif entry.reads == "coded":
         seeded, conditions = params["seed"] is not None, extra.get("conditions", ())
         coded, _ = coded_table(entry.name, roles, tables[0], trees, conditions, canonical=seeded)
-        check_coded(entry, coded.person)
+        check_persons(entry, coded.person)
         columns = entry.compute([coded], params, rng)
     else:
-        persons = (roles.person,) if roles.person else ()
-        infos = {info.name: info for info in roles.qi + roles.sensitive + roles.keep + persons}
+        infos = {info.name: info for info in (*roles.coded, *roles.keep)}
         of_column = {name: trees[info.hierarchy] for name, info in infos.items() if info.hierarchy}
         contents = _contents(entry, roles, params, tables, extra)
         found = read_tables(entry.name, tables, infos, of_column, entry.literals, contents)
         give_back()
         if roles.person is not None:
-            persons_table = found[entry.tables.index(entry.labelled or entry.tables[0])].columns[roles.person.name]
-            check_persons(entry, roles.person.name, persons_table.value_codes(), persons_table.domain.null_code)
+            labelled = found[entry.tables.index(entry.labelled or entry.tables[0])]
+            check_persons(entry, labelled.attribute(roles.person.name))
         columns = entry.compute(found, {**params, "roles": roles}, rng)
     result = Result()
     for name, kind in entry.returns.items():
@@ -214,7 +211,6 @@ def _contents(
     # of an original that the planner did not see only the columns that were read are known
     original = types[position] if position is not None and extra["types"][position] is not None else None
     labelled = [*extra["labelled"], *(types[position] if position is not None else ())]
-    infos = (*roles.qi, *roles.sensitive, *roles.keep)
     found: list[Contents | None] = []
     for k, (columns, name) in enumerate(zip(types, params["tables"], strict=True)):
         if k == position:
@@ -225,7 +221,7 @@ def _contents(
             original,
             labelled=labelled,
             sensitive=[info.name for info in roles.sensitive],
-            trees=[info.name for info in infos if info.hierarchy],
+            trees=roles.trees(),
             table=name,
             function=entry.name,
         )
@@ -249,7 +245,7 @@ def coded_table(
     """Code one table; with `canonical` in the order of codes, so that what a seed draws does not depend on the scan."""
     if len(rows) == 0:
         raise RequirementError(f"{function}: the table is empty. Give a table with rows")
-    infos = roles.qi + roles.sensitive + ((roles.person,) if roles.person else ())
+    infos = roles.coded
 
     def numbers() -> IntArray:
         array: IntArray = rows.field("rn").to_numpy(zero_copy_only=False)

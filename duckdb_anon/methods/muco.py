@@ -40,7 +40,7 @@ from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntA
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.function_specs import REQUIRED, Cutting, Method, Parameter, Params, Report, Roles, Sweep
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_comment import argument_text, quoted, value_text
+from duckdb_anon.model.release_comment import quoted, value_text
 from duckdb_anon.model.released_columns import Cells, Coded
 
 PAPER = "Li, B., Li, Y., et al. (2020), arXiv 2008.10771"
@@ -94,7 +94,7 @@ def refine(params: dict[str, Any], function: str = "muco") -> dict[str, Any]:
     for name in muco_lp.DEFAULTS:
         if params.get(name) is not None:
             raise ParameterError(
-                f"{function}: {name} := {argument_text(params[name])} belongs to the paper's random output tables; say "
+                f"{function}: {name} := {value_text(params[name])} belongs to the paper's random output tables; say "
                 "tables := 'linear' with it, or leave it out"
             )
     if params["repair"] is None:

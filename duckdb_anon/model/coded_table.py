@@ -50,48 +50,36 @@ def first_rows(codes: CodeArray, domain: int) -> IntArray:
 
 @dataclass(frozen=True)
 class Attribute:
-    """One column as codes.
+    """One column as codes."""
 
-    Attributes:
-        name: column name.
-        kind: 'ordered' (numbers, dates), 'nominal' (0/1 distance) or 'hierarchy' (tree distance).
-        codes: code of each row, shape (n,), int32. Ordered codes rise with the value; nominal codes follow
-            the sorted text. NULL, if present, has the largest code. Shape (0,) where several tables share the
-            attribute, as those that measures read do (`model.release_table`): rows have codes of their own there.
-        positions: place of each code on a number line, shape (domain,), non-decreasing and finite. Ordered:
-            the value as a number; NaN, infinities and NULL lie one whole range apart beyond the maximum,
-            so that they are farthest from every value. Nominal: 0, 1, 2, ...
-        special_from: codes from here on are NULL or not finite (= domain size if there are none).
-        null_code: the code of NULL, or -1.
-        first_row: for each code the first row that holds it, 0 for those that no row does, shape (domain,).
-        hierarchy: the tree, for kind 'hierarchy'.
-        leaf_of_code: leaf number of each code, for kind 'hierarchy'. NULL is a leaf of its own under the root.
-        declared: text of the values that an enum or a hierarchy declares and no row has.
-        literals: SQL literal of each code, for the functions that write queries; empty for all others.
-        scale: the exact numbers behind the codes of an ordered attribute, for methods that make new values.
-        minus_infinity: the code of -infinity, or -1. It is the one code of an ordered attribute that does not follow
-            the order of the values, which is DuckDB's: -infinity, numbers, infinity, NaN, NULL.
-        discrete: whether values are counted (whole numbers, dates, names), not measured.
-        values: the distinct values by code, without NULL, as an Arrow array; None where no column has them.
-        whole_counts: where these rows are part of a larger table, the larger one's rows with each code, shape
-            (domain,); None: these rows are the table.
-    """
-
-    name: str
-    kind: Kind
+    name: str  # column name
+    kind: Kind  # 'ordered' (numbers, dates), 'nominal' (0/1 distance) or 'hierarchy' (tree distance)
+    # code of each row, shape (n,), int32. Ordered codes rise with the value; nominal codes follow the sorted text.
+    # NULL, if present, has the largest code. Shape (0,) where several tables share the attribute, as those that
+    # measures read do (`model.release_table`): rows have codes of their own there.
     codes: CodeArray
+    # place of each code on a number line, shape (domain,), non-decreasing and finite. Ordered: the value as a number;
+    # NaN, infinities and NULL lie one whole range apart beyond the maximum, so that they are farthest from every value.
+    # Nominal: 0, 1, 2, ...
     positions: FloatArray
-    special_from: int
-    null_code: int
-    first_row: IntArray
-    hierarchy: Hierarchy | None = None
+    special_from: int  # codes from here on are NULL or not finite (= domain size if there are none)
+    null_code: int  # the code of NULL, or -1
+    first_row: IntArray  # for each code the first row that holds it, 0 for those that no row does, shape (domain,)
+    hierarchy: Hierarchy | None = None  # the tree, for kind 'hierarchy'
+    # leaf number of each code, for kind 'hierarchy'. NULL is a leaf of its own under the root.
     leaf_of_code: CodeArray | None = None
-    declared: tuple[str, ...] = ()
+    declared: tuple[str, ...] = ()  # text of the values that an enum or a hierarchy declares and no row has
+    # SQL literal of each code, for the functions that write queries; empty for all others
     literals: tuple[str, ...] = ()
+    # the exact numbers behind the codes of an ordered attribute, for methods that make new values
     scale: Scale | None = None
+    # the code of -infinity, or -1. It is the one code of an ordered attribute that does not follow the order of the
+    # values, which is DuckDB's: -infinity, numbers, infinity, NaN, NULL.
     minus_infinity: int = -1
-    discrete: bool = True
-    values: Any = None
+    discrete: bool = True  # whether values are counted (whole numbers, dates, names), not measured
+    values: Any = None  # the distinct values by code, without NULL, as an Arrow array; None where no column has them
+    # where these rows are part of a larger table, the larger one's rows with each code, shape (domain,); None: these
+    # rows are the table
     whole_counts: IntArray | None = None
 
     def with_codes(self, codes: CodeArray) -> Attribute:

@@ -66,6 +66,7 @@ def unexpected(function: str, error: Exception) -> str:
     return with_code(text, "internal-error")
 
 
+_DUCKDB = ("duckdb", "_duckdb")
 _OF_NAMES = {
     "BinderException", "CatalogException", "ConnectionException", "DependencyException", "HTTPException",
     "InterruptException", "IOException", "NotImplementedException", "OutOfMemoryException", "ParserException",
@@ -82,7 +83,7 @@ def may_quote_values(error: Exception) -> bool:
     Kinds that speak of names only do not, nor do messages of this package, which end with a code.
     """
     kind = type(error)
-    if kind.__module__.partition(".")[0] not in ("duckdb", "_duckdb") or kind.__name__ in _OF_NAMES:
+    if kind.__module__.partition(".")[0] not in _DUCKDB or kind.__name__ in _OF_NAMES:
         return False
     return not (kind.__name__ == "InvalidInputException" and _OURS.fullmatch(str(error).split("\n\n", 1)[0]))
 
@@ -118,6 +119,12 @@ def of_function(function: str, error: Exception) -> str:
     text = without_values(error).removeprefix("Invalid Input Error: ")
     named = text if re.match(r"\w+: ", text) else f"{function}: {text}"
     return with_code(named, error.code) if isinstance(error, AnonError) else named
+
+
+def reported(function: str, error: Exception) -> str:
+    """Message of any error for a user; a traceback would show paths, and the message of others may show data."""
+    is_known = isinstance(error, AnonError) or type(error).__module__.partition(".")[0] in _DUCKDB
+    return of_function(function, error) if is_known else unexpected(function, error)
 
 
 def with_code(message: str, code: str) -> str:

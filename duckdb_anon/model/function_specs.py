@@ -39,21 +39,13 @@ SECTIONS = (
 
 @dataclass(frozen=True)
 class ColumnPlan:
-    """How one released column is decoded: the class of its cells, known before any row is read.
+    """How one released column is decoded: the class of its cells, known before any row is read."""
 
-    Attributes:
-        name: released column name.
-        cells: class of the cells the kernel will return for it.
-        column: source column that gives it values (Source) or the attribute (Coded, Interval, ...).
-        fields: for Struct, the plans of its fields.
-        declared_type: DuckDB type of the column; set where cells may hold values that no row has.
-    """
-
-    name: str
-    cells: type[Cells]
-    column: str | None = None
-    fields: tuple[ColumnPlan, ...] = ()
-    declared_type: str = ""
+    name: str  # released column name
+    cells: type[Cells]  # class of the cells the kernel will return for it
+    column: str | None = None  # source column that gives it values (Source) or the attribute (Coded, Interval, ...)
+    fields: tuple[ColumnPlan, ...] = ()  # for Struct, the plans of its fields
+    declared_type: str = ""  # DuckDB type of the column; set where cells may hold values that no row has
 
 
 @dataclass(frozen=True)
@@ -75,6 +67,27 @@ class Roles:
     keep: tuple[ColumnInfo, ...] = ()
     person: ColumnInfo | None = None
     identifier: tuple[str, ...] = ()
+
+    @property
+    def coded(self) -> tuple[ColumnInfo, ...]:
+        """Every column that is coded, the person column last."""
+        return self.qi + self.sensitive + ((self.person,) if self.person else ())
+
+    @property
+    def attributes(self) -> tuple[ColumnInfo, ...]:
+        """Every column that a release shows."""
+        return self.qi + self.sensitive + self.keep
+
+    def by_name(self) -> dict[str, str]:
+        """Role of each column."""
+        infos = {"quasi": self.qi, "sensitive": self.sensitive, "insensitive": self.keep}
+        roles = {info.name: role for role, columns in infos.items() for info in columns}
+        roles |= dict.fromkeys(self.identifier, "identifier")
+        return roles | ({self.person.name: "person"} if self.person else {})
+
+    def trees(self) -> dict[str, str]:
+        """Hierarchy table of each column that has one."""
+        return {info.name: info.hierarchy for info in self.attributes if info.hierarchy}
 
     def one_sensitive(self, function: str) -> ColumnInfo:
         """The sensitive column of a function that takes exactly one."""
@@ -104,30 +117,19 @@ have the l and t that the call requires. 'buckets': counts are of all rows of th
 
 @dataclass(frozen=True)
 class Cutting:
-    """How a table too large for one call is cut into parts, each of which the method can work by itself.
+    """How a table too large for one call is cut into parts, each of which the method can work by itself."""
 
-    Attributes:
-        by: 'loss', 'median', 'sse': the first cuts the method itself would make, see
-            `kernels.partition.split_from_counts`;
-            'deal': rows at random, for methods to which no row is nearer than another; 'deal by value': the rows of
-            each sensitive value spread over the parts.
-        requirement: what every part must satisfy (a `kernels.partition.PrivacyModel`), None for none.
-        codes: sensitive code the requirement reads, of each row of the table it was made from.
-        width: how median cuts rank attributes.
-        persons: whether parts are of persons, all rows of one together, cut by the first row of each.
-        most: most rows (persons) a part may have, whatever the memory.
-        settled: parameters that are fixed for all parts.
-        share: share of the rows that is released, where a sample is.
-    """
-
+    # 'loss', 'median', 'sse': the first cuts the method itself would make, see `kernels.partition.split_from_counts`;
+    # 'deal': rows at random, for methods to which no row is nearer than another; 'deal by value': the rows of each
+    # sensitive value spread over the parts
     by: Literal["loss", "median", "sse", "deal", "deal by value"]
-    requirement: Any = None
-    codes: Any = None
-    width: Literal["range", "distinct", "spread"] = "range"
-    persons: bool = False
-    most: int | None = None
-    settled: Mapping[str, Any] | None = None
-    share: float = 1.0
+    requirement: Any = None  # what every part must satisfy (a `kernels.partition.PrivacyModel`), None for none
+    codes: Any = None  # sensitive code the requirement reads, of each row of the table it was made from
+    width: Literal["range", "distinct", "spread"] = "range"  # how median cuts rank attributes
+    persons: bool = False  # whether parts are of persons, all rows of one together, cut by the first row of each
+    most: int | None = None  # most rows (persons) a part may have, whatever the memory
+    settled: Mapping[str, Any] | None = None  # parameters that are fixed for all parts
+    share: float = 1.0  # share of the rows that is released, where a sample is
 
 
 Parts = Callable[[CodedTable, Params, bool], Cutting]
@@ -145,17 +147,12 @@ class Sweep:
 
     It stops at the first call that meets the largest risk, since a stronger one only loses more, or that the table
     cannot meet, since a stronger one asks for more.
-
-    Attributes:
-        arguments: with {n} for the strength and {l} for an l: the strength, but no more than the table can meet.
-        strengths: from weak to strong.
-        note: what to keep in mind when its figures are read.
-        finds_columns: whether the method looks for columns in the rows; the call then names those it found.
     """
 
-    arguments: str
-    strengths: tuple[float, ...]
-    note: str = ""
+    arguments: str  # with {n} for the strength and {l} for an l: the strength, but no more than the table can meet
+    strengths: tuple[float, ...]  # from weak to strong
+    note: str = ""  # what to keep in mind when its figures are read
+    # whether the method looks for columns in the rows; the call then names those it found
     finds_columns: bool = False
 
     def calls(self, most: int) -> list[str]:
@@ -170,74 +167,51 @@ class Sweep:
 
 @dataclass(frozen=True, kw_only=True)
 class Function:
-    """What every entry has.
+    """What every entry has."""
 
-    Attributes:
-        name: SQL name.
-        summary: one line for `anon_functions()` and the function's page.
-        paper: authors, year, section.
-        example: a statement that runs on the tables of tests/contract and gives rows.
-        section: heading of the function page it stands under, one of `SECTIONS`.
-        smallest: named arguments that a call cannot do without besides its tables, as weak as a tiny table can meet.
-            In a measure {original} and {release} stand for tables, {number} and {text} for an ordered and a nominal
-            quasi-identifier, {sensitive} for the sensitive column.
-        trials: further named arguments that the random calls of tests/fuzz try.
-        parameters: its own parameters; tables, roles, `row_id` and `seed` are added, see `planner.parameters_of`.
-        unit: what it protects or counts, see `Unit`.
-        instead: functions that count individuals, offered where a table has several rows of one.
-        extra: the extra of the package that it needs.
-    """
-
-    name: str
-    summary: str
-    paper: str
-    example: str
-    section: str
+    name: str  # SQL name
+    summary: str  # one line for `anon_functions()` and the function's page
+    paper: str  # authors, year, section
+    example: str  # a statement that runs on the tables of tests/contract and gives rows
+    section: str  # heading of the function page it stands under, one of `SECTIONS`
+    # its own parameters; tables, roles, `row_id` and `seed` are added, see `planner.parameters_of`
     parameters: tuple[Parameter, ...]
+    # named arguments that a call cannot do without besides its tables, as weak as a tiny table can meet. In a measure
+    # {original} and {release} stand for tables, {number} and {text} for an ordered and a nominal quasi-identifier,
+    # {sensitive} for the sensitive column.
     smallest: str = ""
-    trials: tuple[str, ...] = ()
-    unit: Unit = "any"
-    instead: tuple[str, ...] = ()
-    extra: str = ""
+    trials: tuple[str, ...] = ()  # further named arguments that the random calls of tests/fuzz try
+    unit: Unit = "any"  # what it protects or counts, see `Unit`
+    instead: tuple[str, ...] = ()  # functions that count individuals, offered where a table has several rows of one
+    extra: str = ""  # the extra of the package that it needs
 
 
 @dataclass(frozen=True, kw_only=True)
 class Method(Function):
-    """A method that releases a table.
+    """A method that releases a table."""
 
-    Attributes:
-        layout: released columns, from roles and parameters, before any row is read.
-        release: the kernel. It must shuffle nothing: the engine does.
-        formats: formats of the release it makes, as `model.release_formats` names them.
-        differentially_private: whether the release as a whole is.
-        needs: roles without which the method makes no sense.
-        refine: checks across parameters and fills derived defaults; runs when the call is planned.
-        resolve_params: parameters the layout depends on but only rows can give, as changes to the parameters; runs
-            when the call is planned. Its last argument codes (a systematic sample of) the table when called.
-        conditions: SQL conditions on the table's columns by name; `CodedTable.other[name]` holds their truth in
-            each row, 1 or 0.
-        sweeps: what `recommend` tries of it; () where its figures would not say what it is for.
-        parts: how a table too large for one call is cut; None: what it releases is decided for the table as a whole.
-        finished: what SQL checks of a release put together from parts, see `Finished`.
-        moves_values: whether quasi-identifiers come out as other values of their own types, so that running the call on
-            its own release shows what it does.
-        groups: group of each row inside which it moves values; None where it forms none.
-    """
-
-    layout: Layout
-    release: Release
-    formats: tuple[str, ...]
+    layout: Layout  # released columns, from roles and parameters, before any row is read
+    release: Release  # the kernel. It must shuffle nothing: the engine does.
+    formats: tuple[str, ...]  # formats of the release it makes, as `model.release_formats` names them
     section: str = "Methods"
     unit: Unit = "row"
-    differentially_private: bool = False
-    needs: tuple[Literal["qi", "sensitive", "person"], ...] = ("qi",)
+    differentially_private: bool = False  # whether the release as a whole is
+    needs: tuple[Literal["qi", "sensitive", "person"], ...] = ("qi",)  # roles without which the method makes no sense
+    # checks across parameters and fills derived defaults; runs when the call is planned
     refine: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    # parameters the layout depends on but only rows can give, as changes to the parameters; runs when the call is
+    # planned. Its last argument codes (a systematic sample of) the table when called.
     resolve_params: Callable[[Roles, Params, Callable[[], CodedTable]], Mapping[str, Any]] | None = None
+    # SQL conditions on the table's columns by name; `CodedTable.other[name]` holds their truth in each row, 1 or 0
     conditions: Callable[[Roles, Params], Mapping[str, str]] | None = None
-    sweeps: tuple[Sweep, ...] = ()
+    sweeps: tuple[Sweep, ...] = ()  # what `recommend` tries of it; () where its figures would not say what it is for
+    # how a table too large for one call is cut; None: what it releases is decided for the table as a whole
     parts: Parts | None = None
-    finished: tuple[Finished, ...] = ()
+    finished: tuple[Finished, ...] = ()  # what SQL checks of a release put together from parts, see `Finished`
+    # whether quasi-identifiers come out as other values of their own types, so that running the call on its own release
+    # shows what it does
     moves_values: bool = False
+    # group of each row inside which it moves values; None where it forms none
     groups: Callable[[CodedTable, Params], Any] | None = None
 
 
@@ -252,37 +226,32 @@ def fields(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Report(Function):
-    """A fixed-schema table function computed by a kernel.
+    """A fixed-schema table function computed by a kernel."""
 
-    Attributes:
-        returns: released column to DuckDB type (BIGINT, DOUBLE, VARCHAR or BOOLEAN); 'DOUBLE OR NULL' shows NaN so.
-        compute: (tables, params, generator) -> column arrays of equal length.
-        tables: names of the parameters that are tables, in order; those of releases begin with 'release'.
-        labelled: the one of them that roles are resolved on; '' for the first one.
-        optional: names of parameters that may be a further table; those given are read after `tables`.
-        further: (planning context, roles, parameters) -> SELECTs in parentheses by name, whose rows are read last.
-            `params['read']` lists the names of everything read.
-        reads: 'coded': `compute` gets one `CodedTable` of the first table. 'tables': it gets a `ReadTable` for
-            each table, coded on a common domain; of the tables after the first, columns with the
-            name of a labelled column, and those of a release's format, are read. `params['roles']`
-            holds the roles, `params['tables']` how SQL calls the tables.
-        literals: whether the domains carry the SQL text of their values (for functions that write queries).
-        conditions: see `Method`, for a report that reads coded tables.
-        answers: formats of releases it is right on; any other is refused before it is computed. The tables after
-            the first, or a single one, are releases; where another one is `labelled`, all but that.
-    """
-
+    # released column to DuckDB type (BIGINT, DOUBLE, VARCHAR or BOOLEAN); 'DOUBLE OR NULL' shows NaN so
     returns: Mapping[str, str]
+    # (tables, params, generator) -> column arrays of equal length
     compute: Callable[[Sequence[Any], Params, np.random.Generator], Mapping[str, Any]]
+    # names of the parameters that are tables, in order; those of releases begin with 'release'
     tables: tuple[str, ...] = ("tbl",)
     unit: Unit = "row"
-    labelled: str = ""
+    labelled: str = ""  # the one of them that roles are resolved on; '' for the first one
+    # names of parameters that may be a further table; those given are read after `tables`
     optional: tuple[str, ...] = ()
+    # (planning context, roles, parameters) -> SELECTs in parentheses by name, whose rows are read last.
+    # `params['read']` lists the names of everything read.
     further: Callable[[Any, Roles, Params], Mapping[str, str]] | None = None
+    # 'coded': `compute` gets one `CodedTable` of the first table. 'tables': it gets a `ReadTable` for each table, coded
+    # on a common domain; of the tables after the first, columns with the name of a labelled column, and those of a
+    # release's format, are read. `params['roles']` holds the roles, `params['tables']` how SQL calls the tables.
     reads: Literal["coded", "tables"] = "coded"
+    # whether the domains carry the SQL text of their values (for functions that write queries)
     literals: bool = False
+    # formats of releases it is right on; any other is refused before it is computed. The tables after the first, or a
+    # single one, are releases; where another one is `labelled`, all but that.
     answers: tuple[str, ...] = ("rows",)
     needs: tuple[Literal["qi", "sensitive", "person"], ...] = ("qi",)
+    # see `Method`, for a report that reads coded tables
     conditions: Callable[[Roles, Params], Mapping[str, str]] | None = None
     refine: Callable[[dict[str, Any]], dict[str, Any]] | None = None
 
@@ -294,41 +263,29 @@ class Report(Function):
 
 @dataclass(frozen=True, kw_only=True)
 class Query(Function):
-    """A function whose planner writes the SQL that answers it.
+    """A function whose planner writes the SQL that answers it."""
 
-    Attributes:
-        plan: (planning context, checked parameters) -> SQL text of one SELECT.
-        scalar: true for a scalar function (the SQL text itself is the result), such as rewrite_query.
-        tables: names of the parameters that are tables, given to `plan` resolved.
-        answers: formats of releases it is right on; its plan refuses others, with `release_formats.refuse` or query by
-            query.
-    """
-
-    plan: Callable[[Any, Params], str]
-    tables: tuple[str, ...] = ("tbl",)
-    scalar: bool = False
+    plan: Callable[[Any, Params], str]  # (planning context, checked parameters) -> SQL text of one SELECT
+    tables: tuple[str, ...] = ("tbl",)  # names of the parameters that are tables, given to `plan` resolved
+    scalar: bool = False  # true for a scalar function (the SQL text itself is the result), such as rewrite_query
+    # formats of releases it is right on; its plan refuses others, with `release_formats.refuse` or query by query
     answers: tuple[str, ...] = ("rows",)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task(Function):
-    """A table function whose work is done when the call runs, with the other functions on a connection handed to it.
+    """A table function whose work is done when the call runs, with the other functions on a connection handed to it."""
 
-    Attributes:
-        returns: released column to DuckDB type (VARCHAR, DOUBLE, BIGINT or BOOLEAN).
-        plan: (planning context, checked parameters) -> what the work needs to know, as JSON takes it, and name to
-            scalar subquery of each list of rows it needs, as the caller's statement sees them.
-        work: (loaded connection, what `plan` said, name to rows) -> rows of the answer, in order.
-        database: 'callers': the connection is another one to the caller's database, in the caller's schema; it sees
-            committed tables, and what it commits stays. 'own': to a database in memory that goes when the work is done.
-        tables: names of the parameters that are tables.
-    """
-
-    returns: Mapping[str, str]
+    returns: Mapping[str, str]  # released column to DuckDB type (VARCHAR, DOUBLE, BIGINT or BOOLEAN)
+    # (planning context, checked parameters) -> what the work needs to know, as JSON takes it, and name to scalar
+    # subquery of each list of rows it needs, as the caller's statement sees them
     plan: Callable[[Any, Params], tuple[Mapping[str, Any], Mapping[str, str]]]
+    # (loaded connection, what `plan` said, name to rows) -> rows of the answer, in order
     work: Callable[[Any, Mapping[str, Any], Mapping[str, Any]], Sequence[Mapping[str, Any]]]
+    # 'callers': the connection is another one to the caller's database, in the caller's schema; it sees committed
+    # tables, and what it commits stays. 'own': to a database in memory that goes when the work is done.
     database: Literal["callers", "own"] = "callers"
-    tables: tuple[str, ...] = ("tbl",)
+    tables: tuple[str, ...] = ("tbl",)  # names of the parameters that are tables
 
 
 @dataclass(frozen=True, kw_only=True)

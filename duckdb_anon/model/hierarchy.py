@@ -29,26 +29,17 @@ _Reals = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """A tree over the values of one attribute, or several trees side by side.
+    """A tree over the values of one attribute, or several trees side by side."""
 
-    Attributes:
-        labels: label of each node, shape (nodes,).
-        parent: parent of each node, -1 for a root.
-        level: height above the deepest leaf: 0 for leaves, `height` for the root.
-        leaf_count: number of leaves at or below each node.
-        first_leaf: number of the first leaf below each node; its leaves are
-            `first_leaf[v] .. first_leaf[v] + leaf_count[v] - 1` in leaf numbering (left to right).
-        node_of_leaf: node number of each leaf, shape (leaves,).
-        name: name of the table it was read from, for messages.
-    """
-
-    labels: tuple[str, ...]
-    parent: _Codes
-    level: _Codes
-    leaf_count: _Codes
+    labels: tuple[str, ...]  # label of each node, shape (nodes,)
+    parent: _Codes  # parent of each node, -1 for a root
+    level: _Codes  # height above the deepest leaf: 0 for leaves, `height` for the root
+    leaf_count: _Codes  # number of leaves at or below each node
+    # number of the first leaf below each node; its leaves are `first_leaf[v] .. first_leaf[v] + leaf_count[v] - 1` in
+    # leaf numbering (left to right).
     first_leaf: _Codes
-    node_of_leaf: _Codes
-    name: str = ""
+    node_of_leaf: _Codes  # node number of each leaf, shape (leaves,)
+    name: str = ""  # name of the table it was read from, for messages
 
     @staticmethod
     def of(

@@ -24,25 +24,17 @@ class Scale:
 
     Exact for every type as long as the values of the column lie within 2^63 steps of each other; where they do not
     (possible for DECIMAL of 19 digits and more, UBIGINT and HUGEINT) the attribute has no scale.
-
-    Attributes:
-        line: what kind of type it is; 'real' numbers are float64, all others int64.
-        numbers: number of each code below `Attribute.special_from`, strictly rising: steps from `origin`.
-        origin: the value that number 0 stands for, in steps from 0 (or from 1970-01-01, or midnight). It is 0
-            unless values need more than 63 bits.
-        digits: decimal places of a 'decimal'.
-        unit: what a step of a 'timestamp' or 'time' is: 's', 'ms', 'us' or 'ns'.
-        zoned: whether a timestamp is one with time zone.
-        low, high: least and greatest number that the type can hold (at most what fits an int64).
     """
 
-    line: Line
-    numbers: Numbers
+    line: Line  # what kind of type it is; 'real' numbers are float64, all others int64
+    numbers: Numbers  # number of each code below `Attribute.special_from`, strictly rising: steps from `origin`
+    # the value that number 0 stands for, in steps from 0 (or from 1970-01-01, or midnight). It is 0 unless values need
+    # more than 63 bits.
     origin: int = 0
-    digits: int = 0
-    unit: str = ""
-    zoned: bool = False
-    low: float = -np.inf
+    digits: int = 0  # decimal places of a 'decimal'
+    unit: str = ""  # what a step of a 'timestamp' or 'time' is: 's', 'ms', 'us' or 'ns'
+    zoned: bool = False  # whether a timestamp is one with time zone
+    low: float = -np.inf  # least and greatest number that the type can hold (at most what fits an int64)
     high: float = np.inf
 
     @property

@@ -12,7 +12,7 @@ import numpy as np
 
 from duckdb_anon.model.errors import ParameterError, listed, nearest
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import argument_text
+from duckdb_anon.model.release_comment import value_text
 
 REQUIRED = object()
 _MOST = {"integer": 2**31 - 1, "number": 1e9}  # beyond any number of rows, and safe to multiply by one
@@ -23,29 +23,21 @@ Params = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Parameter:
-    """One argument of a SQL function.
+    """One argument of a SQL function."""
 
-    Attributes:
-        name: its SQL name.
-        doc: one line: meaning, unit, range.
-        kind: 'number' float, 'fraction' exact (0.2 and 1/6 alike), 'integer', 'text', 'boolean', 'names'
-            (a list of names; one name is a list of one), 'mapping' (MAP or STRUCT), 'any' (unchecked).
-        default: value when not given; REQUIRED has none.
-        choices: allowed texts, for kind 'text'.
-        low, high: inclusive range for numbers; without `high` an integer is below 2^31 and a
-            number at most 1e9; `above` excludes its own value.
-        repeated: whether a list may have a name twice; of columns that would count one of them twice.
-    """
-
-    name: str
-    doc: str
+    name: str  # its SQL name
+    doc: str  # one line: meaning, unit, range
+    # 'number' float, 'fraction' exact (0.2 and 1/6 alike), 'integer', 'text', 'boolean', 'names' (a list of names; one
+    # name is a list of one), 'mapping' (MAP or STRUCT), 'any' (unchecked)
     kind: ParameterKind = "any"
-    default: Any = None
-    choices: tuple[str, ...] = ()
+    default: Any = None  # value when not given; REQUIRED has none
+    choices: tuple[str, ...] = ()  # allowed texts, for kind 'text'
+    # inclusive range for numbers; without `high` an integer is below 2^31 and a number at most 1e9; `above` excludes
+    # its own value
     low: float | None = None
     high: float | None = None
     above: float | None = None
-    repeated: bool = False
+    repeated: bool = False  # whether a list may have a name twice; of columns that would count one of them twice
 
     def check(self, function: str, given: Any) -> Any:
         """Return `given` as this parameter's type, or raise a ParameterError with what is allowed."""
@@ -59,11 +51,11 @@ class Parameter:
             value = _CONVERT[self.kind](given)
         except (TypeError, ValueError, ArithmeticError) as error:
             raise ParameterError(
-                f"{function}: {self.name} := {argument_text(given)} is not {_ARTICLE[self.kind]} ({self.doc})"
+                f"{function}: {self.name} := {value_text(given)} is not {_ARTICLE[self.kind]} ({self.doc})"
             ) from error
         if self.choices and value not in self.choices:
             raise ParameterError(
-                f"{function}: {self.name} := {argument_text(given)} is not one of {listed(self.choices)}"
+                f"{function}: {self.name} := {value_text(given)} is not one of {listed(self.choices)}"
                 f"{nearest(str(given), self.choices)}"
             )
         if self.kind == "names" and not self.repeated and (repeated := _repeated(value)):
@@ -84,7 +76,7 @@ class Parameter:
             ends = (("above", self.above), ("at least", self.low), ("at most", self.high if high else most))
             allowed = " and ".join(f"{word} {_plainly(end)}" for word, end in ends if end is not None) or "finite"
             raise ParameterError(
-                f"{function}: {self.name} := {argument_text(given)} is out of range. It must be {allowed} ({self.doc})"
+                f"{function}: {self.name} := {value_text(given)} is out of range. It must be {allowed} ({self.doc})"
             )
 
 

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
 
 def ident(name: str) -> str:
     """Quote a column or table name.
@@ -12,18 +18,28 @@ def ident(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def literal(value: object) -> str:
-    """Quote a value: text, number, boolean, None or a list of those.
+def literal(value: Any) -> str:
+    """A value as SQL writes it, short and the same each time.
 
-    >>> literal("it's"), literal([1, None])
-    ("'it''s'", '[1, NULL]')
+    >>> literal(Decimal("0.20")), literal({"age": [0, None]}), literal("it's"), literal(date(2020, 1, 31))
+    ('0.2', "{'age': [0, NULL]}", "'it''s'", "DATE '2020-01-31'")
     """
     if value is None:
         return "NULL"
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, Decimal):
+        return f"{value.normalize():f}" if value == value.to_integral_value() else f"{value.normalize()}"
+    if isinstance(value, Fraction):
+        return literal(value.numerator / value.denominator)
     if isinstance(value, (int, float)):
         return repr(value)
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{value}'"
+    if isinstance(value, date):
+        return f"DATE '{value}'"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{literal(str(k))}: {literal(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, Iterable) and not isinstance(value, str):
         return "[" + ", ".join(literal(v) for v in value) + "]"
     return "'" + str(value).replace("'", "''") + "'"

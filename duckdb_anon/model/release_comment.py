@@ -17,12 +17,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
-from decimal import Decimal
-from fractions import Fraction
 from typing import Any
+
+from duckdb_anon.model.quoting import literal
 
 HIDDEN = ("seed", "row_id")
 KEY = "anon"
@@ -48,7 +47,10 @@ _DESCRIPTION = re.compile(
 )
 _ATTRIBUTES = re.compile(r"\banon:\s*attributes\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
 _FIELD = re.compile(rf"\s*({_QUOTED}|[^:;\"]+?)\s*:((?:{_QUOTED}|[^;\"])*)(?:;|$)", re.DOTALL)
-_PYTHON = re.compile(r"'(?P<text>(?:[^']|'')*)'|(?P<name>\w+)\s*:=|\b(?P<word>true|false|null)\b", re.IGNORECASE)
+_PYTHON = re.compile(
+    r"(?:\b(?:date|timestamp)\s+)?'(?P<text>(?:[^']|'')*)'|(?P<name>\w+)\s*:=|\b(?P<word>true|false|null)\b",
+    re.IGNORECASE,
+)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 QUERY = "a query"
 
@@ -77,32 +79,21 @@ class Label:
 
 @dataclass(frozen=True)
 class Description:
-    """The comment of a release.
+    """The comment of a release."""
 
-    Attributes:
-        original: the original as SQL names it, 'a query', or '' where nothing is said.
-        method: SQL name of the method, '' where nothing is said.
-        parameters: arguments of the call by name, as numbers, texts, lists and mappings; never a seed.
-        date: the day it was made, ISO 8601; '' where nothing is said.
-        version: of the package that made it; '' where nothing is said.
-        persons: whether the method counted persons, whose column was not released.
-        independent: whether it was made without regard to earlier releases of its original.
-        checksum: number of rows and the sum of DuckDB's hashes of them; '' where nothing is said.
-        digest: SHA-256 of the released rows (`engine.release_digest`); '' where nothing is said.
-        seal: SHA-256 of all of this and of the columns' roles (`engine.release_seal`); '' where nothing is said.
-        signature: public key and Ed25519 signature of the seal, in hexadecimal digits; '' where it is not signed.
-    """
-
-    original: str = ""
-    method: str = ""
+    original: str = ""  # the original as SQL names it, 'a query', or '' where nothing is said
+    method: str = ""  # SQL name of the method, '' where nothing is said
+    # arguments of the call by name, as numbers, texts, lists and mappings; never a seed
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    date: str = ""
-    version: str = ""
-    persons: bool = False
-    independent: bool = False
-    checksum: str = ""
-    digest: str = ""
+    date: str = ""  # the day it was made, ISO 8601; '' where nothing is said
+    version: str = ""  # of the package that made it; '' where nothing is said
+    persons: bool = False  # whether the method counted persons, whose column was not released
+    independent: bool = False  # whether it was made without regard to earlier releases of its original
+    checksum: str = ""  # number of rows and the sum of DuckDB's hashes of them; '' where nothing is said
+    digest: str = ""  # SHA-256 of the released rows (`engine.release_digest`); '' where nothing is said
+    # SHA-256 of all of this and of the columns' roles (`engine.release_seal`); '' where nothing is said
     seal: str = ""
+    # public key and Ed25519 signature of the seal, in hexadecimal digits; '' where it is not signed
     signature: str = ""
 
     @property
@@ -202,44 +193,7 @@ def table_name(given: str) -> str:
     return quoted(f"{named[-1]}/" if "*" in file and named else file)
 
 
-def value_text(value: Any) -> str:
-    """An argument as SQL writes it, short and the same each time.
-
-    >>> value_text(Decimal("0.20")), value_text({"age": [0, 120]}), value_text("it's")
-    ('0.2', "{'age': [0, 120]}", "'it''s'")
-    """
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, Decimal):
-        return f"{value.normalize():f}" if value == value.to_integral_value() else f"{value.normalize()}"
-    if isinstance(value, Fraction):
-        return value_text(value.numerator / value.denominator)
-    if isinstance(value, (int, float)):
-        return repr(value)
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{value_text(str(k))}: {value_text(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, Iterable) and not isinstance(value, str):
-        return "[" + ", ".join(value_text(v) for v in value) + "]"
-    return "'" + str(value).replace("'", "''") + "'"
-
-
-def argument_text(value: Any) -> str:
-    """An argument as SQL writes it, days and times among them.
-
-    >>> argument_text([None, True, date(2020, 1, 31)])
-    "[NULL, true, DATE '2020-01-31']"
-    """
-    if isinstance(value, datetime):
-        return f"TIMESTAMP '{value}'"
-    if isinstance(value, date):
-        return f"DATE '{value}'"
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{value_text(str(key))}: {argument_text(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(argument_text(item) for item in value) + "]"
-    return value_text(value)
+value_text = literal
 
 
 def quoted(name: str) -> str:

@@ -24,41 +24,25 @@ _SWAPPED = ", and a table of true values is needed. Is a release in the place of
 
 @dataclass(frozen=True)
 class Randomization:
-    """How a released column was randomized.
+    """How a released column was randomized."""
 
-    Attributes:
-        p: probability that a released value is the true one.
-        domain: codes of the values it was drawn from, in the common domain, shape (size,).
-    """
-
-    p: float
-    domain: CodeArray
+    p: float  # probability that a released value is the true one
+    domain: CodeArray  # codes of the values it was drawn from, in the common domain, shape (size,)
 
 
 @dataclass(frozen=True)
 class ReadColumn:
-    """One column of one table; which arrays are set says how its cells are read.
+    """One column of one table; which arrays are set says how its cells are read."""
 
-    Attributes:
-        domain: the attribute the codes are of, which all tables of a call share; it has no rows of its own.
-        codes: code of each row; of sets and counts one after another.
-        lower, upper: of intervals, codes of both ends; -1, -1 means anything, NULL included.
-        offsets: of sets and counts, row i has codes[offsets[i]:offsets[i + 1]].
-        counts: count of each code.
-        node: node number in `domain.hierarchy`; of lists of nodes one after another.
-        slice: name of the STRUCT column it was a field of, '' for none.
-        channel: how it was randomized, where the release's `rr` column has it.
-    """
-
-    domain: Attribute
-    codes: CodeArray | None = None
-    lower: CodeArray | None = None
+    domain: Attribute  # the attribute the codes are of, which all tables of a call share; it has no rows of its own
+    codes: CodeArray | None = None  # code of each row; of sets and counts one after another
+    lower: CodeArray | None = None  # of intervals, codes of both ends; -1, -1 means anything, NULL included
     upper: CodeArray | None = None
-    offsets: IntArray | None = None
-    counts: IntArray | None = None
-    node: CodeArray | None = None
-    slice: str = ""
-    channel: Randomization | None = None
+    offsets: IntArray | None = None  # of sets and counts, row i has codes[offsets[i]:offsets[i + 1]]
+    counts: IntArray | None = None  # count of each code
+    node: CodeArray | None = None  # node number in `domain.hierarchy`; of lists of nodes one after another
+    slice: str = ""  # name of the STRUCT column it was a field of, '' for none
+    channel: Randomization | None = None  # how it was randomized, where the release's `rr` column has it
 
     @property
     def plain(self) -> bool:
@@ -110,19 +94,12 @@ class ReadColumn:
 
 @dataclass(frozen=True)
 class ReadTable:
-    """A table of any shape; row i of every column is the same row.
+    """A table of any shape; row i of every column is the same row."""
 
-    Attributes:
-        rows: number of rows.
-        columns: the original's columns, whatever carries them.
-        contents: what the table carries; empty for an original.
-        numbers: values of each carrier of `contents`, by its column, shape (rows,): buckets numbered from 0, NaN for
-            NULL.
-    """
-
-    rows: int
-    columns: dict[str, ReadColumn]
-    contents: Contents = field(default_factory=Contents)
+    rows: int  # number of rows
+    columns: dict[str, ReadColumn]  # the original's columns, whatever carries them
+    contents: Contents = field(default_factory=Contents)  # what the table carries; empty for an original
+    # values of each carrier of `contents`, by its column, shape (rows,): buckets numbered from 0, NaN for NULL
     numbers: Mapping[str, FloatArray] = field(default_factory=dict)
 
     def row_weights(self) -> FloatArray:

@@ -26,7 +26,7 @@ from duckdb_anon.engine.runner import by_role, run_method
 from duckdb_anon.engine.sensitive_coarsening import PARAMETER as EDGES
 from duckdb_anon.kernels import thread_pool
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
-from duckdb_anon.model.errors import AnonError, ColumnError, of_function, one_line, unexpected
+from duckdb_anon.model.errors import AnonError, ColumnError, cause_of, one_line, reported
 from duckdb_anon.model.function_specs import Cutting, Params
 from duckdb_anon.model.progress import Interrupted
 from duckdb_anon.model.release_formats import BUCKET
@@ -125,10 +125,8 @@ def work_part(
         answer = interrupts.run(encoded)
     except Interrupted:
         raise
-    except AnonError as error:
-        raise AnonError(of_function(entry.name, error)) from error
-    except Exception as error:  # its message might show data
-        raise AnonError(unexpected(entry.name, error)) from error
+    except Exception as error:
+        raise AnonError(reported(entry.name, error)) from cause_of(error)
     con.register(_ENCODED, pa.table({"r": answer}))
     try:
         select = release_select(table.recorded.relation, roles, layout)

@@ -25,7 +25,7 @@ from duckdb_anon.engine.sql_quoting import CALLER, ident, literal
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import REQUIRED, ColumnInfo, Parameter, Params, Query, Roles
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import QUERY, argument_text, read_description
+from duckdb_anon.model.release_comment import QUERY, read_description, value_text
 from duckdb_anon.model.release_formats import Content, Contents
 from duckdb_anon.model.release_formats.duckdb_types import comparable, is_nested, list_type
 
@@ -82,7 +82,7 @@ def _original(context: Any, params: Params, release: Relation) -> Relation | Non
 
 
 def _call(context: Any, params: Params, release: Relation, original: Relation | None, roles: Roles) -> ImputeCall:
-    infos = [*roles.qi, *roles.sensitive, *roles.keep]
+    infos = roles.attributes
     return ImputeCall(
         table=release.given,
         types=release.columns,
@@ -90,7 +90,7 @@ def _call(context: Any, params: Params, release: Relation, original: Relation | 
         labelled=[info.name for info in infos],
         sensitive=[info.name for info in roles.sensitive],
         kinds={info.name: info.kind for info in infos},
-        trees={info.name: info.hierarchy for info in infos if info.hierarchy},
+        trees=roles.trees(),
         drawn=[],
         draws=params["draws"],
         seed=params["seed"],
@@ -187,7 +187,7 @@ def _handed_over(
     key = f"concat_ws(',', count(*), sum(hash({rows})), bit_xor(hash({rows})){hashes})"
     messages = f"call: {literal(call.text())}, {CALLER}"
     answer = (
-        f"{FUNCTION}({{{messages}, wanted: {argument_text(wanted)}::varchar[], "
+        f"{FUNCTION}({{{messages}, wanted: {value_text(wanted)}::varchar[], "
         "key: (select key from _anon_kept), kept: (select kept from _anon_kept), "
         f"rows: (select list({{_anon_rn: _anon_rn{fields}}}) from _anon_release, _anon_kept where not kept)"
         f"{''.join(f', {name}: {listed}' for name, listed in trees.items())}}})"

@@ -24,7 +24,7 @@ from duckdb_anon.measures.queries import impute
 from duckdb_anon.measures.queries.replay import replay_of
 from duckdb_anon.model.errors import RewriteError, nearest
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import QUERY, Description, argument_text, read_description, table_name
+from duckdb_anon.model.release_comment import QUERY, Description, read_description, table_name, value_text
 from duckdb_anon.rewrite.query.parse import parse, tables_of
 from duckdb_anon.rewrite.query.refusals import require_understood
 from duckdb_anon.rewrite.query.tables import (
@@ -76,12 +76,11 @@ def tables_around(
     require_understood(parse(query), lambda names: functions_there(context.catalog, names))
     both = {fold(original.given), fold(original.sql), fold(release.given), fold(release.sql)}
     others = [context.relation("query", name) for name in tables_of(query) if fold(name) not in both]
-    tables = [TableInfo(r.unnamed, tuple(r.columns.items()), given=r.given) for r in others]
+    tables = [TableInfo(r.text, tuple(r.columns.items()), given=r.given) for r in others]
     info = context.table_info(original, [release])
     trees = {name: tree.given or tree.sql for name, tree in info.hierarchies.items()}
     released = context.release_info(original, release, trees, bounds=bounds != "none")
-    if context.catalog.cursor is not None:
-        released = replace(released, shares=ReleaseShares(context.catalog.cursor))
+    released = replace(released, shares=ReleaseShares(context.catalog.cursor))
     if all(
         weight.meaning != "rows" for weight in contents_of(released, info).weights
     ):  # of noisy counts no rows are drawn
@@ -130,7 +129,7 @@ def plausible_tables_of(context: Any, original: Relation, release: Relation) -> 
         given = {name: value for name, value in given.items() if value is not None}
         call = replace(context, function="impute", arguments={"release": release.given, "draws": draws, **given})
         plan(impute.MEASURE, call)  # says now what the release cannot give
-        arguments = "".join(f", {name} := {argument_text(value)}" for name, value in given.items())
+        arguments = "".join(f", {name} := {value_text(value)}" for name, value in given.items())
         text = f"select * from impute({literal(release.given)}, {draws}{arguments})"
         return PlausibleTables(text, impute.free_name("draw", columns), draws)
 
@@ -138,9 +137,7 @@ def plausible_tables_of(context: Any, original: Relation, release: Relation) -> 
 
 
 def _rows(context: Any, release: Relation) -> int:
-    cursor = context.catalog.cursor
-    found = cursor.execute(f"select count(*) from {release.sql}").fetchone() if cursor is not None else None
-    return int(found[0]) if found else 0
+    return int(context.catalog.cursor.execute(f"select count(*) from {release.sql}").fetchall()[0][0])
 
 
 @dataclass(frozen=True)

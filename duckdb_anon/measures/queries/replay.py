@@ -37,13 +37,7 @@ def replay_of(context: Any, original: Relation, release: Relation) -> Callable[[
     """Give what makes a release again; None where its method has no intervals by replay."""
     comment = read_description(release.comment)
     cursor = context.catalog.cursor
-    if (
-        comment is None
-        or not comment.digest
-        or comment.method not in COVERAGE
-        or cursor is None
-        or context.opened is None
-    ):
+    if comment is None or not comment.digest or comment.method not in COVERAGE or context.opened is None:
         return None
     description = comment
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats.duckdb_types import (
@@ -72,22 +73,14 @@ SUPPRESSED = Carrier("suppressed", is_number, "the number of rows left out", "nu
 
 @dataclass(frozen=True)
 class Format:
-    """One format of releases.
+    """One format of releases."""
 
-    Attributes:
-        name: its name.
-        description: what such a release has, for messages.
-        claim: claims the columns it understands; true when the release has this format.
-        carriers: columns it may have that are not the original's.
-        names: whether a release goes by this name; otherwise it only adds to another format.
-        instead: what answers on such a release where a measure does not.
-    """
-
-    name: str
-    description: str
-    claim: Callable[[Claims], bool]
-    carriers: tuple[Carrier, ...] = ()
-    names: bool = True
+    name: str  # its name
+    description: str  # what such a release has, for messages
+    claim: Callable[[Claims], bool]  # claims the columns it understands; true when the release has this format
+    carriers: tuple[Carrier, ...] = ()  # columns it may have that are not the original's
+    names: bool = True  # whether a release goes by this name; otherwise it only adds to another format
+    # what answers on such a release where a measure does not
     instead: str = "relative_error and workload_error answer queries on it"
 
 
@@ -113,16 +106,6 @@ def _weighted(claims: Claims, carrier: Carrier, meaning: WeightMeaning) -> bool:
     claims.contents.weights += (Weight(found, meaning),)
     claims.contents.complete = False
     return True
-
-
-def _sampled(claims: Claims) -> bool:
-    """Every released row stands for 1 / rate original rows (Horvitz and Thompson 1952)."""
-    return _weighted(claims, RATE, "rate")
-
-
-def _suppressed(claims: Claims) -> bool:
-    """Suppressed rows are taken to be like released ones: each of n stands for 1 + suppressed / n."""
-    return _weighted(claims, SUPPRESSED, "missing")
 
 
 def _counts(claims: Claims) -> bool:
@@ -256,8 +239,16 @@ def cell_of(claims: Claims, name: str, kind: str) -> Cell:
 FORMATS: tuple[Format, ...] = (
     Format("linked", "has the row numbers of its original", _linked, (SOURCE, GROUP), names=False),
     Format("edged", "has coarser sensitive values", _coarsened, (EDGES,), names=False),
-    Format("sampled", "is a sample", _sampled, (RATE,), names=False),
-    Format("suppressed", "left rows out", _suppressed, (SUPPRESSED,), names=False),
+    # every released row stands for 1 / rate original rows (Horvitz and Thompson 1952)
+    Format("sampled", "is a sample", partial(_weighted, carrier=RATE, meaning="rate"), (RATE,), names=False),
+    # suppressed rows are taken to be like released ones: each of n stands for 1 + suppressed / n
+    Format(
+        "suppressed",
+        "left rows out",
+        partial(_weighted, carrier=SUPPRESSED, meaning="missing"),
+        (SUPPRESSED,),
+        names=False,
+    ),
     Format(
         "randomized",
         "is randomized, each value its own only with some probability",

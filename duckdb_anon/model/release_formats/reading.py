@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
@@ -55,11 +55,11 @@ def read(
     """Say what a release carries, by comparison with its original.
 
     >>> found = read({"age": "STRUCT(lower INTEGER, upper INTEGER)", "bucket": "BIGINT"}, {"age": "INTEGER"})
-    >>> found.shape, found.columns["age"].cell, found.unread
-    ('boxes', 'interval', ('bucket',))
+    >>> found.shape, found.columns["age"].cell
+    ('boxes', 'interval')
     """
     against = None if original is None else tuple((fold(name), kind) for name, kind in original.items())
-    groups = tuple(_folded(names) for names in (labelled, sensitive, trees, kept))
+    groups = tuple(frozenset(map(fold, names)) for names in (labelled, sensitive, trees, kept))
     return _read(formats.FORMATS, tuple(release.items()), against, *groups, table, f"{function}: " if function else "")
 
 
@@ -77,14 +77,16 @@ def _read(
 ) -> Contents:
     """`read`, once for the planner's several questions about one release."""
     claims = Claims(dict(release), None if original is None else dict(original), labelled, sensitive, trees)
+    claims.unclaimed.update(release)
     claims.keep_nested(kept)
     found = [rule for rule in rules if rule.claim(claims)]
     refuse_strangers(claims, carriers(), table, caller)
+    # plain rows are what is left, and a format only where there is no other to name a release by
+    shape = next((rule.name for rule in found if rule.names), PLAIN)
     return replace(
         claims.contents,
-        shape=_name(found),
-        shapes=_names(found),
-        unread=tuple(claims.unclaimed),
+        shape=shape,
+        shapes=tuple(rule.name for rule in found if rule.name != PLAIN or shape == PLAIN),
         known=original is not None,
     )
 
@@ -94,9 +96,10 @@ def refuse(function: str, table: str, contents: Contents, answers: Collection[st
     if not contents.answered(answers):
         missing = [shape for shape in formats.FORMATS if shape.name in contents.shapes and shape.name not in answers]
         found = " and ".join(shape.description for shape in missing)
+        read = [shape.name for shape in formats.FORMATS if shape.name in answers]
         raise ColumnError(
             f"{function}: {table} {found}, which {function} does not read. "
-            f"It reads {listed(_in_order(answers))}. {'; '.join(dict.fromkeys(shape.instead for shape in missing))}"
+            f"It reads {listed(read)}. {'; '.join(dict.fromkeys(shape.instead for shape in missing))}"
             f"{_doubt(missing, contents)}",
             code="format-not-read",
         )
@@ -131,21 +134,3 @@ def _doubt(missing: Collection[Format], contents: Contents) -> str:
         return ""
     names = ", ".join(f"'{name}'" for name in dict.fromkeys(named))
     return f". If {listed(dict.fromkeys(named))} is an ordinary column of the original, say keep := [{names}]"
-
-
-def _name(found: Sequence[Format]) -> str:
-    """The name a release goes by: that of the first shape that names it; rows are what is left."""
-    return next((shape.name for shape in found if shape.names), PLAIN)
-
-
-def _names(found: Sequence[Format]) -> tuple[str, ...]:
-    """All shapes; plain rows are one only where there is no other to name it by."""
-    return tuple(shape.name for shape in found if shape.name != PLAIN or _name(found) == PLAIN)
-
-
-def _in_order(answers: Collection[str]) -> list[str]:
-    return [shape.name for shape in formats.FORMATS if shape.name in answers]
-
-
-def _folded(names: Collection[str]) -> frozenset[str]:
-    return frozenset(fold(name) for name in names)

@@ -21,18 +21,12 @@ class Carrier:
     """A column that belongs to a shape and not to the original.
 
     Its name is `word`, with as many underscores behind it as it takes to be no name of the original's.
-
-    Attributes:
-        word: the name.
-        fits: whether a DuckDB type can be its type.
-        meaning: what its values are, for messages.
-        doc: a line on its values.
     """
 
-    word: str
-    fits: Callable[[str], bool]
-    meaning: str
-    doc: str = ""
+    word: str  # the name
+    fits: Callable[[str], bool]  # whether a DuckDB type can be its type
+    meaning: str  # what its values are, for messages
+    doc: str = ""  # a line on its values
 
     @property
     def key(self) -> str:
@@ -58,15 +52,11 @@ class Carrier:
 
 @dataclass(frozen=True)
 class Weight:
-    """The number of original rows that a released row stands for.
+    """The number of original rows that a released row stands for."""
 
-    Attributes:
-        column: the release's column.
-        meaning: 'rows': that many; 'rate': each original row is released with this probability, so 1 / rate; 'missing':
-            this many original rows were left out, so 1 + missing / number of released rows.
-    """
-
-    column: str
+    column: str  # the release's column
+    # 'rows': that many; 'rate': each original row is released with this probability, so 1 / rate; 'missing': this many
+    # original rows were left out, so 1 + missing / number of released rows
     meaning: WeightMeaning
 
     def wrong(self, least: float, most: float) -> str:
@@ -88,28 +78,20 @@ class Weight:
 
 @dataclass(frozen=True)
 class Content:
-    """How a release carries one column of the original.
+    """How a release carries one column of the original."""
 
-    Attributes:
-        column: the original's column in lower case.
-        carrier: the release's column, as it spells it.
-        field: the field of `carrier` where that is a slice, '' otherwise.
-        type: DuckDB type of the cells, '' where unknown.
-        cell: 'value': one value of the original's type; 'items': all the values a person has, as they are;
-            'interval': STRUCT(lower, upper); 'set': a list of the values it may stand for; 'node': a label of the
-            hierarchy; 'nodes': a list of labels, for the values of one person; 'counts': MAP from value to count.
-        truth: whose the cells are. 'exact': the row's own; 'permuted': of some row of the bucket; 'randomized': drawn
-            by the published channel; 'replaced': the row's own with the published probability of retention.
-        original_type: the column's type in the original, '' where unknown.
-    """
-
-    column: str
-    carrier: str
-    field: str
-    type: str
+    column: str  # the original's column in lower case
+    carrier: str  # the release's column, as it spells it
+    field: str  # the field of `carrier` where that is a slice, '' otherwise
+    type: str  # DuckDB type of the cells, '' where unknown
+    # 'value': one value of the original's type; 'items': all the values a person has, as they are; 'interval':
+    # STRUCT(lower, upper); 'set': a list of the values it may stand for; 'node': a label of the hierarchy; 'nodes': a
+    # list of labels, for the values of one person; 'counts': MAP from value to count
     cell: Cell
+    # whose the cells are. 'exact': the row's own; 'permuted': of some row of the bucket; 'randomized': drawn by the
+    # published channel; 'replaced': the row's own with the published probability of retention.
     truth: Truth = "exact"
-    original_type: str = ""
+    original_type: str = ""  # the column's type in the original, '' where unknown
 
     @property
     def value_type(self) -> str:
@@ -124,34 +106,22 @@ class Content:
 
 @dataclass
 class Contents:
-    """What a release carries.
+    """What a release carries."""
 
-    Attributes:
-        shape: the name it goes by: rows, boxes, buckets, sliced, randomized, counts or persons.
-        shapes: names of all shapes found in it, in the order of the registry.
-        columns: what it carries, by the original's column in lower case.
-        weights: what a row weighs: the product of all; 1 when empty.
-        bucket, channels, retention, source, edges, group: columns of a row's bucket, of the channels, the probability
-            that a replaced value is its own, the original's row, how many carry a sensitive value, and the group inside
-            which values moved; '' where there is none.
-        bounded: whether every released row is one original row, so that hard bounds exist.
-        complete: whether every original row is behind some released row.
-        unread: columns that carry nothing of the original.
-        known: whether the original was there to compare with.
-    """
-
-    shape: str = "rows"
-    shapes: tuple[str, ...] = ()
+    shape: str = "rows"  # the name it goes by: rows, boxes, buckets, sliced, randomized, counts or persons
+    shapes: tuple[str, ...] = ()  # names of all shapes found in it, in the order of the registry
+    # what it carries, by the original's column in lower case
     columns: dict[str, Content] = field(default_factory=dict)
-    weights: tuple[Weight, ...] = ()
+    weights: tuple[Weight, ...] = ()  # what a row weighs: the product of all; 1 when empty
+    # columns of a row's bucket, of the channels, the probability that a replaced value is its own, the original's row,
+    # how many carry a sensitive value, and the group inside which values moved; '' where there is none
     bucket: str = ""
     channels: str = ""
     retention: str = ""
     source: str = ""
-    bounded: bool = True
-    complete: bool = True
-    unread: tuple[str, ...] = ()
-    known: bool = False
+    bounded: bool = True  # whether every released row is one original row, so that hard bounds exist
+    complete: bool = True  # whether every original row is behind some released row
+    known: bool = False  # whether the original was there to compare with
     edges: str = ""
     group: str = ""
 
@@ -177,28 +147,16 @@ class Contents:
 
 @dataclass
 class Claims:
-    """A release half read: formats claim columns that no other has claimed.
+    """A release half read: formats claim columns that no other has claimed."""
 
-    Attributes:
-        release: column to DuckDB type.
-        original: column in lower case to type; None when nothing is known of the original.
-        labelled: columns in lower case that are known to be the original's, by a role or because a call names them.
-        sensitive: those of them that are sensitive.
-        trees: columns in lower case that have a hierarchy.
-        contents: what is found so far.
-    """
-
-    release: Mapping[str, str]
-    original: Mapping[str, str] | None
+    release: Mapping[str, str]  # column to DuckDB type
+    original: Mapping[str, str] | None  # column in lower case to type; None when nothing is known of the original
+    # columns in lower case that are known to be the original's, by a role or because a call names them
     labelled: Collection[str] = ()
-    sensitive: Collection[str] = ()
-    trees: Collection[str] = ()
-    contents: Contents = field(default_factory=Contents)
-    unclaimed: dict[str, str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Start with all columns unclaimed."""
-        self.unclaimed = dict(self.release)
+    sensitive: Collection[str] = ()  # those of them that are sensitive
+    trees: Collection[str] = ()  # columns in lower case that have a hierarchy
+    contents: Contents = field(default_factory=Contents)  # what is found so far
+    unclaimed: dict[str, str] = field(default_factory=dict)
 
     def is_original(self, name: str) -> bool:
         """Whether a column is known to be the original's, and so is no carrier."""
@@ -229,12 +187,9 @@ class Claims:
 
     def find(self, carrier: Carrier) -> str | None:
         """The unclaimed column that is this carrier: by its name, its type and its absence from the original."""
-        return max(self.fitting(carrier), key=len, default=None)
-
-    def fitting(self, carrier: Carrier) -> list[str]:
-        """The unclaimed columns that may be this carrier."""
         named = [n for n in self.unclaimed if carrier.stands_for(n) and not self.is_original(n)]
-        return [n for n in named if not self.unclaimed[n] or carrier.fits(self.unclaimed[n])]
+        fitting = [n for n in named if not self.unclaimed[n] or carrier.fits(self.unclaimed[n])]
+        return max(fitting, key=len, default=None)
 
     def take(self, carrier: Carrier) -> str | None:
         """Claim the column that is this carrier; its name, or None."""
@@ -254,13 +209,10 @@ def refuse_strangers(claims: Claims, carriers: Collection[Carrier], table: str, 
     for carrier in carriers:
         for name, kind in claims.unclaimed.items():
             if carrier.stands_for(name) and not claims.is_original(name) and kind and not carrier.fits(kind):
-                raise ColumnError(
-                    f"{caller}column {name} of {table} is a {kind}, not {carrier.meaning}. Keep releases "
-                    f"in DuckDB or Parquet, which keep types, or rename the column{_remedy(claims, name)}"
+                ordinary = (
+                    f". If it is an ordinary column, say keep := [{literal(name)}] or comment it 'anon: insensitive'"
                 )
-
-
-def _remedy(claims: Claims, name: str) -> str:
-    if claims.original is not None:
-        return ""
-    return f". If it is an ordinary column, say keep := [{literal(name)}] or comment it 'anon: insensitive'"
+                raise ColumnError(
+                    f"{caller}column {name} of {table} is a {kind}, not {carrier.meaning}. Keep releases in DuckDB or "
+                    f"Parquet, which keep types, or rename the column{ordinary}"
+                )

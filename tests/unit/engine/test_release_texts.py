@@ -14,8 +14,6 @@ from duckdb_anon.model.errors import ColumnError
 class OneConnection:
     """A catalog of one connection."""
 
-    sees = True
-
     def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
         self.con = self.cursor = con
 
