@@ -16,7 +16,7 @@ import duckdb
 
 from duckdb_anon import __version__
 from duckdb_anon.engine.release_seal import KEY, PUBLIC_KEY
-from duckdb_anon.model.errors import AnonError, of_function, without_values
+from duckdb_anon.model.errors import AnonError, nearest, of_function, without_values
 from duckdb_anon.serve import audit, publish
 from duckdb_anon.serve import command as serve
 from duckdb_anon.shell import commands, run_command, run_database
@@ -33,6 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     names, parser = tree()
+    if len(words) > 1 and not any(word.startswith("-") for word in words[:2]) and words[0] not in names:
+        parser.error(f"there is no command '{words[0]}'{nearest(words[0], names)}")
     if not words or words[0] not in (*names, "-h", "--help", "--version"):
         words.insert(0, SHELL)
     given = parser.parse_args(words)
@@ -60,6 +62,10 @@ def _code(given: argparse.Namespace, command: str) -> int:
         # Python would complain once more when it flushes the dead pipe at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"duckdb-anon: {command}: {place}{error.strerror or type(error).__name__}", file=sys.stderr)
+        return 1
 
 
 def tree() -> tuple[list[str], argparse.ArgumentParser]:
@@ -80,7 +86,9 @@ def tree() -> tuple[list[str], argparse.ArgumentParser]:
 
     _shell(command(SHELL, commands.shell, "SQL shell, which opens without a command"))
     demo = command("demo", commands.demo, "Label, protect, attack and query a sample table")
-    demo.add_argument("--rows", type=int, default=20_000, help="rows of the sample (default: 20000)")
+    demo.add_argument(
+        "--rows", type=_at_least(100), default=20_000, help="rows of the sample, 100 or more (default: 20000)"
+    )
     _release(
         command(
             "release", commands.release, "Run a method and write the release with comments that describe it",
@@ -100,7 +108,7 @@ def tree() -> tuple[list[str], argparse.ArgumentParser]:
     )  # fmt: skip
     first.add_argument("database", help="DuckDB file with the tables")
     first.add_argument("-o", "--output", help="file to write (default: standard output); it must not exist")
-    first.add_argument("-k", type=int, default=5, help="individuals that share a known record (default: 5)")
+    first.add_argument("-k", type=_at_least(1), default=5, help="individuals that share a known record (default: 5)")
     publish.add_arguments(command("publish", publish.main, "Copy releases into a file of their own to serve or send"))
     _report(command("report", commands.report, "Write one self-contained page on the risk and utility of releases"))
     plan = command(
@@ -116,6 +124,17 @@ def tree() -> tuple[list[str], argparse.ArgumentParser]:
     log = command("audit", audit.main, "Summarize the audit log of an endpoint")
     log.add_argument("file", help="the file of serve --audit; older files next to it are read, too")
     return list(every.choices), parser
+
+
+def _at_least(low: int) -> Callable[[str], int]:
+    """Reader of a whole number that is not smaller."""
+
+    def whole(text: str) -> int:
+        if not text.strip().isdecimal() or int(text) < low:
+            raise argparse.ArgumentTypeError(f"{text} is not a whole number from {low}")
+        return int(text)
+
+    return whole
 
 
 def _shell(parser: argparse.ArgumentParser) -> None:
@@ -167,9 +186,14 @@ def _report(parser: argparse.ArgumentParser) -> None:
         "--edition", choices=("internal", "external", "short"), default="internal",
         help="external: without figures of the original; short: for a board",
     )  # fmt: skip
-    add("--targets", type=int, default=2000, help="number of individuals that the attacker looks for (default: 2000)")
-    add("--queries", type=int, default=300, help="number of queries in the workload (default: 300)")
-    add("--seed", type=int, default=1, help="makes targets and queries repeatable (default: 1)")
+    add(
+        "--targets",
+        type=_at_least(1),
+        default=2000,
+        help="individuals that the attacker looks for (default: 2000)",
+    )
+    add("--queries", type=_at_least(1), default=300, help="number of queries in the workload (default: 300)")
+    add("--seed", type=_at_least(0), default=1, help="makes targets and queries repeatable (default: 1)")
 
 
 if __name__ == "__main__":

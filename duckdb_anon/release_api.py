@@ -8,6 +8,7 @@ refuses what must not reach them: `row_id`, and a `seed`. Files pass the checks 
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -38,6 +39,9 @@ from duckdb_anon.sequence.next_release import Next
 from duckdb_anon.sequence.registration import Registration, Where
 from duckdb_anon.sql_functions import load
 
+_OTHER_FILE = re.compile(
+    r"[/\\]|\.(csv|tsv|txt|json|jsonl|ndjson|xlsx|arrow|feather|avro|duckdb|db)(\.\w+)?$", re.IGNORECASE
+)
 Enter = Callable[[str, Description], None]
 """Enters a release in the register, given its name there and its description."""
 
@@ -182,6 +186,13 @@ def _release_in_parts(
 
 
 def _refuse_taken(con: duckdb.DuckDBPyConnection, name: str, is_file: bool, replace: bool) -> None:
+    if not name.strip():
+        raise ParameterError("release: the name is empty. Give a table, such as r1, or a file, such as r1.parquet")
+    if not is_file and _OTHER_FILE.search(name) and not name.startswith('"'):
+        raise ParameterError(
+            f"release: {name} is the name of a file that is not Parquet. Give a table, such as r1, a file, such as "
+            "r1.parquet, or a folder of such files, such as r1/. Write a table's name that looks so in double quotes"
+        )
     if is_file:
         if Path(name).exists() and not replace:
             raise AnonError(f"release: {name} exists; give another file, or pass --replace (in Python replace=True)")

@@ -128,7 +128,7 @@ class Catalog:
     def table_names(self) -> list[str]:
         """Names of tables and views a user could mean."""
         rows = self.cursor.execute(
-            "select table_name from duckdb_tables() where not internal "
+            "select table_name from duckdb_tables() where not internal and schema_name <> 'anon' "
             "union select view_name from duckdb_views() where not internal order by 1"
         ).fetchall()
         return [r[0] for r in rows]

@@ -250,8 +250,9 @@ def _info(function: str, relation: Relation, name: str, labels: Labels, nested_a
 def _missing(relation: Relation, argument: str, role: str) -> str:
     if not relation.visible:
         return relation.hint
+    names = "'...'" if argument == "person" else "[...]"
     return (
-        f"no {role} column in {relation.given}. Say {argument} := [...] or COMMENT ON COLUMN ... IS 'anon: {role}'. "
+        f"no {role} column in {relation.given}. Say {argument} := {names} or COMMENT ON COLUMN ... IS 'anon: {role}'. "
         f"Its columns are {listed(relation.columns)}"
     )
 

@@ -116,9 +116,10 @@ def of_function(function: str, error: Exception) -> str:
     >>> of_function('muco', AnonError('the table is empty')), of_function('muco', ColumnError('muco: no rows'))
     ('muco: the table is empty [refused]', 'muco: no rows [bad-column]')
     """
-    text = without_values(error).removeprefix("Invalid Input Error: ")
+    is_ours = isinstance(error, AnonError)
+    text = str(error).removeprefix("Invalid Input Error: ") if is_ours else one_line(error)
     named = text if re.match(r"\w+: ", text) else f"{function}: {text}"
-    return with_code(named, error.code) if isinstance(error, AnonError) else named
+    return with_code(named, error.code if isinstance(error, AnonError) else "query-failed")
 
 
 def reported(function: str, error: Exception) -> str:

@@ -34,7 +34,7 @@ from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.gate.checks import refuse
 from duckdb_anon.gate.published_trees import PublishedTrees
 from duckdb_anon.gate.source_tables import SourceTable, all_tables, all_views, clean_comment, naming_tables, read_table
-from duckdb_anon.model.errors import AnonError, listed, nearest, one_line
+from duckdb_anon.model.errors import AnonError, cause_of, listed, nearest
 from duckdb_anon.model.hierarchy import HIDDEN_LABELS
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import QUERY, Description, is_release, read_description
@@ -112,6 +112,10 @@ def publish(
         raise AnonError(f"publish: {target} exists; give another file, or --replace")
     if not Path(database).exists():
         raise AnonError(f"publish: there is no database {database}")
+    if not goal.absolute().parent.is_dir():
+        raise AnonError(f"publish: there is no folder {goal.absolute().parent} to write to")
+    if goal.exists() and goal.samefile(database):
+        raise AnonError(f"publish: {target} is the database itself. Give a file of its own")
     with draft_of(goal) as draft, closing(connect()) as con:
         con.execute("set python_enable_replacements = false")
         con.execute(f"attach {literal(database)} as {_SOURCE} (read_only)")
@@ -119,8 +123,9 @@ def publish(
             con.execute(f"attach {literal(str(draft))} as {_TARGET} (storage_version {literal(storage_version)})")
         except duckdb.Error as error:
             raise AnonError(
-                f"publish: --storage-version {storage_version}: {one_line(error)}; such are 'v1.5.0', 'latest'"
-            ) from error
+                f"publish: --storage-version {storage_version} is none that DuckDB {duckdb.__version__} writes. "
+                "Allowed are 'v1.5.0', 'latest' and others"
+            ) from cause_of(error)
         releases = _releases(con)
         known = _Originals(con, releases, originals)
         allowed = {fold(name) for name in allow}

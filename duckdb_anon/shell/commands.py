@@ -13,6 +13,7 @@ import duckdb
 
 from duckdb_anon import release_api
 from duckdb_anon.engine.call_text import on_table
+from duckdb_anon.engine.catalog import table_sql
 from duckdb_anon.engine.release_seal import make_keys
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.model.errors import AnonError
@@ -120,9 +121,12 @@ def report(given: Namespace) -> int:
     """Measure an original and its releases and write one HTML page."""
     if not Path(given.database).exists():
         raise AnonError(f"report: there is no database {given.database}")
+    if given.output and not Path(given.output).absolute().parent.is_dir():
+        raise AnonError(f"report: there is no folder {Path(given.output).absolute().parent} to write to")
     context = read_context(given.context)
     con = opened(given.database, read_only=True)
-    plan = Plan(given.original, tuple(given.release), given.targets, given.queries, given.seed)
+    releases = tuple(table_sql(name) for name in given.release)
+    plan = Plan(table_sql(given.original), releases, given.targets, given.queries, given.seed)
 
     def say(line: str) -> None:
         sys.stderr.write(f"{CLEAR if sys.stderr.isatty() else ''}{line}\n")

@@ -270,3 +270,35 @@ def test_a_command_names_itself_in_what_duckdb_says(tmp_path: Path, capsys: pyte
     assert error.startswith("duckdb-anon: report: ")
     assert "peple" in error
     assert sorted(path.name for path in tmp_path.iterdir()) == ["base.duckdb"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("relese", "people.duckdb", "r", "mondrian('people', 2)"), "no command 'relese' (did you mean 'release'?)"),
+        (("release", "{db}", "r.csv", "mondrian('my people', 2)"), "r.csv is the name of a file that is not Parquet"),
+        (("release", "{db}", "", "mondrian('my people', 2)"), "the name is empty"),
+        (("keygen", "{db}/no/key"), "Not a directory"),
+        (("report", "{db}", "--original", "my people", "--release", "r", "--queries", "0"), "whole number from 1"),
+        (("report", "{db}", "--original", "my people", "--release", "r", "-o", "no/r.html"), "there is no folder"),
+        (("report", "{db}", "--original", "my peple", "--release", "r", "-o", "{db}.html"), "my peple does not exist"),
+        (("publish", "{db}", "no/p.duckdb"), "there is no folder"),
+        (("publish", "{db}", "{db}", "--replace"), "is the database itself"),
+        (("publish", "{db}", "{db}.p", "--storage-version", "v0"), "is none that DuckDB"),
+        (("demo", "--rows", "-1"), "whole number from 100"),
+    ],
+)
+def test_wrong_words_are_explained(run: Run, tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    database = tmp_path / "my clinic.duckdb"
+    run(str(database), "-c", 'create table "my people" as select i % 50 as age from range(99) t(i)')
+    done = run(*(word.format(db=database) for word in words))
+    assert done.returncode in (1, 2) and message in done.stderr and "Traceback" not in done.stderr
+
+
+def test_tables_with_spaces_are_named_as_they_are(run: Run, tmp_path: Path) -> None:
+    database, page = str(tmp_path / "my clinic.duckdb"), tmp_path / "the page.html"
+    run(database, "-c", LABELLED.replace("people", '"my people"'))
+    assert run("release", database, "first wave", "mondrian('my people', 5)").stderr == ""
+    words = ("--original", "my people", "--release", "first wave", "-o", str(page), "--targets", "20", "--queries", "5")
+    assert run("report", database, *words).returncode == 0
+    assert page.stat().st_size > 1000

@@ -22,7 +22,7 @@ from duckdb_anon.kernels.randomized_response.channel import project, smooth
 from duckdb_anon.measures.released_rows import OfRelease
 from duckdb_anon.measures.utility.contingency_table import joint_shares
 from duckdb_anon.model.coded_table import FloatArray
-from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.errors import ColumnError, RequirementError
 from duckdb_anon.model.function_specs import Parameter, Params, Report, fields
 from duckdb_anon.model.release_table import ReadTable
 
@@ -62,7 +62,7 @@ def distribution_distance(tables: Sequence[ReadTable], params: Params, rng: np.r
     for names in compared:
         truth, estimate = (joint_shares(DISTANCE.name, table, names) for table in tables)
         if original.rows == 0 or release.rows == 0:
-            raise ColumnError(f"{DISTANCE.name}: a table without rows has no distribution")
+            raise RequirementError(f"{DISTANCE.name}: a table without rows has no distribution")
         positive = smooth(project(estimate, params["projection"]), original.rows, params["smoothing"])
         found = distances(truth.ravel(), estimate.ravel(), positive.ravel())
         rows.append((", ".join(names), truth.size, *found.values()))
