@@ -11,6 +11,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import duckdb
 
@@ -140,14 +141,9 @@ def _at_least(low: int) -> Callable[[str], int]:
 def _shell(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("database", nargs="?", default=":memory:", help="database file (default: in memory)")
-    add(
-        "-c", dest="inputs", action="append", metavar="SQL", type=lambda text: ("sql", text), default=[],
-        help="run SQL and leave; may be repeated and mixed with -f",
-    )  # fmt: skip
-    add(
-        "-f", dest="inputs", action="append", metavar="FILE", type=lambda text: ("file", text),
-        help="run the statements of FILE and leave",
-    )  # fmt: skip
+    both: dict[str, Any] = {"dest": "inputs", "action": "append", "default": []}
+    add("-c", type=lambda text: ("sql", text), metavar="SQL", help="run SQL and leave; may be mixed with -f", **both)
+    add("-f", type=lambda text: ("file", text), metavar="FILE", help="run the statements of FILE and leave", **both)
     add("--readonly", action="store_true", help="open the database read-only")
     add("--mode", choices=MODES, default="box", help="how results are written (default: box)")
     add("--csv", dest="mode", action="store_const", const="csv", help="the same as --mode csv")
@@ -165,12 +161,7 @@ def _release(parser: argparse.ArgumentParser) -> None:
     add("--key", metavar="COLUMN", help="column that identifies a record, for releases that continue this one")
     add("--previous", metavar="RELEASE", help="release that this one continues; its records stay as published")
     add("--deleted", choices=("keep", "withdraw"), default="keep", help="deleted records stay, or go with their groups")
-    add(
-        "--changed",
-        choices=("keep", "replace"),
-        default="keep",
-        help="changed records stay as published, or are replaced",
-    )
+    add("--changed", choices=("keep", "replace"), default="keep", help="changed records stay, or are replaced")
     add("--register", metavar="FILE", help="DuckDB file that keeps the register (default: the original's database)")
     add("--independent", action="store_true", help="release regardless of earlier releases; the description shows it")
 
@@ -182,16 +173,9 @@ def _report(parser: argparse.ArgumentParser) -> None:
     add("--release", required=True, action="append", metavar="TABLE", help="a release; may be repeated")
     add("-o", "--output", default="report.html", metavar="FILE", help="default: report.html")
     add("--context", metavar="FILE", help="TOML file: purpose, recipients, decision, threshold, queries")
-    add(
-        "--edition", choices=("internal", "external", "short"), default="internal",
-        help="external: without figures of the original; short: for a board",
-    )  # fmt: skip
-    add(
-        "--targets",
-        type=_at_least(1),
-        default=2000,
-        help="individuals that the attacker looks for (default: 2000)",
-    )
+    editions = ("internal", "external", "short")
+    add("--edition", choices=editions, default="internal", help="external: no original figures; short: for a board")
+    add("--targets", type=_at_least(1), default=2000, help="individuals that the attacker looks for (default: 2000)")
     add("--queries", type=_at_least(1), default=300, help="number of queries in the workload (default: 300)")
     add("--seed", type=_at_least(0), default=1, help="makes targets and queries repeatable (default: 1)")
 

@@ -53,16 +53,7 @@ class Answers:
     """Answers for originals from releases."""
 
     def __init__(self, con: duckdb.DuckDBPyConnection, releases: Mapping[str, str], seed: int) -> None:
-        """Read what the releases carry, and draw a plausible table of each.
-
-        Args:
-            con: a connection that sees the releases and the shapes of their originals.
-            releases: original to its release.
-            seed: where the plausible tables are drawn from; no seed of a release.
-
-        Raises:
-            AnonError: there is no such release, or the file tells no columns of the original.
-        """
+        """Read what the releases carry, and draw a plausible table of each."""
         self._con, self._lock = con.cursor(), threading.Lock()
         self._answering = Answering(releases)
         self._catalog = PlannersCatalog(self._con, "memory", "main")
@@ -77,12 +68,7 @@ class Answers:
         self._inner = Guard([*releases.values(), *self._trees()], FUNCTIONS, ANSWERING)
 
     def answer(self, text: str, statement: Statement) -> Answer:
-        """What answers a statement that the guard has checked.
-
-        Raises:
-            AnonError: it cannot be answered.
-            Refused: the answer would read something else than a release.
-        """
+        """What answers a statement that the guard has checked."""
         if not statement.reads:
             return Answer(text, "constants")
         if _asks_for_rows(statement):

@@ -73,11 +73,7 @@ class Audit:
     """The log of one endpoint; without a file nothing is written."""
 
     def __init__(self, file: str | None = None, size: int = _SIZE) -> None:
-        """Append to `file`, which its owner alone reads.
-
-        Raises:
-            AnonError: it cannot be written.
-        """
+        """Append to `file`, which its owner alone reads."""
         self._open: dict[str, Request] = {}
         self._log: logging.Handler | None = None
         if file is not None:
@@ -129,11 +125,7 @@ class Audit:
 
 
 def main(given: Namespace) -> int:
-    """Print what a log says, with the older files next to it.
-
-    Raises:
-        AnonError: there is no such file, or it is no log.
-    """
+    """Print what a log says, with the older files next to it."""
     path = Path(given.file)
     older = (path.with_name(f"{path.name}.{number}") for number in range(_FILES, 0, -1))
     files = [str(file) for file in (*older, path) if file.exists()]

@@ -41,11 +41,7 @@ class Catalog:
             self._con.execute(f"set global {setting}")
 
     def answer(self, statement: str) -> str:
-        """SQL of the values that a statement over the catalog returns.
-
-        Raises:
-            Refused: it fails, or returns too many rows.
-        """
+        """SQL of the values that a statement over the catalog returns."""
         try:
             with self._lock:
                 cursor = self._con.execute(statement)

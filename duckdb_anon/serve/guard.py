@@ -106,15 +106,7 @@ class Guard:
         table_functions: Mapping[str, str] = TABLE_FUNCTIONS,
         hidden: Iterable[str] = (),
     ) -> None:
-        """Allow the tables and views named in `published`, in the default schema.
-
-        Args:
-            published: names of tables and views.
-            functions: names of functions.
-            table_functions: names of table functions, with what their arguments must be.
-            hidden: tables of the default schema that are not allowed; no step of WITH may have such a name, since
-                outside of the query that it belongs to the name means the table.
-        """
+        """Allow the tables of the default schema in `published`; no step of WITH may be called like a `hidden` one."""
         self.published = {fold(name) for name in published}
         self._functions, self._table_functions = functions, table_functions
         self._hidden = {fold(name) for name in hidden}
@@ -133,13 +125,7 @@ class Guard:
         return Guard(self.published & set(tables), self._functions, self._table_functions, hidden)
 
     def check(self, text: str) -> Statement:
-        """Check one text.
-
-        Raises:
-            Refused: unless it is exactly one harmless SELECT over published tables or over the catalog.
-            MemoryError: when there is too little memory to read it.
-            RecursionError: when it is nested too deeply to be read.
-        """
+        """Refuse all but one harmless SELECT; a MemoryError or RecursionError says nothing of the statement."""
         tree = self._parsed(text)
         nodes = list(_nodes(tree))
         names = [entry["key"] for node in nodes for entry in node.get("cte_map", {}).get("map", [])]
@@ -157,12 +143,7 @@ class Guard:
         return frozenset(tables & self.published)
 
     def _parsed(self, statement: str) -> Node:
-        """The statement's tree.
-
-        Raises:
-            Refused: when it is not one SELECT that DuckDB can read.
-            MemoryError: when DuckDB has too little memory to read it.
-        """
+        """The statement's tree."""
         try:
             with self._lock:
                 statements = duckdb.extract_statements(statement)

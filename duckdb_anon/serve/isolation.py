@@ -86,9 +86,7 @@ def bound_this_process(memory: int) -> bool:
 def give_up_rights(has_network: bool, by_root: bool) -> str:
     """Give up what serving does not need; what holds afterwards, and what does not, in a line.
 
-    Args:
-        has_network: whether the worker shares the network of the machine.
-        by_root: whether root started the endpoint.
+    The worker may share the network of the machine (`has_network`), and root may have started the endpoint (`by_root`).
     """
     found = {"no network": not has_network, "no files written": _write_nothing()}
     if by_root:

@@ -39,11 +39,7 @@ class Message:
 
     @classmethod
     def read(cls, data: bytes) -> Message:
-        """Read the header; the body may be incomplete.
-
-        Raises:
-            MalformedError: there is none.
-        """
+        """Read the header; the body may be incomplete."""
         if data[:2] != b"\x01\x00":
             raise MalformedError
         kind, place = _number(data, 2)
@@ -64,11 +60,7 @@ class Message:
 
     @property
     def text(self) -> bytes:
-        """The text that the body begins with; empty where it is absent.
-
-        Raises:
-            MalformedError: it is incomplete.
-        """
+        """The text that the body begins with; empty where it is absent."""
         return _text(self.body, 2)[0] if self.body[:2] == b"\x01\x00" else b""
 
     def with_text(self, text: bytes) -> Message:

@@ -26,7 +26,7 @@ from duckdb_anon.serve import messages
 from duckdb_anon.serve.audit import Audit, Request, fingerprint
 from duckdb_anon.serve.limits import ServingLimits
 from duckdb_anon.serve.messages import MalformedError, Message
-from duckdb_anon.serve.sessions import Busy, Places, Session, Sessions
+from duckdb_anon.serve.sessions import Places, Refusal, Session, Sessions
 from duckdb_anon.serve.supervisor import Supervisor, Worker
 from duckdb_anon.serve.tokens import Client, FailedTries, OneToken, TokenFile
 
@@ -45,40 +45,20 @@ _VERIFYING = 2  # tokens that are hashed at once
 _PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 
 
-class _Refused(Exception):
-    """The request is answered with a line of text: it is not passed on, or came to nothing.
-
-    Clients print such a line with status 200 alone; other statuses are for what is no request of theirs.
-    """
-
-    def __init__(self, line: str, status: int = 200) -> None:
-        super().__init__(line)
-        self.line, self.status = line, status
-
-
 class _Gone(Exception):
     """The worker closed the connection before it answered: it ended, or had no memory to read the request."""
-
-    def __init__(self, worker: Worker) -> None:
-        super().__init__()
-        self.worker = worker
 
 
 @dataclass
 class _Answer:
     """A worker's answer, of which the first piece has been read."""
 
-    worker: Worker
     response: aiohttp.ClientResponse
     first: bytes
 
     async def piece(self) -> bytes:
-        """The next piece; empty at the end.
-
-        Raises:
-            _Gone: the worker went.
-        """
-        with _as_gone(self.worker):
+        """The next piece; empty at the end."""
+        with _as_gone():
             return bytes(await self.response.content.readany())
 
     async def whole(self) -> _Answer:
@@ -186,7 +166,7 @@ class Front:
             answer = await self._patiently(client, lambda worker: self._greeted(worker, client, message))
             self._audit.write("connected", token=client.name, address=request.remote)
             response = web.Response(body=answer, content_type=_TYPE)
-        except _Refused as refused:
+        except Refusal as refused:
             response = web.Response(status=refused.status, body=messages.error(refused.line), content_type=_TYPE)
         except MalformedError:
             response = web.Response(status=400, text="not a request of Quack\n")
@@ -199,7 +179,7 @@ class Front:
         """Answer a request of a session, and write it down."""
         session = self._sessions.get(message.session)
         if session is None:  # closed while the request was read
-            raise _Refused(_AGAIN)
+            raise Refusal(_AGAIN)
         number = fingerprint("", message.session.decode())[:12]
         is_statement = message.kind == messages.STATEMENT
         event = "statement" if is_statement else "fetch" if message.kind == messages.FETCH else ""
@@ -214,7 +194,7 @@ class Front:
                     answer.response.close()
                     if message.kind == messages.GOODBYE:
                         self._sessions.pop(message.session, None)
-        except _Refused as refused:
+        except Refusal as refused:
             noted.facts["reason"] = refused.line
             raise
         finally:
@@ -250,9 +230,9 @@ class Front:
         """A message of a client that has shown who it is."""
         length = request.content_length
         if request.method != "POST" or length is None:
-            raise _Refused("a POST with a Content-Length is what is answered here", 411)
+            raise Refusal("a POST with a Content-Length is what is answered here", 411)
         if length > self._limits.statement:
-            raise _Refused(f"the request has {length} bytes, {self._limits.statement} are allowed", 413)
+            raise Refusal(f"the request has {length} bytes, {self._limits.statement} are allowed", 413)
         async with asyncio.timeout(self._limits.patience):
             body = bytearray()
             while len(body) < min(length, _INTRODUCTION) and not request.content.at_eof():
@@ -270,10 +250,10 @@ class Front:
             if not self._tokens.current(session.client):
                 del self._sessions[message.session]
                 self._audit.write("failed token", token=session.client.name, address=request.remote)
-                raise _Refused("the token was revoked or has expired; ask for another")
+                raise Refusal("the token was revoked or has expired; ask for another")
             return session.client
         if message.kind != messages.HELLO or length > _INTRODUCTION:
-            raise _Refused(_AGAIN)
+            raise Refusal(_AGAIN)
         return await self._admitted(message.text, request.remote or "")
 
     async def _admitted(self, token: bytes, address: str) -> Client:
@@ -286,29 +266,26 @@ class Front:
         if client is None:
             self._failed.add(address)
             self._audit.write("failed token", token=self._tokens.name(token), address=address)
-            raise _Refused("wrong token, or one that was revoked or has expired")
+            raise Refusal("wrong token, or one that was revoked or has expired")
         return client
 
     async def _patiently(self, client: Client, ask: Callable[[Worker], Awaitable[_T]]) -> _T:
         """The worker's answer; asked once more when the worker went before the request can have had a part in it."""
         for again in (False, True):
             started = time.monotonic()
-            try:
-                async with self._places.place(client, self._limits.seconds or self._limits.patience):
-                    try:
-                        worker = await self._supervisor.worker(_RESTART)
-                    except TimeoutError as error:
-                        raise _Refused("the endpoint is being started again; ask again in a moment") from error
+            async with self._places.place(client, self._limits.seconds or self._limits.patience):
+                try:
+                    worker = await self._supervisor.worker(_RESTART)
+                except TimeoutError as error:
+                    raise Refusal("the endpoint is being started again; ask again in a moment") from error
+                with contextlib.suppress(_Gone):
                     return await ask(worker)
-            except Busy as busy:
-                raise _Refused(str(busy)) from busy
-            except _Gone as gone:
-                await asyncio.sleep(_NOTICED)
-                if again or time.monotonic() - started > _BARELY:
-                    if not gone.worker.has_ended():
-                        raise _Refused(_NO_MEMORY) from gone
-                    break
-        raise _Refused("the endpoint was started again while this was asked; ask again")
+            await asyncio.sleep(_NOTICED)
+            if again or time.monotonic() - started > _BARELY:
+                break
+        raise Refusal(
+            "the endpoint was started again while this was asked; ask again" if worker.has_ended() else _NO_MEMORY
+        )
 
     async def _greeted(self, worker: Worker, client: Client, hello: Message) -> bytes:
         """The worker's answer to a hello; the session that it gives is remembered."""
@@ -329,9 +306,9 @@ class Front:
             if greeting is not None and greeting.kind == messages.GREETING:
                 return greeting
             if greeting is not None and greeting.text != messages.NOT_ADMITTED:
-                raise _Refused(greeting.text.decode(errors="replace"))  # another version of Quack
+                raise Refusal(greeting.text.decode(errors="replace"))  # another version of Quack
             await asyncio.sleep(pause)  # its own token cannot be wrong: it had no memory to compare it
-        raise _Refused(_NO_MEMORY)
+        raise Refusal(_NO_MEMORY)
 
     async def _judged(self, worker: Worker, session: Session, message: Message, noted: Request) -> _Answer:
         """The worker's answer to a request of a session; one that it had no memory to read is sent again."""
@@ -357,26 +334,26 @@ class Front:
                 return answer
             answer.response.close()
             await asyncio.sleep(pause)
-        raise _Refused(_NO_MEMORY)
+        raise Refusal(_NO_MEMORY)
 
     async def _ask(self, worker: Worker, body: bytes) -> _Answer:
         """The beginning of the worker's answer. A statement that the worker does not end in time ends the worker."""
         limit = self._limits.seconds + self._limits.grace if self._limits.seconds else None
         try:
             async with asyncio.timeout(limit):
-                with _as_gone(worker):
+                with _as_gone():
                     url = f"http://127.0.0.1:{worker.port}/quack"
                     response = await self._worker.post(url, data=body, headers={"content-type": _TYPE})
                     first = await response.content.readany()
         except TimeoutError as error:
             self._supervisor.replace(worker, f"a query ran for more than {self._limits.seconds:g} s")
-            raise _Refused(f"the query took more than {self._limits.seconds:g} s and was ended") from error
-        return _Answer(worker, response, first)
+            raise Refusal(f"the query took more than {self._limits.seconds:g} s and was ended") from error
+        return _Answer(response, first)
 
 
 @contextlib.contextmanager
-def _as_gone(worker: Worker) -> Iterator[None]:
+def _as_gone() -> Iterator[None]:
     try:
         yield
     except (OSError, aiohttp.ClientError) as error:
-        raise _Gone(worker) from error
+        raise _Gone from error

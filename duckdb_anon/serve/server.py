@@ -53,11 +53,7 @@ _REASON = 500  # characters of why a statement is refused
 
 
 def load_quack(con: duckdb.DuckDBPyConnection) -> None:
-    """Load the Quack extension: installed into DuckDB, or from its packages on PyPI.
-
-    Raises:
-        AnonError: when it is found nowhere; the message says how to get it.
-    """
+    """Load the Quack extension: installed into DuckDB, or from its packages on PyPI."""
     version = f"v{duckdb.__version__}"
     for name in ("httpfs", "quack"):
         spec = find_spec(f"duckdb_extension_{name}")
@@ -130,14 +126,7 @@ class Analyst:
     ) -> None:
         """Open `releases` and show its tables as views of the in-memory database clients start in.
 
-        Args:
-            releases: a published file.
-            limits: what clients may use.
-            answer: original to the release that answers for it; clients then see these originals alone.
-            seed: where plausible tables are drawn from.
-
-        Raises:
-            AnonError: when the file holds anything that was not published.
+        Where releases answer for originals, clients see these alone, with rows drawn from `seed`.
         """
         limits = limits or ServingLimits()
         if not Path(releases).exists():
@@ -168,13 +157,7 @@ class Analyst:
     def answer(self, statement: str, client: Client, session: str = "") -> Answer:
         """What Quack runs in place of a client's statement; what is wrong with it is an error of that SQL.
 
-        Args:
-            statement: what a client sent.
-            client: who it is.
-            session: number of its session; the statement is run for it, and the SQL reads its rows.
-
-        Raises:
-            MemoryError: when there is too little memory to read the statement, which tells nothing of it.
+        It is run for a session that is named, and the SQL reads its rows. A MemoryError says nothing of the statement.
         """
         try:
             guard, catalog = self._visible(client.tables)
@@ -238,14 +221,7 @@ class Analyst:
 
 
 def listen(served: Curator | Analyst, address: str, token: str, report: Callable[[Mapping[str, object]], None]) -> None:
-    """Start serving.
-
-    Args:
-        served: what to serve.
-        address: host:port.
-        token: what the front must present.
-        report: takes the engine of each statement, or why it was refused.
-    """
+    """Serve at host:port who presents `token`; `report` takes what answered each statement, or why it was refused."""
     clients: OrderedDict[str, Client] = OrderedDict()
 
     def authenticate(session: str, given: str, _: str) -> bool:

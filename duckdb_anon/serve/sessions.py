@@ -17,8 +17,15 @@ from duckdb_anon.serve.messages import Message
 from duckdb_anon.serve.tokens import Client
 
 
-class Busy(Exception):
-    """There is no place; the text is for the client."""
+class Refusal(Exception):
+    """The request is answered with a line of text: it is not passed on, or came to nothing.
+
+    Clients print such a line with status 200 alone; other statuses are for what is no request of theirs.
+    """
+
+    def __init__(self, line: str, status: int = 200) -> None:
+        super().__init__(line)
+        self.line, self.status = line, status
 
 
 @dataclass(eq=False)
@@ -59,18 +66,14 @@ class Sessions(dict[bytes, Session]):
         self._most, self._idle = most, idle
 
     def make_room(self, client: Client) -> Session | None:
-        """Take away a session of a client that has as many as allowed: one never used, else the one idle for longest.
-
-        Raises:
-            Busy: all of them are in use.
-        """
+        """Take a session of a client that has all that are allowed: one never used, else the one idle for longest."""
         most = client.sessions or self._most
         mine = {number: one for number, one in self.items() if one.client.name == client.name}
         if len(mine) < most:
             return None
         number = max(mine, key=lambda one: (not mine[one].was_used, mine[one].idle_for()))
         if mine[number].was_used and mine[number].idle_for() < self._idle:
-            raise Busy(f"{most} sessions are open with this token; close one, or wait {self._idle:g} s")
+            raise Refusal(f"{most} sessions are open with this token; close one, or wait {self._idle:g} s")
         return self.pop(number)
 
     def idle(self) -> list[Session]:
@@ -92,11 +95,7 @@ class Places:
 
     @asynccontextmanager
     async def place(self, client: Client, patience: float) -> AsyncIterator[None]:
-        """Wait for a place and keep it.
-
-        Raises:
-            Busy: there is none for `patience` seconds.
-        """
+        """Wait for a place, for `patience` seconds at most, and keep it."""
         name, most = client.name, client.statements or self._most
         try:
             async with asyncio.timeout(patience), self._freed:
@@ -104,7 +103,9 @@ class Places:
                 self._running[name] += 1
         except TimeoutError as error:
             mine, every = self._running[name], self._running.total()
-            raise Busy(f"{every} statements run here, {mine} of them with this token; ask again in a moment") from error
+            raise Refusal(
+                f"{every} statements run here, {mine} of them with this token; ask again in a moment"
+            ) from error
         try:
             yield
         finally:

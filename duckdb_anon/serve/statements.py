@@ -77,12 +77,7 @@ class Statements:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def run(self, session: str, client: str, sql: str) -> str:
-        """Run a statement of a client's session and return the SQL of its rows.
-
-        Raises:
-            Refused: it was ended, or there is not enough memory.
-            duckdb.Error: it fails otherwise.
-        """
+        """Run a statement of a client's session and return the SQL of its rows; Refused where it was ended."""
         since = time.monotonic()
         for _ in range(_TRIES):
             mine, cursor = self._begin(session, client, since)

@@ -63,14 +63,7 @@ class Supervisor:
     """One worker at a time for one database."""
 
     def __init__(self, role: str, database: str, limits: ServingLimits, answer: Mapping[str, str]) -> None:
-        """Say what is served.
-
-        Args:
-            role: 'analyst' or 'curator'.
-            database: path of the file.
-            limits: what a worker may use; the curator's is unbounded.
-            answer: original to the release that answers for it.
-        """
+        """Say what is served to 'analyst' or 'curator'; in `answer` a release answers for each original."""
         self.role, self.database, self.limits, self.answer = role, database, limits, dict(answer)
         self.report: Callable[[dict[str, Any]], None] = lambda facts: None  # takes what workers report of statements
         self._seed = secrets.randbits(62)  # one for all workers: a client that pulls rows again gets the same
@@ -82,21 +75,13 @@ class Supervisor:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Start the first worker.
-
-        Raises:
-            AnonError: when it cannot serve; the message is the worker's.
-        """
+        """Start the first worker."""
         self._worker = await self._launch()
         self._ready.set()
         self._tasks.add(asyncio.create_task(self._keep(self._worker)))
 
     async def worker(self, patience: float) -> Worker:
-        """The worker, once there is one.
-
-        Raises:
-            TimeoutError: when there is none for `patience` seconds.
-        """
+        """The worker, once there is one; a TimeoutError when there is none for `patience` seconds."""
         async with asyncio.timeout(patience):
             await self._ready.wait()
         if self._worker is None:

@@ -80,11 +80,7 @@ class OneToken:
     """One token for all clients; the methods are those of `TokenFile`."""
 
     def __init__(self, token: str) -> None:
-        """Admit who sends `token`.
-
-        Raises:
-            AnonError: it is too short.
-        """
+        """Admit who sends `token`."""
         if len(token) < LEAST:
             raise AnonError(
                 f"serve: the token has {len(token)} characters. It must have at least {LEAST} (128 bits). Leave it out "
@@ -108,11 +104,7 @@ class TokenFile:
     """Tokens from a file, which is read again when it changes."""
 
     def __init__(self, path: str) -> None:
-        """Read the file.
-
-        Raises:
-            AnonError: others can read it, or a line is no token.
-        """
+        """Read the file."""
         self._path, self._seen = Path(path), (0, 0, 0)
         self._entries: dict[str, _Entry] = {}
         self._cache: dict[bytes, _Entry] = {}
@@ -194,11 +186,7 @@ class FailedTries:
 
 
 def require_private(path: Path) -> None:
-    """Refuse a file with secrets that others can read.
-
-    Raises:
-        AnonError: they can, or there is no such file.
-    """
+    """Refuse a file with secrets that others can read."""
     try:
         found = path.stat()
     except OSError as error:
@@ -215,14 +203,7 @@ def add(
     sessions: int | None = None,
     statements: int | None = None,
 ) -> str:
-    """Add a token to a file, which is made if there is none.
-
-    Returns:
-        The token, which is written nowhere.
-
-    Raises:
-        AnonError: the name is taken, or is no name.
-    """
+    """Add a token to a file, which is made if there is none; the token is returned and written nowhere."""
     if not _NAME.fullmatch(name):
         raise AnonError(f"token: {name} is not a name of letters, digits, - and _. Choose one, such as team-a")
     lines = _lines(path) if path.exists() else {}
@@ -238,11 +219,7 @@ def add(
 
 
 def revoke(path: Path, name: str) -> None:
-    """Remove a token; servers notice at the next request.
-
-    Raises:
-        AnonError: there is none of this name.
-    """
+    """Remove a token; servers notice at the next request."""
     lines = _lines(path)
     if name not in lines:
         raise AnonError(f"token: {path} has no token {name}. It has {', '.join(sorted(lines)) or 'none'}")

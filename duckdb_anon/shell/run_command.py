@@ -15,8 +15,7 @@ import shutil
 import sys
 import tomllib
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,49 +56,29 @@ def main(given: Namespace) -> int:
     """Run one plan."""
     path = Path(given.plan)
     plan = read_plan(path)
-    state_file = path.with_name(f".{path.name}.state.json")
-    state = json.loads(state_file.read_text(encoding="utf-8")) if state_file.exists() else {}
-    con = connect()
-    con.execute("set python_enable_replacements = false")
-    con.execute("set enable_progress_bar = false")
-    try:
-        with _register(con, path.with_name(f".{path.name}.register.duckdb")) as ended:
-            code = _run(con, plan, path.parent, state_file, state, given.force)
-            ended.append(code)
-        return code
-    finally:
-        con.close()
-
-
-@contextmanager
-def _register(con: duckdb.DuckDBPyConnection, file: Path) -> Iterator[list[int]]:
-    """The register of the plan's releases, of which nothing stays when the run does not end with 0."""
-    ended: list[int] = []
-    with draft_of(file, mode=0o600) as draft:
-        if file.exists():
-            shutil.copy(file, draft)
+    register = path.with_name(f".{path.name}.register.duckdb")
+    with connect() as con, draft_of(register, mode=0o600) as draft:
+        con.execute("set python_enable_replacements = false; set enable_progress_bar = false")
+        if register.exists():
+            shutil.copy(register, draft)
         con.execute(f"attach {literal(str(draft))} as {_REGISTER}")
-        yield ended
+        code = _run(con, plan, path, given.force)
         con.execute(f"detach {_REGISTER}")
-        if ended != [0]:
-            draft.unlink()
+        if code != 0:
+            draft.unlink()  # of the releases of this run nothing stays
+    return code
 
 
-def _run(
-    con: duckdb.DuckDBPyConnection,
-    plan: Mapping[str, Any],
-    folder: Path,
-    state_file: Path,
-    state: Mapping[str, str],
-    force: bool,
-) -> int:
+def _run(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], path: Path, force: bool) -> int:
     """Do what a checked plan says."""
+    folder, state_file = path.parent, path.with_name(f".{path.name}.state.json")
+    state = json.loads(state_file.read_text(encoding="utf-8")) if state_file.exists() else {}
     for name, source in plan["tables"].items():
         say(f"{name}: reading {source}")
         _read_table(con, name, folder, source)
     for name, roles in plan["labels"].items():
         write_comments(con, ident(name), None, {column: f"anon: {role}" for column, role in roles.items()})
-    key = _key(state_file.with_name(state_file.name.removesuffix(".state.json") + ".key"))
+    key = _key(path.with_name(f".{path.name}.key"))
     marks = {entry["name"]: mark_of(con, plan, entry, [entry["original"]], key) for entry in plan["releases"]}
     due = [
         entry for entry in plan["releases"]
@@ -143,34 +122,26 @@ def read_plan(path: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise AnonError(f"run: {path} is not a valid TOML file: {error}") from error
     require_known(path, "the plan", plan, _FIELDS)
-    tables, labels, releases = plan.get("tables", {}), plan.get("labels", {}), plan.get("releases", [])
-    if not tables or not (releases or "database" in plan):
+    plan = {"tables": {}, "labels": {}, "treatments": {}, "releases": [], **plan}
+    tables = plan["tables"]
+    if not tables or not (plan["releases"] or "database" in plan):
         raise AnonError(f"run: {path} needs [tables], NAME = FILE, and at least one [[releases]] or a [database]")
-    for name in plan.get("treatments", {}):
-        require_known(path, "treatments", {name: 0}, tables)
+    for part in ("treatments", "labels"):
+        require_known(path, part, plan[part], tables)
     if "database" in plan:
         check_fields(path, plan["database"])
-        require_known(path, "database", dict.fromkeys(database_tables(plan["database"])), tables)
-    for name, roles in labels.items():
-        require_known(path, "labels", {name: 0}, tables)
-        for role in roles.values():
-            require_known(path, f"labels.{name}", {role.split()[0]: 0}, ROLES)
-    for entry in releases:
+        require_known(path, "database", database_tables(plan["database"]), tables)
+    for name, roles in plan["labels"].items():
+        require_known(path, f"labels.{name}", [role.split()[0] for role in roles.values()], ROLES)
+    for entry in plan["releases"]:
         require_known(path, "a release", entry, _RELEASE)
         if missing := [key for key in ("name", "original", "call", "output") if key not in entry]:
             raise AnonError(f"run: {path}: a release has no {missing[0]}; it needs name, original, call and output")
-        require_known(path, f"original of {entry['name']}", {entry["original"]: 0}, tables)
+        require_known(path, f"original of {entry['name']}", [entry["original"]], tables)
         require_known(path, f"checks of {entry['name']}", entry.setdefault("checks", {}), CHECKS)
         if not entry["output"].endswith(".parquet"):
             raise AnonError(f"run: {path}: output of {entry['name']} is a file that ends in .parquet")
-    database = {"database": plan["database"]} if "database" in plan else {}
-    return {
-        "tables": tables,
-        "labels": labels,
-        "treatments": plan.get("treatments", {}),
-        "releases": releases,
-        **database,
-    }
+    return plan
 
 
 def _read_table(con: duckdb.DuckDBPyConnection, name: str, folder: Path, source: str) -> None:

@@ -92,12 +92,7 @@ class _AfterWiping:
 
 
 def run_stoppable(con: duckdb.DuckDBPyConnection, work: Callable[[], Answer], beat: Callable[[], None]) -> Answer:
-    """Run `work`, which uses `con`, to its end; call `beat` meanwhile. Ctrl-C stops the kernels and DuckDB.
-
-    Raises:
-        KeyboardInterrupt: when the user stopped it; by then it has ended.
-        BaseException: whatever `work` raised.
-    """
+    """Run `work`, which uses `con`, to its end; call `beat` meanwhile. Ctrl-C stops the kernels and DuckDB."""
     install()  # a line reader replaces that handler by its own
     before = pressed()
     stopped: list[bool] = []

@@ -46,11 +46,7 @@ class Session:
         self.meter = Meter(self.con, sys.stderr)
 
     def run_script(self, lines: Iterable[str]) -> None:
-        """Run a script line by line.
-
-        Raises:
-            StopScript: at the first statement that fails, which has been reported on stderr.
-        """
+        """Run a script line by line."""
         self.pending = ""
         for line in lines:
             self.feed(line)
@@ -68,11 +64,7 @@ class Session:
         self.run_text(complete)
 
     def run_text(self, text: str) -> None:
-        """Run every statement of `text` in order and write the results; stop at the first that fails.
-
-        Raises:
-            StopScript: when one failed; its message has been written to stderr.
-        """
+        """Run every statement of `text` in order and write the results; stop at the first that fails."""
         if is_blank(text):
             return
         at = text
@@ -85,11 +77,7 @@ class Session:
             self.fail(without_foreign_position(explained(message, at), at))
 
     def fail(self, message: str) -> NoReturn:
-        """Report an error on stderr and stop the running script.
-
-        Raises:
-            StopScript: always.
-        """
+        """Report an error on stderr and stop the running script."""
         self.out.flush()
         sys.stderr.write(message.rstrip() + "\n")
         sys.stderr.flush()

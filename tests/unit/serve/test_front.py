@@ -226,6 +226,9 @@ def test_body_that_is_too_large_is_refused_before_it_is_sent() -> None:
     async def story(place: House) -> None:
         status, said = await place.send(b"POST /quack HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000000\r\n\r\n")
         assert status == 413 and b"10000 are allowed" in said
+        number = await place.hello()
+        assert await place.run(number, b"z" * 9000) == (200, b"answer to " + b"z" * 9000)
+        assert (await place.run(number, b"z" * 9990))[0] == 413
 
     run(story)
 
@@ -320,15 +323,6 @@ def test_statement_that_had_barely_begun_is_asked_again_once(dies: int, ended: b
     run(story)
 
 
-def test_limits_are_those_of_the_request_not_of_its_parts() -> None:
-    async def story(place: House) -> None:
-        number = await place.hello()
-        assert await place.run(number, b"z" * 9000) == (200, b"answer to " + b"z" * 9000)
-        assert (await place.run(number, b"z" * 9990))[0] == 413
-
-    run(story)
-
-
 def test_token_with_as_many_sessions_as_allowed_loses_the_idlest_one_or_is_told_so() -> None:
     async def story(place: House) -> None:
         numbers = [await place.hello() for _ in range(4)][1:]  # the first is closed, nothing was ever sent to it
@@ -403,23 +397,15 @@ def test_statement_and_hello_that_a_worker_short_of_memory_cannot_judge_are_aske
     run(story)
 
 
-def test_statement_that_is_never_judged_is_not_called_refused() -> None:
+@pytest.mark.parametrize(("unjudged", "text"), [(1000, b"needs memory"), (1, b"large")])
+def test_statement_that_there_is_no_memory_for_is_not_called_refused(unjudged: int, text: bytes) -> None:
     async def story(place: House) -> None:
         number = await place.hello()
-        place.supervisor.current.unjudged = 1000
-        status, said = await place.run(number, b"needs memory")
+        place.supervisor.current.unjudged = unjudged
+        status, said = await place.run(number, text)
         assert status == 200 and b"short of memory; ask again" in said
-
-    run(story)
-
-
-def test_failed_allocation_of_the_server_is_named_and_not_asked_again() -> None:
-    async def story(place: House) -> None:
-        number = await place.hello()
-        place.supervisor.current.unjudged = 1
-        status, said = await place.run(number, b"large")
-        assert status == 200 and b"short of memory; ask again" in said
-        assert await place.run(number, b"large") == (200, b"answer to large")
+        place.supervisor.current.unjudged = 0
+        assert await place.run(number, text) == (200, b"answer to " + text)
 
     run(story)
 
