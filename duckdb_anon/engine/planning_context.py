@@ -28,7 +28,8 @@ from duckdb_anon.rewrite.query.tables import TableInfo
 class Context:
     """What a planner reads: relations, roles, the raw arguments of the call, and the package's entries by name.
 
-    `opened` opens a database in memory with the functions of the package.
+    `opened` opens a database in memory with the functions of the package; `verified` says of FROM items, for this
+    plan, what tells their rows from others: the digest of a release that holds the rows of its description.
     """
 
     function: str
@@ -36,6 +37,7 @@ class Context:
     arguments: Mapping[str, Any]
     entries: Mapping[str, Entry] = field(default_factory=dict)
     opened: Callable[[], duckdb.DuckDBPyConnection] | None = None
+    verified: dict[str, str] = field(default_factory=dict)
     _relations: dict[tuple[str, str], Relation] = field(default_factory=dict)
 
     @property
@@ -119,6 +121,7 @@ class Context:
             )
         try:
             if holds_rows_of(self.catalog.cursor, release.text, description.digest, description.checksum):
+                self.verified[release.text] = description.digest
                 return ""
         except duckdb.Error:
             tick()  # an interrupt is none of these

@@ -282,7 +282,7 @@ class BoundedBlock(Block):
             joins.append(f"join {step} as {alias} on g.{cell_name(factor)} is not distinct from {alias}._cell")
             if needed:
                 counted = possible.numbers_of_values(f"from {step}", uses, inside)
-                spelled.append((factor, counted, possible.most_values(uses)))
+                spelled.append((factor, counted, factor.most_values(uses)))
             for c in needed:
                 selected.append(self.typed(c, f"{alias}.{quoted(c)}"))
                 if isinstance(factor, IntervalFactor):

@@ -482,7 +482,7 @@ class Block:
             if needed:
                 conditioned = [self.plain(c) for c in conditions[node.name]]
                 number = factor.numbers_of_values(f"from {quoted(values)}", requested, conditioned)
-                spelled.append((node, number, factor.most_values(requested)))
+                spelled.append((node, number, node.most_values(requested)))
         self.require_fit(step, spelled)
         return joins, columns, " * ".join(shares) or "1.0"
 
@@ -507,7 +507,10 @@ class Block:
         )
         product = " * ".join([copies, *(f"n{k}.n" for k, _ in enumerate(spelled))])
         steps = ", ".join(f"{quoted(name)} as ({text})" for name, text in self.steps.texts.items())
-        number = release.number(f"with {steps} select coalesce(sum({product}), 0) from {source} as g {joins}")
+        number = release.number(
+            f"with {steps} select coalesce(sum({product}), 0) from {source} as g {joins}",
+            [self.release.sql, *(tree for factor, _, _ in spelled for tree in factor.trees)],
+        )
         if number > limit:
             columns = [column for factor, _, _ in spelled for column in factor.columns if column in self.read]
             raise CombinationsError(

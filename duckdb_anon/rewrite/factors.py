@@ -123,6 +123,11 @@ class Factor:
             select _cell{columns}, count(*) as _hits, any_value(_total) as _total
             from ({counted}) as p{where_all(conditions)} group by all"""
 
+    @property
+    def trees(self) -> list[str]:
+        """FROM items of what says which values are below a cell, beside the release."""
+        return []
+
     def most_values(self, uses: Uses) -> float:
         """How many values a cell has at most; infinity where only the release says it."""
         return math.inf
@@ -167,8 +172,19 @@ class GeneralizedFactor(Factor):
         """The same column, its cells read from a step with a column of cells and one of `_records`."""
         return replace(self, cell=f"r.{cell}", release=step, records="sum(r._records)")
 
+    def read_from(self) -> list[str]:
+        """FROM items of all that shares are learnt from."""
+        rows = f"(select {self.cell} from {self.release} as r)" if self.records == "count(*)" else self.release
+        return [rows, *self.trees]
+
+    def most_of_cells(self, number: str) -> float:
+        """The largest number of values of a cell, by an aggregate over rows `r` of the release."""
+        if self.learner is None:
+            return math.inf
+        return self.learner.number(f"select coalesce({number}, 1) from {self.release} as r", self.read_from())
+
     def _learnt_members(self, cells: str, nodes: bool) -> str:
-        found = self.learner.members(cells, nodes) if self.learner is not None else []
+        found = self.learner.members(cells, nodes, self.read_from()) if self.learner is not None else []
         rows = [f"({'null' if value is None else literal(value)}, {share!r})" for value, share in found]
         return f"select value, share from (values {', '.join(rows)}) as s(value, share)" if rows else ""
 
@@ -197,6 +213,10 @@ class SetFactor(GeneralizedFactor):
                 count(*) over (partition by _cell) as members
               from ({self._members()}) as m join {self.shares} as s on m.member::varchar is not distinct from s.value
             ) as l"""
+
+    def most_values(self, uses: Uses) -> float:
+        """As `Factor.most_values`: the members of the largest set."""
+        return self.most_of_cells(f"max(len({self.cell}))")
 
     def learnt_shares(self) -> str:
         """As of any factor."""
@@ -249,6 +269,17 @@ class NodeFactor(GeneralizedFactor):
             join ({self.counted_cells()}) as n on e._cell is not distinct from n._cell""",
             nodes=True,
         )
+
+    @property
+    def trees(self) -> list[str]:
+        """Its hierarchy."""
+        return [] if self.hierarchy is None else [self.hierarchy.sql]
+
+    def most_values(self, uses: Uses) -> float:
+        """As `Factor.most_values`: all leaves, and NULL."""
+        if self.learner is None or self.hierarchy is None:
+            return math.inf
+        return self.learner.number(f"select count(*) + 1 from {self.hierarchy.sql}")
 
     def possible_values(self, uses: Uses) -> str:
         """As `Factor.possible_values`; a root may also stand for NULL where no label says that NULL occurs."""

@@ -102,7 +102,13 @@ class IntervalFactor(GeneralizedFactor):
     def most_values(self, uses: Uses) -> float:
         """As `Factor.most_values`: constants, the segments between them, and NULL."""
         use = uses.get(self.columns[0], ColumnUse())
-        return math.inf if use.every_value or use.squares else 2 * len(use.constants) + 2
+        if use.squares or (use.every_value and not self.discrete):
+            return math.inf
+        if use.every_value:
+            low, high = (self._number(f"({self.cell}).{end}") for end in ("lower", "upper"))
+            opened = self.open_cell(self.cell)
+            return self.most_of_cells(f"case when bool_or({opened}) then {_FAR} else max({high} - {low}) + 2 end")
+        return 2 * len(use.constants) + 2
 
     def numbers_of_values(self, text: str, uses: Uses, conditions: Sequence[str]) -> str:
         """As `Factor.numbers_of_values`, from the ends where every value is listed."""
@@ -182,7 +188,7 @@ class IntervalFactor(GeneralizedFactor):
         cells = f"""
             select {self._number("_cell.lower")}, {self._number("_cell.upper")}, size
             from ({self.counted_cells()}) as c where _cell.lower is not null"""
-        found = self.learner.segments(cells, self.discrete)
+        found = self.learner.segments(cells, self.discrete, self.read_from())
         rows = [f"({', '.join(map(_number_text, segment))})" for segment in found]
         kind = self._integer_type if self.discrete else "double"
         ends = ", ".join(f"{end}::{kind} as {end}" for end in ("first_value", "last_value"))

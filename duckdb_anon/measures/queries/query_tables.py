@@ -1,13 +1,14 @@
 """The tables a query function works with, as the rewriter sees them, and what is learnt or drawn from the release.
 
 Shares of the values inside generalized cells are learnt when a query is planned (`kernels.cell_shares`: expectation
-maximisation, Dempster, Laird and Rubin 1977), and stand in its text as numbers. A column with more than `MOST` distinct
-ends or values is spread evenly.
+maximisation, Dempster, Laird and Rubin 1977), and stand in its text as numbers. They are kept for further queries of
+the process, by the rows of the release: where these have changed, they are learnt again. A column with more than `MOST`
+distinct ends or values is spread evenly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +19,7 @@ from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
 from duckdb_anon.engine.duckdb_metadata import functions_there, number_of
 from duckdb_anon.engine.planner import plan
+from duckdb_anon.engine.release_digest import row_checksum
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.kernels.cell_shares import NODE_ROUNDS, SET_ROUNDS, Boxes, member_shares
 from duckdb_anon.measures.queries import impute
@@ -43,6 +45,9 @@ _LARGE = 500_000
 """Releases of more rows have fewer draws."""
 MOST = 5000
 """Distinct ends or values of a column whose shares are learnt."""
+_learnt: dict[tuple[str, ...], Any] = {}
+"""What was learnt, by the query that it was learnt from and the rows that this read."""
+_MOST_LEARNT = 200
 
 
 @contextmanager
@@ -80,7 +85,7 @@ def tables_around(
     info = context.table_info(original, [release])
     trees = {name: tree.given or tree.sql for name, tree in info.hierarchies.items()}
     released = context.release_info(original, release, trees, bounds=bounds != "none")
-    released = replace(released, shares=ReleaseShares(context.catalog.cursor))
+    released = replace(released, shares=ReleaseShares(context.catalog.cursor, release.text, context.verified))
     if all(
         weight.meaning != "rows" for weight in contents_of(released, info).weights
     ):  # of noisy counts no rows are drawn
@@ -146,17 +151,26 @@ class ReleaseShares:
 
     Attributes:
         cursor: a connection that sees the release.
+        release: FROM item of the release.
+        verified: FROM item to what tells its rows from others, where this plan has read them.
     """
 
     cursor: Any
+    release: str
+    verified: dict[str, str]
 
-    def segments(self, cells: str, discrete: bool) -> list[Segment]:
+    def segments(self, cells: str, discrete: bool, read_from: Sequence[str]) -> list[Segment]:
         """Segments of an ordered column, each with the share of records per unit; none where nothing is learnt.
 
         Args:
             cells: SELECT of low, high and the number of records of each interval; ends are NULL of one without ends.
             discrete: whether values are counted, so that both ends of a segment are values.
+            read_from: FROM items of what is learnt from, the release's first.
         """
+        found: list[Segment] = self._kept(cells, read_from, lambda: self._segments(cells, discrete))
+        return found
+
+    def _segments(self, cells: str, discrete: bool) -> list[Segment]:
         rows = [row for row in self.cursor.execute(cells).fetchall() if row[0] is not None]
         if not rows:
             return []
@@ -174,14 +188,19 @@ class ReleaseShares:
         pairs = zip(starts[:-1].tolist(), ends.tolist(), density.tolist(), strict=True)
         return [(first, last, share) for first, last, share in pairs if share > 0]
 
-    def members(self, cells: str, nodes: bool) -> list[Member]:
+    def members(self, cells: str, nodes: bool, read_from: Sequence[str]) -> list[Member]:
         """The values of a column that lists them, as texts, each with its share; none where nothing is learnt.
 
         Args:
             cells: SELECT of the number of a cell, a member as text, its share of the cell when spread evenly, and the
                 number of records of the cell.
             nodes: whether cells are nodes of a hierarchy.
+            read_from: FROM items of what is learnt from, the release's first.
         """
+        found: list[Member] = self._kept(cells, read_from, lambda: self._members(cells, nodes))
+        return found
+
+    def _members(self, cells: str, nodes: bool) -> list[Member]:
         rows = self.cursor.execute(f"select * from ({cells}) as c(cell, value, prior, size) order by cell").fetchall()
         values = list(dict.fromkeys(row[1] for row in rows))
         if not 1 < len(values) <= MOST:
@@ -196,6 +215,27 @@ class ReleaseShares:
         shares = member_shares(codes, prior if nodes else np.ones(len(codes)), offsets, records, rounds)
         return list(zip(values, shares.tolist(), strict=True))
 
-    def number(self, query: str) -> float:
+    def _kept(self, cells: str, read_from: Sequence[str], learn: Callable[[], Any]) -> Any:
+        """What was learnt of the same rows before, or is now; texts and groups follow two settings."""
+        if not read_from:
+            return learn()
+        settings = "select current_setting('TimeZone'), current_setting('default_collation')"
+        if self.release in self.verified:
+            read_from = [self.release, *read_from[1:]]
+        for source in read_from:
+            if source not in self.verified:
+                self.verified[source] = row_checksum(self.cursor, source)
+        rows = [self.verified[source] for source in read_from]
+        key = (cells, *rows, *map(str, self.cursor.execute(settings).fetchall()[0]))
+        if key not in _learnt:
+            if len(_learnt) >= _MOST_LEARNT:
+                _learnt.clear()
+            _learnt[key] = learn()
+        return _learnt[key]
+
+    def number(self, query: str, read_from: Sequence[str] = ()) -> float:
         """As `Shares.number`."""
-        return number_of(self.cursor, query)
+        if self.release in read_from and self.release not in self.verified:
+            read_from = ()  # to read all of its columns takes longer
+        found: float = self._kept(query, read_from, lambda: number_of(self.cursor, query))
+        return found

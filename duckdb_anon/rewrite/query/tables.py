@@ -48,16 +48,19 @@ Member = tuple[str | None, float]
 
 
 class Shares(Protocol):
-    """Learns from a release how the records of generalized cells are spread over values; empty lists say evenly."""
+    """Learns from a release how the records of generalized cells are spread over values; empty lists say evenly.
 
-    def segments(self, cells: str, discrete: bool) -> list[Segment]:
+    What is learnt is kept for the next query while the FROM items of `read_from` have the same rows.
+    """
+
+    def segments(self, cells: str, discrete: bool, read_from: Sequence[str]) -> list[Segment]:
         """Of an ordered column, from SELECT of low, high and the number of records of each interval."""
 
-    def members(self, cells: str, nodes: bool) -> list[Member]:
+    def members(self, cells: str, nodes: bool, read_from: Sequence[str]) -> list[Member]:
         """Of a column that lists values, from SELECT of cell number, value, prior share and number of records."""
 
-    def number(self, query: str) -> float:
-        """What a query of one number says; 0 where it fails, as its answer will."""
+    def number(self, query: str, read_from: Sequence[str] = ()) -> float:
+        """What a query of one number says; 0 where it fails, as its answer will. It is kept with `read_from` alone."""
 
 
 @dataclass(frozen=True)
