@@ -246,7 +246,7 @@ def described(con: duckdb.DuckDBPyConnection, target: str) -> tuple[Place | None
     >>> described(con, "t"), described(con, "other.T")
     ((None, {}), (('other', 'main', 't', 'table'), {'x': 'a number'}))
     """
-    *parts, name = names_of(target)
+    *parts, name = names_of(target) or [""]
     # lower() of SQL makes one of letters that are different for DuckDB
     found = [row for row in con.execute(_NAMED, [name]).fetchall() if fold(row[2]) == name]
     if not found:

@@ -30,7 +30,7 @@ from duckdb_anon.measures.risk.attacks import JoinedPart, NotApplicable, Scores,
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, published
 from duckdb_anon.measures.risk.targets import Targets, draw_targets, persons_of
 from duckdb_anon.model.coded_table import FloatArray, IntArray
-from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
+from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Report, Roles, fields
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick
@@ -95,11 +95,18 @@ def sequence_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Ge
     qi = [info.name for info in params["roles"].qi]
     sensitive = params["roles"].one_sensitive(NAME).name
     person = params["roles"].person.name if params["roles"].person else None
+    if original.rows == 0:
+        raise RequirementError(f"{NAME}: the original is empty, so there is no record to attack")
     person_of_row = persons_of(NAME, original, person)
     if person_of_row is None:
         person_of_row = np.arange(original.rows, dtype=np.int64)
     releases = [published(NAME, table, qi, [sensitive]) for table in read.values()]
     individuals = [_individuals(table, person_of_row) for table in read.values()]
+    for name, individual in zip(params["releases"], individuals, strict=True):
+        if not (individual >= 0).any():
+            raise RequirementError(
+                f"{NAME}: no row of {name} is one that the register lists. Restore what was released"
+            )
     people = 1 + max(int(each.max(initial=-1)) for each in (person_of_row, *individuals))
     presence = np.zeros((people, len(releases)), dtype=bool)
     for place, individual in enumerate(individuals):

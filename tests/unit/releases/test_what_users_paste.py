@@ -66,3 +66,17 @@ def test_no_role_is_proposed_that_a_nested_column_cannot_have(value, con):
         con.execute("select split_part(statement, '\"', 2), statement || reason from label_statements('t')").fetchall()
     )
     assert "anon: identifier" in found["nested"] and "expand it" in found["nested"]
+
+
+def test_sequences_of_nothing_are_refused_by_name(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("""update "my people" set "my col" = 'none' where "my col" is null""")
+    duckdb_anon.release(people, "one", "mondrian('my people', 2)", key="person id")
+    with pytest.raises(duckdb_anon.AnonError, match="previous := '' is not in the register"):
+        duckdb_anon.release(people, "two", "mondrian('my people', 2)", key="person id", previous="")
+    duckdb_anon.release(people, "two", "mondrian('my people', 2)", key="person id", previous="one")
+    people.execute("update two set \"my col\" = 'another'")
+    with pytest.raises(duckdb.Error, match="no row of two is one that the register lists"):
+        people.execute("from sequence_risk('my people', ['one', 'two'])").fetchall()
+    people.execute('delete from "my people"')
+    with pytest.raises(duckdb.Error, match="sequence_risk: the original is empty"):
+        people.execute("from sequence_risk('my people', ['one'])").fetchall()
