@@ -54,7 +54,7 @@ class PublishedCells:
 
     @property
     def number(self) -> int:
-        """Number of cells."""
+        """How many cells."""
         return len(self.offsets) - 1
 
     @property
@@ -100,9 +100,9 @@ class PublishedCells:
     @cached_property
     def ends(self) -> tuple[FloatArray, FloatArray]:
         """Places on the number line of the ends of each value or interval; finite ones where it covers everything."""
-        last = self.end - 1
-        finite = np.where(self.first < self.domain.special_from, max(self.domain.special_from - 1, 0), last)
-        return self.domain.positions[self.first], self.domain.positions[np.minimum(last, finite)]
+        special, last = self.domain.special_from, self.end - 1
+        finite = np.where(self.first < special, np.minimum(last, max(special - 1, 0)), last)
+        return self.domain.positions[self.first], self.domain.positions[finite]
 
     def middles(self) -> FloatArray:
         """Place of each cell on the number line: the middle of an interval, else the most frequent value it covers."""
@@ -128,16 +128,13 @@ class PublishedCells:
 
     @cached_property
     def _table(self) -> BoolArray:
-        """Whether each cell covers each value of the domain, where these are few."""
+        """The cells that cover each value of the domain, where these are few."""
         return self._compared(np.arange(self.domain.size))
 
     def _compared(self, values: NDArray[Any]) -> BoolArray:
-        position = self._position_of_code[values][:, None]
-        if self.plain:
-            same: BoolArray = position == self.first
-            return same
         if self.column.several:
             return np.asarray(self._by_value[values].toarray() > 0)
+        position = self._position_of_code[values][:, None]
         inside: BoolArray = (position >= self.first) & (position < self.end)
         return inside
 
@@ -150,10 +147,8 @@ class PublishedCells:
         return inside
 
     def chance(self, values: NDArray[Any]) -> FloatArray:
-        """Chance of each value where each cell is published, at most 1, shape (values, cells)."""
-        if self.column.several:
-            return np.asarray(np.minimum(self._by_value[values].toarray(), 1.0))
-        return self.covered(values) / np.maximum(self.sizes, 1)
+        """Chance of each value where each list of nodes is published, at most 1, shape (values, cells)."""
+        return np.asarray(np.minimum(self._by_value[values].toarray(), 1.0))
 
     @cached_property
     def shares(self) -> sparse.csr_matrix:
@@ -204,17 +199,16 @@ class PublishedCells:
 
     def distance(self, values: NDArray[Any]) -> FloatArray:
         """Distance of each value from each cell, in [0, 1], shape (values, cells)."""
+        away: Any = 1.0
         if self.domain.kind == "hierarchy" and not self.column.several:
-            return self._in_the_tree(values)
-        away = self._along_the_line(values) if self.column.ordered else 1.0
+            away = self._in_the_tree(values)
+        elif self.column.ordered:
+            position, special = self.domain.positions, self.domain.special_from
+            here = position[values][:, None]
+            away = np.maximum(position[self.first] - here, here - position[self.end - 1]) / (self.domain.span or 1.0)
+            # NULL and what is not finite are as far as can be from every other value
+            away = np.where((values[:, None] >= special) | (self.first >= special), 1.0, np.clip(away, 0.0, 1.0))
         return np.where(self.covered(values), 0.0, away)
-
-    def _along_the_line(self, values: NDArray[Any]) -> FloatArray:
-        position, special = self.domain.positions, self.domain.special_from
-        here = position[values][:, None]
-        away = np.maximum(position[self.first] - here, here - position[self.end - 1]) / (self.domain.span or 1.0)
-        # NULL and what is not finite are as far as can be from every other value
-        return np.where((values[:, None] >= special) | (self.first >= special), 1.0, np.clip(away, 0.0, 1.0))
 
     def _in_the_tree(self, values: NDArray[Any]) -> FloatArray:
         """Level of the lowest node above both, over the height: from the root down, as long as both lie below."""
@@ -226,7 +220,7 @@ class PublishedCells:
             first = tree.first_leaf[nodes][:, None]
             below = (self.first >= first) & (self.end <= first + tree.leaf_count[nodes][:, None])
             distance = np.where(below, tree.level[nodes][:, None] / height, distance)
-        return np.where(self.covered(values), 0.0, distance)
+        return distance
 
     def draw(self, rng: np.random.Generator) -> IntArray:
         """Code of one value for each row: a range by its weight, then any value of the range."""
@@ -335,11 +329,7 @@ def distinct_boxes(release: ReadTable, names: Sequence[str]) -> Boxes:
 
 
 def quantile_bins(counts: NDArray[Any], bins: int, rows: int, *, below: bool = False) -> IntArray:
-    """Bin of each value of an ordered domain, about as many rows in each.
-
-    `counts`: rows of each value.
-    `rows`: number of all rows.
-    `below`: a value lies where the rows below it end; else where its own do.
+    """Bin of each value, about as many rows in each: by where its own rows end, or with `below` those before it.
 
     >>> quantile_bins(np.array([1, 1, 4, 2]), 4, 8).tolist()
     [0, 0, 1, 2]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 import numpy as np
 
 from duckdb_anon.model.coded_table import FloatArray, IntArray
-from duckdb_anon.model.errors import ColumnError, listed, nearest
+from duckdb_anon.model.errors import AnonError, ColumnError, RequirementError, listed, nearest
 from duckdb_anon.model.function_specs import Report
+from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats import SOURCE
 from duckdb_anon.model.release_table import ReadTable
 
@@ -22,14 +23,29 @@ def is_plain(table: ReadTable, names: Sequence[str]) -> bool:
     return all(table.columns[name].plain for name in names)
 
 
-def require_columns(function: str, release: ReadTable, names: Sequence[str]) -> None:
+def require_columns(release: ReadTable, names: Sequence[str]) -> None:
     """Raise unless the release has all these columns."""
     missing = [name for name in names if name not in release.columns]
     if missing:
         raise ColumnError(
-            f"{function}: the release has no column {listed(missing)}{nearest(missing[0], release.columns)}; it has "
+            f"the release has no column {listed(missing)}{nearest(missing[0], release.columns)}; it has "
             f"{listed(release.columns) or 'none of them'}. Name the ones it has in qi := [...], sensitive := '...'"
         )
+
+
+def require_rows(table: ReadTable, which: str) -> None:
+    """Raise unless a table has rows."""
+    if not table.rows:
+        raise RequirementError(f"the {which} is empty, so there is no record to attack")
+
+
+def spelled(given: str, names: Iterable[str], problem: str, allowed: str, error: type[AnonError] = ColumnError) -> str:
+    """The one of some names that a call gives in any case; else an error with the problem and the names."""
+    names = list(names)
+    found = {fold(name): name for name in names}.get(fold(given))
+    if found is None:
+        raise error(f"{problem}{nearest(given, names)}; {allowed} {listed(names) or 'none'}")
+    return found
 
 
 def times_counted(release: ReadTable) -> FloatArray:
@@ -42,50 +58,48 @@ def repeated_rows(release: ReadTable) -> IntArray:
     return np.repeat(np.arange(release.rows), np.rint(times_counted(release)).astype(np.int64))
 
 
-def source_rows(function: str, original: ReadTable, release: ReadTable) -> IntArray:
+def source_rows(original: ReadTable, release: ReadTable) -> IntArray:
     """Original row that each released row came from, -1 for fake rows (row_id NULL), shape (released rows,)."""
     number = release.sources()
     if number is None and release.counted:
         raise ColumnError(
-            f"{function}: the rows of the release are cells with noisy counts, which come from no row of the original; "
+            "the rows of the release are cells with noisy counts, which come from no row of the original; "
             "relative_error and workload_error measure such a release"
         )
     if number is None:
         raise ColumnError(
-            f"{function}: the release has no column {SOURCE.word}, so the original of each row is unknown. "
+            f"the release has no column {SOURCE.word}, so the original of each row is unknown. "
             f"Make it again with {SOURCE.word} := true (for this check only, never for publication)"
         )
     fake = np.isnan(number)
     real = number[~fake]
     if len(number) and (not len(real) or (real != np.floor(real)).any()):
-        raise ColumnError(
-            f"{function}: the release's {SOURCE.word} does not number rows; take it from a release as it is made"
-        )
+        raise ColumnError(f"the release's {SOURCE.word} does not number rows; take it from a release as it is made")
     if len(real) and (real.max() >= original.rows or real.min() < 0):
         raise ColumnError(
-            f"{function}: the release's {SOURCE.word} goes from {real.min():.0f} to {real.max():.0f}, the original has "
+            f"the release's {SOURCE.word} goes from {real.min():.0f} to {real.max():.0f}, the original has "
             f"{original.rows} rows; these two do not belong together"
         )
     return np.where(fake, -1, number).astype(np.int64)
 
 
-def released_rows(function: str, original: ReadTable, release: ReadTable) -> IntArray:
+def released_rows(original: ReadTable, release: ReadTable) -> IntArray:
     """Released row of each original row, -1 where it was not released."""
-    source = source_rows(function, original, release)
+    source = source_rows(original, release)
     real = np.flatnonzero(source >= 0)
     released = np.full(original.rows, -1, dtype=np.int64)
     released[source[real]] = real
     different = int((released >= 0).sum())
     if different < len(real):
         raise ColumnError(
-            f"{function}: {len(real)} released rows share {different} row_ids; each original row may be released once"
+            f"{len(real)} released rows share {different} row_ids; each original row may be released once"
         )
     return released
 
 
-def replaced_rows(function: str, original: ReadTable, release: ReadTable, names: Sequence[str]) -> IntArray | None:
+def replaced_rows(original: ReadTable, release: ReadTable, names: Sequence[str]) -> IntArray | None:
     """Source of each row; None where there is no row_id and boxes or permuted columns do without."""
     permuted = any(release.columns[name].slice for name in names)
     if release.sources() is None and (permuted or not is_plain(release, names)):
         return None
-    return source_rows(function, original, release)
+    return source_rows(original, release)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ OPTIONS = (
 
 def plan_profile(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
     """Say which columns there are, and ask for their facts and a sample of the rows."""
-    require_libraries(context.function)
+    require_libraries()
     relation = context.relation("tbl")
     require_visible(context.function, relation)
     columns = list(relation.columns)
@@ -68,7 +69,7 @@ def plan_profile(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[
     planned = {
         "table": relation.given,
         "columns": [[name, kind, relation.comments.get(name) or ""] for name, kind in relation.columns.items()],
-        "country": country_of(context.function, params["country"]),
+        "country": country_of(params["country"]),
     }
     lists = {
         "rows": f"(select [count(*)] from {relation.sql})",
@@ -100,7 +101,10 @@ def profile(planned: Mapping[str, Any], rows: Mapping[str, Any]) -> list[tuple[F
         found.append((column, suggested(column)))
     labelled = any(role_of(comment) == "person" for _, _, comment in planned["columns"])
     found = list(zip((column for column, _ in found), with_single_person(found, labelled), strict=True))
-    found = [(column, _with_missing(column, each, facts[k]["codes"])) for k, (column, each) in enumerate(found)]
+    for k, (column, suggestion) in enumerate(found):
+        if facts[k]["codes"] is not None:
+            missing = f"probable codes for missing values: {facts[k]['codes']}. Set them to NULL before a release"
+            found[k] = column, replace(suggestion, reason=f"{suggestion.reason}; {missing}")
     codes = [_codes(sample.field(f"c{k}")) for k in range(len(found))] if len(sample) else []
     found = [
         (column, _frequency(planned["table"], column) if _counts_records(k, found, codes) else suggestion)
@@ -108,14 +112,6 @@ def profile(planned: Mapping[str, Any], rows: Mapping[str, Any]) -> list[tuple[F
     ]
     adds = _additions(codes, [suggestion.role == "quasi" for _, suggestion in found])
     return [(column, suggestion, add) for (column, suggestion), add in zip(found, adds, strict=True)]
-
-
-def _with_missing(facts: Facts, suggestion: Suggestion, codes: str | None) -> Suggestion:
-    """The suggestion, and which values seem to be codes for missing ones."""
-    if codes is None:
-        return suggestion
-    reason = f"{suggestion.reason}; probable codes for missing values: {codes}. Set them to NULL before a release"
-    return replace(suggestion, reason=reason)
 
 
 def _counts_records(column: int, found: Sequence[tuple[Facts, Suggestion]], codes: Sequence[IntArray]) -> bool:
@@ -177,38 +173,26 @@ def _alone(number: IntArray) -> float:
     return float((np.bincount(number)[number] == 1).mean())
 
 
-def hierarchy_call(table: str, column: str, suggestion: Suggestion) -> str | None:
-    """The call that makes the suggested hierarchy; None where none is."""
-    if not suggestion.hierarchy or suggestion.role != "quasi":
-        return None
-    return f"anon_hierarchy({literal(table)}, {literal(column)}{_ARGUMENTS[suggestion.hierarchy]})"
-
-
 def _work(con: Any, planned: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [
-        {
-            "column_name": facts.name,
-            "type": facts.type,
-            "distinct_values": facts.distinct,
-            "uniqueness": facts.uniqueness,
-            "nulls": facts.nulls,
-            "adds": add,
-            "looks_like": suggestion.kind or None,
-            "role": suggestion.role or None,
-            "reason": suggestion.reason,
-            "hierarchy": hierarchy_call(planned["table"], facts.name, suggestion),
-            "safe_harbor": suggestion.safe_harbor or None,
-            "comment": comment or None,
-        }
-        for (facts, suggestion, add), (_, _, comment) in zip(profile(planned, rows), planned["columns"], strict=True)
-    ]
+    answer = []
+    for (facts, found, add), (_, _, comment) in zip(profile(planned, rows), planned["columns"], strict=True):
+        hierarchy = None
+        if found.hierarchy and found.role == "quasi":
+            options = _ARGUMENTS[found.hierarchy]
+            hierarchy = f"anon_hierarchy({literal(planned['table'])}, {literal(facts.name)}{options})"
+        cells = (
+            facts.name, facts.type, facts.distinct, facts.uniqueness, facts.nulls, add, found.kind or None,
+            found.role or None, found.reason, hierarchy, found.safe_harbor or None, comment or None,
+        )  # fmt: skip
+        answer.append(dict(zip(PROFILE.returns, cells, strict=True)))
+    return answer
 
 
 def _plan_labels(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
     planned, lists = plan_profile(context, params)
     if _FILE.search(planned["table"]) or not _NAME.fullmatch(planned["table"]):
         raise ParameterError(
-            f"label_statements: '{planned['table']}' is no table that comments could be written on; make it one with "
+            f"'{planned['table']}' is no table that comments could be written on; make it one with "
             "CREATE TABLE ... AS, or name the roles in the calls of methods and measures, with qi and sensitive"
         )
     return planned, lists
@@ -233,30 +217,25 @@ def label_statement(table: str, column: str, role: str, comment: str) -> str:
     return f"COMMENT ON COLUMN {table}.{ident(column)} IS {literal(text)};"
 
 
-PROFILE = Task(
+_of_columns = partial(Task, section="Preparing a call", parameters=OPTIONS, database="own")
+PROFILE = _of_columns(
     name="anon_profile",
     summary="one row per column: what it contains, how identifying it is, the proposed role and the reason",
     paper="Safe Harbor: 45 CFR 164.514(b)(2)(i)",
     example="FROM anon_profile('people')",
-    section="Preparing a call",
-    parameters=OPTIONS,
     returns=fields(
         "column_name VARCHAR, type VARCHAR, distinct_values BIGINT, uniqueness DOUBLE, nulls DOUBLE, adds DOUBLE, "
         "looks_like VARCHAR, role VARCHAR, reason VARCHAR, hierarchy VARCHAR, safe_harbor VARCHAR, comment VARCHAR"
     ),
     plan=plan_profile,
     work=_work,
-    database="own",
 )
-LABEL_STATEMENTS = Task(
+LABEL_STATEMENTS = _of_columns(
     name="label_statements",
     summary="COMMENT statements with the roles that anon_profile proposes, for columns without a label",
     paper="see anon_profile",
     example="FROM label_statements('ages')",
-    section="Preparing a call",
-    parameters=OPTIONS,
     returns={"statement": "VARCHAR", "reason": "VARCHAR"},
     plan=_plan_labels,
     work=_label,
-    database="own",
 )

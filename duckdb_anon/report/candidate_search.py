@@ -38,10 +38,10 @@ class Candidate:
 
     name: str
     sweeps: tuple[Sweep, ...]
-    needs: tuple[str, ...]
+    needs: Sequence[str]
     counts_persons: bool
     takes_edges: bool
-    parameters: tuple[str, ...]
+    parameters: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,10 @@ def try_candidates(
     sample = _fill(con, rows, planned["labels"])
     if not planned["visible"]:
         sample = replace(sample, edges="")  # the recommended call would not see the type of the column
-    if planned["unseen"]:
-        given["roles"] += _nominal_argument(con, planned["labels"])
+    if planned["unseen"]:  # planning did not see which quasi-identifiers have no order
+        orders = {column: kind_of_type(kind) for column, kind in _types(con).items()}
+        nominal = [name for name, label in planned["labels"] if label == "anon: quasi" and orders[name] == "nominal"]
+        given["roles"] += f", categorical := {literal(nominal)}" if nominal else ""
     trials = Trials(con, sample, deadline, **given)
     candidates = [
         Candidate(**{**each, "sweeps": tuple(Sweep(**sweep) for sweep in each["sweeps"])})
@@ -105,50 +107,40 @@ def _fill(
     """Make the labelled table `sample`, the hierarchies `tree{k}` and `queried`, which the workload reads."""
     for name, flat in rows.items():
         if name == "t0" and len(flat) == 0:
-            raise RequirementError("recommend: the table is empty; there is nothing to try methods on")
+            raise RequirementError("the table is empty; there is nothing to try methods on")
         made = "sample" if name == "t0" else f"tree{name[1:]}"
         con.register("_anon_arrived", pa.Table.from_struct_array(flat))
         con.execute(f"create table {ident(made)} as from _anon_arrived")
         con.unregister("_anon_arrived")
     person = next((column for column, label in labels if label == "anon: person"), None)
-    secrets = [column for column, label in labels if label.startswith("anon: sensitive")]
-    total = con.execute("select count(*) from sample").fetchall()[0][0]
+    secrets = {column: label for column, label in labels if label.startswith("anon: sensitive")}
     carriers = f"count(distinct {ident(person)})" if person else "count(*)"
-    people = con.execute(f"select {carriers} from sample").fetchall()[0][0]
-    most = [
-        con.execute(f"select max(n) from (select {carriers} as n from sample group by {ident(c)})").fetchall()[0][0]
-        for c in secrets
-    ]
+    total, people = con.execute(f"select count(*), {carriers} from sample").fetchall()[0]
+    counted = [f"(select {carriers} as n from sample group by {ident(column)})" for column in secrets]
+    most = [con.execute(f"select max(n) from {counts}").fetchall()[0][0] for counts in counted]
     con.execute(f"create table queried as from sample qualify row_number() over (partition by {ident(person)}) = 1"
                 if person else "create view queried as from sample")  # fmt: skip
     for column, label in labels:
         for table in ("sample", "queried"):
             con.execute(f"comment on column {table}.{ident(column)} is {literal(label)}")
-    rare = [_has_rare(con, labels, ident(column), person) for column in secrets]
+    rare = [_has_rare(con, ident(column), label, _types(con)[column], carriers) for column, label in secrets.items()]
     edges = f", {EDGES.name} := {CARRIERS}" if any(rare) else ""
-    most_l = people // max(most) if most else None
-    return Sample(int(total), most_l, person, people < total, edges, _exceptions(con, secrets))
+    exceptions = ""
+    if secrets:
+        found, _ = _first_row(con, f"select list(distinct value) from structural_values('sample', {_EXCEPTED_FROM})")
+        exceptions = f", l_except := {literal(found[0])}" if found and found[0] and None not in found[0] else ""
+    return Sample(int(total), people // max(most) if most else None, person, people < total, edges, exceptions)
 
 
-def _exceptions(con: duckdb.DuckDBPyConnection, sensitive: Sequence[str]) -> str:
-    """The argument that excepts sensitive values which a part of the sample has alone."""
-    if not sensitive:
-        return ""
-    found, _ = _first_row(con, f"select list(distinct value) from structural_values('sample', {_EXCEPTED_FROM})")
-    return f", l_except := {literal(found[0])}" if found and found[0] and None not in found[0] else ""
+def _types(con: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    return dict(con.execute("select column_name, column_type from (describe sample)").fetchall())
 
 
-def _has_rare(
-    con: duckdb.DuckDBPyConnection, labels: Sequence[Sequence[str]], sensitive: str, person: str | None
-) -> bool:
+def _has_rare(con: duckdb.DuckDBPyConnection, sensitive: str, label: str, kind: str, carriers: str) -> bool:
     """Whether some sensitive value has too few carriers, and all can be given as many."""
-    table = con.table("sample")
-    kind = str(dict(zip(map(ident, table.columns), table.types, strict=True))[sensitive])
-    label = next(label for column, label in labels if ident(column) == sensitive)
     ordered = kind_of_type(kind) == "ordered" and "categorical" not in label
     if "hierarchy=" in label or not (ordered or is_text(kind)):
         return False
-    carriers = f"count(distinct {ident(person)})" if person else "count(*)"
     counts = f"select {sensitive} as v, {carriers} as n from sample group by {sensitive}"
     rare, missing, total = con.execute(
         f"select count(*) filter (n < {CARRIERS} and v is not null), count(*) filter (n < {CARRIERS} and v is null), "
@@ -157,19 +149,13 @@ def _has_rare(
     return rare > 0 and missing == 0 and total >= CARRIERS
 
 
-def _nominal_argument(con: duckdb.DuckDBPyConnection, labels: Sequence[Sequence[str]]) -> str:
-    """What a call must say of quasi-identifiers without an order, where planning does not see their types."""
-    table = con.table("sample")
-    kind = dict(zip(table.columns, map(str, table.types), strict=True))
-    nominal = [column for column, label in labels if label == "anon: quasi" and kind_of_type(kind[column]) == "nominal"]
-    return f", categorical := {literal(nominal)}" if nominal else ""
-
-
 def _suited(candidates: Sequence[Candidate], sample: Sample) -> list[Candidate]:
     """Those that need no column the sample lacks, and protect individuals where they have several rows; slow last."""
-    able = [c for c in candidates if sample.person is not None or "person" not in c.needs]
-    able = [c for c in able if sample.most_l is not None or "sensitive" not in c.needs]
-    able = [c for c in able if c.counts_persons or not sample.repeated]
+    there = {"qi": True, "person": sample.person is not None, "sensitive": sample.most_l is not None}
+    able = [
+        c for c in candidates
+        if all(there[need] for need in c.needs) and (c.counts_persons or not sample.repeated)
+    ]  # fmt: skip
     return sorted(able, key=lambda c: c.name == "incognito")  # whose time grows with the product of the levels
 
 
@@ -240,27 +226,25 @@ def _step(trials: Trials, candidate: Candidate, sweep: Sweep, arguments: str) ->
     started = time.perf_counter()
     options = f"{arguments}, row_id := true, seed := {trials.seed}"
     _, problem = _first_row(con, f"create or replace table release as from {candidate.name}('sample', {options})")
-    columns = "" if problem or not sweep.finds_columns else f", columns := {literal(_columns_found(con))}"
+    columns = ""
+    if sweep.finds_columns and not problem:  # attributes that stand together in the sliced release
+        structs = [kind for kind in con.table("release").types if kind.id == "struct"]
+        columns = f", columns := {literal([[name for name, _ in kind.children] for kind in structs])}"
     step["call"] = f"FROM {candidate.name}({literal(trials.tbl)}, {arguments}{columns}{trials.roles})"
     notes = [problem] if problem else [sweep.note, EDGED if sample.edges and sample.edges in arguments else ""]
     notes.append(EXCEPTED if sample.exceptions and sample.exceptions in arguments else "")
     notes.append(RELAXED if "l := 1" in arguments.split(", ") else "")
     if not problem:
         notes.append(_attacked(trials, f"{candidate.name}({arguments}{columns})", step))
-    for names, question in () if problem else _questions(trials, candidate):
-        answer, reason = _first_row(con, question)
-        step.update(zip(names, answer, strict=False))
-        notes.append(reason)
+        for names, question in _questions(trials, candidate):
+            answer, reason = _first_row(con, question)
+            step.update(zip(names, answer, strict=False))
+            notes.append(reason)
     step["seconds"] = time.perf_counter() - started
     step["note"] = "; ".join(note for note in notes if note) or None
     risk = _risk(step)
     step["meets_max_risk"] = None if risk is None else risk <= trials.max_risk
     return step, not problem
-
-
-def _columns_found(con: duckdb.DuckDBPyConnection) -> list[list[str]]:
-    """Attributes that stand together in the sliced table `release`."""
-    return [[name for name, _ in kind.children] for kind in con.table("release").types if kind.id == "struct"]
 
 
 def _first_row(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[Sequence[Any], str]:
@@ -322,12 +306,13 @@ def _mark_frontier(steps: Sequence[Step]) -> None:
     """A step is on the frontier when no other has at most its risk and its error, and less of one."""
     points = [(_risk(s), s["query_error"]) for s in steps]
     measured = [(risk, error) for risk, error in points if risk is not None and error is not None]
-    for step, (risk, error) in zip(steps, points, strict=True):
-        step["on_frontier"] = (
-            risk is not None
-            and error is not None
-            and not any(r <= risk and e <= error and (r, e) != (risk, error) for r, e in measured)
-        )
+    frontier = [
+        (risk, error)
+        for risk, error in measured
+        if not any(r <= risk and e <= error and (r, e) != (risk, error) for r, e in measured)
+    ]
+    for step, point in zip(steps, points, strict=True):
+        step["on_frontier"] = point in frontier
 
 
 def _rank(step: Step) -> tuple[int, float]:

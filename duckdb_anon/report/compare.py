@@ -79,9 +79,15 @@ def _row(original: TableInfo, release: TableInfo, params: Params) -> str:
         figures["l"] = f"least({', '.join(lowest)})"
     if shape == "sliced" and qi and sensitive:
         figures["l"] = f"(select l from slicing_diversity({first}, {second}))"
-    tables = [
-        _linkage(first, second, params, measured=linked and contents.answered(LINKAGE_RISK.answers), linked=linked)
-    ]
+    if linked and contents.answered(LINKAGE_RISK.answers):
+        risk = (
+            f"(select {', '.join(_RISK)}, note from linkage_risk({first}, {second}, p_match := {params['p_match']}, "
+            f"targets := {params['targets']}, seed := {params['seed']}) where attacker = 'strongest') as _risk"
+        )
+    else:
+        why = literal(_UNLINKED if not linked else "risk not measured: linkage_risk does not read this shape")
+        risk = f"(select {', '.join(f'null as {name}' for name in _RISK)}, {why} as note) as _risk"
+    tables = [risk]
     figures |= {name: f"_risk.{name}" for name in _RISK}
     notes = ["_risk.note"]
     if contents.answered(SINGLING_OUT.answers):
@@ -97,37 +103,18 @@ def _row(original: TableInfo, release: TableInfo, params: Params) -> str:
     if shape != "persons" and (linked or shape in ("boxes", "counts", "sliced")):
         loss = f"information_loss({first}, {second}) where list_contains({literal(qi)}, attribute)"
         figures |= {name: f"(select avg({name}) from {loss})" for name in ("iloss", "ncp")}
-    measured = {**params, "predicate_on_sensitive": _predicate(original, sensitive, params)}
-    tables.append(
-        "(select avg(relative_error) as mean, median(relative_error) as median from "
-        f"{_workload(first, second, len(qi), measured)}) as _error"
+    workload = (
+        f"workload_error({first}, {second}, n := {params['n']}, dims := {params['dims'] or min(4, len(qi))}, "
+        f"aggregate := {literal(params['aggregate'])}, selectivity := {params['selectivity']}, "
+        f"predicate_on_sensitive := {_predicate(original, sensitive, params)}, seed := {params['seed']})"
     )
+    tables.append(f"(select avg(relative_error) as mean, median(relative_error) as median from {workload}) as _error")
     figures |= {"mean_error": "_error.mean", "median_error": "_error.median"}
     selected = ", ".join(f"({sql})::double as {name}" for name, sql in figures.items())
     rows = f"(select count(*) from {release.sql}) as rows"
     note = f"concat_ws('; ', {', '.join(notes)}) as note"
     source = ",\n  ".join(tables)
     return f"select {second} as release, '{shape}' as shape, {rows}, {selected}, {note}\nfrom {source}"
-
-
-def _linkage(original: str, release: str, params: Params, *, measured: bool, linked: bool) -> str:
-    """A table of one row: what the strongest attacker finds, or why it was not measured."""
-    if not measured:
-        why = literal(_UNLINKED if not linked else "risk not measured: linkage_risk does not read this shape")
-        return f"(select {', '.join(f'null as {name}' for name in _RISK)}, {why} as note) as _risk"
-    return (
-        f"(select {', '.join(_RISK)}, note from linkage_risk({original}, {release}, p_match := {params['p_match']}, "
-        f"targets := {params['targets']}, seed := {params['seed']}) where attacker = 'strongest') as _risk"
-    )
-
-
-def _workload(original: str, release: str, qi: int, params: Params) -> str:
-    return (
-        f"workload_error({original}, {release}, n := {params['n']}, dims := {params['dims'] or min(4, qi)}, "
-        f"aggregate := {literal(params['aggregate'])}, selectivity := {params['selectivity']}, "
-        f"predicate_on_sensitive := {params['predicate_on_sensitive']}, "
-        f"seed := {params['seed']})"
-    )
 
 
 def _predicate(original: TableInfo, sensitive: Sequence[str], params: Params) -> bool:
@@ -141,7 +128,7 @@ def _predicate(original: TableInfo, sensitive: Sequence[str], params: Params) ->
 
 def _plan(context: Any, params: Params) -> str:
     if not params["releases"]:
-        raise ParameterError(f"compare: releases := {params['releases']!r} names none; say releases := ['a', 'b']")
+        raise ParameterError(f"releases := {params['releases']!r} names none; say releases := ['a', 'b']")
     relations = [context.relation("releases", name) for name in params["releases"]]
     relation = context.relation("original")
     original = context.table_info(relation, relations)
@@ -152,7 +139,7 @@ def _plan(context: Any, params: Params) -> str:
     roles = context.roles(relation, nested=True)
     if not roles.qi:
         raise ColumnError(
-            f"compare: no column of {relation.given} is labelled as quasi-identifier; COMMENT ON COLUMN "
+            f"no column of {relation.given} is labelled as quasi-identifier; COMMENT ON COLUMN "
             f"{relation.sql}.{ident(next(iter(relation.columns)))} IS 'anon: quasi'"
         )
     person = roles.person

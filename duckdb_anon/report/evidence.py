@@ -15,7 +15,7 @@ from duckdb_anon.engine.interrupts import stoppable
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import without_code
 from duckdb_anon.model.release_formats.duckdb_types import kind_of_type, without_enums
-from duckdb_anon.report.findings import RARE, Findings, Measured, QueryRunner, Row, Rows
+from duckdb_anon.report.findings import RARE, Findings, Measured, QueryRunner, Rows
 from duckdb_anon.report.linked_release import Check, Checks
 from duckdb_anon.report.profile.role_classifier import IDENTIFIERS, QUASI
 from duckdb_anon.report.verify_release import promises
@@ -83,29 +83,22 @@ def guarantees(con: duckdb.DuckDBPyConnection, made: Measured, labels: Mapping[s
     description = made.description
     parameters = dict(description.parameters) if description else {}
     verified = promises(con, made.name, description, {**dict.fromkeys(made.columns), **labels}) if description else []
-    rows = [
-        _guarantee(f"{v.check} {'<=' if v.check == 't' else '>='} {v.promised}", v.measured, v.holds, v.note)
+    rows: list[tuple[Any, ...]] = [
+        (f"{v.check} {'<=' if v.check == 't' else '>='} {v.promised}", v.measured, v.holds, v.note)
         for v in verified
         if v.check != "delta"
     ]
     if parameters.get("delta") is not None:
         delta, by = parameters["delta"], "linkage_risk, strongest attacker (it can refute the guarantee, not prove it)"
-        rows += [
-            _guarantee(f"identity <= {delta}", row["identity"], row["identity_low"] <= float(delta), by)
-            for row in made.facts["risk"]
-            if row["identity"] is not None
-        ]
-    if rows:
-        return rows
+        for row in made.facts["risk"]:
+            if row["identity"] is not None:
+                rows.append((f"identity <= {delta}", row["identity"], row["identity_low"] <= float(delta), by))
     reason = (
         "no k, l, t or delta to check on the table; a guarantee about noise or randomization cannot be checked on "
         "one release"
     )
-    return [_guarantee("none", None, None, reason)]
-
-
-def _guarantee(promise: str, found: Any, holds: bool | None, by: str) -> Row:
-    return {"promise": promise, "found": found, "holds": holds, "checked by": by}
+    titles = ("promise", "found", "holds", "checked by")
+    return [dict(zip(titles, row, strict=True)) for row in rows or [("none", None, None, reason)]]
 
 
 def safe_harbor(runner: QueryRunner, found: Findings, made: Measured) -> Rows:
@@ -121,17 +114,11 @@ def safe_harbor(runner: QueryRunner, found: Findings, made: Measured) -> Rows:
 
     rows = []
     for item in SAFE_HARBOR:
-        named = [
-            row["column"]
-            for row in found.roles
-            if row["safe_harbor"] == item or (item == _AGES and row["looks_like"] in _GIVE_AGES)
-        ]
+        ages = _GIVE_AGES if item == _AGES else ()
+        named = [r["column"] for r in found.roles if r["safe_harbor"] == item or r["looks_like"] in ages]
         released = [name for name in named if name in made.columns]
-        if not named:
-            state = "no column recognized"
-        elif not released:
-            state = "removed"
-        else:
+        state = "removed" if named else "no column recognized"
+        if released:
             state = "released unchanged" if any(map(unchanged, released)) else "released in changed form"
         rows.append({"identifier": item, "columns": ", ".join(named) or None, "state": state})
     return rows
@@ -160,18 +147,22 @@ def suppression(runner: QueryRunner, original: str, check: Check, qi: Sequence[s
 
 def utility(runner: QueryRunner, options: str) -> Rows:
     """A row a figure, and what it is to be compared with."""
-    made: list[tuple[str, Any, str]] = []
+    made: Rows = []
+
+    def add(measure: str, value: object, compare: str) -> None:
+        made.append({"measure": measure, "value": value, "compare": compare})
+
     for row in runner.rows("k_marginal", f"from k_marginal({options})"):
         halves = f"{row['sampled']:.0f} for two halves of the original; worst: {row['worst']}"
-        made.append((f"k_marginal, {row['k']} columns (of 1000)", row["score"], halves))
+        add(f"k_marginal, {row['k']} columns (of 1000)", row["score"], halves)
     if find_spec("sklearn"):
         for row in runner.rows("propensity", f"from propensity({options}, permutations := 3)"):
             times = f"{row['ratio']:.3g} times the value expected of a new sample" if row["ratio"] is not None else ""
-            made.append((f"propensity pMSE, {row['learner']}", row["pmse"], times))
+            add(f"propensity pMSE, {row['learner']}", row["pmse"], times)
     else:
         runner.missing["propensity"] = "needs scikit-learn: pip install 'duckdb-anon[ml]'"
     for row in runner.rows("unique_exact_matches", f"from unique_exact_matches({options})"):
-        made.append(("unique exact matches, share", row["share"], f"of {row['uniques']:,} uniques"))
+        add("unique exact matches, share", row["share"], f"of {row['uniques']:,} uniques")
     for row in runner.rows("apparent_matches", f"from apparent_matches({options})"):
-        made.append(("apparent matches, agreement", row["agreement"], f"of {row['matched']:,} matches"))
-    return [{"measure": measure, "value": value, "compare": compare} for measure, value, compare in made]
+        add("apparent matches, agreement", row["agreement"], f"of {row['matched']:,} matches")
+    return made

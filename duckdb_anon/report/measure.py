@@ -14,7 +14,7 @@ import duckdb
 from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.column_roles import role_of
 from duckdb_anon.engine.register import registered_releases
-from duckdb_anon.engine.sql_quoting import ident, idents, literal
+from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.measures.risk.attackers.record_linkage import LIKELIHOOD
 from duckdb_anon.measures.risk.linkage_view import BOOTSTRAP
 from duckdb_anon.model.errors import AnonError
@@ -64,8 +64,8 @@ def _joint(runner: QueryRunner, plan: Plan) -> Rows:
     """What the releases of the original reveal together, where the register lists several with a key."""
     here = runner.con.execute("select current_database(), current_schema()").fetchall()[0]
     relation = Catalog(runner.con, *here).relation("report", "original", plan.original)
-    names = [release.name for _, release in registered_releases(runner.con, relation) if release.key]
-    names = list(dict.fromkeys(names))
+    registered = registered_releases(runner.con, relation)
+    names = list(dict.fromkeys(release.name for _, release in registered if release.key))
     if len(names) < 2:
         return []
     call = (
@@ -73,9 +73,8 @@ def _joint(runner: QueryRunner, plan: Plan) -> Rows:
         f"targets := {min(plan.targets, _MOST_JOINT)}, seed := {plan.seed})"
     )
     figures = "identity, identity_low, identity_high, attribute, attribute_low, attribute_high"
-    return runner.rows(
-        "joint risk", f"select {len(names)} as releases, {figures} from {call} where release = 'together'"
-    )
+    question = f"select {len(names)} as releases, {figures} from {call} where release = 'together'"
+    return runner.rows("joint risk", question)
 
 
 def _types(con: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:
@@ -100,9 +99,8 @@ def _roles(runner: QueryRunner, original: str, types: Mapping[str, str], labels:
         rows = runner.rows("reasons for the roles", f"from anon_profile({literal(original)})")
         profiled = {row["column_name"]: row for row in rows}
     else:
-        runner.missing["reasons for the roles"] = (
-            "anon_profile needs the profile extra: pip install 'duckdb-anon[profile]'"
-        )
+        why = "anon_profile needs the profile extra: pip install 'duckdb-anon[profile]'"
+        runner.missing["reasons for the roles"] = why
     roles = []
     for name, kind in types.items():
         row, role = profiled.get(name, {}), role_of(labels.get(name)) or "not released"
@@ -120,11 +118,10 @@ def _of_original(runner: QueryRunner, found: Findings) -> dict[str, Rows]:
     numbered = literal(f"(select *, row_number() over () - 1 as row_id from {plan.original})")
     linkage = f"linkage_risk({literal(plan.original)}, {numbered}, targets := {plan.targets}, seed := {plan.seed})"
     risk = runner.rows("risk of the original", f"from {linkage} where attacker = 'strongest'")
+    population: Rows = []
     if context.sampling_fraction is None:
-        population = []
-        runner.missing["population uniqueness"] = (
-            "the context has no sampling_fraction, the share of the population in the original"
-        )
+        why = "the context has no sampling_fraction, the share of the population in the original"
+        runner.missing["population uniqueness"] = why
     else:
         uniqueness = f"from population_uniqueness({literal(plan.original)}, {context.sampling_fraction})"
         population = runner.rows("population uniqueness", uniqueness)
@@ -198,7 +195,11 @@ def _release(runner: QueryRunner, found: Findings, name: str, checks: Checks) ->
     made.facts["impossible"] = [
         {"condition": condition, **row}
         for condition in context.impossible
-        for row in runner.rows(f"condition {condition}", _matching(plan.original, condition, published))
+        for row in runner.rows(
+            f"condition {condition}",
+            "select original, estimate, low, high from relative_error("
+            f"{literal(f'select count(*) as n from {plan.original} where {condition}')}, {published})",
+        )
     ]
     return made
 
@@ -248,7 +249,11 @@ def _charts(runner: QueryRunner, found: Findings, made: Measured, qi: Sequence[s
         "marginals": [
             {"column": column, **row}
             for column in found.qi
-            for row in runner.rows(f"marginal of {column}", _marginal(plan.original, column, pair))
+            for row in runner.rows(
+                f"marginal of {column}",
+                "select map_values(keys)[1] as value, original, estimate from relative_error("
+                f"{literal(f'select {ident(column)}, count(*) as n from {plan.original} group by 1')}, {pair})",
+            )
         ],
         "correlation": runner.rows("correlation", correlation),
     }
@@ -263,17 +268,6 @@ def _diversity(released: str, qi: Sequence[str], sensitive: Sequence[str]) -> st
     worst = "case when measure = 'recursive' then max(value) else min(value) end"
     order = "list_position(['distinct', 'frequency', 'entropy', 'recursive'], measure)"
     return f"select measure, {worst} as value from ({each}) group by measure order by {order}"
-
-
-def _marginal(original: str, column: str, pair: str) -> str:
-    query = f"select {idents([column])}, count(*) as n from {original} group by 1"
-    return f"select map_values(keys)[1] as value, original, estimate from relative_error({literal(query)}, {pair})"
-
-
-def _matching(original: str, condition: str, pair: str) -> str:
-    """SQL of the number of records that meet a condition: in the original, and estimated from the release."""
-    query = f"select count(*) as n from {original} where {condition}"
-    return f"select original, estimate, low, high from relative_error({literal(query)}, {pair})"
 
 
 def _risk(runner: QueryRunner, attackers: Rows, threshold: float) -> Rows:

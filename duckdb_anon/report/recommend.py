@@ -27,6 +27,7 @@ from duckdb_anon.measures.risk.linkage_risk import P_MATCH, TARGETS
 from duckdb_anon.model.errors import ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import ColumnInfo, Method, Parameter, Params, Roles, Task, fields
 from duckdb_anon.model.parameters import MOST_SEED
+from duckdb_anon.model.release_comment import value_text
 from duckdb_anon.report.candidate_search import Candidate, try_candidates
 
 _ON_REQUEST = ("rank_swap", "merging")
@@ -55,12 +56,19 @@ def plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str
     lists |= {f"h{k}": context.tree_sql(named[tree]) for k, tree in enumerate(trees)}
     options, on_sensitive = _workload(params["workload"], len(roles.qi))
     on_sensitive = on_sensitive and bool(roles.sensitive)
+    given = {p.name: p.check("recommend", context.arguments.get(p.name)) for p in ROLE_PARAMETERS}
     planned = {
         "tbl": relation.given,
-        "roles": _role_arguments(context.arguments),
+        # to be repeated in the recommended calls
+        "roles": "".join(f", {name} := {value_text(value)}" for name, value in given.items() if value is not None),
         "unseen": not relation.visible and context.arguments.get("categorical") is None,
         "visible": relation.visible,
-        "candidates": [asdict(_candidate(method)) for method in _chosen(context.methods, params["methods"])],
+        "candidates": [
+            asdict(
+                Candidate(m.name, m.sweeps, m.needs, m.unit == "person", takes_edges(m), [p.name for p in m.parameters])
+            )
+            for m in _chosen(context.methods, params["methods"])
+        ],
         "labels": [[info.name, _label(info, roles, list(trees))] for info in columns],
         "workload": options,
         "on_sensitive": on_sensitive,
@@ -84,19 +92,11 @@ def _chosen(methods: Mapping[str, Method], given: Sequence[str] | None) -> list[
     """The methods to try, checked; all that have sweeps where none is named."""
     able = {name: method for name, method in methods.items() if method.sweeps}
     if given is not None and not given:
-        raise ParameterError("recommend: methods := [] names none; leave it out for all that suit the table")
+        raise ParameterError("methods := [] names none; leave it out for all that suit the table")
     unknown = [name for name in given or () if name not in able]
     if unknown:
-        raise ParameterError(
-            f"recommend: methods has '{unknown[0]}'{nearest(unknown[0], able)}; it tries {listed(able)}"
-        )
+        raise ParameterError(f"methods has '{unknown[0]}'{nearest(unknown[0], able)}; it tries {listed(able)}")
     return [method for name, method in able.items() if (name not in _ON_REQUEST if given is None else name in given)]
-
-
-def _candidate(method: Method) -> Candidate:
-    parameters = tuple(p.name for p in method.parameters)
-    needs, by_person = tuple(method.needs), method.unit == "person"
-    return Candidate(method.name, method.sweeps, needs, by_person, takes_edges(method), parameters)
 
 
 def _workload(given: Mapping[str, Any] | None, qi: int) -> tuple[str, bool]:
@@ -106,27 +106,13 @@ def _workload(given: Mapping[str, Any] | None, qi: int) -> tuple[str, bool]:
     for name, value in (given or {}).items():
         if name not in known:
             raise ParameterError(
-                f"recommend: workload has no '{name}'{nearest(name, known)}; it takes what workload_error takes: "
-                f"{listed(known)}"
+                f"workload has no '{name}'{nearest(name, known)}; it takes what workload_error takes: {listed(known)}"
             )
         options[name] = known[name].check("recommend", value)
     on_sensitive = bool(options.pop("predicate_on_sensitive"))
     return ", ".join(
         f"{name} := {literal(value)}" for name, value in options.items() if value is not None
     ), on_sensitive
-
-
-def _role_arguments(arguments: Mapping[str, Any]) -> str:
-    """The role arguments of this call, to be repeated in the recommended ones."""
-    text = ""
-    for parameter in ROLE_PARAMETERS:
-        value = parameter.check("recommend", arguments.get(parameter.name))
-        if isinstance(value, Mapping):
-            pairs = ", ".join(f"{literal(name)}: {literal(other)}" for name, other in value.items())
-            text += f", {parameter.name} := {{{pairs}}}"
-        elif value is not None:
-            text += f", {parameter.name} := {literal(value)}"
-    return text
 
 
 MEASURE = Task(

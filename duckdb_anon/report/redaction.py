@@ -36,25 +36,21 @@ def visible_rows(edition: Edition, name: str, facts: Mapping[str, list[dict[str,
         return [dict(row) for row in rows]
     if name in HOLDERS:
         return []
-    if name == "subgroups":
-        rows = _worst_of(rows)
+    if name == "subgroups":  # the one at most risk of each column, without its name and size
+        worst = {row["column"]: row for row in sorted(rows, key=lambda row: row["identity"])}
+        rows = [{**row, "value": "(the group at most risk)", "people": None} for row in worst.values()]
     if name == "population":
         rows = [row for row in rows if row["figure"] not in _COUNTS]
     if name == "utility":
         rows = [{**row, "compare": None if " of " in f" {row['compare']}" else row["compare"]} for row in rows]
-    return [{key: _rounded(value) for key, value in row.items()} for row in rows]
+    return [
+        {key: float(f"{value:.{_DIGITS}g}") if _is_finite(value) else value for key, value in row.items()}
+        for row in rows
+    ]
 
 
-def _worst_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The subgroup at most risk of each column, without its name and size."""
-    worst = {row["column"]: row for row in sorted(rows, key=lambda row: row["identity"])}
-    return [{**row, "value": "(the group at most risk)", "people": None} for row in worst.values()]
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, float) and math.isfinite(value):
-        return float(f"{value:.{_DIGITS}g}")
-    return value
+def _is_finite(value: object) -> bool:
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def roles_of(found: Findings, edition: Edition) -> list[dict[str, Any]]:
@@ -79,10 +75,8 @@ def reasons(missing: Mapping[str, str], edition: Edition) -> dict[str, str]:
 
 def check_text(release: Measured, edition: Edition) -> str:
     """How the check release came about; a failure may quote values."""
-    failed = "failed: " in release.check.note
-    return (
-        release.check.note.split("failed: ")[0] + "failed" if failed and edition != "internal" else release.check.note
-    )
+    how, failed, _ = release.check.note.partition("failed: ")
+    return how + "failed" if failed and edition != "internal" else release.check.note
 
 
 def as_json(found: Findings, edition: Edition, version: str) -> str:
@@ -115,23 +109,23 @@ def as_json(found: Findings, edition: Edition, version: str) -> str:
 def _finite(value: Any) -> Any:
     """JSON has no NaN and no infinity: they are null."""
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return value if _is_finite(value) else None
     if isinstance(value, Mapping):
         return {str(key): _finite(item) for key, item in value.items()}
     return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _release(release: Measured, edition: Edition) -> dict[str, Any]:
-    description = release.description
+    about = release.description
     names = [name for name in release.facts if edition == "internal" or name not in HOLDERS]
     return {
         "name": release.name,
         "rows": release.rows,
         "sha256": release.sha256,
-        "method": description.method if description else None,
-        "parameters": dict(description.parameters) if description else None,
-        "made": description.date if description else None,
-        "version": description.version if description else None,
+        "method": about.method if about else None,
+        "parameters": dict(about.parameters) if about else None,
+        "made": about.date if about else None,
+        "version": about.version if about else None,
         "check_release": check_text(release, edition),
         **{name: visible_rows(edition, name, release.facts) for name in names},
         "not_measured": reasons(release.missing, edition),

@@ -55,23 +55,19 @@ def verify(con: duckdb.DuckDBPyConnection, name: str, comment: str, labels: Mapp
     if description is None:
         return [Verified("description", None, None, False, "not declared a release. Write one with release()")]
     same = bool(description.digest) and holds_rows_of(con, name, description.digest, description.checksum)
-    signer = signer_of(description)
+    sealed, signer = is_sealed(description, labels), signer_of(description)
+    note = "" if same else "the rows are not those of the description"
     signature = Verified("signature", None, None, None, "not signed")
     if signer is not None:
         signature = Verified("signature", signer[0], None, signer[1], "public key of the signer")
     return [
+        Verified("rows", description.digest or None, None, same, note),
         Verified(
-            "rows", description.digest or None, None, same, "" if same else "the rows are not those of the description"
+            "description", description.seal or None, None, sealed, "" if sealed else "the description was changed"
         ),
-        _of_description(description, labels),
         signature,
         *promises(con, name, description, labels),
     ]
-
-
-def _of_description(description: Description, labels: Mapping[str, str | None]) -> Verified:
-    same = is_sealed(description, labels)
-    return Verified("description", description.seal or None, None, same, "" if same else "the description was changed")
 
 
 def promises(

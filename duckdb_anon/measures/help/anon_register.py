@@ -26,18 +26,16 @@ def plan(context: Any, params: Params) -> str:
     if not databases:
         nulls = ", ".join("null::{1} as {0}".format(*column.split()) for column in _COLUMNS.split(", "))
         return f"select null::varchar as database, {nulls} where false"
-    return "\nunion all\n".join(map(_listed, databases)) + "\norder by database, number"
-
-
-def _listed(database: str) -> str:
-    """Releases of one register."""
-    releases = f"{ident(database)}.{SCHEMA}.releases"
     selected = ", ".join(
         "_anon_p.name as previous" if name == "previous" else f"_anon_r.{name}"
         for name in (column.split()[0] for column in _COLUMNS.split(", "))
     )
-    joined = f"{releases} as _anon_r left join {releases} as _anon_p on _anon_p.number = _anon_r.previous"
-    return f"select {literal(database)} as database, {selected} from {joined}"
+    found = []
+    for database in databases:
+        releases = f"{ident(database)}.{SCHEMA}.releases"
+        joined = f"{releases} as _anon_r left join {releases} as _anon_p on _anon_p.number = _anon_r.previous"
+        found.append(f"select {literal(database)} as database, {selected} from {joined}")
+    return "\nunion all\n".join(found) + "\norder by database, number"
 
 
 MEASURE = Query(

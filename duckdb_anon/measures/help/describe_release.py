@@ -14,7 +14,7 @@ from typing import Any
 from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.planner import parameters_of
 from duckdb_anon.engine.release_seal import signer_of
-from duckdb_anon.engine.sql_quoting import literal
+from duckdb_anon.measures.help.anon_functions import rows_as_table
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.function_specs import REQUIRED, Entry, Parameter, Params, Query
 from duckdb_anon.model.release_comment import Description, read_description, value_text
@@ -44,13 +44,9 @@ def plan(context: Any, params: Params) -> str:
     if description is not None:
         made = _made(relation.given, description, context.entries)
     facts = [*made, *_columns(context, relation)]
-    listed = ",\n".join(f"({', '.join(literal(cell) for cell in fact)}, {k})" for k, fact in enumerate(facts))
-    rows = f"(select count(*) from {relation.sql})"
-    return (
-        "select fact, name, value, words from (\n"
-        f"select 'rows' as fact, null as name, {rows}::varchar as value, 'rows that were released' as words, "
-        f"-1 as _anon_row union all\nselect * from (values {listed}))\norder by _anon_row"
-    )
+    counted = "select 'rows' as fact, null as name, count(*)::varchar as value, 'rows that were released' as words"
+    columns = ("fact", "name", "value", "words")
+    return f"{counted} from {relation.sql}\nunion all\n{rows_as_table(columns, facts)}"
 
 
 def _made(given: str, description: Description, entries: Mapping[str, Entry]) -> list[Fact]:
@@ -82,28 +78,24 @@ def _made(given: str, description: Description, entries: Mapping[str, Entry]) ->
             ("seal", None, description.seal, "digest of description, rows and roles; verify_release checks it")
         )
     if description.signature:
+        try:
+            found = signer_of(description)
+            verdict = "holds" if found is not None and found[1] else "does not hold"
+        except AnonError as error:
+            verdict = str(error)
         signer = description.signature.partition(":")[0]
-        facts.append(("signature", signer, _signature(description), "by the owner of this public key (Ed25519)"))
+        facts.append(("signature", signer, verdict, "by the owner of this public key (Ed25519)"))
     if description.version:
         facts.append(("version", None, description.version, "of duckdb-anon, which made it"))
     return facts
 
 
-def _signature(description: Description) -> str:
-    try:
-        found = signer_of(description)
-    except AnonError as error:
-        return str(error)
-    return "holds" if found is not None and found[1] else "does not hold"
-
-
 def _columns(context: Any, relation: Any) -> list[Fact]:
     """How each attribute is to be read; a STRUCT column of a sliced release holds several."""
     roles = context.roles(context.flat(relation), nested=True)
-    named = {info.name: ("quasi", info) for info in roles.qi}
-    named |= {info.name: ("sensitive", info) for info in roles.sensitive}
-    named |= {info.name: ("insensitive", info) for info in roles.keep}
-    named |= {roles.person.name: ("person", roles.person)} if roles.person else {}
+    by_role = {"quasi": roles.qi, "sensitive": roles.sensitive, "insensitive": roles.keep}
+    by_role["person"] = (roles.person,) if roles.person else ()
+    named = {info.name: (role, info) for role, infos in by_role.items() for info in infos}
     facts: list[Fact] = []
     contents = context.contents(relation)
     slices = contents.slices()
@@ -115,11 +107,8 @@ def _columns(context: Any, relation: Any) -> list[Fact]:
             tree = info.hierarchy if info is not None else None
             where = f"; one of the attributes of column {column}, permuted together in its bucket" if fields else ""
             carrier_doc = carrier_docs.get(name)
-            words = (
-                carrier_doc
-                if carrier_doc and not role
-                else f"{_ROLES.get(role, 'no role')}: {_cells(inside, role, tree)}"
-            )
+            read = f"{_ROLES.get(role, 'no role')}: {_cells(inside, role, tree)}"
+            words = carrier_doc if carrier_doc and not role else read
             facts.append(("column", name, role or None, words + where))
     return facts
 

@@ -4,8 +4,8 @@ One row a column and problem, with the number of records and the SQL expression 
 a SELECT that cleans all of them. Problems: blanks around values, codes for missing values (see `missing_codes`),
 spellings that differ in case alone, several formats of dates in one column of texts, placeholder dates (1900-01-01) of
 several records, postcodes that lost leading zeros. Each makes a value of its own, which identifies records that the
-clean value would not. Nothing of the table is shown but codes for missing values, and nothing is written. Where a date
-reads both ways (3/4/2020), the day comes first if any record has a first number above 12; otherwise the month does.
+clean value would not. The answer contains no value of the table but codes for missing values, and nothing is written.
+Where a date reads both ways (3/4/2020), the day comes first if any record has a first number above 12, else the month.
 Cost: an aggregation a column and problem.
 """
 

@@ -65,7 +65,7 @@ def plan_hierarchy(context: Any, params: Params) -> str:
     relation = context.relation("tbl")
     if params["column_name"] is None:
         raise ParameterError(
-            f"{NAME}: column_name is missing; name the column whose values are the leaves: '{relation.given}', 'age'"
+            f"column_name is missing; name the column whose values are the leaves: '{relation.given}', 'age'"
         )
     column = column_of(NAME, relation, params["column_name"])
     if kind == "auto":
@@ -85,7 +85,7 @@ def _kind_of(relation: Relation, column: str, params: Params, given: Sequence[st
     """What a column's type and the call's options say; a text needs one of them."""
     if not relation.visible:
         names = listed(kind for kind in KINDS if kind not in ("auto", "arx"))
-        raise ParameterError(f"{NAME}: {relation.hint}, or say which kind := ... its values are: {names}")
+        raise ParameterError(f"{relation.hint}, or say which kind := ... its values are: {names}")
     kind = relation.columns[column]
     if "mapping" in given or "rare" in given:
         return "text"
@@ -104,13 +104,13 @@ def _only_heeded(kind: str, given: Sequence[str]) -> None:
         if name not in _HEEDED[kind]:
             takers = listed(f"'{k}'" for k, options in _HEEDED.items() if name in options)
             takes = listed(_HEEDED[kind]) if _HEEDED[kind] else "none of the options"
-            raise ParameterError(f"{NAME}: kind := '{kind}' takes {takes}; {name} belongs to kind := {takers}")
+            raise ParameterError(f"kind := '{kind}' takes {takes}; {name} belongs to kind := {takers}")
 
 
 def _arx(context: Any) -> str:
     path = context.arguments.get("tbl")
     if not isinstance(path, str) or not re.search(r"\.(csv|txt)(\.gz)?$", path, re.IGNORECASE):
-        raise ParameterError(f"{NAME}: kind := 'arx' reads a CSV file that ARX wrote, not '{path}'")
+        raise ParameterError(f"kind := 'arx' reads a CSV file that ARX wrote, not '{path}'")
     for delimiter in ";,\t":
         # the first line is a leaf like the others, a quote is doubled, and an empty cell is an empty text
         read = (
@@ -121,14 +121,12 @@ def _arx(context: Any) -> str:
             found = context.catalog.cursor.execute(f"describe from {read}").fetchall()
         except Exception as error:  # DuckDB's, which measures do not import
             raise ParameterError(
-                f"{NAME}: '{path}' cannot be read as a CSV file of ARX's: UTF-8 text, lines of as many cells each, "
+                f"'{path}' cannot be read as a CSV file of ARX's: UTF-8 text, lines of as many cells each, "
                 f"separated by ';' ({one_line(error)})"
             ) from cause_of(error)
         if len(found) > 1:
             return rf"select columns('column0*(\d+)') as 'level\1' from {read}"
-    raise ParameterError(
-        f"{NAME}: '{path}' has one cell a line; a hierarchy has a value and its ancestors, as in 'male;*'"
-    )
+    raise ParameterError(f"'{path}' has one cell a line; a hierarchy has a value and its ancestors, as in 'male;*'")
 
 
 def _units(given: Any) -> list[str]:
@@ -142,14 +140,14 @@ def _dates(source: str, given: Any) -> str:
     names = _units(given) if given is not None else ["month", "quarter", "year", "5 years", "decade"]
     unknown = [name for name in names if name not in _DATES]
     if not names:
-        raise ParameterError(f"{NAME}: levels is empty; levels of dates are {listed(_DATES)}")
+        raise ParameterError(f"levels is empty; levels of dates are {listed(_DATES)}")
     if unknown:
         raise ParameterError(
-            f"{NAME}: levels has '{unknown[0]}'{nearest(unknown[0], _DATES)}; levels of dates are {listed(_DATES)}"
+            f"levels has '{unknown[0]}'{nearest(unknown[0], _DATES)}; levels of dates are {listed(_DATES)}"
         )
     if names != [name for name in _DATES if name in names]:
         raise ParameterError(
-            f"{NAME}: levels of dates go from fine to coarse, each once: {listed(n for n in _DATES if n in names)}"
+            f"levels of dates go from fine to coarse, each once: {listed(n for n in _DATES if n in names)}"
         )
     wrong = literal(
         f"{NAME}: a value is no date as DuckDB writes it; make the column a DATE, as strptime(d, '%d/%m/%Y') does, or "
@@ -165,11 +163,13 @@ def _codes(context: Any, relation: Relation, column: str, source: str, given: An
     longest = f"(select max(length(_v::varchar)) from {source})"
     most = context.catalog.cursor.execute(f"select {longest}").fetchone()[0] if relation.visible else None
     if given is None and not relation.visible:
-        raise ParameterError(f"{NAME}: {relation.hint}, or say levels := [...], the numbers of characters to keep")
-    keep = _lengths(given) if given is not None else _prefixes(most or 1)
+        raise ParameterError(f"{relation.hint}, or say levels := [...], the numbers of characters to keep")
+    longest_prefix = max(most or 1, 2) - 1
+    step = -(-longest_prefix // _MOST_LEVELS)  # every length below the longest code's, or a dozen of them
+    keep = _lengths(given) if given is not None else list(range(1, longest_prefix + 1, step))
     if given is not None and most is not None and keep[-1] >= most:
         raise ParameterError(
-            f"{NAME}: levels keeps {keep[-1]} characters, and the longest value has {most}; take fewer, for levels of "
+            f"levels keeps {keep[-1]} characters, and the longest value has {most}; take fewer, for levels of "
             "codes are numbers of characters to keep"
         )
     integral = relation.visible and is_integer(relation.columns[column])
@@ -191,15 +191,9 @@ def _lengths(given: Any) -> list[int]:
         keep = []
     if not keep or keep[0] < 1 or len(keep) > _MOST_LEVELS:
         raise ParameterError(
-            f"{NAME}: levels of codes are numbers of characters to keep, at most {_MOST_LEVELS} of them, such as [3, 1]"
+            f"levels of codes are numbers of characters to keep, at most {_MOST_LEVELS} of them, such as [3, 1]"
         )
     return keep
-
-
-def _prefixes(longest: int) -> list[int]:
-    """Every length below the longest code's, or a dozen of them."""
-    step = -(-(longest - 1) // _MOST_LEVELS) or 1
-    return list(range(1, max(longest, 2), step))
 
 
 def _texts(relation: Relation, column: str, mapping: Mapping[str, Any] | None, rare: int) -> str:
@@ -209,10 +203,10 @@ def _texts(relation: Relation, column: str, mapping: Mapping[str, Any] | None, r
         return _select([f"case when _n >= {rare} then _v::varchar else {literal(OTHER)} end"], counted)
     nowhere = [str(value) for value, group in mapping.items() if group is None]
     if nowhere:
-        raise ParameterError(f"{NAME}: mapping gives '{nowhere[0]}' NULL as its group; name a group or leave it out")
+        raise ParameterError(f"mapping gives '{nowhere[0]}' NULL as its group; name a group or leave it out")
     groups = ", ".join(f"{literal(str(value))}: {literal(str(group))}" for value, group in mapping.items())
     if not groups:
-        raise ParameterError(f"{NAME}: mapping is empty; give {{'value': 'group', ...}}")
+        raise ParameterError("mapping is empty; give {'value': 'group', ...}")
     return _select([f"coalesce((map {{{groups}}})[_v::varchar], {literal(OTHER)})"], counted)
 
 
@@ -222,15 +216,18 @@ def _numbers(
     """Intervals between edges, joined two by two; an edge belongs to the interval above it."""
     if relation.visible and not is_number(relation.columns[column]):
         raise ColumnError(
-            f"{NAME}: column '{column}' is {relation.columns[column]}; kind := '{kind}' takes "
+            f"column '{column}' is {relation.columns[column]}; kind := '{kind}' takes "
             "numbers. For texts say kind := 'code' or 'text'"
         )
     bins, breaks = params["bins"], params["breaks"]
-    bottom, top = (_finite(name, params[name]) for name in ("bottom", "top"))
+    for name in ("bottom", "top"):
+        if params[name] is not None and not math.isfinite(params[name]):
+            raise ParameterError(f"{name} := {params[name]} is no finite number")
+    bottom, top = (None if params[name] is None else float(params[name]) for name in ("bottom", "top"))
     if bottom is not None and top is not None and bottom > top:
-        raise ParameterError(f"{NAME}: bottom := {bottom:g} is above top := {top:g}; all below bottom go together")
+        raise ParameterError(f"bottom := {bottom:g} is above top := {top:g}; all below bottom go together")
     if breaks is not None and "bins" in given:
-        raise ParameterError(f"{NAME}: breaks say where the intervals end; leave bins out")
+        raise ParameterError("breaks say where the intervals end; leave bins out")
     codes = "[]::double[]" if breaks is not None else number_codes(relation.sql, column)
     rows = (
         f"(select {ident(column)}::double as _x from {relation.sql} "
@@ -282,12 +279,6 @@ _DIGIT = (
 """The step is the smallest of 1, 2, 5, 10 times a power of ten that is at least the raw width."""
 
 
-def _finite(name: str, value: Any) -> float | None:
-    if value is not None and not math.isfinite(value):
-        raise ParameterError(f"{NAME}: {name} := {value} is no finite number")
-    return None if value is None else float(value)
-
-
 def _interval(width: int) -> str:
     low, high = f"(_i // {width} * {width})", f"(_i // {width} * {width} + {width})"
 
@@ -308,9 +299,7 @@ def _breaks(given: Any) -> list[float]:
     except (TypeError, ValueError):
         breaks = []
     if not all(map(math.isfinite, breaks)) or not breaks or breaks != sorted(set(breaks)) or len(breaks) > 1000:
-        raise ParameterError(
-            f"{NAME}: breaks := {value_text(given)} is no list of rising numbers, such as [18, 40, 65]"
-        )
+        raise ParameterError(f"breaks := {value_text(given)} is no list of rising numbers, such as [18, 40, 65]")
     return breaks
 
 

@@ -26,7 +26,7 @@ def _plan(context: Any, params: Params) -> str:
     require_visible(NAME, relation)
     given = {column_of(NAME, relation, name): text for name, text in params["treatments"].items()}
     if not given:
-        raise ParameterError(f"{NAME}: treatments is empty. Say {{'column': 'treatment'}}")
+        raise ParameterError("treatments is empty. Say {'column': 'treatment'}")
     key = Key.of_file(NAME, params["key_file"])
     person = context.roles(relation, only=("person",)).person
     individual = f"{ident(person.name)}::varchar" if person else ""
@@ -39,7 +39,7 @@ def _plan(context: Any, params: Params) -> str:
         if sql is not None:
             items.append(f"{sql} as {ident(name)}")
     if not items:
-        raise ParameterError(f"{NAME}: no column is left. Its columns are {listed(relation.columns)}")
+        raise ParameterError(f"no column is left. Its columns are {listed(relation.columns)}")
     return f"select {', '.join(items)} from {relation.sql}"
 
 
@@ -65,16 +65,10 @@ TREAT = Query(
 
 
 def _listed(tables: Sequence[object], params: Params, rng: object) -> Mapping[str, Any]:
-    rows = [
-        (
-            treatment.name,
-            treatment.summary,
-            treatment.promise,
-            "; ".join(f"{p.name}: {p.doc}" for p in treatment.parameters),
-        )
-        for treatment in treatments().values()
-    ]
-    return LIST.columns(rows)
+    return LIST.columns([
+        (each.name, each.summary, each.promise, "; ".join(f"{p.name}: {p.doc}" for p in each.parameters))
+        for each in treatments().values()
+    ])  # fmt: skip
 
 
 LIST = Report(

@@ -1,7 +1,7 @@
 """Codes for missing values: 9, 99, 9999999, -1 among numbers; '?', 'unknown', 'n/a' among texts.
 
 A number of nines, or -1 or a negative number of nines, is taken for a code where at least two records have it, it lies
-outside the other values, and either far from them (half their range or more) or, in steps of the other values, apart
+outside the other values, and either far from them (half their range or more) or, in steps of the other values, distant
 from them and three times as frequent as they are on average. Texts are codes by what they say.
 Cost: one aggregation.
 """

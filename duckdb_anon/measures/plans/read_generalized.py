@@ -43,7 +43,7 @@ def _plan(context: Any, params: Params) -> str:
     missing = [info.name for info in roles.qi if fold(info.name) not in spelled]
     if missing:
         raise ColumnError(
-            f"{NAME}: the release has no column {listed(missing)}{nearest(missing[0], release.columns)}; it has "
+            f"the release has no column {listed(missing)}{nearest(missing[0], release.columns)}; it has "
             f"{listed(release.columns)}. Name the ones it has in qi := [...]"
         )
     cells, joins, items = [], [], dict.fromkeys(release.columns, "")

@@ -130,13 +130,11 @@ class Scores:
         """Score the units; `parts`: of `joined_parts`; `some`: the targets."""
         self.release, self.scoring, self.parts, self.some = release, scoring, parts, some
         self._of_part = [self._sums(part) for part in parts]
-        if release.start is not None:
+        if release.start is None:
+            units = self._of_part[0]
+            self.units = self._in_group(units if scoring.added is None else units + scoring.added(some))
+        else:
             self.units = self._buckets(release.start, None)
-            return
-        self.units = self._of_part[0]
-        if scoring.added is not None:
-            self.units += scoring.added(some)
-        self._stay_in_group(self.units)
 
     def voters(self, part: int) -> FloatArray:
         """Scores of those who vote for a secret, shape (records, voters)."""
@@ -152,9 +150,7 @@ class Scores:
         for k, scores in enumerate(self._of_part):
             if k != skipped:
                 bucket_scores(scores, self.parts[k].row_of_voter, start, self.scoring.share, units)
-        units = np.maximum(units, self.scoring.floor)
-        self._stay_in_group(units)
-        return units
+        return self._in_group(np.maximum(units, self.scoring.floor))
 
     def _sums(self, part: JoinedPart) -> FloatArray:
         """Scores of the distinct rows of a part, shape (records, distinct rows)."""
@@ -167,11 +163,13 @@ class Scores:
             scores[same > self.scoring.most_equal] = -np.inf
         return scores
 
-    def _stay_in_group(self, units: FloatArray) -> None:
+    def _in_group(self, units: FloatArray) -> FloatArray:
+        """The scores, without units outside the target's group where the attacker knows it."""
         if self.scoring.within_group and self.release.group_of_unit is not None:
             group = self.release.group_of_unit.astype(np.int64)
             of_target = group[self.release.unit_of_row[self.some.true_row]]
             leave_out_groups(units, self.some.start, group, self.some.true_start, of_target)
+        return units
 
 
 def _scored(
@@ -242,3 +240,11 @@ def wilson(successes: float, trials: int) -> tuple[float, float]:
     low, high = max(0.0, float(centre - half)), min(1.0, float(centre + half))
     # an end that is none of the sums' rounding
     return low if successes > 0 else 0.0, high if successes < trials else 1.0
+
+
+def rate_of(chances: FloatArray) -> tuple[float, float, float]:
+    """Mean and 95% interval of chances that are not NaN; NaN for none."""
+    measured = chances[~np.isnan(chances)]
+    if not len(measured):
+        return np.nan, np.nan, np.nan
+    return float(measured.mean()), *wilson(float(measured.sum()), len(measured))

@@ -17,11 +17,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
 from duckdb_anon.measures.released_rows import OfRelease
 from duckdb_anon.measures.risk.linkage_risk import MEASURE as LINKAGE
-from duckdb_anon.measures.risk.linkage_risk import chosen_attackers, prepared, rows_of, strongest_of
+from duckdb_anon.measures.risk.linkage_risk import prepared, rows_of
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords
 from duckdb_anon.measures.risk.mechanism_simulation import replay_select
 from duckdb_anon.measures.risk.sensitive_attributes import Secret
@@ -34,13 +35,11 @@ NAME = "attribute_risk"
 def attribute_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
     """One row an attacker and the strongest, for each sensitive column."""
     read = dict(zip(params["read"], tables, strict=True))
-    chosen = chosen_attackers(NAME, params["attackers"])
     rows = []
     for info in params["roles"].sensitive:
-        release, targets, outside = prepared(NAME, read, params, [info.name], rng)
-        each = rows_of(NAME, release, targets, outside, chosen, params["attackers"] == ["all"])
+        release, targets, outside = prepared(read, params, [info.name], rng)
         share = largest_share(release, release.secrets[0])
-        each.append(strongest_of(each, chosen))
+        each = rows_of(release, targets, outside, params["attackers"])
         rows += [{**row, "largest_share": share, "targets": len(targets)} for row in each]
     return {name: [row[name] for row in rows] for name in MEASURE.returns}
 
@@ -49,17 +48,12 @@ def largest_share(release: PublishedRecords, secret: Secret) -> float:
     """Share of the most frequent value in a row's class or bucket, the mean over the rows; NaN where there is none."""
     if release.group_of_unit is None or secret.listed:
         return float("nan")
+    group = release.group_of_unit
     if release.start is not None and secret.part >= 0:
         group = np.repeat(np.arange(len(release.size)), np.diff(release.start))
-    else:
-        group = release.group_of_unit
-    voter = np.repeat(group, np.diff(secret.offsets))
-    key, inverse = np.unique(voter * secret.domain + secret.code, return_inverse=True)
-    count = np.bincount(inverse, weights=secret.weight)
-    people = np.bincount(voter, weights=secret.weight)
-    most = np.zeros(len(people))
-    np.maximum.at(most, key // secret.domain, count)
-    return float(most.sum() / people.sum()) if people.sum() else float("nan")
+    entries = (np.repeat(group, np.diff(secret.offsets)), secret.code)
+    count = sparse.csr_matrix((secret.weight, entries), (int(group.max(initial=0)) + 1, secret.domain))
+    return float(count.max(axis=1).sum() / count.sum()) if count.sum() else float("nan")
 
 
 _RETURNS = {name: kind for name, kind in LINKAGE.returns.items() if not name.startswith("identity")}

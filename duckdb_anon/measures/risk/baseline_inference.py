@@ -32,13 +32,13 @@ def guesses(release: PublishedRecords, k: int, targets: Targets) -> FloatArray:
     chosen = np.argsort(-rows, kind="stable")[: min(MOST_VALUES, int((rows > 0).sum()))]
     position = np.full(secret.domain, -1, dtype=np.int64)
     position[chosen] = np.arange(len(chosen))
-    by_voter = secret.by_voter[:, chosen]
     binned = [bins_of(cells) for cells in release.columns]
     counts, marginal, bins, before = [], [], [], 0
     for a, (bin_of_code, spread) in enumerate(binned):
         # bins that no target has are left out of the model
         used_bins, bin_of_record = np.unique(bin_of_code[targets.values[:, a]], return_inverse=True)
-        counts.append(_counts(release, secret, a, spread[:, used_bins], by_voter))
+        joint = release.values_of_cells(secret, a)[:, chosen]
+        counts.append(np.asarray((spread[:, used_bins].T @ joint).todense(), dtype=np.float64))
         share = release.columns[a].weights @ spread
         marginal.append(np.maximum(share[used_bins], 1e-9) / max(share.sum(), 1e-9))
         bins.append(bin_of_record.astype(np.int64) + before)
@@ -72,24 +72,15 @@ def bins_of(cells: PublishedCells) -> _Binned:
     return bin_of_code, cells.in_bins(bin_of_code)
 
 
-def _counts(
-    release: PublishedRecords, secret: Secret, a: int, spread: sparse.csr_matrix, by_voter: sparse.csr_matrix
-) -> FloatArray:
-    """Rows of each bin of column a that hold each value; across slices by shares of buckets."""
-    k = next(k for k, part in enumerate(release.parts) if a in part.columns)
-    part = release.parts[k]
-    cell = part.cells[part.columns.index(a)]
-    number, voters = release.columns[a].number, len(cell)
-    cell_of_voter = sparse.csr_matrix((np.ones(voters), (np.arange(voters), cell)), (voters, number))
-    if release.start is not None and k != secret.part:
-        size = np.diff(release.start)
-        bucket = np.repeat(np.arange(len(size)), size)
-        of_bucket = sparse.csr_matrix((np.ones(voters), (bucket, np.arange(voters))), (len(size), voters))
-        mixed = sparse.diags_array(1.0 / size) @ (of_bucket @ by_voter if secret.part >= 0 else by_voter)
-        joint = (of_bucket @ cell_of_voter).T @ mixed
-    else:
-        joint = cell_of_voter.T @ by_voter
-    return np.asarray((spread.T @ joint).todense(), dtype=np.float64)
+def numbered_bins(release: PublishedRecords) -> tuple[list[IntArray], list[sparse.csr_matrix]]:
+    """Bin of each value of each column, numbered over all columns, and the share of each cell in the column's bins."""
+    of_code, spreads, first = [], [], 0
+    for cells in release.columns:
+        bin_of_code, spread = bins_of(cells)
+        of_code.append(bin_of_code + first)
+        spreads.append(spread)
+        first += spread.shape[1]
+    return of_code, spreads
 
 
 def _added(

@@ -34,10 +34,7 @@ def composition_risk(tables: Sequence[ReadTable], params: Params, rng: np.random
     release_a, release_b, overlap = tables
     qi = [info.name for info in params["roles"].qi]
     sensitive = params["roles"].one_sensitive("composition_risk").name
-    first, second = (
-        evidence("composition_risk", r, qi, sensitive, as_published=params["as_published"])
-        for r in (release_a, release_b)
-    )
+    first, second = (evidence(r, qi, sensitive, as_published=params["as_published"]) for r in (release_a, release_b))
     persons = [overlap.columns[name].value_codes().astype(np.int64) for name in qi]
     secret = overlap.columns[sensitive].value_codes().astype(np.int64)
     if params["unit"] == "victim":
@@ -113,7 +110,7 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
     """Weights belong to persons; pairs of classes have none."""
     if params["weighted"] and params["unit"] != "victim":
         raise ParameterError(
-            "composition_risk: weighted := true weighs a person's candidates; it goes with unit := 'victim', not with "
+            "weighted := true weighs a person's candidates; it goes with unit := 'victim', not with "
             f"unit := '{params['unit']}'"
         )
     return params

@@ -19,20 +19,33 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from duckdb_anon.kernels.attacks.record_matching import count_covering
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.cells import Boxes, PublishedCells, distinct_boxes
 from duckdb_anon.measures.released_rows import OfRelease, is_plain, released_rows, require_columns
 from duckdb_anon.measures.risk.linkage_risk import P_MATCH
-from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError
 from duckdb_anon.model.function_specs import Parameter, Params, fields
 from duckdb_anon.model.progress import stop_flag, tick
-from duckdb_anon.model.release_table import BoolArray, ReadColumn, ReadTable
+from duckdb_anon.model.release_table import BoolArray, ReadTable
 
 MOST_COLUMNS = 12
 _BLOCK = 16_000_000
+
+
+@dataclass(frozen=True)
+class _Targets:
+    """Individuals whom the attacker looks for, and the subsets of their values that the attacker may know."""
+
+    values: IntArray  # codes of their quasi-identifiers, shape (targets, columns)
+    true_row: IntArray  # their released rows, -1 for none
+    # for each sensitive column their codes, and the share of each value in each released row, shape (rows, domain)
+    secrets: list[tuple[IntArray, sparse.csr_matrix]]
+    subsets: BoolArray
+    weights: FloatArray  # probability of each subset
 
 
 def disclosure(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
@@ -40,37 +53,36 @@ def disclosure(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
     original, release = tables
     qi = [info.name for info in params["roles"].qi]
     sensitive = [info.name for info in params["roles"].sensitive]
-    require_columns("disclosure", release, [*qi, *sensitive])
+    require_columns(release, [*qi, *sensitive])
     if not original.rows or not release.rows:
-        raise RequirementError("disclosure: the original or the release is empty, so there is no record to attack")
-    true_row = released_rows("disclosure", original, release)
-    targets = _targets(original.rows, params["targets"], rng)
+        raise RequirementError("the original or the release is empty, so there is no record to attack")
+    true_row = released_rows(original, release)
+    targets, wanted = np.arange(original.rows), params["targets"]
+    if wanted is not None and wanted < original.rows:
+        targets = np.sort(rng.choice(original.rows, wanted, replace=False))
     for name in sensitive:
         if not (release.columns[name].plain or release.columns[name].counted):
             raise ColumnError(
-                f"disclosure: the release's column '{name}' is neither plain values nor counts of them; releases of "
+                f"the release's column '{name}' is neither plain values nor counts of them; releases of "
                 "lists or nodes cannot be read"
             )
+    secrets = []
+    for name in sensitive:
+        cells = PublishedCells.distinct(release.columns[name])
+        truth = original.columns[name].value_codes()[targets].astype(np.int64)
+        secrets.append((truth, cells.shares[cells.of_row]))
     values = np.stack([original.columns[name].value_codes()[targets] for name in qi], axis=1).astype(np.int64)
-    secrets = [_secret(original.columns[name].value_codes()[targets], release.columns[name]) for name in sensitive]
-    measure = _of_rows if is_plain(release, qi) else _of_boxes
-    subsets, weights = _knowledge(len(qi), params["p_match"])
-    identity, attribute = measure(release, qi, values, secrets, true_row[targets], subsets, weights)
+    known = _Targets(values, true_row[targets], secrets, *_knowledge(len(qi), params["p_match"]))
+    identity, attribute = (_of_rows if is_plain(release, qi) else _of_boxes)(release, qi, known)
     figures = identity.mean(), attribute.mean(), identity.max(), attribute.max()
     return MEASURE.columns([(params["p_match"], len(targets), *figures)])
-
-
-def _targets(rows: int, wanted: int | None, rng: np.random.Generator) -> IntArray:
-    if wanted is None or wanted >= rows:
-        return np.arange(rows, dtype=np.int64)
-    return np.sort(rng.choice(rows, wanted, replace=False))
 
 
 def _knowledge(qi: int, p: float) -> tuple[BoolArray, FloatArray]:
     """Subsets that the attacker may know, and the probability of each."""
     if qi > MOST_COLUMNS:
         raise ParameterError(
-            f"disclosure: {qi} quasi-identifiers have too many subsets. Name at most {MOST_COLUMNS} in qi := [...]; "
+            f"{qi} quasi-identifiers have too many subsets. Name at most {MOST_COLUMNS} in qi := [...]; "
             "linkage_risk takes any number"
         )
     subsets = np.array([bits for bits in product((False, True), repeat=qi) if any(bits)])
@@ -79,95 +91,57 @@ def _knowledge(qi: int, p: float) -> tuple[BoolArray, FloatArray]:
     return subsets[weights > 0], weights[weights > 0]
 
 
-@dataclass(frozen=True)
-class _Secret:
-    """One sensitive column: published row `of_row[e]` carries `code[e]` to the share `share[e]`."""
-
-    truth: IntArray  # code of each target
-    domain: int  # number of codes
-    of_row: IntArray
-    code: IntArray
-    share: FloatArray
-
-
-def _secret(truth: CodeArray, column: ReadColumn) -> _Secret:
-    """What each row carries: one value, or the values of its bucket by their share in it."""
-    cells = PublishedCells.distinct(column)
-    carried = cells.shares[cells.of_row].tocoo()
-    of_row, code = carried.row.astype(np.int64), carried.col.astype(np.int64)
-    return _Secret(truth.astype(np.int64), column.domain.size, of_row, code, carried.data)
-
-
-def _of_rows(
-    release: ReadTable,
-    qi: list[str],
-    values: IntArray,
-    secrets: list[_Secret],
-    true_row: IntArray,
-    subsets: BoolArray,
-    weights: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
+def _of_rows(release: ReadTable, qi: list[str], targets: _Targets) -> tuple[FloatArray, FloatArray]:
     """Identity and attribute disclosure of each target where published values equal the known ones."""
+    values, row = targets.values, targets.true_row
     identity, attribute = np.zeros(len(values)), np.zeros(len(values))
     published = [release.columns[name].value_codes() for name in qi]
     sizes = [release.columns[name].domain.size for name in qi]
-    for known, weight in zip(subsets, weights, strict=True):
+    for known, weight in zip(targets.subsets, targets.weights, strict=True):
         tick()
         use = np.flatnonzero(known)
         alike = keys_of([np.concatenate([published[a], values[:, a]]) for a in use], [sizes[a] for a in use])
         of_row, of_target = alike.of_row[: release.rows], alike.of_row[release.rows :]
         matches = np.bincount(of_row, minlength=alike.number)[of_target].astype(np.float64)
         share = np.divide(weight, matches, out=np.zeros(len(values)), where=matches > 0)
-        identity += share * ((true_row >= 0) & (of_row[true_row] == of_target))
-        attribute += share * np.max([_carried(s, of_row, of_target, alike.number) for s in secrets], axis=0)
+        identity += share * ((row >= 0) & (of_row[row] == of_target))
+        rows_of_key = sparse.csr_matrix(
+            (np.ones(release.rows), (of_row, np.arange(release.rows))), (alike.number, release.rows)
+        )
+        rates = [np.asarray((rows_of_key @ carried)[of_target, truth]).ravel() for truth, carried in targets.secrets]
+        attribute += share * np.max(rates, axis=0)
     return identity, attribute
 
 
-def _carried(secret: _Secret, of_row: IntArray, of_target: IntArray, keys: int) -> FloatArray:
-    """Rows of each target's key that carry the target's value."""
-    codes = np.concatenate([secret.code, secret.truth])
-    pair, first = keys_of([np.concatenate([of_row[secret.of_row], of_target]), codes], [keys, secret.domain])
-    entries = len(secret.code)
-    carried = np.bincount(pair[:entries], weights=secret.share, minlength=len(first)).astype(np.float64)
-    found: FloatArray = carried[pair[entries:]]
-    return found
-
-
-def _of_boxes(
-    release: ReadTable,
-    qi: list[str],
-    values: IntArray,
-    secrets: list[_Secret],
-    true_row: IntArray,
-    subsets: BoolArray,
-    weights: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
+def _of_boxes(release: ReadTable, qi: list[str], targets: _Targets) -> tuple[FloatArray, FloatArray]:
     """The same where boxes, sets and nodes cover each known value."""
     boxes = distinct_boxes(release, qi)
     size = np.bincount(boxes.of_row, minlength=boxes.number).astype(np.float64)
-    tables = []
-    for secret in secrets:
-        carried = np.zeros((secret.domain, boxes.number))
-        np.add.at(carried, (secret.code, boxes.of_row[secret.of_row]), secret.share)
-        tables.append(carried)
-    first_secret = np.cumsum([0, *(secret.domain for secret in secrets)])[:-1]
-    truth = np.stack([s.truth + f for s, f in zip(secrets, first_secret, strict=True)], axis=1)
-    bits = subsets @ (1 << np.arange(len(qi)))
-    box = np.where(true_row >= 0, boxes.of_row[true_row], -1)
-    alike = keys_of([*values.T, *truth.T, box + 1])
+    rows_of_box = sparse.csr_matrix((np.ones(release.rows), (boxes.of_row, np.arange(release.rows))))
+    of_box = [(rows_of_box @ carried).toarray().T for _, carried in targets.secrets]
+    table = np.ascontiguousarray(np.vstack(of_box))  # the kernel reads it row by row
+    first_secret = np.cumsum([0, *(carried.shape[1] for _, carried in targets.secrets)])[:-1]
+    truth = np.stack([codes + f for (codes, _), f in zip(targets.secrets, first_secret, strict=True)], axis=1)
+    bits = targets.subsets @ (1 << np.arange(len(qi)))
+    box = np.where(targets.true_row >= 0, boxes.of_row[targets.true_row], -1)
+    alike = keys_of([*targets.values.T, *truth.T, box + 1])
     identity, attribute = np.zeros(alike.number), np.zeros(alike.number)
     sets = 1 << len(qi)
     step = max(1, min(_BLOCK // boxes.number, _BLOCK // sets))
     for at in range(0, alike.number, step):
         tick()
         block, some = slice(at, at + step), alike.first[at : at + step]
-        covered, row = _covered(boxes, values[some])
-        out = np.zeros((1 + len(secrets), len(some), sets))
-        count_covering(covered, row, size, np.vstack(tables), truth[some], out, stop_flag())
+        values = targets.values[some]
+        covered, row = _covered(boxes, values)
+        out = np.zeros((len(first_secret) + 1, len(some), sets))
+        count_covering(covered, row, size, table, truth[some], out, stop_flag())
         counts = out[:, :, bits]
-        hit = (_covering(boxes, values[some], box[some])[:, None] & bits) == bits
-        share = np.divide(weights, counts[0], out=np.zeros(counts[0].shape), where=counts[0] > 0)
-        identity[block] = (share * hit).sum(axis=1)
+        own = np.zeros(len(some), dtype=np.int64)  # columns in which the own box covers the values, as bits
+        there = np.flatnonzero(box[some] >= 0)
+        for a, cells in enumerate(boxes.columns):
+            own[there] |= cells.covers(values[there, a], box[some][there]).astype(np.int64) << a
+        share = np.divide(targets.weights, counts[0], out=np.zeros(counts[0].shape), where=counts[0] > 0)
+        identity[block] = (share * ((own[:, None] & bits) == bits)).sum(axis=1)
         attribute[block] = (share * counts[1:].max(axis=0)).sum(axis=1)
     return identity[alike.of_row], attribute[alike.of_row]
 
@@ -181,15 +155,6 @@ def _covered(boxes: Boxes, values: IntArray) -> tuple[BoolArray, IntArray]:
         rows[:, a] = index + before
         before += len(different)
     return np.vstack(tables), rows
-
-
-def _covering(boxes: Boxes, values: IntArray, box: IntArray) -> IntArray:
-    """Columns in which a box covers the values, as a bit mask for each pair; 0 for no box."""
-    mask = np.zeros(len(box), dtype=np.int64)
-    there = np.flatnonzero(box >= 0)
-    for a, cells in enumerate(boxes.columns):
-        mask[there] |= cells.covers(values[there, a], box[there]).astype(np.int64) << a
-    return mask
 
 
 MEASURE = OfRelease(

@@ -5,7 +5,7 @@ Venkatasubramanian 2007), re-identification risk (El Emam and Dankar 2008), clas
 release of persons (k,l)-diversity (Gong et al. 2017) and (k,k^m)-anonymity (Poulis et al. 2013). Classes are formed
 from published values: equal intervals, sets or nodes are one class; NULL is a value like any other, or matches every
 value with missing := 'wildcard'. The classes of a sliced release are its buckets; for l and t what stands in a bucket
-with the sensitive value tells classes apart as well. Noisy counts have no classes and are refused.
+with the sensitive value distinguishes classes as well. Noisy counts have no classes and are refused.
 Nothing is computed here; the entries let the columns' roles fill in what a call leaves out. Cost: hash aggregations.
 """
 
@@ -15,11 +15,11 @@ from functools import partial
 
 from duckdb_anon.model.function_specs import Parameter, PureSql
 
-_Macro = partial(PureSql, section="Equivalence classes")
 CLASSES = ("rows", "boxes", "buckets", "sliced", "persons", "sampled", "suppressed", "retained")
 """Shapes whose rows fall into classes that an attacker cannot look inside."""
 VALUES = ("rows", "boxes", "buckets", "sliced", "sampled", "suppressed")
-"""Those whose classes also show whose sensitive values they hold."""
+"""Those in which the sensitive values of each class are known."""
+_Macro = partial(PureSql, section="Equivalence classes", answers=CLASSES)
 _LISTS = ("rows", "persons", "boxes", "sampled", "suppressed")
 SAMPLE_WEIGHTS = Parameter(
     "sample_weights", "column with the number of individuals of the population that a sampled record represents", "text"
@@ -35,7 +35,6 @@ K_ANONYMITY = _Macro(
     paper="Samarati and Sweeney (1998)",
     example="FROM k_anonymity('people')",
     parameters=(SAMPLE_WEIGHTS, MISSING),
-    answers=CLASSES,
 )
 L_DIVERSITY = _Macro(
     name="l_diversity",
@@ -73,7 +72,6 @@ REIDENTIFICATION_RISK = _Macro(
         SAMPLE_WEIGHTS,
         MISSING,
     ),
-    answers=CLASSES,
 )
 CLASS_STATISTICS = _Macro(
     name="class_statistics",
@@ -81,7 +79,6 @@ CLASS_STATISTICS = _Macro(
     paper="Bayardo and Agrawal (2005)",
     example="FROM class_statistics('people')",
     parameters=(),
-    answers=CLASSES,
 )
 EQUIVALENCE_CLASSES = _Macro(
     name="equivalence_classes",
@@ -89,7 +86,6 @@ EQUIVALENCE_CLASSES = _Macro(
     paper="Samarati and Sweeney (1998)",
     example="FROM equivalence_classes('people') ORDER BY class_size LIMIT 10",
     parameters=(SAMPLE_WEIGHTS, MISSING),
-    answers=CLASSES,
 )
 UNIQUES = _Macro(
     name="uniques",
@@ -97,7 +93,6 @@ UNIQUES = _Macro(
     paper="Samarati and Sweeney (1998)",
     example="FROM uniques('people') LIMIT 10",
     parameters=(MISSING,),
-    answers=CLASSES,
 )
 RECORD_RISK = _Macro(
     name="record_risk",
@@ -106,7 +101,6 @@ RECORD_RISK = _Macro(
     paper="El Emam and Dankar (2008); Benedetti and Franconi (1998)",
     example="FROM record_risk('people') ORDER BY journalist DESC LIMIT 10",
     parameters=(SAMPLE_WEIGHTS, MISSING),
-    answers=CLASSES,
 )
 _SENSITIVE = Parameter("sensitive", "sensitive column(s), one list over all of them (default: by comment)", "names")
 _PERSON = Parameter(

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from duckdb_anon.kernels.set_valued.apriori_km import MOST_SUBSETS, count_subsets, subsets, supports
 from duckdb_anon.kernels.set_valued.person_sets import Lists
-from duckdb_anon.measures.cells import PublishedCells
 from duckdb_anon.measures.released_rows import OfRelease
 from duckdb_anon.measures.utility.sa_ncp import read_lists
 from duckdb_anon.model.coded_table import FloatArray, IntArray
@@ -30,29 +29,15 @@ _MOST_CELLS = 1 << 29
 Flags = NDArray[np.float32]
 
 
-def coverage(lists: PublishedCells) -> Flags:
-    """Return which values each distinct list covers, shape (lists, values), 0 or 1."""
-    if lists.number * lists.domain.size > _MOST_CELLS:
-        raise ParameterError(
-            f"fragment_risk: {lists.number} distinct lists and {lists.domain.size} values need too large a table; look "
-            "at a sample of the release"
-        )
-    return np.asarray((lists.shares > 0).toarray(), dtype=np.float32)
-
-
 def candidates(covers: Flags, count: FloatArray, fragments: IntArray) -> IntArray:
     """Released individuals whose list covers each fragment; `count`: rows of each list."""
     if fragments.shape[1] == 2:
         together = covers.T @ (covers * count[:, None].astype(np.float32))
-        pairs: IntArray = np.rint(together[fragments[:, 0], fragments[:, 1]]).astype(np.int64)
-        return pairs
+        return np.asarray(np.rint(together[fragments[:, 0], fragments[:, 1]]), dtype=np.int64)
     found = np.empty(len(fragments), dtype=np.int64)
     step = max(1, _CHUNK // max(1, len(count)))
     for begin in range(0, len(fragments), step):
-        part = fragments[begin : begin + step]
-        all_covered = np.ones((len(count), len(part)), dtype=np.float32)
-        for position in range(part.shape[1]):
-            all_covered *= covers[:, part[:, position]]
+        all_covered = np.prod([covers[:, values] for values in fragments[begin : begin + step].T], axis=0)
         found[begin : begin + step] = np.rint(count @ all_covered).astype(np.int64)
     return found
 
@@ -61,14 +46,19 @@ def fragment_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Ge
     """One row a size of fragments, 1 to m."""
     original, release = tables
     info = params["roles"].one_sensitive("fragment_risk")
-    person, item, released = read_lists("fragment_risk", original, release, info.name, params["roles"].person.name)
-    covers = coverage(released)
+    person, item, released = read_lists(original, release, info.name, params["roles"].person.name)
+    if released.number * released.domain.size > _MOST_CELLS:
+        raise ParameterError(
+            f"{released.number} distinct lists and {released.domain.size} values need too large a table; look at a "
+            "sample of the release"
+        )
+    covers = np.asarray((released.shares > 0).toarray(), dtype=np.float32)  # which values each distinct list covers
     width = np.bincount(person)
     lists = Lists(np.r_[0, np.cumsum(width)].astype(np.int64), item.astype(np.int32))
     rows = []
     for size in range(1, params["m"] + 1):
         if count_subsets(lists, size) > MOST_SUBSETS:
-            raise ParameterError(f"fragment_risk: persons have more than {MOST_SUBSETS} fragments of {size}; lower m")
+            raise ParameterError(f"persons have more than {MOST_SUBSETS} fragments of {size}; lower m")
         fragments, times = supports(subsets(lists, size))
         risk = 1 / np.maximum(candidates(covers, released.weights, fragments), 1)
         average = float((risk * times).sum() / times.sum()) if len(times) else 0.0

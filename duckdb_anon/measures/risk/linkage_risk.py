@@ -2,18 +2,16 @@
 
 Each attacker knows quasi-identifiers of a target, scores the released rows, picks evenly among the best, and lets them
 vote on the sensitive value (`attackers` lists them). `identity` is the mean chance to pick the target's own row,
-`attribute` that to name the target's sensitive value (of several columns the most exposed), in [0, 1]. `baseline` is
-the success with persons of `holdout`, or without one that of naive Bayes on the release without the target's rows;
-`advantage` = (attribute - baseline) / (1 - baseline). 95% intervals of Wilson (1927). `strongest` has the largest
-identity and the largest advantage of those who know the release, its call, and at most everybody's quasi-identifiers.
-
-With a person column targets are individuals: the attacker knows all their records, pairs of a record and a row score,
-votes add up, and any row or value of theirs is a success. `known_values` values of a list may be known besides (the
-fragments of Gong et al. 2017). `channel` is how an attacker knows what the method makes of a value: 'published' (the
-cells state it), 'simulated' (the call is run on the release), 'bootstrap' (the method is unknown, and near records
-stand in for it: a release may then be riskier than the figures), NULL where it is not used. `note` names what an
-attacker needs and does not have. Source: Domingo-Ferrer and Torra (2001). Cost: targets times distinct rows times
-quasi-identifiers an attacker, and two runs of the method.
+`attribute` that to name the sensitive value (of several columns the most exposed). `baseline` is the success with
+persons of `holdout`, or of naive Bayes on the release without the target's rows; `advantage` = (attribute - baseline) /
+(1 - baseline). 95% intervals of Wilson (1927). `strongest` has the largest identity and the largest advantage of those
+who know the release, its call, and at most everybody's quasi-identifiers. With a person column targets are individuals:
+the attacker knows all their records, and any row or value of theirs is a success. `known_values` values of a list may
+be known as well (Gong et al. 2017). `channel` is how an attacker knows what the method makes of a value: 'published'
+(the cells state it), 'simulated' (the call is run on the release), 'bootstrap' (the method is unknown, and near records
+stand in for it: the risk may be larger), NULL where it is not used. `note` names what an attacker needs and lacks.
+Source: Domingo-Ferrer and Torra (2001). Cost: targets x distinct rows x quasi-identifiers an attacker, and two runs of
+the method.
 """
 
 from __future__ import annotations
@@ -24,15 +22,15 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.measures.released_rows import OfRelease, released_rows
+from duckdb_anon.measures.released_rows import OfRelease, released_rows, require_rows
 from duckdb_anon.measures.risk.attackers import ATTACKERS
-from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable, Scoring, attack, wilson
+from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable, Scoring, attack, rate_of
 from duckdb_anon.measures.risk.baseline_inference import guesses
 from duckdb_anon.measures.risk.linkage_view import BOOTSTRAP, PublishedRecords, published, register_of
 from duckdb_anon.measures.risk.mechanism_simulation import bootstrapped, replay_select
 from duckdb_anon.measures.risk.targets import Targets, draw_targets, known_columns
 from duckdb_anon.model.coded_table import FloatArray
-from duckdb_anon.model.errors import ParameterError, RequirementError, listed, nearest
+from duckdb_anon.model.errors import ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import Parameter, Params, fields
 from duckdb_anon.model.release_formats import SOURCE
 from duckdb_anon.model.release_table import ReadTable
@@ -51,18 +49,14 @@ def linkage_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Gen
     """One row an attacker, then the strongest."""
     read = dict(zip(params["read"], tables, strict=True))
     sensitive = [info.name for info in params["roles"].sensitive]
-    release, targets, outside = prepared(NAME, read, params, sensitive, rng, linked=True)
-    chosen = chosen_attackers(NAME, params["attackers"])
-    rows = rows_of(NAME, release, targets, outside, chosen, params["attackers"] == ["all"])
-    strongest = strongest_of(rows, chosen)
+    release, targets, outside = prepared(read, params, sensitive, rng, linked=True)
+    rows = rows_of(release, targets, outside, params["attackers"])
     if release.persons and not release.linked:
-        strongest["note"] += f"; {UNLINKED}"
-    rows.append(strongest)
+        rows[-1]["note"] += f"; {UNLINKED}"
     return {name: [row.get(name, len(targets)) for row in rows] for name in MEASURE.returns}
 
 
 def prepared(
-    function: str,
     read: Mapping[str, ReadTable],
     params: Params,
     sensitive: Sequence[str],
@@ -75,37 +69,32 @@ def prepared(
     known_values = params.get("known_values", 0)
     params = {**params, "known_values": known_values}
     person = params["roles"].person.name if params["roles"].person else None
-    release = published(function, read["release"], qi, sensitive, read.get("replay"), known_values)
+    release = published(read["release"], qi, sensitive, read.get("replay"), known_values)
     for which in ("original", "holdout"):
-        if which in read and not read[which].rows:
-            raise RequirementError(f"{function}: the {which} is empty, so there is no record to attack")
-    row = np.full(original.rows, -1, dtype=np.int64)
+        if which in read:
+            require_rows(read[which], which)
+    row = None
     known_call = bool(params["call"]) or "replay" in read
     scored = read["release"].sources() is not None
     if release.persons and (scored or (linked and (known_call or not sensitive))):
-        row = released_rows(function, original, read["release"])
+        row = released_rows(original, read["release"])
     release = replace(release, linked=scored)
-    targets = draw_targets(function, original, person, release, row, params, rng)
+    targets = draw_targets(original, person, release, row, params, rng)
     if release.plain and release.persons and not release.randomized and not known_call:
         release = replace(release, replay=bootstrapped(release, rng))
     if params["p_match"] == 1 and not known_values and person is None:
-        known = known_columns(function, qi, params)
-        release = replace(release, register=register_of(function, original, read.get("register"), qi, known))
+        known = known_columns(qi, params)
+        release = replace(release, register=register_of(original, read.get("register"), qi, known))
     if "holdout" not in read:
         return release, targets, None
-    absent = np.full(read["holdout"].rows, -1, dtype=np.int64)
-    return release, targets, draw_targets(function, read["holdout"], person, release, absent, params, rng)
+    return release, targets, draw_targets(read["holdout"], person, release, None, params, rng)
 
 
 def rows_of(
-    function: str,
-    release: PublishedRecords,
-    targets: Targets,
-    outside: Targets | None,
-    chosen: Sequence[Attacker],
-    all_of_them: bool,
+    release: PublishedRecords, targets: Targets, outside: Targets | None, names: list[str]
 ) -> list[dict[str, Any]]:
-    """One row an attacker. With `all_of_them` one that cannot be used gives the reason, else it is an error."""
+    """One row an attacker, then the strongest; one that cannot be used is an error where a call names it."""
+    chosen = chosen_attackers(names)
     sensitive = [secret.name for secret in release.secrets]
     without = [_mean(guesses(release, k, targets)) for k in range(len(sensitive))]
     rows = []
@@ -113,24 +102,21 @@ def rows_of(
         try:
             scoring = attacker.scoring(release)
         except NotApplicable as reason:
-            if not all_of_them:
-                raise ParameterError(f"{function}: attacker '{attacker.name}' cannot be used. {reason}") from reason
+            if names != ["all"]:
+                raise ParameterError(f"attacker '{attacker.name}' cannot be used. {reason}") from reason
             rows.append(_row(attacker.name, str(reason)))
             continue
         identity, attribute = attack(release, scoring, targets)
-        # nobody of a hold-out is in the register
-        base = (
-            without
-            if outside is None or scoring.register
-            else [_mean(v) for v in attack(release, scoring, outside)[1].T]
-        )
+        base = without
+        if outside is not None and not scoring.register:  # nobody of a hold-out is in the register
+            base = [_mean(chances) for chances in attack(release, scoring, outside)[1].T]
         found = identity if release.persons and release.linked and scoring.finds else None
         row = _row(attacker.name, note_of(attacker, scoring), found, attribute, base, sensitive)
         rows.append(row | {"channel": scoring.channel})
-    return rows
+    return [*rows, _strongest(rows, chosen)]
 
 
-def chosen_attackers(function: str, names: list[str]) -> list[Attacker]:
+def chosen_attackers(names: list[str]) -> list[Attacker]:
     """The attackers a call names; all of them by 'all'."""
     by_name = {attacker.name: attacker for attacker in ATTACKERS}
     if names == ["all"]:
@@ -138,10 +124,10 @@ def chosen_attackers(function: str, names: list[str]) -> list[Attacker]:
     for name in names:
         if name not in by_name:
             raise ParameterError(
-                f"{function}: attackers has '{name}'{nearest(name, by_name)}; allowed are 'all', {listed(by_name)}"
+                f"attackers has '{name}'{nearest(name, by_name)}; allowed are 'all', {listed(by_name)}"
             )
     if not names:
-        raise ParameterError(f"{function}: attackers := [] is empty. Allowed are 'all', {listed(by_name)}")
+        raise ParameterError(f"attackers := [] is empty. Allowed are 'all', {listed(by_name)}")
     return [by_name[name] for name in dict.fromkeys(names)]
 
 
@@ -151,35 +137,25 @@ def note_of(attacker: Attacker, scoring: Scoring) -> str:
 
 
 def _row(
-    name: str,
-    note: str,
-    identity: FloatArray | None = None,
-    attribute: FloatArray | None = None,
-    base: Sequence[float] = (),
-    sensitive: Sequence[str] = (),
-) -> dict[str, Any]:
+    name: str, note: str, identity: FloatArray | None = None, attribute: FloatArray | None = None,
+    base: Sequence[float] = (), sensitive: Sequence[str] = (),
+) -> dict[str, Any]:  # fmt: skip
     row: dict[str, Any] = {"attacker": name, "note": note, **dict.fromkeys(("sensitive", "channel"))}
     row |= dict.fromkeys(_FIGURES, np.nan)
     if identity is not None:
-        low, high = wilson(float(identity.sum()), len(identity))
-        row |= {"identity": float(identity.mean()), "identity_low": low, "identity_high": high}
+        row |= zip(_FIGURES[:3], rate_of(identity), strict=True)
     if attribute is not None and len(sensitive):
-        rates = [_mean(each) for each in attribute.T]
-        gains = [advantage(rate, b) for rate, b in zip(rates, base, strict=True)]
+        rates = [rate_of(each) for each in attribute.T]
+        gains = [advantage(rate, b) for (rate, _, _), b in zip(rates, base, strict=True)]
         k = int(np.argmax(np.nan_to_num(gains, nan=-np.inf)))
-        measured = attribute[~np.isnan(attribute[:, k]), k]
-        low, high = wilson(float(measured.sum()), len(measured)) if len(measured) else (np.nan, np.nan)
-        row |= {
-            "attribute": rates[k], "attribute_low": low, "attribute_high": high, "baseline": base[k],
-            "advantage": gains[k], "sensitive": sensitive[k],
-        }  # fmt: skip
+        row |= zip(_FIGURES[3:], (*rates[k], base[k], gains[k]), strict=True)
+        row["sensitive"] = sensitive[k]
     return row
 
 
 def _mean(chances: FloatArray) -> float:
     """Mean over those who have something to be found; NaN for nobody."""
-    measured = chances[~np.isnan(chances)]
-    return float(measured.mean()) if len(measured) else float("nan")
+    return rate_of(chances)[0]
 
 
 def advantage(rate: float, base: float) -> float:
@@ -187,7 +163,7 @@ def advantage(rate: float, base: float) -> float:
     return 0.0 if base >= 1 else (rate - base) / (1 - base)
 
 
-def strongest_of(rows: Sequence[Mapping[str, Any]], chosen: Sequence[Attacker]) -> dict[str, Any]:
+def _strongest(rows: Sequence[Mapping[str, Any]], chosen: Sequence[Attacker]) -> dict[str, Any]:
     """The largest identity and the largest advantage of attackers who know what is public alone."""
     outsiders = {attacker.name for attacker in chosen if attacker.outsider}
     able = [row for row in rows if row["attacker"] in outsiders] or list(rows)

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.cells import PublishedCells, comparable, slices
-from duckdb_anon.measures.released_rows import is_plain, require_columns, source_rows, times_counted
+from duckdb_anon.measures.released_rows import is_plain, require_columns, require_rows, source_rows, times_counted
 from duckdb_anon.measures.risk.sensitive_attributes import Secret, read_secret
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
-from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed
+from duckdb_anon.model.errors import ColumnError, ParameterError, listed
 from duckdb_anon.model.release_table import BoolArray, ReadTable
 
 PUBLISHED, SIMULATED, BOOTSTRAP = "published", "simulated", "bootstrap"
@@ -96,9 +97,21 @@ class PublishedRecords:
         """Whether rows are plain values that may have been moved."""
         return all(c.plain for c in self.columns) and self.start is None and self.group_of_unit is None
 
+    def values_of_cells(self, secret: Secret, a: int) -> sparse.csr_matrix:
+        """Rows of each cell of column `a` that hold each sensitive value; in other slices by the bucket's shares."""
+        k, part = next((k, part) for k, part in enumerate(self.parts) if a in part.columns)
+        cell, values = part.cells[part.columns.index(a)], secret.by_voter
+        voters = np.arange(len(cell))
+        of_cell = sparse.csr_matrix((np.ones(len(cell)), (cell, voters)), (self.columns[a].number, len(cell)))
+        if self.start is not None and k != secret.part:
+            size = np.diff(self.start)
+            of_bucket = sparse.csr_matrix((np.ones(len(cell)), (np.repeat(np.arange(len(size)), size), voters)))
+            mixed = sparse.diags_array(1.0 / size) @ (of_bucket @ values if secret.part >= 0 else values)
+            return (of_cell @ of_bucket.T @ mixed).tocsr()
+        return (of_cell @ values).tocsr()
+
 
 def published(
-    function: str,
     release: ReadTable,
     qi: Sequence[str],
     sensitive: Sequence[str],
@@ -106,38 +119,25 @@ def published(
     known_values: int = 0,
 ) -> PublishedRecords:
     """Read a release of any format."""
-    require_columns(function, release, [*qi, *sensitive])
-    if not release.rows:
-        raise RequirementError(f"{function}: the release is empty, so there is no record to attack")
+    require_columns(release, [*qi, *sensitive])
+    require_rows(release, "release")
     columns = [comparable(release.columns[name]) for name in qi]
     lists = [name for name in sensitive if release.columns[name].lists_nodes]
     if known_values and len(lists) < max(len(sensitive), 1):
         raise ParameterError(
-            f"{function}: known_values := {known_values} needs a release with a row per individual and a list of "
+            f"known_values := {known_values} needs a release with a row per individual and a list of "
             f"values (one_to_m_generalize, rmr); rows of this one show {listed(sensitive) or 'no sensitive value'} one "
             "by one, so knowing some values finds no further row of the individual; leave known_values out"
         )
     cells = [comparable(release.columns[name]) for name in lists]
     columns += [each for each in cells for _ in range(known_values)]
-    bucket = _buckets(release)
-    if any(release.columns[name].slice for name in qi):
-        view = _sliced(release, qi, sensitive, columns, bucket)
-    else:
-        view = _ordinary(release, qi, sensitive, columns, bucket, times_counted(release))
-    parts, start, size, unit_of_row, group, secrets = view
+    buckets = release.buckets() if release.contents.bucket else None
+    bucket = None if buckets is None else np.unique(buckets, return_inverse=True)[1].astype(np.int64)
     known = None if replay is None else _replay(release, replay, qi)
-    persons = not release.counted
-    return PublishedRecords(list(qi), columns, parts, start, size, unit_of_row, group, secrets, persons, known)
-
-
-def _buckets(release: ReadTable) -> IntArray | None:
-    if not release.contents.bucket:
-        return None
-    _, bucket = np.unique(release.buckets(), return_inverse=True)
-    return bucket.astype(np.int64)
-
-
-_View = tuple[list[PublishedPart], IntArray | None, FloatArray, IntArray, IntArray | None, list[Secret]]
+    units = (_sliced if any(release.columns[name].slice for name in qi) else _ordinary)(
+        release, qi, sensitive, columns, bucket
+    )
+    return PublishedRecords(qi=list(qi), columns=columns, persons=not release.counted, replay=known, **units)
 
 
 def _ordinary(
@@ -146,8 +146,9 @@ def _ordinary(
     sensitive: Sequence[str],
     columns: list[PublishedCells],
     bucket: IntArray | None,
-    weight: FloatArray,
-) -> _View:
+) -> dict[str, Any]:
+    """Units of equal rows."""
+    weight = times_counted(release)
     keys = [c.of_row for c in columns] + ([bucket] if bucket is not None else [])
     unit, first = keys_of(keys)
     cells = np.stack([c.of_row[first] for c in columns]).astype(np.int32)
@@ -158,7 +159,10 @@ def _ordinary(
     group = bucket[first] if bucket is not None else keys_of(cell_of_unit).of_row if boxes else None
     secrets = [read_secret(name, release.columns[name], 0, unit, weight, len(first)) for name in sensitive]
     part = PublishedPart(tuple(range(len(columns))), cells)
-    return [part], None, size, unit.astype(np.int64), group, secrets
+    return {
+        "parts": [part], "start": None, "size": size, "unit_of_row": unit.astype(np.int64), "group_of_unit": group,
+        "secrets": secrets,
+    }  # fmt: skip
 
 
 def _sliced(
@@ -167,7 +171,8 @@ def _sliced(
     sensitive: Sequence[str],
     columns: list[PublishedCells],
     bucket: IntArray | None,
-) -> _View:
+) -> dict[str, Any]:
+    """Units that are buckets."""
     if bucket is None:
         raise ColumnError("the release has STRUCT columns but no column bucket; a sliced release has both")
     order = np.argsort(bucket, kind="stable")
@@ -186,16 +191,17 @@ def _sliced(
         part = part_number.get(release.columns[name].slice, -1)
         voters, number = (voter, release.rows) if part >= 0 else (bucket, len(size))
         secrets.append(read_secret(name, release.columns[name], part, voters, np.ones(release.rows), number))
-    return parts, start, size, bucket, np.arange(len(size)), secrets
+    return {
+        "parts": parts, "start": start, "size": size, "unit_of_row": bucket, "group_of_unit": np.arange(len(size)),
+        "secrets": secrets,
+    }  # fmt: skip
 
 
 def _replay(release: ReadTable, again: ReadTable, qi: Sequence[str]) -> Replay | None:
     """Pairs of values before and after, row by row; None where the call's answer is no table of plain values."""
-    if again.sources() is None or any(name not in again.columns for name in qi):
+    if again.sources() is None or any(name not in again.columns for name in qi) or not is_plain(again, qi):
         return None
-    if not is_plain(again, qi):
-        return None
-    source = source_rows("linkage_risk", release, again)
+    source = source_rows(release, again)
     real = source >= 0
     before = np.stack([release.columns[name].value_codes()[source[real]] for name in qi])
     after = np.stack([again.columns[name].value_codes()[real] for name in qi])
@@ -206,26 +212,17 @@ def _replay(release: ReadTable, again: ReadTable, qi: Sequence[str]) -> Replay |
     return Replay(before, after, group)
 
 
-def register_of(
-    function: str, original: ReadTable, again: ReadTable | None, qi: Sequence[str], known: BoolArray
-) -> Register:
+def register_of(original: ReadTable, again: ReadTable | None, qi: Sequence[str], known: BoolArray) -> Register:
     """The register of a table; `again`: what the release's call makes of its quasi-identifiers."""
     values = np.stack([original.columns[name].value_codes() for name in qi]).astype(np.int32)
-    if again is None or again.sources() is None or not is_plain(again, qi):
+    if again is None or again.sources() is None or not is_plain(again, qi) or (group := moved_within(again)) is None:
         return Register(values, known)
-    group = moved_within(again)
-    if group is None:
+    source = source_rows(original, again)
+    if (np.bincount(source[source >= 0], minlength=original.rows) != 1).any():
         return Register(values, known)
-    source = source_rows(function, original, again)
-    real = source >= 0
-    of_person = np.full(original.rows, -1, dtype=np.int64)
-    published = values.copy()
-    of_person[source[real]] = group[real]
-    for a, name in enumerate(qi):
-        published[a, source[real]] = again.columns[name].value_codes()[real]
-    if (of_person < 0).any():
-        return Register(values, known)
-    return Register(values, known, of_person, published)
+    order = np.argsort(source, kind="stable")[-original.rows :]
+    published = np.stack([again.columns[name].value_codes()[order] for name in qi]).astype(np.int32)
+    return Register(values, known, group[order], published)
 
 
 def moved_within(again: ReadTable) -> IntArray | None:
@@ -248,12 +245,8 @@ def refined(release: PublishedRecords, label_of_row: Sequence[IntArray]) -> Publ
     for secret in release.secrets:
         carried = (to_unit @ secret.of_rows(np.arange(rows))).tocsr()
         carried.sort_indices()
-        secrets.append(
-            replace(
-                secret, offsets=carried.indptr.astype(np.int64), code=carried.indices.astype(np.int32),
-                weight=carried.data.astype(np.float64),
-            )
-        )  # fmt: skip
+        offsets, code = carried.indptr.astype(np.int64), carried.indices.astype(np.int32)
+        secrets.append(replace(secret, offsets=offsets, code=code, weight=carried.data.astype(np.float64)))
     group = None if release.group_of_unit is None else release.group_of_unit[before]
     parts = [PublishedPart(part.columns, np.ascontiguousarray(part.cells[:, before])) for part in release.parts]
     return replace(

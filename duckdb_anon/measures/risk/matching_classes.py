@@ -73,8 +73,7 @@ class Evidence:
         """p(t, s) of each person and sensitive code, shape (persons, sensitive domain); 0 where no class matches."""
         mass = (self.shares(persons) @ self.weight).toarray()
         total = mass.sum(axis=1, keepdims=True)
-        probability: FloatArray = np.divide(mass, total, out=np.zeros_like(mass), where=total > 0)
-        return probability
+        return np.asarray(np.divide(mass, total, out=np.zeros_like(mass), where=total > 0))
 
     def covered_codes(self, a: int) -> BoolArray:
         """Whether some cell of each class covers each code of quasi-identifier a, shape (classes, domain)."""
@@ -86,13 +85,11 @@ class Evidence:
         return np.asarray((each.shares.T @ sparse.csr_matrix(covered, dtype=np.float64)).toarray() > 0)
 
 
-def evidence(
-    function: str, release: ReadTable, qi: list[str], sensitive: str, *, as_published: bool = False
-) -> Evidence:
+def evidence(release: ReadTable, qi: list[str], sensitive: str, *, as_published: bool = False) -> Evidence:
     """Read a release of any format but randomized values."""
-    require_columns(function, release, [*qi, sensitive])
+    require_columns(release, [*qi, sensitive])
     if any(release.columns[name].channel is not None for name in [*qi, sensitive]):
-        raise ColumnError(f"{function}: a randomized release leaves every value possible; it cannot be intersected")
+        raise ColumnError("a randomized release leaves every value possible; it cannot be intersected")
     if any(release.columns[name].slice for name in qi) and not as_published:
         return _sliced(release, qi, sensitive)
     boxes = distinct_boxes(release, qi)
@@ -130,9 +127,8 @@ def _sliced(release: ReadTable, qi: list[str], sensitive: str) -> Evidence:
     found = []
     for name, members in groups.items():
         parts = boxes[name]
-        if (
-            name == sensitive_slice
-        ):  # a class shows its own part of the sensitive column, but all parts of its bucket elsewhere
+        # a class shows its own part of the sensitive column, but all parts of its bucket elsewhere
+        if name == sensitive_slice:
             shares = _table(np.ones(classes), parts.of_row[first_row], np.arange(classes), (parts.number, classes))
         else:
             shares = _table(1 / size[bucket], parts.of_row, bucket, (parts.number, len(size))) @ of_bucket
@@ -151,13 +147,10 @@ def slicing_diversity(tables: Sequence[ReadTable], params: Params, rng: np.rando
     original, release = tables
     qi = [info.name for info in params["roles"].qi]
     sensitive = params["roles"].one_sensitive("slicing_diversity").name
-    missing = [name for name in [*qi, sensitive] if name not in release.columns]
-    if missing or not release.contents.bucket or not release.columns[sensitive].slice:
-        raise ColumnError(
-            f"slicing_diversity: the release is not sliced: it has no column "
-            f"{', '.join(missing) or 'bucket, or its sensitive column is no STRUCT'}"
-        )
-    known = evidence("slicing_diversity", release, qi, sensitive)
+    require_columns(release, [*qi, sensitive])
+    if not release.contents.bucket or not release.columns[sensitive].slice:
+        raise ColumnError("the release is not sliced: it has no column bucket, or its sensitive column is no STRUCT")
+    known = evidence(release, qi, sensitive)
     records = [original.columns[name].value_codes().astype(np.int64) for name in qi]
     alike = keys_of(records)
     worst = np.zeros(alike.number)

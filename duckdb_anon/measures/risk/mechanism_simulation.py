@@ -26,7 +26,7 @@ from duckdb_anon.model.errors import ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import Params, Roles
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import stop_flag
-from duckdb_anon.model.release_comment import read_description
+from duckdb_anon.model.release_comment import read_description, value_text
 from duckdb_anon.model.release_formats.duckdb_types import is_nested
 
 _ABOUT_SENSITIVE = ("sensitive", "l", "l_except", "sensitive_edges")
@@ -41,31 +41,26 @@ def replay_select(context: Any, roles: Roles, params: Params) -> dict[str, str]:
     text = params["call"] or (description.call if description is not None else "")
     if not text:
         return {}
-    method, arguments = parsed_call(context.function, text)
+    method, arguments = parsed_call(text)
     if method not in context.methods:
         raise ParameterError(
-            f"{context.function}: call := {text!r} names no method{nearest(method, context.methods)}; there are "
-            f"{listed(context.methods)}"
+            f"call := {text!r} names no method{nearest(method, context.methods)}; there are {listed(context.methods)}"
         )
     if not context.methods[method].moves_values:
         return {}
     given = _by_parameter(context, text, method, arguments)
     types = {fold(name): kind for name, kind in release.columns.items()}
     column_types = [types.get(fold(info.name), "") for info in roles.qi + roles.sensitive]
-    if release.visible and (
-        context.contents(release).channels or any(not kind or is_nested(kind) for kind in column_types)
-    ):
+    moved = all(kind and not is_nested(kind) for kind in column_types)
+    if release.visible and (context.contents(release).channels or not moved):
         return {}
     given |= {"tbl": literal(release.text), "qi": literal([info.name for info in roles.qi])}
-    if roles.sensitive:
-        given["sensitive"] = literal([info.name for info in roles.sensitive])
-    nominal = [info.name for info in roles.qi + roles.sensitive if info.kind == "nominal"]
-    if nominal:
-        given["categorical"] = literal(nominal)
-    trees = {info.name: info.hierarchy for info in roles.qi + roles.sensitive if info.hierarchy}
+    infos = roles.qi + roles.sensitive
+    named = {"sensitive": roles.sensitive, "categorical": [info for info in infos if info.kind == "nominal"]}
+    given |= {role: literal([info.name for info in columns]) for role, columns in named.items() if columns}
+    trees = {info.name: info.hierarchy for info in infos if info.hierarchy}
     if trees:
-        pairs = ", ".join(f"{literal(name)}: {literal(tree)}" for name, tree in trees.items())
-        given["hierarchies"] = f"{{{pairs}}}"
+        given["hierarchies"] = value_text(trees)
     if params["seed"] is not None:
         given["seed"] = str(derived_seed(params["seed"], "simulation"))
     given |= {"row_id": "true", ASKED_BY: literal(f"{context.function}: the release")}
@@ -87,19 +82,19 @@ def _by_parameter(context: Any, text: str, method: str, arguments: list[tuple[st
         name = name or (names[k] if k < len(names) else f"argument {k + 1}")
         if name not in names or name in given:
             raise ParameterError(
-                f"{context.function}: call := {text!r} gives {name}{' twice' if name in given else ''}"
+                f"call := {text!r} gives {name}{' twice' if name in given else ''}"
                 f"{nearest(name, names)}; {method} takes {listed(names)}"
             )
         given[name] = sql
     return given
 
 
-def parsed_call(function: str, text: str) -> tuple[str, list[tuple[str, str]]]:
+def parsed_call(text: str) -> tuple[str, list[tuple[str, str]]]:
     """Name of a method, and the name ('' for none) and SQL of its arguments, without table, roles, seed and row_id.
 
-    >>> parsed_call('linkage_risk', "muco(0.2, l := 5, seed := 1)")
+    >>> parsed_call("muco(0.2, l := 5, seed := 1)")
     ('muco', [('', '0.2'), ('l', '5')])
-    >>> parsed_call('linkage_risk', "muco('people', delta := 1 / 5)")
+    >>> parsed_call("muco('people', delta := 1 / 5)")
     ('muco', [('delta', '1 / 5')])
     """
     bare = text.strip().rstrip(";")
@@ -110,7 +105,7 @@ def parsed_call(function: str, text: str) -> tuple[str, list[tuple[str, str]]]:
         call = exp.Null()
     if not isinstance(call, exp.Anonymous):
         raise ParameterError(
-            f"{function}: call := {text!r} is no call of a method; say what made the release, without its table: "
+            f"call := {text!r} is no call of a method; say what made the release, without its table: "
             "'muco(delta := 0.2)'"
         )
     first = call.expressions[0] if call.expressions else None

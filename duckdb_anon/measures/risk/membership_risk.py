@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.measures.released_rows import OfRelease
-from duckdb_anon.measures.risk.attacks import NotApplicable, best_scores, wilson
+from duckdb_anon.measures.risk.attacks import NotApplicable, best_scores, rate_of
 from duckdb_anon.measures.risk.linkage_risk import CALL, KNOWN, P_MATCH, chosen_attackers, note_of, prepared
 from duckdb_anon.measures.risk.mechanism_simulation import replay_select
 from duckdb_anon.model.coded_table import FloatArray
@@ -35,30 +35,26 @@ def membership_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.
     """One row an attacker."""
     read = dict(zip(params["read"], tables, strict=True))
     if "holdout" not in read:
-        raise ParameterError(f"{NAME}: holdout is missing; name a table of persons who are not in the original")
-    release, members, others = prepared(NAME, read, params, [], rng)
+        raise ParameterError("holdout is missing; name a table of persons who are not in the original")
+    release, members, others = prepared(read, params, [], rng)
     if others is None:
         raise TypeError("no holdout")
     rows: list[dict[str, Any]] = []
-    for attacker in chosen_attackers(NAME, ATTACKERS):
+    for attacker in chosen_attackers(ATTACKERS):
         row: dict[str, Any] = {"attacker": attacker.name, "members": len(members), "others": len(others)}
-        row |= dict.fromkeys(_DISTANCES, np.nan)
+        row |= dict.fromkeys((*_FIGURES, *_DISTANCES), np.nan)
+        rows.append(row)
         try:
             scoring = attacker.scoring(release)
         except NotApplicable as reason:
-            rows.append(row | dict.fromkeys(_FIGURES, np.nan) | {"note": str(reason)})
+            row["note"] = str(reason)
             continue
         inside, outside = best_scores(release, scoring, members), best_scores(release, scoring, others)
-        near = _closest(len(release.columns), inside, outside) if attacker.name == CLOSEST else {}
-        rows.append(row | figures(inside, outside) | near | {"note": note_of(attacker, scoring)})
+        row |= figures(inside, outside) | {"note": note_of(attacker, scoring)}
+        if attacker.name == CLOSEST:  # its scores are minus the sum of the distances
+            means = [float(-scores.mean()) / len(release.columns) + 0.0 for scores in (inside, outside)]
+            row |= zip(_DISTANCES, means, strict=True)
     return {name: [row[name] for row in rows] for name in MEASURE.returns}
-
-
-def _closest(columns: int, inside: FloatArray, outside: FloatArray) -> dict[str, float]:
-    """Mean distance to the closest record, from scores that are minus the sum of distances."""
-    return {
-        name: float(-scores.mean()) / columns + 0.0 for name, scores in zip(_DISTANCES, (inside, outside), strict=True)
-    }
 
 
 def figures(inside: FloatArray, outside: FloatArray) -> dict[str, float]:
@@ -67,22 +63,18 @@ def figures(inside: FloatArray, outside: FloatArray) -> dict[str, float]:
     >>> figures(np.array([1.0, 2.0]), np.array([0.0, 0.0]))["auc"]
     1.0
     """
-    m, n = len(inside), len(outside)
     from scipy.stats import rankdata
 
+    m, n = len(inside), len(outside)
     ranks = rankdata(np.concatenate([inside, outside]))
     auc = float((ranks[:m].sum() - m * (m + 1) / 2) / (m * n))
     q1, q2 = auc / (2 - auc), 2 * auc * auc / (1 + auc)
     spread = (auc * (1 - auc) + (m - 1) * (q1 - auc * auc) + (n - 1) * (q2 - auc * auc)) / (m * n)
     half = 1.959963984540054 * float(np.sqrt(max(spread, 0.0)))
-    most = int(np.floor(0.01 * n))  # others above the threshold
-    threshold = np.sort(outside)[::-1][most] if n else -np.inf
-    caught = inside > threshold
-    low, high = wilson(float(caught.sum()), m)
-    return {
-        "auc": auc, "auc_low": max(0.0, auc - half), "auc_high": min(1.0, auc + half),
-        "tpr_at_1_fpr": float(caught.mean()), "tpr_low": low, "tpr_high": high,
-    }  # fmt: skip
+    # as many others as 1% are above the threshold
+    threshold = np.sort(outside)[::-1][int(np.floor(0.01 * n))] if n else -np.inf
+    caught = rate_of((inside > threshold).astype(np.float64))
+    return dict(zip(_FIGURES, (auc, max(0.0, auc - half), min(1.0, auc + half), *caught), strict=True))
 
 
 _DISTANCES = ("closest", "closest_others")

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,12 +44,12 @@ class Matched:
     class_of_person: IntArray  # the last of them, -1 for none
 
 
-def matched(function: str, release: ReadTable, population: ReadTable, names: Sequence[str]) -> Matched:
+def matched(release: ReadTable, population: ReadTable, names: Sequence[str]) -> Matched:
     """Match a population, a row an individual, to the classes of a release of rows or boxes."""
     for table in (release, population):
-        require_columns(function, table, names)
+        require_columns(table, names)
     if not release.rows or not population.rows:
-        raise RequirementError(f"{function}: the release or the population is empty; there is nothing to match")
+        raise RequirementError("the release or the population is empty; there is nothing to match")
     theirs = [population.columns[name].value_codes().astype(np.int64) for name in names]
     boxes = distinct_boxes(release, names)
     rows = np.bincount(boxes.of_row, minlength=boxes.number)
@@ -79,7 +80,7 @@ def k_map(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator)
     """One row."""
     release, population = tables
     names = [info.name for info in params["roles"].qi]
-    found = matched("k_map", release, population, names)
+    found = matched(release, population, names)
     risk = np.divide(1.0, found.persons, out=np.zeros(len(found.persons)), where=found.persons > 0)
     k, unmatched = int(found.persons.min()), int(found.rows[found.persons == 0].sum())
     average = float((risk * found.rows).sum() / release.rows)
@@ -90,18 +91,18 @@ def delta_presence(tables: Sequence[ReadTable], params: Params, rng: np.random.G
     """One row."""
     release, population = tables
     names = [info.name for info in params["roles"].qi]
-    found = matched("delta_presence", release, population, names)
+    found = matched(release, population, names)
     several = int((found.classes_of_person > 1).sum())
     if several:
         raise RequirementError(
-            f"delta_presence: {several} of {population.rows} persons fit several classes of the release, so their "
+            f"{several} of {population.rows} persons fit several classes of the release, so their "
             "chance to be in it does not follow from counts; it reads releases whose classes do not overlap "
             "(membership_risk measures any)"
         )
     short = int((found.rows > found.persons).sum())
     if short:
         raise RequirementError(
-            f"delta_presence: {short} classes of the release have more rows than persons of the population fit them; "
+            f"{short} classes of the release have more rows than persons of the population fit them; "
             "the population must hold everybody in the release, and the release its true values (membership_risk "
             "measures one whose values were moved)"
         )
@@ -112,38 +113,31 @@ def delta_presence(tables: Sequence[ReadTable], params: Params, rng: np.random.G
     return DELTA_PRESENCE.columns([(*ends, ", ".join(names), release.rows, population.rows, *certain)])
 
 
-K_MAP = Report(
+_of_population = partial(
+    Report, section="Risk", parameters=(), tables=("release", "population"), labelled="population", reads="tables"
+)
+K_MAP = _of_population(
     name="k_map",
     summary="smallest number of individuals in a population who match a released record, and the risk 1/k",
     paper="Sweeney (2001), section 5; El Emam and Dankar (2008), journalist risk",
     example="FROM k_map('boxes', 'people')",
-    section="Risk",
     instead=("k_anonymity", "linkage_risk"),
-    parameters=(),
     returns=fields(
         "k BIGINT, columns VARCHAR, rows BIGINT, population BIGINT, highest DOUBLE, average DOUBLE, unmatched BIGINT"
     ),
     compute=k_map,
-    tables=("release", "population"),
-    labelled="population",
-    reads="tables",
     answers=CLASSES,
 )
-DELTA_PRESENCE = Report(
+DELTA_PRESENCE = _of_population(
     name="delta_presence",
     summary="bounds on the probability that an individual of a population is in the release",
     paper="Nergiz, Atzori and Clifton (2007), definition 3",
     example="FROM delta_presence('(FROM people LIMIT 300)', 'people')",
-    section="Risk",
     instead=("linkage_risk",),
-    parameters=(),
     returns=fields(
         "delta_min DOUBLE, delta_max DOUBLE, columns VARCHAR, rows BIGINT, population BIGINT, certainly_in BIGINT, "
         "certainly_out BIGINT"
     ),
     compute=delta_presence,
-    tables=("release", "population"),
-    labelled="population",
-    reads="tables",
     answers=("rows", "boxes", "sampled"),
 )

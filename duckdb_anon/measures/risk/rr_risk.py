@@ -33,7 +33,7 @@ def rr_risk(tables: Sequence[CodedTable], params: Params, rng: np.random.Generat
     chosen = choose(tables[0], params, RISK.name)
     problem = chosen.problem
     if problem is None:
-        raise ColumnError(f"{RISK.name}: there is no sensitive column; say sensitive := '...'")
+        raise ColumnError("there is no sensitive column; say sensitive := '...'")
     count = len(chosen.qi)
     flat = [RetentionChannel(c.size, 1.0 / c.size if c.randomized else 1.0) for c in chosen.columns]
     found = problem.model.risks(chosen.channels[:count], chosen.channels[count:])
@@ -64,11 +64,6 @@ def rr_parameters(tables: Sequence[CodedTable], params: Params, rng: np.random.G
         for column, channel in zip(chosen.columns, chosen.channels, strict=True)
         if column.randomized
     ])  # fmt: skip
-
-
-def _without_p(params: dict[str, Any]) -> dict[str, Any]:
-    """Check l and bins; p is what is chosen."""
-    return setup.refine(CHOSEN.name, {**params, "p": None})
 
 
 RISK = Report(
@@ -102,5 +97,5 @@ CHOSEN = Report(
     ),
     compute=rr_parameters,
     needs=("sensitive",),
-    refine=_without_p,
+    refine=lambda params: setup.refine("rr_parameters", {**params, "p": None}),  # p is what is chosen
 )

@@ -25,8 +25,9 @@ from scipy import sparse
 from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.register import Registered, named_release, numbered_rows, registered_releases
 from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.measures.released_rows import require_rows
 from duckdb_anon.measures.risk.attackers import ATTACKERS
-from duckdb_anon.measures.risk.attacks import JoinedPart, NotApplicable, Scores, Scoring, joined_parts, wilson
+from duckdb_anon.measures.risk.attacks import JoinedPart, NotApplicable, Scores, Scoring, joined_parts, rate_of
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, published
 from duckdb_anon.measures.risk.targets import Targets, draw_targets, persons_of
 from duckdb_anon.model.coded_table import FloatArray, IntArray
@@ -74,13 +75,11 @@ class _View:
     def scores(self, some: Targets) -> FloatArray:
         """Score of each released row for one target, by the known record that fits it best; shape (rows,)."""
         units: FloatArray = Scores(self.release, self.scoring, self.parts, some).units
-        best: FloatArray = units.max(axis=0)
-        return best[self.release.unit_of_row]
+        return np.asarray(units.max(axis=0)[self.release.unit_of_row])
 
     def of_people(self, score: FloatArray) -> FloatArray:
         """Score of each individual: that of the best row."""
-        best: FloatArray = np.maximum.reduceat(score[self.rows], self.first)
-        return best
+        return np.asarray(np.maximum.reduceat(score[self.rows], self.first))
 
     def own(self, person: int) -> IntArray:
         """Rows of an individual."""
@@ -95,18 +94,15 @@ def sequence_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Ge
     qi = [info.name for info in params["roles"].qi]
     sensitive = params["roles"].one_sensitive(NAME).name
     person = params["roles"].person.name if params["roles"].person else None
-    if original.rows == 0:
-        raise RequirementError(f"{NAME}: the original is empty, so there is no record to attack")
-    person_of_row = persons_of(NAME, original, person)
+    require_rows(original, "original")
+    person_of_row = persons_of(original, person)
     if person_of_row is None:
         person_of_row = np.arange(original.rows, dtype=np.int64)
-    releases = [published(NAME, table, qi, [sensitive]) for table in read.values()]
+    releases = [published(table, qi, [sensitive]) for table in read.values()]
     individuals = [_individuals(table, person_of_row) for table in read.values()]
     for name, individual in zip(params["releases"], individuals, strict=True):
         if not (individual >= 0).any():
-            raise RequirementError(
-                f"{NAME}: no row of {name} is one that the register lists. Restore what was released"
-            )
+            raise RequirementError(f"no row of {name} is one that the register lists. Restore what was released")
     people = 1 + max(int(each.max(initial=-1)) for each in (person_of_row, *individuals))
     presence = np.zeros((people, len(releases)), dtype=bool)
     for place, individual in enumerate(individuals):
@@ -114,8 +110,7 @@ def sequence_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Ge
     there = np.flatnonzero(presence[: int(person_of_row.max(initial=-1)) + 1].any(axis=1))
     wanted = np.sort(rng.choice(there, min(params["targets"], len(there)), replace=False))
     alone = {**params, "known": None, "p_match": 1.0, "known_values": 0, "targets": None}
-    absent = np.full(original.rows, -1, dtype=np.int64)
-    targets = draw_targets(NAME, original, person, releases[0], absent, alone, rng)
+    targets = draw_targets(original, person, releases[0], None, alone, rng)
     found: dict[str, FloatArray] = {}
     for attacker in (attacker for attacker in ATTACKERS if attacker.name in _ATTACKERS):
         try:
@@ -125,8 +120,14 @@ def sequence_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Ge
             ]
         except NotApplicable:
             continue
-        _stronger(found, _attacked(views, names, targets, wanted, presence))
-    return MEASURE.columns([_row(name, rates) for name, rates in found.items()])
+        for name, rates in _attacked(views, names, targets, wanted, presence).items():
+            strongest = found.setdefault(name, rates)  # for each release and rate the attacker who has more of it
+            more = np.nansum(rates, axis=1) > np.nansum(strongest, axis=1)
+            strongest[more] = rates[more]
+    each = {name: [figure for chances in rates for figure in rate_of(chances)] for name, rates in found.items()}
+    return MEASURE.columns(
+        [(name, *figures, int((~np.isnan(found[name][-1])).sum())) for name, figures in each.items()]
+    )
 
 
 def _attacked(
@@ -180,8 +181,7 @@ def _chances(score: FloatArray, scoring: Scoring) -> FloatArray:
     """Chance of each row: even among the best, or by likelihood."""
     gap = score - score.max()
     weight = np.exp(gap) if scoring.reach else (gap >= -_ALIKE).astype(np.float64)
-    chances: FloatArray = weight / weight.sum()
-    return chances
+    return np.asarray(weight / weight.sum())
 
 
 def _success(
@@ -196,28 +196,11 @@ def _success(
     return best[own].sum() / best.sum(), attribute, chances[own].sum() > SURE, attribute_named
 
 
-def _stronger(found: dict[str, FloatArray], other: Mapping[str, FloatArray]) -> None:
-    """Keep for each release and rate the attacker who has more of it."""
-    for name, rates in other.items():
-        strongest = found.setdefault(name, rates)
-        more = np.nansum(rates, axis=1) > np.nansum(strongest, axis=1)
-        strongest[more] = rates[more]
-
-
-def _row(name: str, rates: FloatArray) -> list[Any]:
-    cells: list[Any] = [name]
-    for each in rates:
-        chances = each[~np.isnan(each)]
-        low, high = wilson(float(chances.sum()), len(chances)) if len(chances) else (np.nan, np.nan)
-        cells += [float(chances.mean()) if len(chances) else np.nan, low, high]
-    return [*cells, len(chances)]
-
-
 def _individuals(table: ReadTable, person_of_row: IntArray) -> IntArray:
     """Number of the individual of each released row, -1 for rows that the register does not list."""
     numbers = table.sources()
     if numbers is None:
-        raise ColumnError(f"{NAME}: a release has no rows that the register lists")
+        raise ColumnError("a release has no rows that the register lists")
     source = np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
     # individuals whom the original holds no more have numbers beyond its rows
     beyond = source - len(person_of_row) + int(person_of_row.max(initial=-1)) + 1
@@ -230,46 +213,37 @@ def _numbered(context: Any, roles: Roles, params: Params) -> dict[str, str]:
     relation = context.relation("original")
     require_visible(NAME, relation)
     if not params["releases"]:
-        raise ParameterError(
-            f"{NAME}: releases is an empty list. Name one or more releases. FROM anon_register() lists them"
-        )
+        raise ParameterError("releases is an empty list. Name one or more releases. FROM anon_register() lists them")
     known = registered_releases(context.catalog.cursor, relation)
     selects = {}
     for k, name in enumerate(params["releases"]):
         keeper, release = _release(context.catalog.cursor, known, name, relation.given)
         if params["key"] is not None and fold(params["key"]) != fold(str(release.key)):
-            raise ParameterError(f"{NAME}: key := '{params['key']}' is not that of {name}. Allowed: '{release.key}'")
-        if roles.person is None or fold(roles.person.name) != fold(str(release.key)):
-            _require_single_records(context.catalog.cursor, relation.sql, str(release.key))
+            raise ParameterError(f"key := '{params['key']}' is not that of {name}. Allowed: '{release.key}'")
+        key = str(release.key)
+        if roles.person is None or fold(roles.person.name) != fold(key):
+            counts = f"select count(*), count(distinct {ident(key)}) from {relation.sql}"
+            rows, keys = context.catalog.cursor.execute(counts).fetchall()[0]
+            if keys < rows:
+                raise ColumnError(
+                    f"'{key}' has one value in several of {rows} records. Label it 'anon: person' where it identifies "
+                    "individuals",
+                    code="several-rows",
+                )
         selects[f"release{k}"] = numbered_rows(context.catalog.cursor, keeper, release, relation.sql)
     return selects
 
 
-def _require_single_records(cursor: Any, source: str, key: str) -> None:
-    """Refuse several records of one key that is not labelled as the column of individuals."""
-    rows, keys = cursor.execute(f"select count(*), count(distinct {ident(key)}) from {source}").fetchall()[0]
-    if keys < rows:
-        raise ColumnError(
-            f"{NAME}: '{key}' has one value in several of {rows} records. Label it 'anon: person' where it identifies "
-            "individuals",
-            code="several-rows",
-        )
-
-
 def _release(cursor: Any, known: Sequence[tuple[str, Registered]], name: str, original: str) -> tuple[str, Registered]:
     names = [release.name for _, release in known]
-    found = [
-        (keeper, release)
-        for keeper, release in known
-        if fold(release.name) == fold(named_release(cursor, name, keeper))
-    ]
+    found = [(k, release) for k, release in known if fold(release.name) == fold(named_release(cursor, name, k))]
     if not found:
         raise ParameterError(
-            f"{NAME}: releases has '{name}', which the register does not list among those of {original}"
+            f"releases has '{name}', which the register does not list among those of {original}"
             f"{nearest(name, names)}; it lists {listed(names) or 'none'}"
         )
     if found[-1][1].key is None:
-        raise ParameterError(f"{NAME}: {name} was made without key := '...', so rows cannot be matched to individuals")
+        raise ParameterError(f"{name} was made without key := '...', so rows cannot be matched to individuals")
     return found[-1]
 
 

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckdb_anon.kernels.row_keys import keys_of
-from duckdb_anon.measures.released_rows import is_plain
+from duckdb_anon.measures.released_rows import is_plain, spelled
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords
 from duckdb_anon.model.coded_table import CodeArray, IntArray
-from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
+from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed
 from duckdb_anon.model.function_specs import Params
-from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_table import BoolArray, ReadTable
 
 
@@ -72,24 +71,23 @@ class Targets:
 
 
 def draw_targets(
-    function: str,
     table: ReadTable,
     person: str | None,
     release: PublishedRecords,
-    row: IntArray,
+    row: IntArray | None,
     params: Params,
     rng: np.random.Generator,
 ) -> Targets:
-    """Persons at random, and what the attacker knows of each."""
+    """Individuals at random, and what the attacker knows of each; `row`: the released row of each record, if known."""
     names = [*release.qi, *(secret.name for secret in release.secrets)]
     missing = [name for name in names if name not in table.columns]
     if missing or not is_plain(table, names):
-        raise ColumnError(f"{function}: targets need plain values in {listed(missing or names)}")
-    individual_of_row = persons_of(function, table, person)
+        raise ColumnError(f"targets need plain values in {listed(missing or names)}")
+    individual_of_row = persons_of(table, person)
     several = [secret.name for secret in release.secrets if secret.listed]
     if individual_of_row is None and several:
         raise ColumnError(
-            f"{function}: the release has a row per individual with a list of values of {listed(several)}, and no "
+            f"the release has a row per individual with a list of values of {listed(several)}, and no "
             "column identifies the individuals of the original; say person := '...' or "
             "COMMENT ON COLUMN ... IS 'anon: person'"
         )
@@ -98,7 +96,7 @@ def draw_targets(
     who = np.arange(total, dtype=np.int64)
     if wanted is not None and wanted < total:
         who = np.sort(rng.choice(total, wanted, replace=False))
-    knows = _known(len(who), known_columns(function, release.qi, params), params["p_match"], rng)
+    knows = _known(len(who), known_columns(release.qi, params), params["p_match"], rng)
     rows, target = _rows_of(who, individual_of_row)
     codes = [table.columns[name].value_codes()[rows].astype(np.int32) for name in names]
     d = len(release.qi)
@@ -108,7 +106,9 @@ def draw_targets(
     values, known = np.stack([c[first] for c in codes[:d]], axis=1), knows[of_record]
     to_find, known_values = [], []
     for each in codes[d:]:
-        unknown, drawn = _some_known(_target_values(target, each, len(who)), params["known_values"], rng)
+        pairs = np.unique(np.stack([target, each.astype(np.int64)], axis=1), axis=0)
+        values_of_target = TargetValues(_starts(pairs[:, 0], len(who)), np.ascontiguousarray(pairs[:, 1]))
+        unknown, drawn = _some_known(values_of_target, params["known_values"], rng)
         to_find.append(unknown)
         known_values.append(drawn)
         for k in range(params["known_values"]):
@@ -117,14 +117,14 @@ def draw_targets(
             value[there] = drawn.code[drawn.offsets[:-1][there] + k]
             values = np.column_stack([values, value[of_record]])
             known = np.column_stack([known, there[of_record]])
-    mine_released = row[rows] >= 0
+    own = np.full(len(rows), -1, dtype=np.int64) if row is None else row[rows]
     return Targets(
         _starts(of_record, len(who)), np.ascontiguousarray(values), np.ascontiguousarray(known),
-        _starts(target[mine_released], len(who)), row[rows][mine_released], tuple(to_find), tuple(known_values), who,
+        _starts(target[own >= 0], len(who)), own[own >= 0], tuple(to_find), tuple(known_values), who,
     )  # fmt: skip
 
 
-def persons_of(function: str, table: ReadTable, person: str | None) -> IntArray | None:
+def persons_of(table: ReadTable, person: str | None) -> IntArray | None:
     """Number of the individual of each row of the original; None without such a column."""
     if person is None or person not in table.columns:
         return None
@@ -132,7 +132,7 @@ def persons_of(function: str, table: ReadTable, person: str | None) -> IntArray 
     codes, null = column.value_codes(), column.domain.null_code
     if null >= 0 and bool((codes == null).any()):
         raise RequirementError(
-            f"{function}: '{person}' is NULL in {int((codes == null).sum())} rows, so their individuals are unknown; "
+            f"'{person}' is NULL in {int((codes == null).sum())} rows, so their individuals are unknown; "
             "leave them out or give each row a number"
         )
     return np.unique(codes, return_inverse=True)[1].astype(np.int64)
@@ -153,11 +153,6 @@ def _starts(target: IntArray, targets: int) -> IntArray:
     return np.searchsorted(target, np.arange(targets + 1)).astype(np.int64)
 
 
-def _target_values(target: IntArray, codes: CodeArray, targets: int) -> TargetValues:
-    pairs = np.unique(np.stack([target, codes.astype(np.int64)], axis=1), axis=0)
-    return TargetValues(_starts(pairs[:, 0], targets), np.ascontiguousarray(pairs[:, 1]))
-
-
 def _some_known(column: TargetValues, number: int, rng: np.random.Generator) -> tuple[TargetValues, TargetValues]:
     """Values that stay to be found, and up to `number` of each target drawn at random, which the attacker knows."""
     targets = len(column.offsets) - 1
@@ -167,24 +162,18 @@ def _some_known(column: TargetValues, number: int, rng: np.random.Generator) -> 
     order = np.lexsort((rng.random(len(target)), target))
     code = column.code[order]
     drawn = np.arange(len(target)) - column.offsets[:-1][target] < number
-    return TargetValues(_starts(target[~drawn], targets), code[~drawn]), TargetValues(
-        _starts(target[drawn], targets), code[drawn]
-    )
+    to_find, known = (TargetValues(_starts(target[some], targets), code[some]) for some in (~drawn, drawn))
+    return to_find, known
 
 
-def known_columns(function: str, qi: Sequence[str], params: Params) -> BoolArray:
+def known_columns(qi: Sequence[str], params: Params) -> BoolArray:
     """Which quasi-identifiers the attacker may know."""
-    known: list[str] | None = params["known"]
-    folded = {fold(name): a for a, name in enumerate(qi)}
-    mask = np.full(len(qi), known is None)
-    for name in known or ():
-        if fold(name) not in folded:
-            raise ParameterError(
-                f"{function}: known has '{name}'{nearest(name, qi)}; the quasi-identifiers are {listed(qi)}"
-            )
-        mask[folded[fold(name)]] = True
+    mask = np.full(len(qi), params["known"] is None)
+    for name in params["known"] or ():
+        found = spelled(name, qi, f"known has '{name}'", "the quasi-identifiers are", ParameterError)
+        mask[list(qi).index(found)] = True
     if not mask.any() and not params["known_values"]:
-        raise ParameterError(f"{function}: known := [] leaves nothing to look for; name some of {listed(qi)}")
+        raise ParameterError(f"known := [] leaves nothing to look for; name some of {listed(qi)}")
     return mask
 
 

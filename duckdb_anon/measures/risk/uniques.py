@@ -37,7 +37,7 @@ def special_uniques(tables: Sequence[ReadTable], params: Params, rng: np.random.
     table = tables[0]
     names = [info.name for info in params["roles"].qi]
     if not table.rows:
-        raise RequirementError("special_uniques: the table is empty, so it has no uniques")
+        raise RequirementError("the table is empty, so it has no uniques")
     columns = [table.columns[name].value_codes() for name in names]
     largest = _largest(len(names), table.rows, params["max_size"])
     # a set of all columns scores as one of all but one: nothing is left that could be added
@@ -54,15 +54,11 @@ def special_uniques(tables: Sequence[ReadTable], params: Params, rng: np.random.
         smallest[rows] = np.where(smallest[rows] == 0, len(chosen), smallest[rows])
     found = np.flatnonzero(sets)
     found = found[np.lexsort((found, -score[found]))]
-    dis = dis_scores(score[found], columns, params["sampling_fraction"])
     return {
-        "row_id": found,
-        "sets": sets[found],
-        "smallest": smallest[found],
-        "columns": [first[row] for row in found.tolist()],
-        "score": score[found],
-        "dis": dis,
-    }
+        "row_id": found, "sets": sets[found], "smallest": smallest[found],
+        "columns": [first[row] for row in found.tolist()], "score": score[found],
+        "dis": dis_scores(score[found], columns, params["sampling_fraction"]),
+    }  # fmt: skip
 
 
 def _largest(columns: int, rows: int, given: int | None) -> int:
@@ -73,7 +69,7 @@ def _largest(columns: int, rows: int, given: int | None) -> int:
     if possible < largest:
         smaller = f"say max_size := {possible}, or " if possible else ""
         raise ParameterError(
-            f"special_uniques: sets of up to {largest} of {columns} columns are too many for {rows} rows; {smaller}"
+            f"sets of up to {largest} of {columns} columns are too many for {rows} rows; {smaller}"
             "name fewer columns in qi := [...]"
         )
     return largest
@@ -89,8 +85,7 @@ def dis_scores(score: FloatArray, columns: Sequence[CodeArray], fraction: float)
         return np.zeros(len(score))
     overall = uniques * fraction / (uniques * fraction + in_pairs * (1 - fraction))
     weighed = score ** (1 + (8 - len(columns)) / 20)
-    dis: FloatArray = 1 / (1 + (uniques / overall - uniques) / (weighed * (1 / weighed).sum()))
-    return dis
+    return np.asarray(1 / (1 + (uniques / overall - uniques) / (weighed * (1 / weighed).sum())))
 
 
 def population_uniqueness(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
@@ -101,16 +96,13 @@ def population_uniqueness(tables: Sequence[CodedTable], params: Params, rng: np.
     sizes = np.bincount(class_of_row).astype(np.int64)
     alone = int((sizes == 1).sum())
     models = ("pitman", "poisson", "zayatz") if model == "best" else (model,)
-    estimates = {
-        name: uniqueness.poisson(columns, class_of_row, sizes, fraction)
-        if name == "poisson"
-        else getattr(uniqueness, name)(sizes, fraction)
-        for name in models
-    }
+    estimates = {name: getattr(uniqueness, name)(sizes, fraction) for name in models if name != "poisson"}
+    if "poisson" in models:
+        estimates["poisson"] = uniqueness.poisson(columns, class_of_row, sizes, fraction)
     found, how = uniqueness.best(estimates) if model == "best" else (estimates[model], model)
     if not np.isfinite(found):
         raise RequirementError(
-            f"population_uniqueness: model := '{model}' does not fit ({len(sizes)} classes, {alone} sample "
+            f"model := '{model}' does not fit ({len(sizes)} classes, {alone} sample "
             "uniques); model := 'best' takes one that does"
         )
     population = table.rows / fraction
@@ -131,12 +123,7 @@ SPECIAL_UNIQUES = Report(
     parameters=(
         Parameter("max_size", "maximum number of attributes in a set (default: all)", "integer", low=1),
         Parameter(
-            "sampling_fraction",
-            "share of the population that the table holds, for dis",
-            "number",
-            0.01,
-            above=0,
-            high=1,
+            "sampling_fraction", "share of the population in the table, for dis", "number", 0.01, above=0, high=1
         ),
     ),
     returns=fields("row_id BIGINT, sets BIGINT, smallest BIGINT, columns VARCHAR, score DOUBLE, dis DOUBLE"),

@@ -23,12 +23,11 @@ import numpy as np
 
 from duckdb_anon.kernels.attacks.record_matching import nearest_rows
 from duckdb_anon.measures.cells import comparable
-from duckdb_anon.measures.released_rows import OfRelease, require_columns
-from duckdb_anon.measures.risk.attacks import wilson
+from duckdb_anon.measures.released_rows import OfRelease, require_columns, require_rows, spelled
+from duckdb_anon.measures.risk.attacks import rate_of
 from duckdb_anon.model.coded_table import FloatArray, IntArray
-from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
+from duckdb_anon.model.errors import ColumnError, ParameterError
 from duckdb_anon.model.function_specs import Parameter, Params, fields
-from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import stop_flag, tick
 from duckdb_anon.model.release_table import BoolArray, ReadTable
 
@@ -63,13 +62,12 @@ class Numbers:
         return Numbers(list(names), np.ascontiguousarray(self.values[at]), self.nominal[at], self.span[at], self.boxes)
 
 
-def _numbers(function: str, read: Mapping[str, ReadTable], which: str, names: Sequence[str]) -> Numbers:
+def _numbers(read: Mapping[str, ReadTable], which: str, names: Sequence[str]) -> Numbers:
     table = read[which]
-    require_columns(function, table, names)
-    if not table.rows:
-        raise RequirementError(f"{function}: the {which} is empty, so there is no record to attack")
+    require_columns(table, names)
+    require_rows(table, which)
     if table.counted:
-        raise ColumnError(f"{function}: the release holds noisy counts; this attack needs one row per record")
+        raise ColumnError("the release holds noisy counts; this attack needs one row per record")
     cells = [comparable(table.columns[name]) for name in names]
     values = np.stack([each.middles()[each.of_row] for each in cells])
     nominal = np.array([each.domain.kind != "ordered" for each in cells])
@@ -77,39 +75,32 @@ def _numbers(function: str, read: Mapping[str, ReadTable], which: str, names: Se
     return Numbers(list(names), np.ascontiguousarray(values), nominal, span, not all(each.plain for each in cells))
 
 
-def _columns_of(function: str, params: Params, given: Sequence[str] | None, parameter: str) -> list[str]:
-    """Columns that a parameter names, checked; by default all quasi-identifiers and sensitive columns."""
+def _columns_of(
+    params: Params, given: Sequence[str] | None, parameter: str, release: ReadTable | None = None
+) -> tuple[list[str], str]:
+    """Columns that a parameter names; by default all of which a release has a value in each row, and the others."""
     every = [info.name for info in params["roles"].qi + params["roles"].sensitive]
-    folded = {fold(name): name for name in every}
-    for name in given or ():
-        if fold(name) not in folded:
-            raise ParameterError(
-                f"{function}: {parameter} has '{name}'{nearest(name, every)}; there are {listed(every)}"
-            )
-    return every if given is None else [folded[fold(name)] for name in given]
-
-
-def _without_counts(names: Sequence[str], release: ReadTable) -> tuple[list[str], str]:
-    """Columns of which the release has a value in each row, and a note on the others."""
-    without = [name for name in names if name in release.columns and release.columns[name].counted]
+    if given is not None:
+        return [spelled(n, every, f"{parameter} has '{n}'", "there are", ParameterError) for n in given], ""
+    columns = {} if release is None else release.columns
+    without = [name for name in every if name in columns and columns[name].counted]
     left_out = f"{', '.join(without)} left out: rows show counts of their bucket" if without else ""
-    return [name for name in names if name not in without], left_out
+    return [name for name in every if name not in without], left_out
 
 
 def _rates(
     criterion: str, attack: FloatArray, baseline: FloatArray, control: FloatArray | None, attacks: int, note: str
 ) -> tuple[Any, ...]:
     """One row of the answer, from the success of each attack; the errors of both rates are propagated to the risk."""
-    rate, (low, high) = float(attack.mean()), wilson(float(attack.sum()), len(attack))
-    risk, risk_low, risk_high = rate, low, high
+    rate, low, high = rate_of(attack)
+    risk, risk_low, risk_high, controlled = rate, low, high, np.nan
     if control is not None:
-        below, above = wilson(float(control.sum()), len(control))
+        controlled, below, above = rate_of(control)
         a, b = (low + high) / 2, (below + above) / 2
         rest = max(1.0 - b, 1e-9)
         middle = (a - b) / rest
         half = float(np.hypot((high - low) / 2 / rest, (above - below) / 2 * (1 - a) / rest**2))
         risk, risk_low, risk_high = max(0.0, middle), max(0.0, middle - half), min(1.0, max(0.0, middle + half))
-    controlled = np.nan if control is None else float(control.mean())
     return criterion, rate, low, high, float(baseline.mean()), controlled, risk, risk_low, risk_high, attacks, note
 
 
@@ -117,21 +108,18 @@ def singling_out(tables: Sequence[ReadTable], params: Params, rng: np.random.Gen
     """One row a mode."""
     read = dict(zip(params["read"], tables, strict=True))
     if params["columns"] == []:
-        raise ParameterError("singling_out: columns := [] names none; leave it out, or name those to look at")
-    names, left_out = _columns_of("singling_out", params, params["columns"], "columns"), ""
-    if params["columns"] is None:
-        names, left_out = _without_counts(names, read["release"])
-    release, original = (_numbers("singling_out", read, which, names) for which in ("release", "original"))
-    absent = _numbers("singling_out", read, "holdout", names) if "holdout" in read else None
+        raise ParameterError("columns := [] names none; leave it out, or name those to look at")
+    names, left_out = _columns_of(params, params["columns"], "columns", read["release"])
+    release, original = (_numbers(read, which, names) for which in ("release", "original"))
+    absent = _numbers(read, "holdout", names) if "holdout" in read else None
     edges = read["release"].numbers.get(read["release"].contents.edges)
     coarser = "" if edges is None else f"sensitive values have {edges[0]:g} carriers or more"
     sensitive = {info.name for info in params["roles"].sensitive}
     rows = []
     for mode in MODES if params["mode"] == "both" else (params["mode"],):
-        if mode == "univariate":
-            predicates, width = _univariate(release, params["attacks"], rng), 1
-        else:
-            predicates, width = _multivariate(release, params["n"], params["attacks"], rng), params["n"]
+        width = 1 if mode == "univariate" else params["n"]
+        find = _univariate if mode == "univariate" else partial(_multivariate, n=params["n"])
+        predicates = find(release, params["attacks"], rng)
         guesses = [_random(release, width, rng) for _ in predicates]
         attack, baseline = _success(original, predicates), _success(original, guesses)
         control = None if absent is None else _success(absent, predicates)
@@ -157,7 +145,7 @@ def _univariate(release: Numbers, attacks: int, rng: np.random.Generator) -> lis
     return [found[i] for i in rng.permutation(len(found))[:attacks]]
 
 
-def _multivariate(release: Numbers, n: int, attacks: int, rng: np.random.Generator) -> list[list[Term]]:
+def _multivariate(release: Numbers, attacks: int, rng: np.random.Generator, n: int) -> list[list[Term]]:
     """Predicates on n columns of a random row that hold for exactly one released row."""
     median = np.median(release.values, axis=1)
     n = min(n, len(release.names))
@@ -178,7 +166,7 @@ def _multivariate(release: Numbers, n: int, attacks: int, rng: np.random.Generat
 
 
 def _random(release: Numbers, n: int, rng: np.random.Generator) -> list[Term]:
-    """A predicate with values of random rows, drawn apart for each column, and random comparisons."""
+    """A predicate with the values of a random row for each column, and random comparisons."""
     terms = []
     for a in rng.choice(len(release.names), min(n, len(release.names)), replace=False).tolist():
         value = float(release.values[a, rng.integers(release.rows)])
@@ -205,18 +193,17 @@ def _singled(table: Numbers, terms: Sequence[Term]) -> float:
 def linkability(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
     """One row."""
     read = dict(zip(params["read"], tables, strict=True))
-    every, left_out = _without_counts(_columns_of("linkability", params, None, "columns"), read["release"])
-    first = _columns_of("linkability", params, params["columns_a"] or every[::2], "columns_a")
-    rest = [name for name in every if name not in first]
-    second = _columns_of("linkability", params, params["columns_b"] or rest, "columns_b")
+    every, left_out = _columns_of(params, None, "columns", read["release"])
+    first, _ = _columns_of(params, params["columns_a"] or every[::2], "columns_a")
+    second, _ = _columns_of(params, params["columns_b"] or [n for n in every if n not in first], "columns_b")
     if set(first) & set(second) or not first or not second:
-        raise ParameterError("linkability: columns_a and columns_b must be two disjoint sets of columns, none empty")
-    release = _numbers("linkability", read, "release", [*first, *second])
+        raise ParameterError("columns_a and columns_b must be two disjoint sets of columns, none empty")
+    release = _numbers(read, "release", [*first, *second])
     k = min(params["k"], release.rows)
 
     def attack(table: str) -> FloatArray:
-        people = _numbers("linkability", read, table, [*first, *second])
-        targets = _targets(people, params, rng)
+        people = _numbers(read, table, [*first, *second])
+        targets = rng.choice(people.rows, min(params["attacks"], people.rows), replace=False)
         return _common(*(_nearest(people, release, columns, targets, k, rng) for columns in (first, second)))
 
     found = attack("original")
@@ -228,7 +215,7 @@ def linkability(tables: Sequence[ReadTable], params: Params, rng: np.random.Gene
 
 
 def _common(first: IntArray, second: IntArray) -> FloatArray:
-    """Whether two sets of records have one in common."""
+    """Whether two sets of records have one in common, shape (targets,)."""
     both: FloatArray = (first[:, :, None] == second[:, None, :]).any(axis=(1, 2)).astype(np.float64)
     return both
 
@@ -236,20 +223,20 @@ def _common(first: IntArray, second: IntArray) -> FloatArray:
 def inference(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
     """One row a column that is inferred."""
     read, roles = dict(zip(params["read"], tables, strict=True)), params["roles"]
-    secrets = _columns_of("inference", params, params["secret"] or [i.name for i in roles.sensitive], "secret")
+    secrets, _ = _columns_of(params, params["secret"] or [i.name for i in roles.sensitive], "secret")
     if not secrets:
-        raise ParameterError("inference: no sensitive column is labelled; say secret := '...'")
-    every = _columns_of("inference", params, params["known"] or [i.name for i in roles.qi], "known")
+        raise ParameterError("no sensitive column is labelled; say secret := '...'")
+    every, _ = _columns_of(params, params["known"] or [i.name for i in roles.qi], "known")
     rows = []
     for secret in secrets:
         if secret in read["release"].columns and read["release"].columns[secret].counted:
             raise ColumnError(
-                f"inference: rows of the release show counts of '{secret}' in their bucket, so the nearest row tells "
+                f"rows of the release show counts of '{secret}' in their bucket, so the nearest row tells "
                 f"no value; attribute_risk reads counts, or name a column that rows show: secret := '...'"
             )
         known = [name for name in every if name != secret]
         if not known:
-            raise ParameterError(f"inference: nothing is known besides '{secret}'; name columns in known := [...]")
+            raise ParameterError(f"nothing is known besides '{secret}'; name columns in known := [...]")
         rows.append(_inferred(read, secret, known, params, rng))
     return INFERENCE.columns(rows)
 
@@ -257,13 +244,13 @@ def inference(tables: Sequence[ReadTable], params: Params, rng: np.random.Genera
 def _inferred(
     read: Mapping[str, ReadTable], secret: str, known: list[str], params: Params, rng: np.random.Generator
 ) -> tuple[Any, ...]:
-    release = _numbers("inference", read, "release", [*known, secret])
+    release = _numbers(read, "release", [*known, secret])
     domain = read["original"].columns[secret].domain
     continuous = domain.kind == "ordered" and domain.size > CONTINUOUS
 
     def attack(table: str, *, at_random: bool = False) -> FloatArray:
-        people = _numbers("inference", read, table, [*known, secret])
-        targets = _targets(people, params, rng)
+        people = _numbers(read, table, [*known, secret])
+        targets = rng.choice(people.rows, min(params["attacks"], people.rows), replace=False)
         if at_random:
             record = rng.integers(0, release.rows, len(targets))
         else:
@@ -278,11 +265,6 @@ def _inferred(
     note = secret + (f", within {params['tolerance']:g} of the value" if continuous else "")
     note += f"; {BOXES}" if release.boxes else ""
     return _rates("inference", found, guess, control, len(found), note)
-
-
-def _targets(people: Numbers, params: Params, rng: np.random.Generator) -> IntArray:
-    chosen: IntArray = rng.choice(people.rows, min(params["attacks"], people.rows), replace=False)
-    return chosen
 
 
 def _nearest(

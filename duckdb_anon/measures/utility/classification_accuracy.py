@@ -22,13 +22,12 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.thread_pool import run_detached
-from duckdb_anon.measures.released_rows import OfRelease, repeated_rows, source_rows
+from duckdb_anon.measures.released_rows import OfRelease, repeated_rows, require_columns, source_rows, spelled
 from duckdb_anon.measures.utility.sampled_microdata import drawn_codes, numbers
 from duckdb_anon.model.coded_table import FloatArray, IntArray
-from duckdb_anon.model.errors import AnonError, ColumnError, RequirementError, listed, nearest
+from duckdb_anon.model.errors import AnonError, RequirementError
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, fields
-from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_table import BoolArray, ReadTable
+from duckdb_anon.model.release_table import BoolArray, ReadColumn, ReadTable
 
 _LARGEST = float(np.finfo(np.float32).max)
 _ONE_HOT_UP_TO = 64
@@ -47,44 +46,30 @@ def classification_accuracy(tables: Sequence[ReadTable], params: Params, rng: np
     """One row: accuracy on the release, on the original, and of the largest class."""
     original, release = tables
     labelled = [info.name for info in params["roles"].qi + params["roles"].sensitive]
-    spelled = {fold(name): name for name in labelled}
-    target = spelled.get(fold(params["target"]))
-    if target is None:
-        raise ColumnError(
-            f"classification_accuracy: target := '{params['target']}' is neither quasi-identifier nor sensitive"
-            f"{nearest(params['target'], labelled)}; there are {listed(labelled)}"
-        )
+    problem = f"target := '{params['target']}' is neither quasi-identifier nor sensitive"
+    target = spelled(params["target"], labelled, problem, "there are")
     predictors = [name for name in labelled if name != target]
-    missing = [name for name in labelled if name not in release.columns]
-    if missing:
-        raise ColumnError(f"classification_accuracy: the release has no column {listed(missing)}")
+    require_columns(release, labelled)
     published = params["test"] == "published"
     truth = _sample(original, predictors, target, np.arange(original.rows), rng)
-    offered = _sample(release, predictors, target, _records(original, release, published), rng)
+    fakes = published or release.counted  # rows that are no record of the original
+    record = np.full(release.rows, -1, dtype=np.int64) if fakes else source_rows(original, release)
+    offered = _sample(release, predictors, target, record, rng)
     fold_of_record = rng.permutation(original.rows) % params["folds"]
     scores = _scores(truth, offered, fold_of_record, params, rng)
     accuracy, of_original, of_majority = scores.mean(axis=0)
     return MEASURE.columns([(target, "CART", params["folds"], accuracy, scores[:, 0].std(), of_original, of_majority)])
 
 
-def _records(original: ReadTable, release: ReadTable, published: bool) -> IntArray:
-    """Original record of each row of the release, -1 for fakes and counts."""
-    if published or release.counted:
-        return np.full(release.rows, -1, dtype=np.int64)
-    return source_rows("classification_accuracy", original, release)
-
-
 def _sample(
     table: ReadTable, predictors: Sequence[str], target: str, record: IntArray, rng: np.random.Generator
 ) -> LearnerRows:
     rows = repeated_rows(table)
-    features = [_features(table, name, rows, rng) for name in predictors]
-    label = drawn_codes(table.columns[target], rows, rng)
-    return LearnerRows(np.concatenate(features, axis=1), label, record[rows])
+    features = np.concatenate([_features(table.columns[name], rows, rng) for name in predictors], axis=1)
+    return LearnerRows(features, drawn_codes(table.columns[target], rows, rng), record[rows])
 
 
-def _features(table: ReadTable, name: str, rows: IntArray, rng: np.random.Generator) -> FloatArray:
-    column = table.columns[name]
+def _features(column: ReadColumn, rows: IntArray, rng: np.random.Generator) -> FloatArray:
     if column.domain.kind == "ordered":
         # the trees reckon in single precision; what is beyond it stays the largest or the smallest
         return numbers(column, rows, rng).clip(-_LARGEST, _LARGEST)[:, None]
@@ -109,7 +94,7 @@ def _scores(
     in_fold = np.bincount(fold_of_record[tested], minlength=params["folds"])
     if in_fold.min() == 0 or len(offered.label) < 2 * params["folds"]:
         raise RequirementError(
-            f"classification_accuracy: {int(in_fold.sum())} records to test and {len(offered.label)} published rows do "
+            f"{int(in_fold.sum())} records to test and {len(offered.label)} published rows do "
             f"not fill {params['folds']} folds; ask for fewer folds"
         )
     learner = {"min_samples_leaf": params["min_leaf"], "random_state": int(rng.integers(2**31))}
@@ -134,7 +119,7 @@ def _accuracy(
     try:
         from sklearn.tree import DecisionTreeClassifier
     except ImportError as error:
-        raise AnonError("classification_accuracy: needs scikit-learn; pip install 'duckdb-anon[ml]'") from error
+        raise AnonError("needs scikit-learn; pip install 'duckdb-anon[ml]'") from error
     (learned, chosen), (tested, rows) = train, test
 
     def fitted() -> float:

@@ -9,15 +9,17 @@ of all tables of the call together. Cost: distinct combinations of cells times t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy import sparse
 
 from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, inverse_terms
 from duckdb_anon.kernels.row_keys import keys_of
-from duckdb_anon.measures.cells import PublishedCells
+from duckdb_anon.measures.cells import PublishedCells, slices
+from duckdb_anon.measures.released_rows import require_columns
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError
 from duckdb_anon.model.release_table import ReadColumn, ReadTable
@@ -29,32 +31,39 @@ _BLOCK = 4_000_000
 
 @dataclass(frozen=True)
 class _Part:
-    """Columns that are spread together: `shares[cell]` is spread over their product, row i holds `cell_of_row[i]`."""
+    """Columns that are spread together: row i has `cell_of_row[i]`, which is spread over their product by `shares`."""
 
     axes: tuple[int, ...]
-    shares: FloatArray
+    size: int  # number of combinations of their values
     cell_of_row: IntArray
+    shares: sparse.csr_matrix | None = None  # shape (cells, size); None where a cell is one value, of the same number
+
+    def spread(self, rows: IntArray) -> FloatArray:
+        """Share of each combination in each of some rows, shape (rows, size)."""
+        cells = self.cell_of_row[rows]
+        if self.shares is not None:
+            return np.asarray(self.shares[cells].toarray())
+        found = np.zeros((len(cells), self.size))
+        found[np.arange(len(cells)), cells] = 1
+        return found
 
 
-def joint_shares(function: str, table: ReadTable, names: Sequence[str]) -> FloatArray:
+def joint_shares(table: ReadTable, names: Sequence[str]) -> FloatArray:
     """Estimate the share of each combination of codes, one axis a column; may be negative where inverted."""
-    missing = [name for name in names if name not in table.columns]
-    if missing:
-        raise ColumnError(f"{function}: the release has no column {', '.join(missing)}")
+    require_columns(table, names)
     sizes = tuple(table.columns[name].domain.size for name in names)
-    if np.prod([float(s) for s in sizes]) > MAX_CELLS:
+    if math.prod(sizes) > MAX_CELLS:
         raise ParameterError(
-            f"{function}: the domains of {', '.join(names)} multiply to {np.prod([float(s) for s in sizes]):,.0f} "
-            f"cells, more than {MAX_CELLS:,}; name fewer columns"
+            f"the domains of {', '.join(names)} multiply to {math.prod(sizes):,} cells, more than {MAX_CELLS:,}; "
+            "name fewer columns"
         )
     if table.rows == 0:
         return np.zeros(sizes)
-    counts: FloatArray = _spread(function, _parts(table, names), sizes, table.row_weights())
+    counts: FloatArray = _spread(_parts(table, names), sizes, table.row_weights())
     total = float(counts.sum())
     if total <= 0:  # noise took more rows than there are
         raise ColumnError(
-            f"{function}: the release's rows stand for {total:g} rows of the original in all, so they have no "
-            "distribution"
+            f"the release's rows stand for {total:g} rows of the original in all, so they have no distribution"
         )
     shares: FloatArray = counts / total
     for axis, name in enumerate(names):
@@ -67,76 +76,62 @@ def joint_shares(function: str, table: ReadTable, names: Sequence[str]) -> Float
 
 
 def _parts(table: ReadTable, names: Sequence[str]) -> list[_Part]:
-    slices: dict[str, list[int]] = {}
-    parts = []
-    for axis, name in enumerate(names):
-        column = table.columns[name]
-        if column.slice:
-            slices.setdefault(column.slice, []).append(axis)
-        else:
-            parts.append(_Part((axis,), *_cells(column)))
-    for axes in slices.values():
-        fields = [_cells(table.columns[names[axis]]) for axis in axes]
-        parts.append(_sliced(table, tuple(axes), fields))
-    return parts
+    found = []
+    for axes in slices(table, names).values():
+        columns = [_of_column(axis, table.columns[names[axis]]) for axis in axes]
+        found.append(_sliced(table, columns) if table.columns[names[axes[0]]].slice else columns[0])
+    return found
 
 
-def _sliced(table: ReadTable, axes: tuple[int, ...], fields: list[tuple[FloatArray, IntArray]]) -> _Part:
+def _of_column(axis: int, column: ReadColumn) -> _Part:
+    if column.plain:
+        return _Part((axis,), column.domain.size, column.value_codes().astype(np.int64))
+    cells = PublishedCells.distinct(column)
+    total = np.maximum(np.asarray(cells.shares.sum(axis=1)).ravel(), 1e-300)
+    return _Part((axis,), column.domain.size, cells.of_row, (sparse.diags_array(1 / total) @ cells.shares).tocsr())
+
+
+def _sliced(table: ReadTable, columns: Sequence[_Part]) -> _Part:
     """Mean over the rows of each bucket of the product of their cells."""
     bucket = table.buckets()
     rows = np.bincount(bucket)
-    width = int(np.prod([shares.shape[1] for shares, _ in fields]))
-    total = np.zeros((len(rows), width))
-    step = max(1, _BLOCK // max(1, width))
+    total = np.zeros((len(rows), math.prod(part.size for part in columns)))
+    step = max(1, _BLOCK // max(1, total.shape[1]))
     for start in range(0, table.rows, step):
-        some = slice(start, start + step)
-        product = np.ones((len(bucket[some]), 1))
-        for shares, cell in fields:
-            product = (product[:, :, None] * shares[cell[some]][:, None, :]).reshape(len(product), -1)
-        np.add.at(total, bucket[some], product)
-    return _Part(axes, total / np.maximum(rows, 1)[:, None], bucket)
+        some = np.arange(start, min(start + step, table.rows))
+        np.add.at(total, bucket[some], _product(np.ones((len(some), 1)), columns, some))
+    axes = tuple(axis for part in columns for axis in part.axes)
+    return _Part(axes, total.shape[1], bucket, sparse.csr_matrix(total / np.maximum(rows, 1)[:, None]))
 
 
-def _cells(column: ReadColumn) -> tuple[FloatArray, IntArray]:
-    """Share of each code in each distinct cell of a column, shape (cells, size), and the cell of each row."""
-    if column.plain:
-        return np.eye(column.domain.size), column.value_codes().astype(np.int64)
-    cells = PublishedCells.distinct(column)
-    shares = cells.shares.toarray()
-    return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300), cells.of_row
+def _product(product: FloatArray, parts: Sequence[_Part], rows: IntArray) -> FloatArray:
+    """Product of weights and the shares of each combination of values, row by row."""
+    for part in parts:
+        product = (product[:, :, None] * part.spread(rows)[:, None, :]).reshape(len(product), -1)
+    return product
 
 
-def _spread(function: str, parts: list[_Part], sizes: tuple[int, ...], weights: FloatArray) -> FloatArray:
+def _spread(parts: list[_Part], sizes: tuple[int, ...], weights: FloatArray) -> FloatArray:
     """Sum over the distinct combinations of cells of weight times the outer product of their shares."""
-    key, first = keys_of([part.cell_of_row for part in parts], [len(part.shares) for part in parts])
-    weight = np.bincount(key, weights=weights)
-    if all(_is_identity(part) for part in parts):
-        exact = np.ravel_multi_index([part.cell_of_row[first] for part in parts], sizes)
-        counted = np.bincount(exact, weights=weight, minlength=int(np.prod(sizes)))
+    key = keys_of([part.cell_of_row for part in parts])
+    weight = np.bincount(key.of_row, weights=weights).astype(np.float64)
+    if all(part.shares is None for part in parts):
+        exact = np.ravel_multi_index([part.cell_of_row[key.first] for part in parts], sizes)
+        counted = np.bincount(exact, weights=weight, minlength=math.prod(sizes))
         return np.asarray(counted.reshape(sizes), dtype=np.float64)
-    if float(len(first)) * float(np.prod(sizes)) > MAX_WORK:
+    if key.number * math.prod(sizes) > MAX_WORK:
         raise ParameterError(
-            f"{function}: {len(first)} distinct cells over {int(np.prod(sizes))} combinations are too many; name fewer "
-            "columns"
+            f"{key.number} distinct cells over {math.prod(sizes)} combinations are too many; name fewer columns"
         )
-    parts = sorted(parts, key=lambda part: part.shares.shape[1])
-    last = parts[-1]
-    width = int(np.prod([part.shares.shape[1] for part in parts[:-1]]))
-    total = np.zeros((width, last.shares.shape[1]))
-    step = max(1, _BLOCK // max(width, last.shares.shape[1]))
-    for start in range(0, len(first), step):
-        rows = first[start : start + step]
-        product: NDArray[np.float64] = np.asarray(weight[start : start + step], dtype=np.float64)[:, None]
-        for part in parts[:-1]:
-            product = (product[:, :, None] * part.shares[part.cell_of_row[rows]][:, None, :]).reshape(len(rows), -1)
-        total += product.T @ last.shares[last.cell_of_row[rows]]
-    axes = [axis for part in parts for axis in part.axes]
+    *parts, last = sorted(parts, key=lambda part: part.size)
+    width = math.prod(part.size for part in parts)
+    total = np.zeros((width, last.size))
+    step = max(1, _BLOCK // max(width, last.size))
+    for start in range(0, key.number, step):
+        rows = key.first[start : start + step]
+        total += _product(weight[start : start + step, None], parts, rows).T @ last.spread(rows)
+    axes = [axis for part in (*parts, last) for axis in part.axes]
     return np.moveaxis(total.reshape([sizes[axis] for axis in axes]), range(len(axes)), axes)
-
-
-def _is_identity(part: _Part) -> bool:
-    square = len(part.axes) == 1 and part.shares.shape[0] == part.shares.shape[1]
-    return square and bool((part.shares.diagonal() == 1).all())
 
 
 def _inverted(shares: FloatArray, axis: int, p: float, domain: CodeArray) -> FloatArray:

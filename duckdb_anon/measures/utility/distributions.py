@@ -57,12 +57,12 @@ def distribution_distance(tables: Sequence[ReadTable], params: Params, rng: np.r
     if not compared[0]:
         compared = [[info.name] for info in roles.qi + roles.sensitive if info.name in release.columns]
     if not compared:
-        raise ColumnError(f"{DISTANCE.name}: no columns to compare; say columns := ['age', 'disease']")
+        raise ColumnError("no columns to compare; say columns := ['age', 'disease']")
     rows = []
     for names in compared:
-        truth, estimate = (joint_shares(DISTANCE.name, table, names) for table in tables)
+        truth, estimate = (joint_shares(table, names) for table in tables)
         if original.rows == 0 or release.rows == 0:
-            raise RequirementError(f"{DISTANCE.name}: a table without rows has no distribution")
+            raise RequirementError("a table without rows has no distribution")
         positive = smooth(project(estimate, params["projection"]), original.rows, params["smoothing"])
         found = distances(truth.ravel(), estimate.ravel(), positive.ravel())
         rows.append((", ".join(names), truth.size, *found.values()))
@@ -91,10 +91,10 @@ def correlation(tables: Sequence[ReadTable], params: Params, rng: np.random.Gene
     table, roles = tables[0], params["roles"]
     names = list(params["columns"] or [info.name for info in roles.qi + roles.sensitive])
     if len(names) < 2:
-        raise ColumnError(f"{CORRELATION.name}: a pair of columns is needed; say columns := ['age', 'disease']")
+        raise ColumnError("a pair of columns is needed; say columns := ['age', 'disease']")
     rows: list[tuple[str, str, float]] = []
     for first, second in combinations(names, 2):
-        joint = joint_shares(CORRELATION.name, table, [first, second])
+        joint = joint_shares(table, [first, second])
         forward, backward = uncertainty(project(joint, params["projection"])) if table.rows else (0.0, 0.0)
         rows += [(first, second, forward), (second, first, backward)]
     return CORRELATION.columns(rows)

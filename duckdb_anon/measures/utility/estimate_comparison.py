@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.thread_pool import run_detached
+from duckdb_anon.measures.released_rows import spelled
 from duckdb_anon.measures.utility.sampled_microdata import BY, COLUMNS, Comparison, Drawn, columns_of, pairs, value_text
 from duckdb_anon.model.coded_table import Attribute, FloatArray
-from duckdb_anon.model.errors import ColumnError, RequirementError, listed, nearest
+from duckdb_anon.model.errors import ColumnError, RequirementError
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, fields
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick
@@ -36,9 +37,7 @@ Estimate = tuple[FloatArray, FloatArray, FloatArray]
 
 
 def interval_overlap(first: Estimate, second: Estimate) -> FloatArray:
-    """Mean share that the common part has of each interval; 1 for equal ones, NaN where an end is unknown.
-
-    Below 0 where they are disjoint: minus the gap in units of their lengths.
+    """Mean share that the common part has of each interval, below 0 for disjoint ones, NaN where an end is unknown.
 
     >>> estimate = lambda low, high: (np.array([low]), np.array([low]), np.array([high]))
     >>> interval_overlap(estimate(0.0, 4.0), estimate(2.0, 4.0)).tolist()
@@ -50,30 +49,26 @@ def interval_overlap(first: Estimate, second: Estimate) -> FloatArray:
     common = np.minimum(high, other_high) - np.maximum(low, other_low)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = (common / (high - low) + common / (other_high - other_low)) / 2
-    overlap: FloatArray = np.where((low == other_low) & (high == other_high), 1.0, share)
-    return overlap
+    return np.where((low == other_low) & (high == other_high), 1.0, share)
 
 
 def correlation_comparison(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
     """One row a subgroup, pair of columns and coefficient."""
-    function = CORRELATION.name
-    names = columns_of(function, params, tables[1])
+    names = columns_of(params, tables[1])
     domains = {n: tables[0].columns[n].domain for n in names if n in tables[0].columns}
     names = [name for name, domain in domains.items() if domain.kind == "ordered"]
     if len(names) < 2:
         raise ColumnError(
-            f"{function}: it compares pairs of numbers or dates, and there are {len(names)}; name two in "
+            f"it compares pairs of numbers or dates, and there are {len(names)}; name two in "
             "columns := [...], or ask correlation(...) for names"
         )
     found: list[tuple[Any, ...]] = []
-    for pair in pairs(function, tables, names, params["subgroup"], rng):
+    for subgroup, *drawn in pairs(tables, names, params["subgroup"], rng):
         for first, second in combinations(names, 2):
             for kind in _VARIANCE:
-                original, release = (
-                    _correlation(drawn, domains, first, second, kind) for drawn in (pair.original, pair.release)
-                )
+                original, release = (_correlation(side, domains, first, second, kind) for side in drawn)
                 figures = (*original, *release, release[0] - original[0], interval_overlap(original, release))
-                found.append((pair.subgroup, first, second, kind, *(float(each[0]) for each in figures)))
+                found.append((subgroup, first, second, kind, *(float(each[0]) for each in figures)))
     return CORRELATION.columns(found)
 
 
@@ -121,22 +116,18 @@ class _Term:
 
 def regression_comparison(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
     """One row a subgroup and coefficient."""
-    names = columns_of(REGRESSION.name, params, tables[1])
-    spelled = {fold(name): name for name in tables[1].columns if name in tables[0].columns}
-    target = spelled.get(fold(params["target"]))
-    if target is None or tables[0].columns[target].domain.kind != "ordered":
-        numbers = [n for n in spelled.values() if tables[0].columns[n].domain.kind == "ordered"]
-        raise ColumnError(
-            f"{REGRESSION.name}: target := '{params['target']}' is no number or date of both tables"
-            f"{nearest(params['target'], numbers)}; there are {listed(numbers) or 'none'}"
-        )
+    names = columns_of(params, tables[1])
+    both = [name for name in tables[1].columns if name in tables[0].columns]
+    numbers = [name for name in both if tables[0].columns[name].domain.kind == "ordered"]
+    problem = f"target := '{params['target']}' is no number or date of both tables"
+    target = spelled(params["target"], numbers, problem, "there are")
     names = [name for name in names if name != target]
     domains = {name: tables[0].columns[name].domain for name in [*names, target]}
     found: dict[str, list[Any]] = {name: [] for name in REGRESSION.returns}
-    for pair in pairs(REGRESSION.name, tables, [*names, target], params["subgroup"], rng):
-        terms = _terms(pair.original, domains, names)
-        original, release = (_fit(drawn, domains, terms, target) for drawn in (pair.original, pair.release))
-        found["subgroup"] += [pair.subgroup] * len(terms)
+    for subgroup, *drawn in pairs(tables, [*names, target], params["subgroup"], rng):
+        terms = _terms(drawn[0], domains, names)
+        original, release = (_fit(side, domains, terms, target) for side in drawn)
+        found["subgroup"] += [subgroup] * len(terms)
         found["term"] += [term.name for term in terms]
         for side, fit in (("original", original), ("release", release)):
             for end, values in zip(("", "_low", "_high"), fit, strict=True):
@@ -157,8 +148,7 @@ def _terms(original: Drawn, domains: Mapping[str, Attribute], names: Sequence[st
         terms += [_Term(f"{name} = {value_text(domain, code)}", name, code) for code in others]
     if len(terms) > _MOST_TERMS:
         raise RequirementError(
-            f"{REGRESSION.name}: the columns have {len(terms)} coefficients, more than {_MOST_TERMS}; name fewer in "
-            "columns := [...]"
+            f"the columns have {len(terms)} coefficients, more than {_MOST_TERMS}; name fewer in columns := [...]"
         )
     return terms
 
@@ -168,7 +158,12 @@ def _fit(table: Drawn, domains: Mapping[str, Attribute], terms: Sequence[_Term],
 
     numbers = [term.column for term in terms if term.column and term.code is None]
     rows = _finite(table, domains, (target, *numbers))
-    design = np.column_stack([_design(rows, domains, term) for term in terms])
+    design = np.ones((rows.rows, len(terms)))
+    for k, term in enumerate(terms):
+        tick()
+        if term.column:
+            codes = rows.columns[term.column]
+            design[:, k] = domains[term.column].positions[codes] if term.code is None else codes == term.code
     y = domains[target].positions[rows.columns[target]]
     coefficient, error, free = run_detached(lambda: _least_squares(design, y))
     half = float(student.ppf(0.975, free)) * error if free >= 1 else error
@@ -196,15 +191,6 @@ def _least_squares(design: FloatArray, y: FloatArray) -> tuple[FloatArray, Float
     coefficient[chosen] = solved / length[chosen]
     error[chosen] = np.sqrt((inverse**2).sum(axis=1) * float(rest @ rest) / free) / length[chosen]
     return coefficient, error, free
-
-
-def _design(rows: Drawn, domains: Mapping[str, Attribute], term: _Term) -> FloatArray:
-    tick()
-    if not term.column:
-        return np.ones(rows.rows)
-    codes = rows.columns[term.column]
-    values: FloatArray = domains[term.column].positions[codes] if term.code is None else (codes == term.code) * 1.0
-    return values
 
 
 CORRELATION = Comparison(

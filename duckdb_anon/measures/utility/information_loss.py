@@ -15,6 +15,7 @@ Permuting the columns of a sliced release costs nothing; fake rows count like ot
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,8 @@ def information_loss(tables: Sequence[ReadTable], params: Params, rng: np.random
     """One row an attribute and one for all of them."""
     original, release = tables
     qi = [info.name for info in params["roles"].qi]
-    require_columns("information_loss", release, qi)
-    source = replaced_rows("information_loss", original, release, qi)
+    require_columns(release, qi)
+    source = replaced_rows(original, release, qi)
     losses = [_losses(original.columns[name], release.columns[name], source) for name in qi]
     means = np.array([[mean_of_rows(part, release) for part in triple] for triple in losses])
     figures = np.vstack([means, means.mean(axis=0)]).tolist()
@@ -49,7 +50,15 @@ def mean_of_rows(values: FloatArray | IntArray, release: ReadTable) -> float:
     return float(np.average(values, weights=weights)) if weights.sum() > 0 else 0.0
 
 
-def common_node(domain: Attribute, first: CodeArray, second: CodeArray) -> IntArray:
+def _before_and_after(
+    original: ReadColumn, released: ReadColumn, source: IntArray | None
+) -> tuple[CodeArray, CodeArray]:
+    """Codes of each released row in the original and in the release; a permuted column keeps its values."""
+    after = released.value_codes()
+    return after if source is None or released.slice else original.value_codes()[source], after
+
+
+def _common_node(domain: Attribute, first: CodeArray, second: CodeArray) -> IntArray:
     """Lowest node of the hierarchy above two values, for each pair of codes."""
     tree, leaf = domain.tree()
     return tree.lowest_above(tree.node_of_leaf[leaf[first]], leaf[second])
@@ -57,81 +66,54 @@ def common_node(domain: Attribute, first: CodeArray, second: CodeArray) -> IntAr
 
 def _losses(original: ReadColumn, released: ReadColumn, source: IntArray | None) -> tuple[FloatArray, ...]:
     """ILoss, NCP and whether it differs from a single true value, for each released row."""
-    domain = original.domain
+    domain, every = original.domain, original.value_codes()
+    size = len(np.unique(every)) if domain.hierarchy is None else domain.hierarchy.leaves
     if released.plain:
-        codes = released.value_codes()
-        if source is None or released.slice:  # a permuted column keeps its values
-            nothing = np.zeros(len(codes))
-            return nothing, nothing, nothing
-        return _replaced(domain, original.value_codes(), original.value_codes()[source], codes)
+        before, after = _before_and_after(original, released, source)
+        differs = before != after
+        if domain.kind == "ordered":
+            special = differs & ((before >= domain.special_from) | (after >= domain.special_from))
+            away = np.abs(domain.positions[before] - domain.positions[after])
+            return _of_width(domain, every, np.where(differs, away, 0.0), special, differs)
+        if domain.hierarchy is None or domain.leaf_of_code is None:
+            return _of_size(np.where(differs, float(size), 1.0), size)
+        return _of_size(domain.hierarchy.leaf_count[_common_node(domain, before, after)].astype(np.float64), size)
     if released.counted:
-        raise ColumnError(
-            f"information_loss: column '{domain.name}' of the release holds {released.cells}, which cover no values"
-        )
+        raise ColumnError(f"column '{domain.name}' of the release holds {released.cells}, which cover no values")
     cells = PublishedCells.distinct(released)
     if released.ordered:
-        found = _interval(domain, original.value_codes(), cells)
+        lower, upper = cells.ends
+        found = _of_width(domain, every, upper - lower, cells.anything, (cells.sizes > 1) | cells.anything)
     else:
-        found = _covered(cells.sizes, _domain_size(domain, original.value_codes()))
+        found = _of_size(cells.sizes, size)
     return tuple(each[cells.of_row] for each in found)
 
 
-def _domain_size(domain: Attribute, codes: CodeArray) -> int:
-    return len(np.unique(codes)) if domain.hierarchy is None else domain.hierarchy.leaves
-
-
-def _covered(size: FloatArray, domain: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _of_size(size: FloatArray, domain: int) -> tuple[FloatArray, ...]:
     wide = size > 1
     return (size - 1) / domain, np.where(wide, size / domain, 0.0), wide.astype(np.float64)
 
 
-def _span(domain: Attribute, codes: CodeArray) -> tuple[float, float]:
-    """Range of the original's finite values, and what ILoss divides by."""
-    finite = codes[codes < domain.special_from]
-    span = float(domain.positions[finite.max()] - domain.positions[finite.min()]) if len(finite) else 0.0
-    return span, span + 1.0 if domain.discrete else span
-
-
-def _interval(domain: Attribute, codes: CodeArray, cells: PublishedCells) -> tuple[FloatArray, FloatArray, FloatArray]:
-    span, denominator = _span(domain, codes)
-    lower, upper = cells.ends
-    # a box with rounded ends may be wider than all there is; it says no less than nothing
-    width = np.minimum(upper - lower, span)
-    differs = (cells.sizes > 1) | cells.anything
-    return _ordered(np.where(cells.anything, span, width), span, denominator, cells.anything, differs)
-
-
-def _ordered(
-    width: FloatArray, span: float, denominator: float, anything: BoolArray, differs: BoolArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _of_width(
+    domain: Attribute, every: CodeArray, width: FloatArray, anything: BoolArray, differs: BoolArray
+) -> tuple[FloatArray, ...]:
     """`differs` is separate: values may lie too close for their places as floating-point numbers to differ."""
+    finite = every[every < domain.special_from]
+    span = float(domain.positions[finite.max()] - domain.positions[finite.min()]) if len(finite) else 0.0
+    denominator = span + 1.0 if domain.discrete else span
+    # a box with rounded ends, or a value from elsewhere, may lie outside the original's range
+    width = np.where(anything, span, np.minimum(width, span))
     iloss = width / denominator if denominator > 0 else np.zeros(len(width))
     ncp = np.where(anything, 1.0, width / span if span > 0 else 0.0)
     return iloss, ncp, differs.astype(np.float64)
-
-
-def _replaced(
-    domain: Attribute, every: CodeArray, before: CodeArray, after: CodeArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    differs = before != after
-    if domain.kind == "ordered":
-        span, denominator = _span(domain, every)
-        special = (before >= domain.special_from) | (after >= domain.special_from)
-        width = np.where(special & differs, span, np.abs(domain.positions[before] - domain.positions[after]))
-        return _ordered(np.where(differs, width, 0.0), span, denominator, special & differs, differs)
-    size = _domain_size(domain, every)
-    if domain.hierarchy is None or domain.leaf_of_code is None:
-        return _covered(np.where(differs, float(size), 1.0), size)
-    leaves = domain.hierarchy.leaf_count[common_node(domain, before, after)]
-    return _covered(leaves.astype(np.float64), size)
 
 
 def distortion_ratio(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
     """One row an attribute that can be generalized, and one for all of them."""
     original, release = tables
     names = [info.name for info in params["roles"].qi]
-    require_columns("distortion_ratio", release, names)
-    source = replaced_rows("distortion_ratio", original, release, names)
+    require_columns(release, names)
+    source = replaced_rows(original, release, names)
     rows: list[tuple[str, int, float]] = []
     for name in names:
         before, after = original.columns[name], release.columns[name]
@@ -145,52 +127,39 @@ def distortion_ratio(tables: Sequence[ReadTable], params: Params, rng: np.random
     return DISTORTION_RATIO.columns([*rows, (ALL, highest, overall)])
 
 
-def _levels(before: ReadColumn, after: ReadColumn, source: IntArray | None) -> IntArray:
-    """Level of each released cell."""
-    if after.plain:
-        codes = after.value_codes()
-        if source is None or after.slice:  # a permuted column keeps its values
-            return np.zeros(len(codes), dtype=np.int64)
-        return _joint_levels(before.domain, before.value_codes()[source], codes)
-    if after.counted or after.lists_nodes:
-        raise ColumnError(
-            f"distortion_ratio: column '{after.domain.name}' of the release holds {after.cells}, without a level"
-        )
-    cells = PublishedCells.distinct(after)
+def _levels(original: ReadColumn, released: ReadColumn, source: IntArray | None) -> IntArray:
+    """Level of each released cell; of a replaced value that of the lowest node above it and the original."""
+    if released.plain:
+        domain, (before, after) = original.domain, _before_and_after(original, released, source)
+        if domain.hierarchy is None or domain.leaf_of_code is None:
+            return np.asarray(before != after, dtype=np.int64)
+        return np.asarray(domain.hierarchy.level[_common_node(domain, before, after)], dtype=np.int64)
+    if released.counted or released.lists_nodes:
+        raise ColumnError(f"column '{released.domain.name}' of the release holds {released.cells}, without a level")
+    cells = PublishedCells.distinct(released)
     return cells.levels[cells.of_row]
 
 
-def _joint_levels(domain: Attribute, first: CodeArray, second: CodeArray) -> IntArray:
-    """Level of the lowest node above two values, for each row."""
-    if domain.hierarchy is None or domain.leaf_of_code is None:
-        differs: IntArray = (first != second).astype(np.int64)
-        return differs
-    return domain.hierarchy.level[common_node(domain, first, second)].astype(np.int64)
-
-
-INFORMATION_LOSS = OfRelease(
+_of_quasi = partial(
+    OfRelease, parameters=(), needs=("qi",),
+    answers=("rows", "boxes", "buckets", "sliced", "persons", "counts", "sampled", "suppressed", "retained"),
+    unit="any",
+)  # fmt: skip
+INFORMATION_LOSS = _of_quasi(
     name="information_loss",
     summary="ILoss and NCP of the published quasi-identifiers, per attribute and overall",
     paper="ILoss: Xiao and Tao (2006), personalized privacy preservation; NCP: Xu et al. (2006)",
     example="FROM information_loss('people', 'boxes')",
     section="Utility",
-    parameters=(),
     returns={"attribute": "VARCHAR", "rows": "BIGINT", "iloss": "DOUBLE", "ncp": "DOUBLE", "changed": "DOUBLE"},
     compute=information_loss,
-    unit="any",
-    answers=("rows", "boxes", "buckets", "sliced", "persons", "counts", "sampled", "suppressed", "retained"),
-    needs=("qi",),
 )
-DISTORTION_RATIO = OfRelease(
+DISTORTION_RATIO = _of_quasi(
     name="distortion_ratio",
     summary="levels of generalization over the height of the hierarchy, per quasi-identifier and overall",
     paper="Hasan, Jiang, Chen and Wang (2018), distortion ratio",
     example="FROM distortion_ratio('visits', 'persons', hierarchies := {'age': 'ages'})",
     section="From papers, for comparison",
-    parameters=(),
     returns={"attribute": "VARCHAR", "height": "BIGINT", "distortion_ratio": "DOUBLE"},
     compute=distortion_ratio,
-    unit="any",
-    answers=("rows", "boxes", "buckets", "sliced", "persons", "counts", "sampled", "suppressed", "retained"),
-    needs=("qi",),
 )

@@ -35,29 +35,26 @@ NAME = "k_marginal"
 
 def k_marginal(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
     """One row a subgroup and number of columns."""
-    original, release = tables
-    names = columns_of(NAME, params, release)
+    names = columns_of(params, tables[1])
     if len(names) < ORDERS[0]:
-        raise ColumnError(
-            f"{NAME}: it compares sets of 2 and 3 columns, and there is only {names[0]}; name another one"
-        )
+        raise ColumnError(f"it compares sets of 2 and 3 columns, and there is only {names[0]}; name another one")
     found: list[tuple[Any, ...]] = []
     bins: dict[str, IntArray] = {}
     sets: dict[int, list[tuple[str, ...]]] = {}
-    for pair in pairs(NAME, tables, names, params["subgroup"], rng):
+    for subgroup, original, release in pairs(tables, names, params["subgroup"], rng):
         compared = [name for name in names if fold(name) != fold(params["subgroup"] or "")] if bins else names
         if not bins:
-            bins = {n: binned(original.columns[n].domain, pair.original.columns[n], params["bins"]) for n in names}
+            bins = {n: binned(tables[0].columns[n].domain, original.columns[n], params["bins"]) for n in names}
         for order in ORDERS:
             if len(compared) < order:
                 continue
             sets[order] = _sets(compared, order, params["marginals"], rng)
-            scores = 1000 * (1 - _distances(pair.original, pair.release, bins, sets[order]))
-            half = rng.permutation(pair.original.rows) * 2 < pair.original.rows
-            halves = _distances(pair.original.only(half), pair.original.only(~half), bins, sets[order])
+            scores = 1000 * (1 - _distances(original, release, bins, sets[order]))
+            half = rng.permutation(original.rows) * 2 < original.rows
+            halves = _distances(original.only(half), original.only(~half), bins, sets[order])
             worst = int(scores.argmin())
             found.append((
-                pair.subgroup, order, len(sets[order]), pair.original.rows, pair.release.rows, scores.mean(),
+                subgroup, order, len(sets[order]), original.rows, release.rows, scores.mean(),
                 1000 * (1 - halves.mean()), ", ".join(sets[order][worst]), scores[worst],
             ))  # fmt: skip
     return MEASURE.columns(found)

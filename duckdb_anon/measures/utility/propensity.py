@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.thread_pool import run_detached
-from duckdb_anon.measures.utility.sampled_microdata import BY, COLUMNS, Comparison, Drawn, Pair, columns_of, pairs
+from duckdb_anon.measures.utility.sampled_microdata import BY, COLUMNS, Comparison, columns_of, pairs
 from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.function_specs import Parameter, Params, fields
@@ -36,41 +36,34 @@ def propensity(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
     try:
         import sklearn  # noqa: F401
     except ImportError as error:
-        raise AnonError(f"{NAME}: needs scikit-learn; pip install 'duckdb-anon[ml]'") from error
-    names = columns_of(NAME, params, tables[1])
+        raise AnonError("needs scikit-learn; pip install 'duckdb-anon[ml]'") from error
+    names = columns_of(params, tables[1])
     domains = {name: tables[0].columns[name].domain for name in names}
     found: list[tuple[Any, ...]] = []
-    for pair in pairs(NAME, tables, names, params["subgroup"], rng):
-        features, released = _stacked(pair, domains, params["rows"], rng)
+    for subgroup, *drawn in pairs(tables, names, params["subgroup"], rng):
+        parts = []
+        for part in drawn:
+            chosen = np.zeros(part.rows, dtype=bool)
+            chosen[rng.choice(part.rows, min(params["rows"], part.rows), replace=False)] = True
+            parts.append(part.only(chosen))
+        columns = [_features(domains[name], np.concatenate([part.columns[name] for part in parts])) for name in names]
+        features = np.concatenate(columns, axis=1)
+        released = np.repeat([0.0, 1.0], [part.rows for part in parts])
         for learner in LEARNERS:
             pmse, expected = _pmse(learner, features, released, params["permutations"], rng)
             ratio = pmse / expected if expected > 0 else float("nan")
-            found.append((pair.subgroup, learner, len(released), pmse, expected, ratio))
+            found.append((subgroup, learner, len(released), pmse, expected, ratio))
     return MEASURE.columns(found)
-
-
-def _stacked(
-    pair: Pair, domains: Mapping[str, Attribute], most: int, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """Features of the rows of both tables, and which of them are released ones."""
-    parts: list[Drawn] = []
-    for drawn in (pair.original, pair.release):
-        chosen = np.zeros(drawn.rows, dtype=bool)
-        chosen[rng.choice(drawn.rows, min(most, drawn.rows), replace=False)] = True
-        parts.append(drawn.only(chosen))
-    columns = [_features(domains[name], np.concatenate([part.columns[name] for part in parts])) for name in domains]
-    return np.concatenate(columns, axis=1), np.repeat([0.0, 1.0], [part.rows for part in parts])
 
 
 def _features(domain: Attribute, codes: IntArray) -> FloatArray:
     """A number as itself and whether it is one; a name as indicators of the most frequent ones, all others together."""
     if domain.kind == "ordered":
-        known = codes < domain.special_from
-        position = np.where(known, domain.positions[codes], 0.0)
-        spread = position[known].std() if known.any() else 0.0
-        center = position[known].mean() if known.any() else 0.0
-        number = np.where(known, (position - center) / (spread if spread > 0 else 1.0), 0.0)
-        return np.column_stack([number, known.astype(np.float64)]) if not known.all() else number[:, None]
+        finite, number = codes < domain.special_from, np.zeros(len(codes))
+        if finite.any():
+            position = domain.positions[codes[finite]]
+            number[finite] = (position - position.mean()) / (position.std() or 1.0)
+        return number[:, None] if finite.all() else np.column_stack([number, finite.astype(np.float64)])
     count = np.bincount(codes, minlength=domain.size)
     frequent = np.argsort(-count, kind="stable")[: min(_MOST_NAMES, int((count > 0).sum()))]
     indicators: FloatArray = (codes[:, None] == frequent[None, 1:]).astype(np.float64)
@@ -99,12 +92,10 @@ def _chance(learner: str, features: FloatArray, origin: FloatArray) -> FloatArra
     from sklearn.linear_model import LogisticRegression
     from sklearn.tree import DecisionTreeClassifier
 
-    leaf = max(20, len(origin) // 1000)
-    model = (
-        LogisticRegression(C=1e6, max_iter=500)
-        if learner == "logistic"
-        else DecisionTreeClassifier(min_samples_leaf=leaf, random_state=0)
-    )
+    if learner == "logistic":
+        model = LogisticRegression(C=1e6, max_iter=500)
+    else:
+        model = DecisionTreeClassifier(min_samples_leaf=max(20, len(origin) // 1000), random_state=0)
     with warnings.catch_warnings():
         # separable tables have no finite maximum; the chances are 0 and 1 all the same
         warnings.simplefilter("ignore")

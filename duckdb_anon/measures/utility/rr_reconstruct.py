@@ -19,7 +19,8 @@ from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.sql_quoting import ident, idents, literal
 from duckdb_anon.kernels.randomized_response.risk import MAX_CELLS
 from duckdb_anon.kernels.randomized_response.setup import PAPER
-from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest, with_code
+from duckdb_anon.measures.released_rows import spelled
+from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, with_code
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats import CHANNELS
@@ -38,28 +39,21 @@ def plan(context: Any, params: Params) -> str:
     channels = contents.channels
     if not channels:
         raise ColumnError(
-            f"{NAME}: {release.given} has no column '{CHANNELS.word}', so it is no randomized release; make one with "
-            "rr_distort"
+            f"{release.given} has no column '{CHANNELS.word}', so it is no randomized release; make one with rr_distort"
         )
-    spelled = {fold(name): name for name in release.columns if name not in contents.carriers}
-    columns = list(dict.fromkeys(_column(release, spelled, name) for name in params["columns"]))
+    names = [name for name in release.columns if name not in contents.carriers]
+    columns = list(dict.fromkeys(_column(release, names, name) for name in params["columns"]))
     if not columns:
-        raise ParameterError(f"{NAME}: columns is empty; name the columns whose cells to estimate")
+        raise ParameterError("columns is empty; name the columns whose cells to estimate")
     known = {fold(field): field for field, _ in struct_fields(release.columns[channels])}
     fields = {name: f"{ident(channels)}.{ident(known[fold(name)])}" for name in columns if fold(name) in known}
     return _sql(release.sql, columns, fields, params["projection"], params["population"])
 
 
-def _column(release: Any, spelled: dict[str, str], name: str) -> str:
-    found = spelled.get(fold(name))
-    if found is None:
-        names = list(spelled.values())
-        raise ColumnError(
-            f"{NAME}: there is no column '{name}' in {release.given}{nearest(name, names)}; its columns are"
-            f" {listed(names)}"
-        )
+def _column(release: Any, names: list[str], name: str) -> str:
+    found = spelled(name, names, f"there is no column '{name}' in {release.given}", "its columns are")
     if fold(found) in _RESERVED:
-        raise ColumnError(f"{NAME}: a column called '{found}' would stand twice in the result; rename it")
+        raise ColumnError(f"a column called '{found}' would stand twice in the result; rename it")
     return found
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from duckdb_anon.measures.cells import PublishedCells
-from duckdb_anon.measures.released_rows import OfRelease, source_rows
+from duckdb_anon.measures.released_rows import OfRelease, require_columns, source_rows
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import Parameter, Params
@@ -33,28 +33,24 @@ ALL = "(all)"
 
 
 def read_lists(
-    function: str, original: ReadTable, release: ReadTable, name: str, person: str
+    original: ReadTable, release: ReadTable, name: str, person: str
 ) -> tuple[IntArray, IntArray, PublishedCells]:
     """Person and value of each original item, distinct and ascending, and the released lists of nodes."""
-    released = release.columns.get(name)
-    if released is None:
-        raise ColumnError(f"{function}: the release has no column '{name}'; name those it has in sensitive := [...]")
+    require_columns(release, [name])
+    released = release.columns[name]
     domain = original.columns[name].domain
     if domain.hierarchy is None:
-        raise ColumnError(f"{function}: '{name}' has no hierarchy; say hierarchies := {{{literal(name)}: 'its_table'}}")
+        raise ColumnError(f"'{name}' has no hierarchy; say hierarchies := {{{literal(name)}: 'its_table'}}")
     if not released.lists_nodes:
         raise ColumnError(
-            f"{function}: '{name}' of the release holds no lists of nodes; give a release with a row a person, made "
-            "without explode"
+            f"'{name}' of the release holds no lists of nodes; give a release with a row a person, made without explode"
         )
     owner = original.columns[person].value_codes().astype(np.int64)
     pairs = np.unique(owner * domain.size + original.columns[name].value_codes())
     return pairs // domain.size, pairs % domain.size, PublishedCells.distinct(released)
 
 
-def replaced_by(
-    function: str, person: IntArray, item: IntArray, lists: PublishedCells, person_of_row: IntArray
-) -> FloatArray:
+def replaced_by(person: IntArray, item: IntArray, lists: PublishedCells, person_of_row: IntArray) -> FloatArray:
     """Return the NCP of the node in place of each item of a released person."""
     released = np.isin(person, person_of_row)
     person, item = person[released], item[released]
@@ -64,7 +60,7 @@ def replaced_by(
     wrong = int((np.asarray((of_person @ lists.times)[person, item]).ravel() != 1).sum())
     if wrong:
         raise ColumnError(
-            f"{function}: {wrong} original items lie below none or several of their person's published nodes; is this "
+            f"{wrong} original items lie below none or several of their person's published nodes; is this "
             "the release of that table, with that hierarchy?"
         )
     return _ncp(1 / np.asarray((of_person @ lists.shares)[person, item]).ravel(), lists)
@@ -75,28 +71,25 @@ def _ncp(leaves: FloatArray, lists: PublishedCells) -> FloatArray:
     return np.where(leaves > 1.5, leaves / lists.domain.tree()[0].leaves, 0.0)
 
 
-def person_of_rows(function: str, original: ReadTable, release: ReadTable, person: str) -> IntArray:
-    """Return the person of each released row, through its row_id."""
-    row = source_rows(function, original, release)
-    if (row < 0).any():
-        raise ColumnError(f"{function}: {int((row < 0).sum())} released rows belong to no record of the original")
-    return original.columns[person].value_codes()[row].astype(np.int64)
-
-
 def sa_ncp(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
     """One row a sensitive attribute, and one over all when there are several."""
     original, release = tables
     person = params["roles"].person.name
     names = [info.name for info in params["roles"].sensitive]
-    owner = person_of_rows("sa_ncp", original, release, person) if params["variant"] == "per_item" else None
+    owner = None
+    if params["variant"] == "per_item":  # needs the person of each released row
+        row = source_rows(original, release)
+        if (row < 0).any():
+            raise ColumnError(f"{int((row < 0).sum())} released rows belong to no record of the original")
+        owner = original.columns[person].value_codes()[row].astype(np.int64)
     sums: list[tuple[float, ...]] = []
     for name in names:
-        who, item, lists = read_lists("sa_ncp", original, release, name, person)
+        who, item, lists = read_lists(original, release, name, person)
         rows_of_node = np.repeat(lists.weights, np.diff(lists.offsets))
         lost = float(_ncp((lists.end - lists.first).astype(np.float64), lists) @ rows_of_node)
         nodes = float(rows_of_node.sum())
         if owner is not None:
-            per_item = replaced_by("sa_ncp", who, item, lists, owner)
+            per_item = replaced_by(who, item, lists, owner)
             sums.append((len(per_item), nodes, float(per_item.sum()), len(per_item)))
         else:
             sums.append((len(item), nodes, lost, nodes if params["variant"] == "published" else len(item)))

@@ -16,11 +16,10 @@ from functools import partial
 import numpy as np
 
 from duckdb_anon.measures.cells import PublishedCells, quantile_bins
-from duckdb_anon.measures.released_rows import OfRelease, repeated_rows, require_columns
+from duckdb_anon.measures.released_rows import OfRelease, repeated_rows, require_columns, spelled
 from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
-from duckdb_anon.model.errors import ColumnError, RequirementError, listed, nearest
+from duckdb_anon.model.errors import ColumnError, RequirementError
 from duckdb_anon.model.function_specs import Parameter, Params
-from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_table import BoolArray, ReadColumn, ReadTable
 
@@ -46,67 +45,44 @@ class Drawn:
         return Drawn({name: codes[chosen] for name, codes in self.columns.items()}, int(chosen.sum()))
 
 
-@dataclass(frozen=True)
-class Pair:
-    """The same rows of people in the original and in the release, as drawn."""
-
-    subgroup: str
-    original: Drawn
-    release: Drawn
-
-
-def columns_of(function: str, params: Params, release: ReadTable) -> list[str]:
+def columns_of(params: Params, release: ReadTable) -> list[str]:
     """The columns a call compares, by default all labelled ones that the release shows."""
     roles = params["roles"]
     names = params.get("columns") or [
         info.name for info in roles.qi + roles.sensitive + roles.keep if info.name in release.columns
     ]
     if not names:
-        raise ColumnError(f"{function}: the release shows no labelled column; name some in columns := ['age', 'sex']")
-    require_columns(function, release, names)
+        raise ColumnError("the release shows no labelled column; name some in columns := ['age', 'sex']")
+    require_columns(release, names)
     return list(names)
 
 
 def pairs(
-    function: str, tables: Sequence[ReadTable], names: Sequence[str], by: str | None, rng: np.random.Generator
-) -> Iterator[Pair]:
-    """Everybody, then each subgroup that the original has, in the order of its values."""
-    original, release = tables
-    if not original.rows or not release.rows:
-        raise RequirementError(f"{function}: the original or the release is empty; there is nothing to compare")
-    spelled = {fold(name): name for name in original.columns if name in release.columns}
-    if by is not None and fold(by) not in spelled:
-        raise ColumnError(
-            f"{function}: subgroup := '{by}' is no labelled column of both tables"
-            f"{nearest(by, spelled.values())}; there are "
-            f"{listed(spelled.values())}"
-        )
-    group = spelled[fold(by)] if by is not None else None
-    wanted = dict.fromkeys([*names, *([group] if group else [])])
-    drawn = [_draw(table, wanted, rng) for table in (original, release)]
+    tables: Sequence[ReadTable], names: Sequence[str], by: str | None, rng: np.random.Generator
+) -> Iterator[tuple[str, Drawn, Drawn]]:
+    """All rows of the original and of the release, as drawn, then those of each subgroup in the order of its values."""
+    if not all(table.rows for table in tables):
+        raise RequirementError("the original or the release is empty; there is nothing to compare")
+    both = [name for name in tables[0].columns if name in tables[1].columns]
+    problem = f"subgroup := '{by}' is no labelled column of both tables"
+    group = [] if by is None else [spelled(by, both, problem, "there are")]
+    drawn = []
+    for table in tables:
+        rows = repeated_rows(table)
+        columns = {name: drawn_codes(table.columns[name], rows, rng) for name in dict.fromkeys([*names, *group])}
+        drawn.append(Drawn(columns, len(rows)))
     if any(side.rows == 0 for side in drawn):
-        raise RequirementError(f"{function}: the counts of the release add up to no row; there is nothing to compare")
-    yield Pair(ALL, *drawn)
-    if group is None:
-        return
-    values = np.unique(drawn[0].columns[group])
-    if len(values) > _MOST_GROUPS:
-        raise RequirementError(
-            f"{function}: subgroup := '{group}' has {len(values)} values, more than {_MOST_GROUPS} subgroups; take a "
-            "coarser one"
-        )
-    for value in values.tolist():
-        chosen = [side.only(side.columns[group] == value) for side in drawn]
-        yield Pair(f"{group} = {value_text(original.columns[group].domain, value)}", *chosen)
-
-
-def _draw(table: ReadTable, names: Sequence[str] | dict[str, None], rng: np.random.Generator) -> Drawn:
-    rows = repeated_rows(table)
-    columns = {}
-    for name in names:
-        tick()
-        columns[name] = drawn_codes(table.columns[name], rows, rng)
-    return Drawn(columns, len(rows))
+        raise RequirementError("the counts of the release add up to no row; there is nothing to compare")
+    yield ALL, drawn[0], drawn[1]
+    for name in group:
+        values = np.unique(drawn[0].columns[name])
+        if len(values) > _MOST_GROUPS:
+            raise RequirementError(
+                f"subgroup := '{name}' has {len(values)} values, more than {_MOST_GROUPS} subgroups; take a coarser one"
+            )
+        for value in values.tolist():
+            original, release = (side.only(side.columns[name] == value) for side in drawn)
+            yield f"{name} = {value_text(tables[0].columns[name].domain, value)}", original, release
 
 
 def value_text(domain: Attribute, code: int) -> str:
@@ -117,6 +93,7 @@ def value_text(domain: Attribute, code: int) -> str:
 
 def drawn_codes(column: ReadColumn, rows: IntArray, rng: np.random.Generator) -> IntArray:
     """One code for each row, drawn from the values its cell may stand for."""
+    tick()
     return PublishedCells.of_rows(column, rows).draw(rng)
 
 
@@ -128,11 +105,7 @@ def numbers(column: ReadColumn, rows: IntArray, rng: np.random.Generator) -> Flo
 
 
 def binned(domain: Attribute, codes: IntArray, bins: int) -> IntArray:
-    """Bin of each code of a domain, shape (size,): quantiles of `codes`, the original's, where there are many numbers.
-
-    What is NULL or not finite has a bin of its own, and so has each value of a domain of up to `bins` numbers or of
-    names.
-    """
+    """Bin of each code: quantiles of the original's `codes` where there are more than `bins` numbers, else its own."""
     special = domain.special_from
     counts = np.bincount(codes, minlength=domain.size)[:special]
     if domain.kind != "ordered" or special <= bins or not counts.sum():

@@ -17,7 +17,7 @@ import numpy as np
 
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.released_rows import require_columns
-from duckdb_anon.measures.utility.sampled_microdata import BY, COLUMNS, Comparison, Pair, columns_of, pairs
+from duckdb_anon.measures.utility.sampled_microdata import BY, COLUMNS, Comparison, Drawn, columns_of, pairs
 from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import Params, fields
@@ -26,13 +26,13 @@ from duckdb_anon.model.release_table import ReadTable
 
 def unique_exact_matches(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
     """One row a subgroup."""
-    names = columns_of(EXACT.name, params, tables[1])
+    names = columns_of(params, tables[1])
     found: list[tuple[Any, ...]] = []
-    for pair in pairs(EXACT.name, tables, names, params["subgroup"], rng):
-        original, released = _keys(pair, names)
+    for subgroup, *drawn in pairs(tables, names, params["subgroup"], rng):
+        original, released = _keys(drawn, names)
         unique = np.bincount(original)[original] == 1
         uniques, matched = int(unique.sum()), int((unique & np.isin(original, released)).sum())
-        found.append((pair.subgroup, pair.original.rows, uniques, matched, matched / uniques if uniques else 0.0))
+        found.append((subgroup, drawn[0].rows, uniques, matched, matched / uniques if uniques else 0.0))
     return EXACT.columns(found)
 
 
@@ -40,35 +40,35 @@ def apparent_matches(tables: Sequence[ReadTable], params: Params, rng: np.random
     """One row a subgroup."""
     roles, release = params["roles"], tables[1]
     qi = [info.name for info in roles.qi]
-    require_columns(APPARENT.name, release, qi)
+    require_columns(release, qi)
     rest = [info.name for info in roles.sensitive + roles.keep if info.name in release.columns]
     if not rest:
         raise ColumnError(
-            f"{APPARENT.name}: the release has no column but the quasi-identifiers that could be right or wrong; name "
+            "the release has no column but the quasi-identifiers that could be right or wrong; name "
             "some in sensitive := [...] or keep := [...]"
         )
     found: list[tuple[Any, ...]] = []
-    for pair in pairs(APPARENT.name, tables, [*qi, *rest], params["subgroup"], rng):
-        original, released = _keys(pair, qi)
+    for subgroup, *drawn in pairs(tables, [*qi, *rest], params["subgroup"], rng):
+        original, released = _keys(drawn, qi)
         size = max(int(original.max(initial=-1)), int(released.max(initial=-1))) + 1
         in_original, in_release = np.bincount(original, minlength=size), np.bincount(released, minlength=size)
         row_of_key = np.zeros(size, dtype=np.int64)
         row_of_key[released] = np.arange(len(released))
         records = np.flatnonzero((in_original[original] == 1) & (in_release[original] == 1))
         rows = row_of_key[original[records]]
-        right = np.array([pair.original.columns[n][records] == pair.release.columns[n][rows] for n in rest])
+        right = np.array([drawn[0].columns[n][records] == drawn[1].columns[n][rows] for n in rest])
         uniques = int((in_original == 1).sum())
         found.append((
-            pair.subgroup, uniques, len(records), len(records) / uniques if uniques else 0.0,
+            subgroup, uniques, len(records), len(records) / uniques if uniques else 0.0,
             float(right.mean()) if len(records) else float("nan"), int(right.all(axis=0).sum()),
         ))  # fmt: skip
     return APPARENT.columns(found)
 
 
-def _keys(pair: Pair, names: Sequence[str]) -> tuple[IntArray, IntArray]:
+def _keys(drawn: Sequence[Drawn], names: Sequence[str]) -> tuple[IntArray, IntArray]:
     """A number for each row of both tables, equal where the rows are equal on `names`."""
-    key = keys_of([np.concatenate([pair.original.columns[n], pair.release.columns[n]]) for n in names]).of_row
-    return key[: pair.original.rows], key[pair.original.rows :]
+    key = keys_of([np.concatenate([side.columns[n] for side in drawn]) for n in names]).of_row
+    return key[: drawn[0].rows], key[drawn[0].rows :]
 
 
 EXACT = Comparison(

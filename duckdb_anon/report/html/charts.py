@@ -36,8 +36,10 @@ def risk_utility_map(report: Findings) -> Spec | None:
         return None
     ends = {name: 1.15 * max(float(row[name]) for row in rows) or 1.0 for name in ("risk", "error")}
     base = alt.Chart(pd.DataFrame(rows)).encode(
-        x=alt.X("risk:Q", title="identity, by the strongest attacker", scale=_from_zero(ends["risk"])),
-        y=alt.Y("error:Q", title="mean relative query error", scale=_from_zero(ends["error"])),
+        x=alt.X(
+            "risk:Q", title="identity, by the strongest attacker", scale=alt.Scale(domainMin=0, domainMax=ends["risk"])
+        ),
+        y=alt.Y("error:Q", title="mean relative query error", scale=alt.Scale(domainMin=0, domainMax=ends["error"])),
     )
     color = _by_release(report, legend=None)
     points = base.mark_point(filled=True, size=120).encode(color=color, tooltip=["release", "risk", "error"])
@@ -75,7 +77,12 @@ def joined_risk(rows: Rows) -> Spec | None:
     return _drawn(
         points,
         "bar",
-        x=alt.X("identity:Q", title="identity", axis=alt.Axis(format="%", tickCount=5), scale=_from_zero(1)),
+        x=alt.X(
+            "identity:Q",
+            title="identity",
+            axis=alt.Axis(format="%", tickCount=5),
+            scale=alt.Scale(domainMin=0, domainMax=1),
+        ),
         y=alt.Y("known:N", title=None, sort=None),
         yOffset=alt.YOffset("table:N", sort=list(sides.values())),
         color=alt.Color("table:N", title=None, scale=scale, legend=_LEGEND),
@@ -171,10 +178,6 @@ def correlation_change(report: Findings, release: Measured) -> Spec | None:
 def _strongest(report: Findings) -> list[tuple[Measured, dict[str, Any]]]:
     """The strongest attacker against each release by what the attacker knows."""
     return [(r, row) for r in report.releases for row in r.charts["attackers"] if row["attacker"] == "strongest"]
-
-
-def _from_zero(end: float) -> alt.Scale:
-    return alt.Scale(domainMin=0, domainMax=end)
 
 
 def _by_release(report: Findings, legend: alt.Legend | None = _LEGEND) -> alt.Color:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from duckdb_anon.model.release_formats import SOURCE
 from duckdb_anon.report.findings import NOT_PROMISED, DatabaseFindings, Findings, Measured, Rows
 from duckdb_anon.report.html import charts
-from duckdb_anon.report.html.tables import Facts, Table, number, percent, table_of
+from duckdb_anon.report.html.tables import Facts, columns_of, listed, number, percent
 from duckdb_anon.report.redaction import NOT_COVERED, Edition, check_text, visible_rows
 
 
@@ -84,18 +84,23 @@ def database_page(found: DatabaseFindings) -> str:
         smallest=min((row["counted"] for row in found.guarantees if row["guarantee"].startswith("k ")), default=0),
         charts=drawn.add(("Re-identification by the attacker's knowledge", charts.joined_risk(found.risks))),
         t={
-            "tables": table_of(found.tables), "lost": table_of(lost), "risks": table_of(risks),
-            "guarantees": table_of(found.guarantees),
-            "provenance": Table(("fact", "value"), list(found.provenance.items())),
+            "tables": found.tables, "lost": lost, "risks": risks, "guarantees": found.guarantees,
+            "provenance": listed(found.provenance, "fact", "value"),
         },
-        columns=[(name, table_of(rows)) for name, rows in by_table.items()],
+        columns=list(by_table.items()),
     )  # fmt: skip
 
 
 def _rendered(template: str, title: str, drawn: _Charts, **given: object) -> str:
     """A page with its charts; the given values are evaluated before, so that all charts are drawn."""
     program = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub lacks the default
-    return _environment().get_template(template).render(
+    environment = Environment(
+        loader=PackageLoader("duckdb_anon.report.html"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.filters |= {
+        "number": number, "count": "{:,}".format, "percent": percent, "rounded": "{:.0%}".format, "columns": columns_of,
+    }  # fmt: skip
+    return environment.get_template(template).render(
         title=title, **given,
         program=Markup(program),  # noqa: S704 - Vega's own program
         # "</script" would end the element wherever a value contained it, "<!--<script" would keep it from ending
@@ -103,26 +108,21 @@ def _rendered(template: str, title: str, drawn: _Charts, **given: object) -> str
     )  # fmt: skip
 
 
-def _environment() -> Environment:
-    loader = PackageLoader("duckdb_anon.report.html")
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    environment.filters |= {"number": number, "count": "{:,}".format, "percent": percent, "rounded": "{:.0%}".format}
-    return environment
-
-
 def _release(drawn: _Charts, facts: Facts, found: Findings, release: Measured) -> dict[str, object]:
     """The section of one release, for the internal edition."""
     marginals = [(f"Counts by {name}", charts.marginal(found, release, name)) for name in found.qi]
     figures = ("identity", "low", "high", "attribute", "baseline", "advantage")
+    titles = ("attacker", *figures, "channel", "method, or why not measured")
     return {
         "measured": release,
         "row_id": SOURCE.word if any(map(SOURCE.stands_for, release.columns)) else "",
-        "columns": Table(("column", "type"), list(release.columns.items())),
-        "diversity": table_of(release.charts["diversity"]),
-        "attackers": Table(
-            ("attacker", *figures, "channel", "method, or why not measured"),
-            [list(row.values())[1:] for row in release.charts["attackers"] if row["p_match"] == charts.RISK_AT],
-        ),
+        "columns": listed(release.columns, "column", "type"),
+        "diversity": release.charts["diversity"],
+        "attackers": [
+            dict(zip(titles, list(row.values())[1:], strict=True))
+            for row in release.charts["attackers"]
+            if row["p_match"] == charts.RISK_AT
+        ],
         "charts": drawn.add(
             ("Sizes of equivalence classes", charts.class_sizes(found, release)),
             ("Change of correlation", charts.correlation_change(found, release)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from duckdb_anon.report.evidence import tried
@@ -12,19 +12,6 @@ from duckdb_anon.report.release_context import TEXTS
 
 _RANDOMNESS = "entropy of the operating system, expanded by ChaCha20; releases accept no seed below 2^64"
 Show = str | Callable[[Row], object]
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of the page; columns that hold a number are aligned to the right."""
-
-    head: Sequence[str]
-    rows: Sequence[Sequence[object]]
-
-    @property
-    def numeric(self) -> list[bool]:
-        """Whether each column holds a number."""
-        return [any(_is_number(row[column]) for row in self.rows) for column in range(len(self.head))]
 
 
 def _interval(figure: str) -> Show:
@@ -44,7 +31,7 @@ _OF_BOTH: dict[str, dict[str, Show]] = {
     },
     "population": {"figure": "figure", "value": "value"},
 }  # fmt: skip
-"""Facts of the original and of each release: titles of the columns, and what they show of a row."""
+"""Facts of the original and of each release: titles of the columns, and what stands in them of a row."""
 _OF_RELEASES: dict[str, dict[str, Show]] = {
     "subgroups": {
         "column": "column", "group": "value", "individuals": "people", "identity": "identity",
@@ -67,14 +54,14 @@ _OF_RELEASES: dict[str, dict[str, Show]] = {
 }  # fmt: skip
 """Facts of each release."""
 _ANSWERS: dict[str, Show] = {
-    "group": lambda row: _group(row["keys"]), "measure": "measure", "release": "release", "original": "original",
+    "group": "group", "measure": "measure", "release": "release", "original": "original",
     "estimate": "estimate", "bounds": lambda row: interval(row["low"], row["high"]), "relative error": "relative_error",
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Facts:
-    """The findings as an edition of the page contains them."""
+    """The findings as an edition of the page contains them; a table is a list of its rows by the titles of columns."""
 
     found: Findings
     edition: Edition
@@ -87,115 +74,102 @@ class Facts:
             for row in visible_rows(self.edition, name, release.facts)
         ]
 
-    def tables(self) -> dict[str, Table]:
+    def tables(self) -> dict[str, Rows]:
         """Every table of the page but those of the single releases."""
-        tables = {name: _table(columns, self._ordered(name), "release") for name, columns in _OF_RELEASES.items()}
+        tables = {}
+        for name, columns in _OF_RELEASES.items():
+            tables[name] = _table({"release": "release", **columns}, self.across(name))
+        order = list(dict.fromkeys(row["measure"] for row in tables["utility"]))
+        tables["utility"].sort(key=lambda row: order.index(row["measure"]))  # releases stand together
         for name, columns in _OF_BOTH.items():
-            of_original = visible_rows(self.edition, name, self.found.facts) if self._has_original(name) else []
-            rows = [{**row, "release": "the original"} for row in of_original]
-            tables[name] = _table(columns, [*rows, *self.across(name)], "table")
+            both = self.edition == "internal" or name == "population"
+            of_original = visible_rows(self.edition, name, self.found.facts) if both else []
+            rows = [*({**row, "release": "the original"} for row in of_original), *self.across(name)]
+            tables[name] = _table({"table": "release", **columns}, rows)
         missing = {what: why for release in self.found.releases for what, why in release.missing.items()}
-        tables["overview"] = self._overview()
-        tables["decision"] = self._decision()
-        tables["safe_harbor"] = self._safe_harbor()
-        tables["roles"] = table_of(roles_of(self.found, self.edition))
-        tables["missing"] = self.missing(self.found.missing)
-        tables["missing_of_releases"] = self.missing(missing)
-        return tables
+        of_identifier: dict[str, Row] = {}
+        for row in self.across("safe_harbor"):
+            item = of_identifier.setdefault(row["identifier"], {name: row[name] for name in ("identifier", "columns")})
+            item[row["release"]] = row["state"]
+        return tables | {
+            "overview": self._overview(), "decision": self._decision(), "safe_harbor": list(of_identifier.values()),
+            "roles": roles_of(self.found, self.edition), "missing": self.missing(self.found.missing),
+            "missing_of_releases": self.missing(missing),
+        }  # fmt: skip
 
-    def _ordered(self, name: str) -> Rows:
-        """Rows of a fact; for utility the releases stand together, measure by measure."""
-        rows = self.across(name)
-        if name != "utility":
-            return rows
-        order = list(dict.fromkeys(row["measure"] for row in rows))
-        return sorted(rows, key=lambda row: order.index(row["measure"]))
-
-    def _has_original(self, name: str) -> bool:
-        return self.edition == "internal" or name == "population"
-
-    def missing(self, missing: Mapping[str, str]) -> Table:
+    def missing(self, missing: Mapping[str, str]) -> Rows:
         """What could not be measured, and why."""
-        return Table(("what", "why"), list(reasons(missing, self.edition).items()))
+        return listed(reasons(missing, self.edition), "what", "why")
 
-    def answers(self) -> list[tuple[str, Table]]:
+    def answers(self) -> list[tuple[str, Rows]]:
         """Each query of the analyst with the answers of all releases."""
         by_query: dict[str, Rows] = {}
         for row in self.across("queries"):
-            by_query.setdefault(row["query"], []).append(row)
+            by_query.setdefault(row["query"], []).append({**row, "group": _group(row["keys"])})
         return [
-            (query, _table(_ANSWERS, sorted(rows, key=lambda row: (_group(row["keys"]), str(row["measure"])))))
+            (query, _table(_ANSWERS, sorted(rows, key=lambda row: (row["group"], str(row["measure"])))))
             for query, rows in by_query.items()
         ]
 
-    def provenance(self, release: Measured) -> Table:
+    def provenance(self, release: Measured) -> Rows:
         """Method, date, randomness and hash of a release."""
-        description = release.description
-        recorded = description is not None and bool(description.method)
-        made = (
-            f"{description.date or 'date not recorded'}, duckdb-anon {description.version or 'unknown'}"
-            if description
-            else "not recorded"
-        )
+        made, call, randomness = "not recorded", "not recorded in the release", "unknown"
+        if release.description:
+            about = release.description
+            made = f"{about.date or 'date not recorded'}, duckdb-anon {about.version or 'unknown'}"
+            if about.method:
+                call, randomness = about.call, _RANDOMNESS
         rows = {
-            "method and parameters": description.call if description and recorded else "not recorded in the release",
-            "made on, with": made,
-            "randomness": _RANDOMNESS if recorded else "unknown",
-            "rows": f"{release.rows:,}",
-            "SHA-256 of its rows": release.sha256,
-            "check release": check_text(release, self.edition),
-        }
-        return Table(("fact", "value"), list(rows.items()))
+            "method and parameters": call, "made on, with": made, "randomness": randomness, "rows": f"{release.rows:,}",
+            "SHA-256 of its rows": release.sha256, "check release": check_text(release, self.edition),
+        }  # fmt: skip
+        return listed(rows, "fact", "value")
 
-    def _overview(self) -> Table:
+    def _overview(self) -> Rows:
         """One row per release with its main figures."""
         limit = f"within the limit of {number(self.found.context.threshold)}"
         rows = []
         for release in self.found.releases:
             risk = next(iter(release.facts["risk"]), {})
-            sizes = [row["size"] for row in release.charts["class_sizes"]]
-            frequency = [row["value"] for row in release.charts["diversity"] if row["measure"] == "frequency"]
-            loss = [row["iloss"] for row in release.charts["loss"] if row["attribute"] == "(all)"]
+            charts = release.charts
+            frequency = (row["value"] for row in charts["diversity"] if row["measure"] == "frequency")
+            loss = (row["iloss"] for row in charts["loss"] if row["attribute"] == "(all)")
             rows.append({
-                "release": release.name, "rows": release.rows, "k": min(sizes, default=None),
-                "frequency l": next(iter(frequency), None), "identity": risk.get("identity"),
+                "release": release.name, "rows": release.rows,
+                "k": min((row["size"] for row in charts["class_sizes"]), default=None),
+                "frequency l": next(frequency, None), "identity": risk.get("identity"),
                 "95% interval": interval(risk.get("identity_low"), risk.get("identity_high")),
                 limit: risk.get("meets_threshold"), "attribute": risk.get("attribute"),
-                "information loss": next(iter(loss), None),
-                "query error": release.mean_error,
+                "information loss": next(loss, None), "query error": release.mean_error,
             })  # fmt: skip
-        return table_of(rows)
+        return rows
 
-    def _decision(self) -> Table:
+    def _decision(self) -> Rows:
         context = self.found.context
-        stated = [[name.replace("_", " "), getattr(context, name) or "not given"] for name in TEXTS]
-        limit = ["largest acceptable risk", f"{context.threshold:g} (EMA policy 0070: 0.09)"]
-        return Table(("item", "statement of the data holder"), [*stated, limit])
-
-    def _safe_harbor(self) -> Table:
-        """A row an identifier, with what each release does with its columns."""
-        rows: dict[str, Row] = {}
-        for row in self.across("safe_harbor"):
-            item = rows.setdefault(row["identifier"], {"identifier": row["identifier"], "columns": row["columns"]})
-            item[row["release"]] = row["state"]
-        return table_of(list(rows.values()))
+        rows = {name.replace("_", " "): getattr(context, name) or "not given" for name in TEXTS}
+        rows["largest acceptable risk"] = f"{context.threshold:g} (EMA policy 0070: 0.09)"
+        return listed(rows, "item", "statement of the data holder")
 
 
-def table_of(rows: Rows) -> Table:
-    """Rows of the same keys as a table.
+def listed(facts: Mapping[str, object], name: str, value: str) -> Rows:
+    """A table of two columns."""
+    return [{name: key, value: fact} for key, fact in facts.items()]
 
-    >>> table_of([{"safe_harbor": 1}])
-    Table(head=['safe harbor'], rows=[[1]])
+
+def columns_of(rows: Rows) -> list[tuple[str, bool]]:
+    """Title of each column of a table, and whether some row has a number there: those are aligned to the right.
+
+    >>> columns_of([{"safe_harbor": 1}])
+    [('safe harbor', True)]
     """
-    head = [name.replace("_", " ") for name in rows[0]] if rows else []
-    return Table(head, [list(row.values()) for row in rows])
+    return [(name.replace("_", " "), any(_is_number(row[name]) for row in rows)) for name in (rows[0] if rows else ())]
 
 
-def _table(columns: Mapping[str, Show], rows: Rows, first: str = "") -> Table:
-    """A table of what `columns` show of rows; with `first`, the release they belong to stands in front."""
-    columns = {**({first: "release"} if first else {}), **columns}
-    cells = [[row[show] if isinstance(show, str) else show(row) for show in columns.values()] for row in rows]
-    return Table(list(columns), cells)
+def _table(columns: Mapping[str, Show], rows: Rows) -> Rows:
+    """A table with the titles of `columns`, and what each of them takes from a row."""
+    return [
+        {title: row[show] if isinstance(show, str) else show(row) for title, show in columns.items()} for row in rows
+    ]
 
 
 def percent(share: float) -> str:
@@ -224,12 +198,10 @@ def number(value: object) -> str:
     >>> number(15020.3), number(1e-19), number(0.068936), number(7)
     ('15,020', '0', '0.0689', '7')
     """
-    if not _is_number(value):
-        try:
-            value = float(str(value))
-        except ValueError:
-            return str(value)
-    amount = float(str(value))
+    try:
+        amount = float(str(value))
+    except ValueError:
+        return str(value)
     if isinstance(value, int) or abs(amount) >= 1000:
         return f"{amount:,.0f}"
     return "0" if abs(amount) < 1e-9 else f"{amount:.3g}"

@@ -26,10 +26,7 @@ _WORDS = re.compile(r"[^\W\d_]{3,}")
 
 
 def shaped(texts: Sequence[str]) -> tuple[str, float] | None:
-    """The kind of values, and the share of them that is of it; None where their build says nothing.
-
-    Args:
-        texts: distinct values, trimmed, some hundreds of them; fewer than thirty decide nothing.
+    """The kind of distinct values, and the share of them that is of it; None where they are few, or none fits.
 
     >>> shaped([f"{a}ro {b}ska" for a in "Vi Ta Mo Le Du Pi".split() for b in "Ry Ne Ba So Zu".split()])
     ('name', 1.0)
@@ -45,7 +42,7 @@ def shaped(texts: Sequence[str]) -> tuple[str, float] | None:
     share = len(names) / len(texts)
     if share >= _NAMES and _varied([w[0] for w in names], 0.2) and _varied([w[-1] for w in names], 0.12):
         return "name", share
-    addresses = [text for text in texts if _is_address(text)]
+    addresses = [t for t in texts if " " in t and len(t) <= 100 and _figures(t) > 0 and _STREET.fullmatch(t)]
     share = len(addresses) / len(texts)
     if share >= _ADDRESSES and len({word for text in addresses for word in _WORDS.findall(text)}) >= len(addresses) / 2:
         return "address", share
@@ -60,16 +57,9 @@ def _name(text: str) -> list[str]:
     """Words of a name without titles and particles; none where it is not built like one."""
     words = text.replace(",", " ").split()
     name_words = [word for word in words if word.lower() not in _PARTICLES and not _TITLE.fullmatch(word)]
-    built = all(bool(_NAME.fullmatch(word)) and word[0].isupper() and not _shouted(word) for word in name_words)
+    in_capitals = any(len(word) > 2 and word.isupper() for word in name_words)
+    built = not in_capitals and all(_NAME.fullmatch(word) and word[0].isupper() for word in name_words)
     return name_words if built and 2 <= len(name_words) <= 5 else []
-
-
-def _shouted(word: str) -> bool:
-    return len(word) > 2 and word.isupper()
-
-
-def _is_address(text: str) -> bool:
-    return " " in text and len(text) <= 100 and _figures(text) > 0 and bool(_STREET.fullmatch(text))
 
 
 def _varied(words: Sequence[str], least: float) -> bool:

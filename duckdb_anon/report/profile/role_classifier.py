@@ -1,4 +1,4 @@
-"""From what a column looks like to a role, its reason, a hierarchy and Safe Harbor's identifier.
+"""From what a column contains to a role, its reason, a hierarchy and Safe Harbor's identifier.
 
 The rules a data steward would use, written down: direct identifiers are never released; what others can know of a
 person (demographics, dates, places, work) is a quasi-identifier; what a person would mind seeing known is sensitive.
@@ -121,9 +121,8 @@ def suggested(facts: Facts) -> Suggestion:
     if kind in IDENTIFIERS:
         return Suggestion(kind, "identifier", f"{how}: a direct identifier", "", IDENTIFIERS[kind])
     if kind == "free text":
-        return Suggestion(
-            kind, "identifier", f"{how}: free text may contain names and other identifiers", "", "A to R, unseen"
-        )
+        reason = f"{how}: free text may contain names and other identifiers"
+        return Suggestion(kind, "identifier", reason, "", "A to R, unseen")
     if kind == "weight":
         return Suggestion(kind, "quasi", f"{how}: a survey weight reveals the stratum and may be unique", "number", "")
     if kind in SENSITIVE:
@@ -135,13 +134,8 @@ def suggested(facts: Facts) -> Suggestion:
         return Suggestion("constant", "insensitive", "one value in all rows", "", "")
     numeric = is_number(facts.type)
     tree = "number" if numeric and facts.distinct > 20 else "code" if kind == "code" else ""
-    return Suggestion(
-        kind,
-        "quasi",
-        f"{how or 'its content is not recognized'}: treated as known to other people, the careful choice",
-        tree,
-        "",
-    )
+    reason = f"{how or 'its content is not recognized'}: treated as known to other people, the careful choice"
+    return Suggestion(kind, "quasi", reason, tree, "")
 
 
 def _hierarchy(facts: Facts, kind: str) -> str:
@@ -155,10 +149,7 @@ def _hierarchy(facts: Facts, kind: str) -> str:
 
 
 def with_single_person(found: Sequence[tuple[Facts, Suggestion]], labelled: bool) -> list[Suggestion]:
-    """The suggestions with one person column at most: of several candidates the one that most individuals could have.
-
-    `labelled`: whether a column is labelled as the person already, so that no other is.
-    """
+    """The suggestions with at most one person column, that of most individuals; none where one is `labelled`."""
     candidates = [facts for facts, suggestion in found if suggestion.role == "person"]
     named = [f for f in candidates if f.called in ("person key", *_NUMBERS_OF_PERSONS)] or candidates
     chosen = None if labelled or not named else max(named, key=lambda facts: facts.distinct)
@@ -169,11 +160,7 @@ def with_single_person(found: Sequence[tuple[Facts, Suggestion]], labelled: bool
             more = f"; other candidates, with fewer or as many individuals: {others}" if others else ""
             suggestion = replace(suggestion, reason=suggestion.reason + more)
         elif suggestion.role == "person":
-            why = (
-                "another column is labelled as the person"
-                if chosen is None
-                else f"'{chosen.name}' is the person column"
-            )
+            why = f"'{chosen.name}' is the person column" if chosen else "another column is labelled as the person"
             suggestion = replace(suggestion, role="identifier", reason=f"identifies an individual, and {why}")
         suggestions.append(suggestion)
     return suggestions
@@ -183,33 +170,25 @@ def _kind(facts: Facts) -> tuple[str, str]:
     """What a column is, and how that shows; what values are checked to be comes before what the name says."""
     seen = f"{facts.share:.0%} of its values have this format"
     checked = ("mail", "ip address", "url", "iban", "card number", "national id", "device number", "phone")
-    if facts.looks_like in checked and facts.called not in ("fax", *_numbers_of(facts.looks_like)):
+    # numbers that share their form with others: the name says which they are
+    numbers = ("medical record number", "health plan number", "account number")
+    of_others = facts.looks_like in ("phone", "national id") and facts.called in numbers
+    if facts.looks_like in checked and facts.called != "fax" and not of_others:
         return facts.looks_like, seen
     if is_moment(facts.type) or facts.looks_like == "date":
-        return (
-            ("date of birth", "its name says so") if facts.called == "date of birth" else ("date", "it contains dates")
-        )
+        by_name = facts.called == "date of birth"
+        return ("date of birth", "its name says so") if by_name else ("date", "it contains dates")
     if facts.called and not _contradicted(facts):
         return facts.called, "its name says so"
-    if facts.looks_like:
-        return facts.looks_like, seen
-    return "", ""
-
-
-def _numbers_of(kind: str) -> tuple[str, ...]:
-    """Numbers that share their form with others; the name tells which they are."""
-    return ("medical record number", "health plan number", "account number") if kind in ("phone", "national id") else ()
+    return (facts.looks_like, seen) if facts.looks_like else ("", "")
 
 
 def _contradicted(facts: Facts) -> bool:
     """Whether the values cannot be what the name says."""
-    few = facts.distinct <= 2
-    numeric = is_number(facts.type)
-    if facts.called in ("name", "address", "mail", "url") and (numeric or few):
-        return True
-    if facts.called in ("date", "coordinate") and few:
-        return True
-    return facts.called in ("free text",) and numeric
+    few, numeric = facts.distinct <= 2, is_number(facts.type)
+    if facts.called in ("name", "address", "mail", "url"):
+        return numeric or few
+    return few if facts.called in ("date", "coordinate") else facts.called == "free text" and numeric
 
 
 def _key(facts: Facts, kind: str, how: str) -> Suggestion:

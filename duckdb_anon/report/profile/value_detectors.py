@@ -66,31 +66,25 @@ _NAMES = {
 }
 
 
-def require_libraries(function: str) -> None:
+def require_libraries() -> None:
     """Raise unless the libraries that know the rules are installed."""
     if not (find_spec("stdnum") and find_spec("phonenumbers")):
         raise AnonError(
-            f"{function}: needs python-stdnum and phonenumbers, which know what numbers of people look like; "
+            "needs python-stdnum and phonenumbers, which know what numbers of people look like; "
             "pip install 'duckdb-anon[profile]'"
         )
 
 
-def country_of(function: str, given: str) -> str:
+def country_of(given: str) -> str:
     """The code of a country whose telephone numbers are known, in capitals."""
     code = given.strip().upper()
     if code not in import_module("phonenumbers").SUPPORTED_REGIONS:
-        raise ParameterError(
-            f"{function}: country := '{given}' is no two-letter code of a country, such as 'US', 'DE' or 'GB'"
-        )
+        raise ParameterError(f"country := '{given}' is no two-letter code of a country, such as 'US', 'DE' or 'GB'")
     return code
 
 
 def looks_like(values: Sequence[str], country: str) -> tuple[str, float]:
-    """The kind of values, and the share of them that is of it; ('', 0.0) where none fits.
-
-    Args:
-        values: distinct values as texts, some hundreds of them.
-        country: two-letter code of the country whose phone numbers need no prefix.
+    """The kind of distinct values, and the share of them that is of it; ('', 0.0) where none fits.
 
     >>> looks_like(["a@b.org", "c.d@e.net", "f@g.co.uk", "h@i.de"], "US")
     ('mail', 1.0)
@@ -102,13 +96,12 @@ def looks_like(values: Sequence[str], country: str) -> tuple[str, float]:
         return "", 0.0
     if all(text[0] in "[{" for text in texts):
         return _inside(texts, country)
-    units = {found.group(2).lower() for found in map(_QUANTITY.fullmatch, texts) if found}
-    quantities = sum(bool(_QUANTITY.fullmatch(text)) for text in texts) / len(texts)
-    if quantities >= ENOUGH and len(units) <= _MOST_UNITS:
-        return "quantity", quantities
+    units = [found.group(2).lower() for found in map(_QUANTITY.fullmatch, texts) if found]
+    if len(units) >= ENOUGH * len(texts) and len(set(units)) <= _MOST_UNITS:
+        return "quantity", len(units) / len(texts)
     for kind, test in _tests(country):
         share = sum(map(test, texts)) / len(texts)
-        if share >= (_MOSTLY.get(kind, ENOUGH)):
+        if share >= _MOSTLY.get(kind, ENOUGH):
             return kind, share
     return shaped(texts) or _described(texts)
 
@@ -161,10 +154,9 @@ def _checked(name: str) -> Callable[[str], bool]:
 
 def _is_ip(text: str) -> bool:
     try:
-        ipaddress.ip_address(text)
+        return bool(ipaddress.ip_address(text))
     except ValueError:
         return False
-    return "." in text or ":" in text
 
 
 def _is_card(text: str) -> bool:

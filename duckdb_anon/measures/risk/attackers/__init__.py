@@ -7,12 +7,7 @@ from pkgutil import iter_modules
 
 from duckdb_anon.measures.risk.attacks import Attacker
 
-
-def _found() -> tuple[Attacker, ...]:
-    modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
-    each = {value.name: value for module in modules for value in vars(module).values() if isinstance(value, Attacker)}
-    return tuple(sorted(each.values(), key=lambda attacker: attacker.order))
-
-
-ATTACKERS = _found()
+_modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
+_found = {value.name: value for module in _modules for value in vars(module).values() if isinstance(value, Attacker)}
+ATTACKERS = tuple(sorted(_found.values(), key=lambda attacker: attacker.order))
 """In the order reports list them."""

@@ -22,7 +22,7 @@ from duckdb_anon.kernels.partition.sort_count import offsets_of
 from duckdb_anon.kernels.row_keys import Keys, keys_of
 from duckdb_anon.measures.risk.attackers.record_linkage import likelihood
 from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable, Scoring, Tilt
-from duckdb_anon.measures.risk.baseline_inference import bins_of
+from duckdb_anon.measures.risk.baseline_inference import numbered_bins
 from duckdb_anon.measures.risk.linkage_view import PublishedPart, PublishedRecords
 from duckdb_anon.measures.risk.sensitive_attributes import Secret
 from duckdb_anon.model.coded_table import FloatArray, IntArray
@@ -74,36 +74,35 @@ class _Bins:
     marginal: FloatArray  # share of each bin in its column
     spread: list[sparse.csr_matrix]  # for each column the share of each cell in each of its bins
 
+    @classmethod
+    def of(cls, release: PublishedRecords) -> _Bins:
+        of_code, spread = numbered_bins(release)
+        of_cell, marginal, first = [], [], 0
+        for cells, inside in zip(release.columns, spread, strict=True):
+            share = np.maximum(np.asarray(cells.weights @ inside).ravel(), 1e-9)
+            of_cell.append(np.asarray(inside.argmax(axis=1)).ravel().astype(np.int64) + first)
+            marginal.append(share / share.sum())
+            first += len(share)
+        return cls(of_code, of_cell, np.concatenate(marginal), spread)
+
 
 def _model(release: PublishedRecords, secret: Secret) -> _Model:
-    bins = _all_bins(release)
+    bins = _Bins.of(release)
     if len(bins.marginal) * secret.domain > MOST_CELLS:
         raise NotApplicable(f"'{secret.name}' has {secret.domain} values, too many for a model of each")
     if secret.mixed:
         return _within_buckets(release, secret, bins), None
     counts = np.zeros((len(bins.marginal), secret.domain))
-    prior = np.bincount(secret.code, weights=secret.weight, minlength=secret.domain)
+    first = np.cumsum([0, *(inside.shape[1] for inside in bins.spread)])
     for k, part in enumerate(release.parts):
         if release.start is not None and k != secret.part:
             counts += _of_permuted(release, secret, part, bins)
-        else:
-            counts += _counted(secret, part, bins)
+            continue
+        for a in part.columns:
+            counts[first[a] : first[a + 1]] = (bins.spread[a].T @ release.values_of_cells(secret, a)).toarray()
+    prior = np.bincount(secret.code, weights=secret.weight, minlength=secret.domain)
     table = np.log(counts + STRENGTH * bins.marginal[:, None]) - np.log(prior + STRENGTH)
     return secret.weight, Tilt(bins.of_code, table - np.log(bins.marginal)[:, None])
-
-
-def _all_bins(release: PublishedRecords) -> _Bins:
-    of_code, of_cell, marginal, spreads = [], [], [], []
-    first = 0
-    for cells in release.columns:
-        bin_of_code, spread = bins_of(cells)
-        share = np.maximum(np.asarray(cells.weights @ spread).ravel(), 1e-9)
-        of_code.append(bin_of_code + first)
-        of_cell.append(np.asarray(spread.argmax(axis=1)).ravel().astype(np.int64) + first)
-        marginal.append(share / share.sum())
-        spreads.append(spread)
-        first += spread.shape[1]
-    return _Bins(of_code, of_cell, np.concatenate(marginal), spreads)
 
 
 def _within_buckets(release: PublishedRecords, secret: Secret, bins: _Bins) -> FloatArray:
@@ -116,28 +115,22 @@ def _within_buckets(release: PublishedRecords, secret: Secret, bins: _Bins) -> F
     values = secret.by_voter[unit]
     values.data *= np.repeat(people / release.size[unit], np.diff(values.indptr))
     bin_of_value = secret.bins()
-    domain = np.arange(secret.domain)
-    to_bin = sparse.csr_matrix((np.ones(len(domain)), (domain, bin_of_value)))
+    to_bin = sparse.csr_matrix((np.ones(secret.domain), (np.arange(secret.domain), bin_of_value)))
     binned = sparse.csr_matrix(values @ to_bin)
     binned.sort_indices()
     fitted = _fitted(part, bins, group, release.size, binned)
     # values of one bin share what is theirs by their counts, those who look alike by their sizes
     bucket, value_bin = np.repeat(group, np.diff(secret.offsets)), bin_of_value[secret.code]
-    position = np.asarray(_positions(binned)[bucket, value_bin]).ravel().astype(np.int64) - 1
+    # the place of each entry among the entries of a matrix, from 1
+    places = sparse.csr_matrix((np.arange(1, binned.nnz + 1.0), binned.indices, binned.indptr), binned.shape)
+    position = np.asarray(places[bucket, value_bin]).ravel().astype(np.int64) - 1
     alike = np.repeat(fitted.alike.of_row, np.diff(secret.offsets))
     width = np.diff(binned.indptr)[group[fitted.alike.first]]
     first = np.cumsum(width) - width
-    share = secret.weight / np.repeat(release.size, np.diff(secret.offsets)) * people[bucket] / binned.data[position]
+    share = people[bucket] / binned.data[position]
     entry = first[alike] + position - binned.indptr[bucket]
-    size = np.repeat(release.size, np.diff(secret.offsets)) / fitted.size[alike]
-    weight: FloatArray = fitted.weight[entry] * share * size
+    weight: FloatArray = fitted.weight[entry] * secret.weight * share / fitted.size[alike]
     return weight
-
-
-def _positions(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
-    """The place of each entry among the entries of a matrix, from 1."""
-    position = np.arange(1, matrix.nnz + 1, dtype=np.float64)
-    return sparse.csr_matrix((position, matrix.indices, matrix.indptr), matrix.shape)
 
 
 def _of_permuted(release: PublishedRecords, secret: Secret, part: PublishedPart, bins: _Bins) -> FloatArray:
@@ -177,16 +170,6 @@ def _fitted(part: PublishedPart, bins: _Bins, bucket: IntArray, size: FloatArray
         values.data, bins.marginal, STRENGTH, ROUNDS, PASSES, counts, np.zeros(values.shape[1]), weight, stop_flag(),
     )  # fmt: skip
     return _Fitted(alike, together, counts, weight)
-
-
-def _counted(secret: Secret, part: PublishedPart, bins: _Bins) -> FloatArray:
-    """The same where every voter shows its own value: a box counts evenly for the values it covers."""
-    by_voter = secret.by_voter
-    counts = np.zeros((len(bins.marginal), secret.domain))
-    first = np.cumsum([0, *(s.shape[1] for s in bins.spread)])
-    for k, a in enumerate(part.columns):
-        counts[first[a] : first[a + 1]] = (bins.spread[a][part.cells[k]].T @ by_voter).toarray()
-    return counts
 
 
 DEFINETTI = Attacker(

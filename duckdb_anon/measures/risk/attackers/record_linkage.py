@@ -24,6 +24,7 @@ from duckdb_anon.measures.cells import PublishedCells, quantile_bins
 from duckdb_anon.measures.risk.attacks import Attacker, ColumnScore, NotApplicable, Scoring
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, Replay
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
+from duckdb_anon.model.release_table import Randomization
 
 OUTSIDE = -40.0
 """Log-likelihood of what cannot be; far below every sum of log ratios, yet finite, so that the fewest count."""
@@ -44,7 +45,11 @@ def exact(release: PublishedRecords) -> Scoring:
 
 def nearest(release: PublishedRecords) -> Scoring:
     """Score minus the sum of distances."""
-    return Scoring([partial(_closeness, cells) for cells in release.columns])
+
+    def closeness(cells: PublishedCells, values: CodeArray) -> FloatArray:
+        return -cells.distance(values)
+
+    return Scoring([partial(closeness, cells) for cells in release.columns])
 
 
 def likelihood(release: PublishedRecords) -> Scoring:
@@ -75,15 +80,11 @@ def _inside(cells: PublishedCells, inside: float | FloatArray, outside: float, v
     return np.where(cells.covered(values), inside, outside)
 
 
-def _closeness(cells: PublishedCells, values: CodeArray) -> FloatArray:
-    return -cells.distance(values)
-
-
 def _ratio(release: PublishedRecords, a: int) -> ColumnScore:
     """Log-likelihood ratios of the cells of a column."""
     cells = release.columns[a]
     if cells.column.channel is not None:
-        return partial(_channel, cells)
+        return _of_channel(cells, cells.column.channel)
     if release.replay is not None:
         return learned(cells, release.replay.before[a], release.replay.after[a])
     if cells.column.lists_nodes:
@@ -97,17 +98,17 @@ def _listed(cells: PublishedCells, values: CodeArray) -> FloatArray:
     return scores
 
 
-def _channel(cells: PublishedCells, values: CodeArray) -> FloatArray:
+def _of_channel(cells: PublishedCells, channel: Randomization) -> ColumnScore:
     """Log P(y | x) / P(y) of randomized response, P(y) from the release."""
-    channel = cells.column.channel
-    if channel is None:
-        raise TypeError("no channel")
     other = (1.0 - channel.p) / max(len(channel.domain) - 1, 1)
-    given = np.where(cells.covered(values), channel.p, other)
-    with np.errstate(divide="ignore"):
-        ratio = np.log(given) - np.log(cells.weights / cells.weights.sum())
-    scores: FloatArray = np.maximum(ratio, OUTSIDE)
-    return scores
+    marginal = cells.weights / cells.weights.sum()
+
+    def score(values: CodeArray) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            ratio = np.log(np.where(cells.covered(values), channel.p, other)) - np.log(marginal)
+        return np.asarray(np.maximum(ratio, OUTSIDE))
+
+    return score
 
 
 def learned(cells: PublishedCells, before: CodeArray, after: CodeArray) -> ColumnScore:
@@ -123,12 +124,15 @@ def learned(cells: PublishedCells, before: CodeArray, after: CodeArray) -> Colum
     marginal = np.bincount(right, minlength=bins) + SMOOTHING * bins
     marginal = marginal / marginal.sum()
     ratio = np.log(moved / total[:, None]) - np.log(marginal)
-    if single:
-        return partial(_by_bin, ratio, bin_of_code, cells)
     # P(y) of one value, not of its bin: the share of the released rows that hold it
     share = np.bincount(after, minlength=cells.domain.size) + SMOOTHING
-    stay = np.log(stayed / total)[bin_of_code] - np.log(share / share.sum())
-    return partial(_by_bin_or_equal, ratio, bin_of_code, cells, stay)
+
+    def score(values: CodeArray) -> FloatArray:
+        by_bin: FloatArray = ratio[bin_of_code[values]][:, bin_of_code[cells.codes]]
+        return by_bin if single else np.where(cells.covered(values), stay[values][:, None], by_bin)
+
+    stay = np.zeros(0) if single else np.log(stayed / total)[bin_of_code] - np.log(share / share.sum())
+    return score
 
 
 def _bins(domain: Attribute, codes: CodeArray) -> tuple[IntArray, int]:
@@ -141,17 +145,6 @@ def _bins(domain: Attribute, codes: CodeArray) -> tuple[IntArray, int]:
     if size > MOST_NAMES:
         return np.zeros(size, dtype=np.int64), 1
     return np.arange(size, dtype=np.int64), size
-
-
-def _by_bin(ratio: FloatArray, bin_of_code: IntArray, cells: PublishedCells, values: CodeArray) -> FloatArray:
-    scores: FloatArray = ratio[bin_of_code[values]][:, bin_of_code[cells.codes]]
-    return scores
-
-
-def _by_bin_or_equal(
-    ratio: FloatArray, bin_of_code: IntArray, cells: PublishedCells, stay: FloatArray, values: CodeArray
-) -> FloatArray:
-    return np.where(cells.covered(values), stay[values][:, None], _by_bin(ratio, bin_of_code, cells, values))
 
 
 EXACT = Attacker("exact", "records that equal or cover all known values", exact, order=1)

@@ -113,11 +113,8 @@ def _in_groups(
         best = np.argpartition(-scores, take - 1, axis=1)[:, :take]
         candidate[at : at + _BLOCK], likely[at : at + _BLOCK] = best, np.take_along_axis(scores, best, axis=1)
     record = np.repeat(np.arange(values.shape[1]), take)
-    of_pair, score, top = (
-        candidate[alike.of_row].ravel(),
-        likely[alike.of_row].ravel(),
-        likely.max(axis=1)[alike.of_row],
-    )
+    of_pair, score = candidate[alike.of_row].ravel(), likely[alike.of_row].ravel()
+    top = likely.max(axis=1)[alike.of_row]
     keep = score > np.repeat(top, take) - LEAST
     member, record, score = _members(group, size, record[keep], of_pair[keep], score[keep])
     return record, member, score, float(top.mean())

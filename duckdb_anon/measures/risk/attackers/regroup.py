@@ -43,15 +43,15 @@ class GroupValues:
     def of(cls, group: IntArray, codes: CodeArray, domains: list[int]) -> GroupValues:
         """Count the groups of some records."""
         size = np.bincount(group).astype(np.float64)
-        shape = [(domain, len(size)) for domain in domains]
         counts = [
-            sparse.csr_matrix((np.ones(len(group)), (column, group)), each)
-            for column, each in zip(codes, shape, strict=True)
+            sparse.csr_matrix((np.ones(len(group)), (column, group)), (domain, len(size)))
+            for column, domain in zip(codes, domains, strict=True)
         ]
         found = cls(size, counts, [None] * len(domains))
-        fits = [domain * len(size) <= _MOST_ENTRIES for domain in domains]
-        tables = [found._table(a, np.arange(domain)) if fits[a] else None for a, domain in enumerate(domains)]
-        return cls(size, counts, tables)
+        for a, domain in enumerate(domains):
+            if domain * len(size) <= _MOST_ENTRIES:
+                found.tables[a] = found._table(a, np.arange(domain))
+        return found
 
     def log_likelihood(self, values: CodeArray, known: BoolArray) -> NDArray[np.float32]:
         """Log P(known values | group), shape (records, groups). `values`, `known`: shape (records, columns)."""
@@ -86,12 +86,11 @@ def scoring(release: PublishedRecords) -> Scoring:
     view = refined(release, [group])
     of_unit = group[np.unique(view.unit_of_row, return_index=True)[1]]
 
-    def tempered(score: ColumnScore, values: CodeArray) -> FloatArray:
-        return CHANNEL * score(values)
+    def tempered(score: ColumnScore, codes: CodeArray) -> FloatArray:
+        return CHANNEL * score(codes)
 
     def by_group(some: Targets) -> FloatArray:
-        scores: FloatArray = values.log_likelihood(some.values, some.known)[:, of_unit].astype(np.float64)
-        return scores
+        return values.log_likelihood(some.values, some.known)[:, of_unit].astype(np.float64)
 
     return replace(base, columns=[partial(tempered, score) for score in base.columns], view=view, added=by_group)
 

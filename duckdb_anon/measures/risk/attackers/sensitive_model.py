@@ -20,7 +20,7 @@ from scipy.special import logsumexp
 from duckdb_anon.measures.risk.attackers import regroup
 from duckdb_anon.measures.risk.attackers.record_linkage import REACH, likelihood, likelihood_excluding, most_equal
 from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable, Scoring, sums_of_bins, unscored
-from duckdb_anon.measures.risk.baseline_inference import bins_of
+from duckdb_anon.measures.risk.baseline_inference import numbered_bins
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, refined
 from duckdb_anon.measures.risk.sensitive_attributes import Secret
 from duckdb_anon.measures.risk.targets import Targets
@@ -71,14 +71,10 @@ def _fitted(release: PublishedRecords, secret: Secret) -> SensitiveModel:
     code = code_of_cell if secret.cell_of_row is None else code_of_cell[secret.cell_of_row]
     bin_of_row = bin_of_value[code].astype(np.int64)
     rows = np.arange(0, len(bin_of_row), max(1, -(-len(bin_of_row) // MOST_ROWS)))
-    bin_of_code, design, first = [], [], 0
-    for cells in release.columns:
-        bins, spread = bins_of(cells)
-        bin_of_code.append(bins + first)
-        design.append(spread[cells.of_row[rows]])
-        first += spread.shape[1]
+    bin_of_code, spread = numbered_bins(release)
+    design = [inside[cells.of_row[rows]] for cells, inside in zip(release.columns, spread, strict=True)]
     number = int(bin_of_value.max()) + 1
-    if first * number > MOST_COEFFICIENTS:
+    if sum(inside.shape[1] for inside in spread) * number > MOST_COEFFICIENTS:
         raise NotApplicable(f"'{secret.name}' has too many values for a model of each")
     prior = np.bincount(bin_of_row, minlength=number) + 0.5
     log_prior = np.log(prior / prior.sum())
@@ -98,14 +94,14 @@ def _logit(design: sparse.csr_matrix, outcome: IntArray, log_prior: FloatArray) 
 
     rows, shape = np.arange(len(outcome)), (design.shape[1], len(log_prior))
     transposed = design.T.tocsr()
-    seen = (transposed @ sparse.csr_matrix((np.ones(len(rows)), (rows, outcome)), (len(rows), shape[1]))).toarray()
+    counted = (transposed @ sparse.csr_matrix((np.ones(len(rows)), (rows, outcome)), (len(rows), shape[1]))).toarray()
 
     def loss(flat: FloatArray) -> tuple[float, FloatArray]:
         tick()
         weight = flat.reshape(shape)
         score = design @ weight + log_prior
         score -= logsumexp(score, axis=1, keepdims=True)
-        gradient = transposed @ np.exp(score) - seen + RIDGE * weight
+        gradient = transposed @ np.exp(score) - counted + RIDGE * weight
         return float(0.5 * RIDGE * (flat @ flat) - score[rows, outcome].sum()), gradient.ravel()
 
     found = minimize(loss, np.zeros(shape[0] * shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
@@ -115,22 +111,19 @@ def _logit(design: sparse.csr_matrix, outcome: IntArray, log_prior: FloatArray) 
 def with_rows(release: PublishedRecords) -> Scoring:
     """Rows as `regroup` or `likelihood` score them, times the model."""
     models = models_of(release)
-    base = _rows(release)
+    # the sharpest reading of the rows: by what the method rules out, else by its groups, else by likelihood
+    replay, base = release.replay, None
+    if replay is not None and most_equal(replay) < len(release.columns):
+        base = likelihood_excluding(release)
+    elif replay is not None and replay.group is not None:
+        base = regroup.scoring(release)
+    base = base or likelihood(release)
     view, added = _labelled(base.view or release, models)
     by_group = base.added
     if by_group is None or base.view is None:
         return replace(base, view=view, added=added)
     former = base.view.unit_of_row[np.unique(view.unit_of_row, return_index=True)[1]]
     return replace(base, view=view, added=lambda some: by_group(some)[:, former] + added(some))
-
-
-def _rows(release: PublishedRecords) -> Scoring:
-    """The sharpest reading of the rows: by what the method rules out, else by its groups, else by likelihood."""
-    if release.replay is not None and most_equal(release.replay) < len(release.columns):
-        return likelihood_excluding(release)
-    if release.replay is not None and release.replay.group is not None:
-        return regroup.scoring(release)
-    return likelihood(release)
 
 
 def without_rows(release: PublishedRecords) -> Scoring:
@@ -147,9 +140,8 @@ def _labelled(
     first = np.unique(view.unit_of_row, return_index=True)[1]
 
     def ratios(some: Targets) -> FloatArray:
-        each = [model.log_ratio(some.values, some.known)[:, model.bin_of_row[first]] for model in models]
-        total: FloatArray = np.sum(each, axis=0)
-        return total
+        each = (model.log_ratio(some.values, some.known)[:, model.bin_of_row[first]] for model in models)
+        return np.asarray(sum(each))
 
     return view, ratios
 

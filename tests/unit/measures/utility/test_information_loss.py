@@ -30,6 +30,12 @@ def test_hospital_groups_have_the_worked_losses(con):
     assert found["(all)"][1] == pytest.approx(0.30754, abs=5e-6)
 
 
+def test_a_value_beyond_the_original_loses_no_more_than_everything(con):
+    con.execute("create table original as select range as a from range(11)")
+    con.execute("create table release as select a + 1000 as a, rowid as row_id from original")
+    assert loss(con, ", qi := ['a']")["a"] == (pytest.approx(10 / 11), 1.0, 1.0)
+
+
 def test_replaced_values_count_as_the_interval_between(con):
     con.execute("create table original as select range as a, 'x' || range % 4 as b from range(11)")
     con.execute("create table release as select (a + 2) % 11 as a, 'x0' as b, rowid as row_id from original")

@@ -17,6 +17,13 @@ def test_an_unknown_interval_is_spread_over_everything_null_too(con):
     assert found == (3, pytest.approx(abs(1 / 2 - 1 / 3) + 2 * abs(1 / 4 - 1 / 3)))
 
 
+def test_a_column_of_many_values_takes_no_table_of_all_pairs_of_them(con):
+    con.execute("create table t as select range as a from range(60000)")
+    con.execute("create table r as select if(a < 30000, a, 59999 - a) as a from t")
+    cells, l1 = con.execute("select cells, l1 from distribution_distance('t', 'r', ['a'])").fetchall()[0]
+    assert (cells, l1) == (60_000, pytest.approx(1.0))
+
+
 def test_nodes_are_spread_over_the_leaves_that_occur(con):
     con.execute("""
         create table tree(leaf varchar, up varchar, top varchar);
