@@ -104,7 +104,7 @@ class Front:
         self._audit = audit or Audit()
         self._sessions = Sessions(limits.sessions, limits.idle)
         self._strangers: OrderedDict[web.RequestHandler, None] = OrderedDict()
-        self._places = Places(limits.at_once)
+        self._places, self._closing = Places(limits.at_once), asyncio.Event()
         self._verifying = asyncio.Semaphore(_VERIFYING)
         self._failed = FailedTries()
 
@@ -125,13 +125,14 @@ class Front:
 
     async def close(self) -> None:
         """Close connections to the worker."""
-        self._dropping.cancel()
+        self._closing.set()
         await self._worker.close()
 
     async def _drop_idle(self) -> None:
         """Have the worker drop rows that nobody fetches."""
-        while True:
-            await asyncio.sleep(min(1.0, self._limits.idle / 4))
+        while not self._closing.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), min(1.0, self._limits.idle / 4))
             idle = self._sessions.idle()
             with contextlib.suppress(TimeoutError):
                 worker = await self._supervisor.worker(self._limits.patience)
