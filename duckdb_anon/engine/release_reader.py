@@ -236,7 +236,9 @@ def _code_in_tree(
 ) -> list[ReadColumn | None]:
     """Labels of leaves or inner nodes; a table of leaves only reads as plain values."""
     leaves = pa.array(tree.leaf_labels, pa.string())
-    leaf_values = pa.concat_arrays([leaves, pa.nulls(1 if values.null_count else 0, pa.string())])
+    # a release alone has the leaf of NULL as its label
+    has_null = values.null_count > 0 or (NULL_LEAF not in tree.node_of_label and NULL_LEAF in _labels(values))
+    leaf_values = pa.concat_arrays([leaves, pa.nulls(int(has_null), pa.string())])
     domain = code_column(function, name, leaf_values, "hierarchy", tree, literals).shared()
     numbered, _ = domain.tree()
     code_of_leaf, leaf_of_node = domain.code_of_leaf, numbered.leaf_of_node
@@ -265,8 +267,7 @@ def _column_in_tree(
 
 def _nodes(function: str, name: str, values: pa.Array, tree: Hierarchy) -> CodeArray:
     node_of_label = tree.node_of_label
-    encoded = values.dictionary_encode()
-    labels = encoded.dictionary.cast(pa.string()).to_pylist()
+    encoded, labels = values.dictionary_encode(), _labels(values)
     missing = [label for label in labels if label not in node_of_label]
     if missing:
         raise ColumnError(
@@ -277,6 +278,11 @@ def _nodes(function: str, name: str, values: pa.Array, tree: Hierarchy) -> CodeA
     numbers = np.array([node_of_label[label] for label in labels] + [null_node], dtype=np.int32)
     nodes: CodeArray = numbers[pc.fill_null(encoded.indices, len(labels)).to_numpy(zero_copy_only=False)]
     return nodes
+
+
+def _labels(values: pa.Array) -> list[str]:
+    labels: list[str] = values.dictionary_encode().dictionary.cast(pa.string()).to_pylist()
+    return labels
 
 
 def _concatenated(function: str, name: str, arrays: list[pa.Array]) -> pa.Array:

@@ -244,3 +244,17 @@ def test_draws_of_buckets_answer_averages_on_real_rows(census):
         drawn.append(abs(mean / truth - 1))
         estimated.append(abs(estimate / truth - 1))
     assert sum(drawn) < 0.5 * sum(estimated)
+
+
+def test_a_null_released_as_a_leaf_of_a_hierarchy_is_drawn_as_null(con):
+    con.execute("create table tree as from (values ('n1', 'north', '*'), ('n2', 'north', '*'), ('s1', 'south', '*'))")
+    con.execute(
+        "create table p as select i % 90 as age, ['n1', 'n2', 's1', null][1 + i % 4] as region from range(400) t(i)"
+    )
+    roles = "qi := ['age', 'region'], hierarchies := {'region': 'tree'}"
+    con.execute(f"create table q as from mondrian('p', 50, {roles})")
+    assert ("(null)",) in con.execute("select distinct region from q").fetchall()
+    drawn = con.execute(
+        f"select region, count(*) from impute('q', original := 'p', {roles}) group by region"
+    ).fetchall()
+    assert dict(drawn) == {"n1": 100, "n2": 100, "s1": 100, None: 100}
