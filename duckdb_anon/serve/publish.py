@@ -34,7 +34,7 @@ from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.gate.checks import refuse
 from duckdb_anon.gate.published_trees import PublishedTrees
 from duckdb_anon.gate.source_tables import SourceTable, all_tables, all_views, clean_comment, naming_tables, read_table
-from duckdb_anon.model.errors import AnonError, cause_of, listed, nearest
+from duckdb_anon.model.errors import AnonError, RewriteError, cause_of, listed, nearest, with_code
 from duckdb_anon.model.hierarchy import HIDDEN_LABELS
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import QUERY, Description, is_release, read_description
@@ -315,9 +315,11 @@ def _write_shape(
         )
     trees.taken.add(fold(original.name))
     name = ident(original.name)
-    hint = (
-        f"{original.name} is not in this file, only releases of it: FROM estimate('SELECT ... FROM {original.name}', "
-        f"'RELEASE') answers from one, rewrite_query('...', '{original.name}', 'RELEASE') gives the SQL"
+    hint = with_code(
+        f"estimate: {original.name} is not in this file, only releases of it: FROM estimate('SELECT ... FROM "
+        f"{original.name}', 'RELEASE') answers from one, and rewrite_query('...', '{original.name}', 'RELEASE') has "
+        "the SQL",
+        RewriteError.code,
     )
     # an error in every column: a filter on a NULL would be settled, and answered, without asking for the row
     types = {column: without_enums(original.columns[column][0]) for column in shown}
