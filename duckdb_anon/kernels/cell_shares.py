@@ -2,10 +2,11 @@
 
 A cell does not say which of its values a row has. Cells of different rows overlap, so together they tell more. A round
 of expectation maximization spreads the rows of each cell over its values by the shares so far, and counts them by value
-(Dempster, Laird and Rubin 1977; for interval-censored values Turnbull 1976). Few rounds keep smooth values smooth, many
-give all rows to few values. The release alone decides how many: the shares are learnt from half of its rows, round by
-round, as long as the other half becomes likelier by `LEAST_GAIN` a row; as many rounds are then made with all rows. The
-first shares are even. Columns of a row stay independent given the cells, as in uniform overlap (Xiao and Tao 2006).
+(Dempster, Laird and Rubin 1977; for interval-censored values Turnbull 1976). Many rounds give all rows to few values,
+so the release alone decides how many, from even shares on: they are learnt from half of its rows as long as the other
+half becomes likelier by `LEAST_GAIN` a row. Shares of ordered values are smoothed after each round (Silverman et al.
+1990) unless heaps explain the other half better; where smooth shares hardly do, they stay even. Columns of a row stay
+independent given the cells, as in uniform overlap (Xiao and Tao 2006).
 Cost: O(rounds * (cells + ends)) for intervals, whatever their widths; O(rounds * members) for sets.
 """
 
@@ -21,6 +22,8 @@ from numpy.typing import NDArray
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 
 MOST_ROUNDS, LEAST_GAIN = 30, 0.005
+HEAPS_GAIN, SHAPE_GAIN, SMOOTHINGS = 0.1, 0.25, 3
+"""Gains a row for which heaps are learnt in place of a smooth shape, and a smooth shape in place of none."""
 SET_ROUNDS = 1
 """Rounds for cells that list their values: these have no neighbours."""
 NODE_ROUNDS = 3
@@ -28,6 +31,8 @@ NODE_ROUNDS = 3
 _LOST = 1e-290
 _FAR = 2**62
 BoolArray = NDArray[np.bool_]
+Step = Callable[[FloatArray, FloatArray], FloatArray]
+"""Shares after one more round with the rows of each cell."""
 Ends = NDArray[Any]
 """Whole numbers of 64 bits or float64."""
 
@@ -95,21 +100,19 @@ def learn_shares(cells: Ranges | Lists, rows: FloatArray, widths: FloatArray, ro
         total = float(found.sum())
         return np.asarray(found / total) if total > 0 else shares
 
-    if rounds is None:
-        rounds = SET_ROUNDS if isinstance(cells, Lists) else _rounds(start, rows, mass, improved)
+    step: Step = improved
+    if rounds is None and isinstance(cells, Ranges):
+        step, rounds = _chosen(start, rows, mass, improved)
     shares: FloatArray = start
-    for _ in range(rounds):
-        shares = improved(shares, rows)
+    for _ in range(SET_ROUNDS if rounds is None else rounds):
+        shares = step(shares, rows)
     return shares
 
 
-def _rounds(
-    start: FloatArray,
-    rows: FloatArray,
-    mass: Callable[[FloatArray], FloatArray],
-    improved: Callable[[FloatArray, FloatArray], FloatArray],
-) -> int:
-    """Number of rounds after which held-out rows gain less than `LEAST_GAIN` by one more."""
+def _chosen(
+    start: FloatArray, rows: FloatArray, mass: Callable[[FloatArray], FloatArray], improved: Step
+) -> tuple[Step, int]:
+    """How shares are improved, and how often: not at all, smoothed, or freely, as held-out rows decide."""
     counts = np.round(np.minimum(rows, 2.0**53)).astype(np.int64)
     used = np.random.default_rng(0).binomial(counts, 0.5)
     held_out = counts - used
@@ -119,14 +122,35 @@ def _rounds(
         logs = np.log(np.maximum(mass(0.99 * shares + 0.01 * start), np.finfo(np.float64).tiny))
         return float((held_out * logs).sum() / max(1, held_out.sum()))
 
-    shares, best = start, likelihood(start)
-    for made in range(MOST_ROUNDS):
-        shares = improved(shares, used.astype(np.float64))
-        found = likelihood(shares)
-        if found < best + LEAST_GAIN:
-            return made
-        best = found
-    return MOST_ROUNDS
+    def smoothly(shares: FloatArray, counts: FloatArray) -> FloatArray:
+        return _smoothed(improved(shares, counts), start)
+
+    def ended(step: Step) -> tuple[int, float]:
+        shares, best = start, likelihood(start)
+        for made in range(MOST_ROUNDS):
+            shares = step(shares, used.astype(np.float64))
+            found = likelihood(shares)
+            if found < best + LEAST_GAIN:
+                return made, best
+            best = found
+        return MOST_ROUNDS, best
+
+    (smooth_rounds, smooth), (free_rounds, free) = ended(smoothly), ended(improved)
+    if free >= smooth + HEAPS_GAIN:
+        return improved, free_rounds
+    return smoothly, smooth_rounds if smooth >= likelihood(start) + SHAPE_GAIN else 0
+
+
+def _smoothed(shares: FloatArray, widths: FloatArray) -> FloatArray:
+    """Shares as dense as their neighbourhood: the value itself counts twice, those beside it once."""
+
+    def around(values: FloatArray) -> FloatArray:
+        padded = np.concatenate([[0.0], values, [0.0]])
+        return np.asarray(padded[:-2] + 2 * padded[1:-1] + padded[2:])
+
+    for _ in range(SMOOTHINGS):
+        shares = around(shares) / around(widths) * widths
+    return np.asarray(shares / shares.sum())
 
 
 @dataclass(frozen=True)

@@ -281,7 +281,6 @@ def test_a_command_names_itself_in_what_duckdb_says(tmp_path: Path, capsys: pyte
         (("keygen", "{db}/no/key"), "Not a directory"),
         (("report", "{db}", "--original", "my people", "--release", "r", "--queries", "0"), "whole number from 1"),
         (("report", "{db}", "--original", "my people", "--release", "r", "-o", "no/r.html"), "there is no folder"),
-        (("report", "{db}", "--original", "my peple", "--release", "r", "-o", "{db}.html"), "my peple does not exist"),
         (("publish", "{db}", "no/p.duckdb"), "there is no folder"),
         (("publish", "{db}", "{db}", "--replace"), "is the database itself"),
         (("publish", "{db}", "{db}.p", "--storage-version", "v0"), "is none that DuckDB"),
@@ -299,6 +298,8 @@ def test_tables_with_spaces_are_named_as_they_are(run: Run, tmp_path: Path) -> N
     database, page = str(tmp_path / "my clinic.duckdb"), tmp_path / "the page.html"
     run(database, "-c", LABELLED.replace("people", '"my people"'))
     assert run("release", database, "first wave", "mondrian('my people', 5)").stderr == ""
-    words = ("--original", "my people", "--release", "first wave", "-o", str(page), "--targets", "20", "--queries", "5")
-    assert run("report", database, *words).returncode == 0
+    pytest.importorskip("altair", reason="the report extra is not here")
+    words = ("--release", "first wave", "-o", str(page), "--targets", "20", "--queries", "5")
+    assert "my peple does not exist" in run("report", database, "--original", "my peple", *words).stderr
+    assert run("report", database, "--original", "my people", *words).returncode == 0
     assert page.stat().st_size > 1000

@@ -18,6 +18,7 @@ def three_rounds(monkeypatch):
     """Held-out rows do not decide."""
     monkeypatch.setattr(cell_shares, "MOST_ROUNDS", ROUNDS)
     monkeypatch.setattr(cell_shares, "LEAST_GAIN", -np.inf)
+    monkeypatch.setattr(cell_shares, "HEAPS_GAIN", -np.inf)
 
 
 def slow(cells: list[list[object]], rows: list[int]) -> list[list[float]]:
@@ -66,6 +67,26 @@ def test_rounds_end_where_held_out_rows_gain_nothing():
     tens = learnt_scale(np.maximum(lower, 0), upper, np.where(heaps <= upper, 20.0, 0.0), 1)
     heaped = np.diff(tens.before(np.arange(91))[0])
     assert heaped[10:90:10].sum() > 2 * shares[10:90:10].sum()
+
+
+@pytest.mark.parametrize(("values", "least", "most"), [
+    ("hash(i * 3) % 200", 1.0, 1.0),  # even
+    ("least(99, -12 * ln(1 - hash(i * 3) % 10000 / 10000))::int", 0.0, 0.95),  # smooth: most are small
+    ("if(hash(i * 5) % 10 < 7, hash(i * 3) % 10 * 10, hash(i * 3) % 100)", 0.0, 0.6),  # heaped
+])  # fmt: skip
+def test_even_values_stay_even_and_others_are_learnt(con, values, least, most):
+    con.execute(f"""
+        create table p as select ({values})::int as x, (hash(i * 7) % 90)::int as y, (hash(i * 11) % 50)::int as z
+        from range(8000) t(i)""")
+    roles = "qi := ['x', 'y', 'z']"
+    con.execute(f"create table r as from mondrian('p', 10, {roles}, seed := 1)")
+    error = "sum(abs(coalesce(estimate, 0) - coalesce(original, 0)))"
+    query = f"select {error} from relative_error('select x, count(*) from p group by x', 'p', 'r', {roles}, "
+    learnt, even = (
+        con.execute(f"{query} engine := 'closed', spread := '{spread}')").fetchall()[0][0]
+        for spread in ("learnt", "uniform")
+    )
+    assert least * even * 0.999 <= learnt <= most * even * 1.001
 
 
 @pytest.mark.usefixtures("three_rounds")
