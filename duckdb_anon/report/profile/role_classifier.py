@@ -96,6 +96,10 @@ _NESTED = (
     "a nested column has no role of its own, so it is left out: expand it into columns and label those, or label it "
     "insensitive to release it unchanged"
 )
+_INTERVAL = (
+    "no method takes an INTERVAL, so it is left out: make it a number, such as epoch(column), and label that, or label "
+    "it insensitive to release it unchanged"
+)
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,8 @@ def suggested(facts: Facts) -> Suggestion:
     """The role of a column and the reason for it."""
     kind, how = _kind(facts)
     if is_nested(facts.type):
-        return Suggestion(kind, "identifier", _NESTED, "", IDENTIFIERS.get(kind, ""))
+        reason = _INTERVAL if facts.type == "INTERVAL" else _NESTED
+        return Suggestion(kind, "identifier", reason, "", IDENTIFIERS.get(kind, ""))
     number = is_number(facts.type) and not is_integer(facts.type)
     repeated = kind in _NUMBERS_OF_PERSONS and facts.repeats >= _REPEATED
     if kind in ("key", "person key") or repeated or (not kind and facts.uniqueness > 0.95 and not number):

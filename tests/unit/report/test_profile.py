@@ -164,7 +164,9 @@ def test_quantities_are_no_addresses_and_numbers_called_date_get_a_hierarchy(con
                 "(range % 90) || ' years' as dauer, to_days((range % 30)::int) as span, 2000 + range % 20 as year, "
                 "20200101 + range % 28 as date, range % 200 as time, time '10:00' + to_minutes(range % 40) as start_time "
                 "from range(400)")  # fmt: skip
-    assert set(roles_of(con, "t").values()) == {"quasi"}
+    roles = roles_of(con, "t")
+    assert roles.pop("span") == "identifier"  # methods take no INTERVAL
+    assert set(roles.values()) == {"quasi"}
     for name, call in con.execute("select column_name, hierarchy from anon_profile('t')").fetchall():
         assert (call is None) == (name not in ("year", "date", "time"))
         if call:
@@ -178,7 +180,7 @@ def test_identifiers_inside_lists_maps_and_json_are_found(con):
     found = dict(con.execute("select column_name, looks_like from anon_profile('t')").fetchall())
     assert found == {"phones": "phone", "contacts": "mail", "extra": "mail", "marks": None}
     roles = roles_of(con, "t")
-    assert [roles[name] for name in found] == ["identifier"] * 3 + ["quasi"]
+    assert set(roles.values()) == {"identifier"}  # of nested columns nothing is released before they are expanded
 
 
 def test_codes_for_missing_values_are_named_and_are_in_no_interval(con):
