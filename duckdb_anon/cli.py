@@ -88,7 +88,7 @@ def tree() -> tuple[list[str], argparse.ArgumentParser]:
     _shell(command(SHELL, commands.shell, "SQL shell, which opens without a command"))
     demo = command("demo", commands.demo, "Label, protect, attack and query a sample table")
     demo.add_argument(
-        "--rows", type=_at_least(100), default=20_000, help="rows of the sample, 100 or more (default: 20000)"
+        "--rows", type=serve.at_least(100), default=20_000, help="rows of the sample, 100 or more (default: 20000)"
     )
     _release(
         command(
@@ -109,7 +109,9 @@ def tree() -> tuple[list[str], argparse.ArgumentParser]:
     )  # fmt: skip
     first.add_argument("database", help="DuckDB file with the tables")
     first.add_argument("-o", "--output", help="file to write (default: standard output); it must not exist")
-    first.add_argument("-k", type=_at_least(1), default=5, help="individuals that share a known record (default: 5)")
+    first.add_argument(
+        "-k", type=serve.at_least(1), default=5, help="individuals that share a known record (default: 5)"
+    )
     publish.add_arguments(command("publish", publish.main, "Copy releases into a file of their own to serve or send"))
     _report(command("report", commands.report, "Write one self-contained page on the risk and utility of releases"))
     plan = command(
@@ -125,17 +127,6 @@ def tree() -> tuple[list[str], argparse.ArgumentParser]:
     log = command("audit", audit.main, "Summarize the audit log of an endpoint")
     log.add_argument("file", help="the file of serve --audit; older files next to it are read, too")
     return list(every.choices), parser
-
-
-def _at_least(low: int) -> Callable[[str], int]:
-    """Reader of a whole number that is not smaller."""
-
-    def whole(text: str) -> int:
-        if not text.strip().isdecimal() or int(text) < low:
-            raise argparse.ArgumentTypeError(f"{text} is not a whole number from {low}")
-        return int(text)
-
-    return whole
 
 
 def _shell(parser: argparse.ArgumentParser) -> None:
@@ -175,9 +166,14 @@ def _report(parser: argparse.ArgumentParser) -> None:
     add("--context", metavar="FILE", help="TOML file: purpose, recipients, decision, threshold, queries")
     editions = ("internal", "external", "short")
     add("--edition", choices=editions, default="internal", help="external: no original figures; short: for a board")
-    add("--targets", type=_at_least(1), default=2000, help="individuals that the attacker looks for (default: 2000)")
-    add("--queries", type=_at_least(1), default=300, help="number of queries in the workload (default: 300)")
-    add("--seed", type=_at_least(0), default=1, help="makes targets and queries repeatable (default: 1)")
+    add(
+        "--targets",
+        type=serve.at_least(1),
+        default=2000,
+        help="individuals that the attacker looks for (default: 2000)",
+    )
+    add("--queries", type=serve.at_least(1), default=300, help="number of queries in the workload (default: 300)")
+    add("--seed", type=serve.at_least(0), default=1, help="makes targets and queries repeatable (default: 1)")
 
 
 if __name__ == "__main__":

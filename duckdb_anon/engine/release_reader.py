@@ -237,12 +237,14 @@ def _code_in_tree(
     """Labels of leaves or inner nodes; a table of leaves only reads as plain values."""
     leaves = pa.array(tree.leaf_labels, pa.string())
     # a release alone has the leaf of NULL as its label
-    has_null = values.null_count > 0 or (NULL_LEAF not in tree.node_of_label and NULL_LEAF in _labels(values))
+    encoded = values.dictionary_encode()
+    labels = encoded.dictionary.cast(pa.string()).to_pylist()
+    has_null = values.null_count > 0 or (NULL_LEAF not in tree.node_of_label and NULL_LEAF in labels)
     leaf_values = pa.concat_arrays([leaves, pa.nulls(int(has_null), pa.string())])
     domain = code_column(function, name, leaf_values, "hierarchy", tree, literals).shared()
     numbered, _ = domain.tree()
     code_of_leaf, leaf_of_node = domain.code_of_leaf, numbered.leaf_of_node
-    nodes = _divided(_nodes(function, name, values, numbered), lengths)
+    nodes = _divided(_nodes(function, name, labels, encoded.indices, numbered), lengths)
     return [
         None if raw is None else _column_in_tree(raw, domain, parts, leaf_of_node, code_of_leaf)
         for raw, parts in zip(raws, nodes, strict=True)
@@ -265,9 +267,9 @@ def _column_in_tree(
     return ReadColumn(domain, codes=code_of_leaf[leaf], node=nodes[0], slice=raw.slice, channel=channel)
 
 
-def _nodes(function: str, name: str, values: pa.Array, tree: Hierarchy) -> CodeArray:
+def _nodes(function: str, name: str, labels: Sequence[str], places: pa.Array, tree: Hierarchy) -> CodeArray:
+    """Node of each place among `labels`, that of NULL where there is none."""
     node_of_label = tree.node_of_label
-    encoded, labels = values.dictionary_encode(), _labels(values)
     missing = [label for label in labels if label not in node_of_label]
     if missing:
         raise ColumnError(
@@ -276,13 +278,8 @@ def _nodes(function: str, name: str, values: pa.Array, tree: Hierarchy) -> CodeA
         )
     null_node = node_of_label.get(NULL_LEAF, 0)
     numbers = np.array([node_of_label[label] for label in labels] + [null_node], dtype=np.int32)
-    nodes: CodeArray = numbers[pc.fill_null(encoded.indices, len(labels)).to_numpy(zero_copy_only=False)]
+    nodes: CodeArray = numbers[pc.fill_null(places, len(labels)).to_numpy(zero_copy_only=False)]
     return nodes
-
-
-def _labels(values: pa.Array) -> list[str]:
-    labels: list[str] = values.dictionary_encode().dictionary.cast(pa.string()).to_pylist()
-    return labels
 
 
 def _concatenated(function: str, name: str, arrays: list[pa.Array]) -> pa.Array:

@@ -101,10 +101,10 @@ def learn_shares(cells: Ranges | Lists, rows: FloatArray, widths: FloatArray, ro
         return np.asarray(found / total) if total > 0 else shares
 
     step: Step = improved
-    if rounds is None and isinstance(cells, Ranges):
-        step, rounds = _chosen(start, rows, mass, improved)
+    if rounds is None:
+        step, rounds = _chosen(start, rows, mass, improved) if isinstance(cells, Ranges) else (improved, SET_ROUNDS)
     shares: FloatArray = start
-    for _ in range(SET_ROUNDS if rounds is None else rounds):
+    for _ in range(rounds):
         shares = step(shares, rows)
     return shares
 
@@ -125,8 +125,10 @@ def _chosen(
     def smoothly(shares: FloatArray, counts: FloatArray) -> FloatArray:
         return _smoothed(improved(shares, counts), start)
 
+    even = likelihood(start)
+
     def ended(step: Step) -> tuple[int, float]:
-        shares, best = start, likelihood(start)
+        shares, best = start, even
         for made in range(MOST_ROUNDS):
             shares = step(shares, used.astype(np.float64))
             found = likelihood(shares)
@@ -138,7 +140,7 @@ def _chosen(
     (smooth_rounds, smooth), (free_rounds, free) = ended(smoothly), ended(improved)
     if free >= smooth + HEAPS_GAIN:
         return improved, free_rounds
-    return smoothly, smooth_rounds if smooth >= likelihood(start) + SHAPE_GAIN else 0
+    return smoothly, smooth_rounds if smooth >= even + SHAPE_GAIN else 0
 
 
 def _smoothed(shares: FloatArray, widths: FloatArray) -> FloatArray:

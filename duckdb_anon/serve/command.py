@@ -16,6 +16,7 @@ import socket
 import ssl
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -133,10 +134,18 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _number(text: str) -> int:
-    if int(text) < 1:
-        raise ValueError
-    return int(text)
+def at_least(low: int) -> Callable[[str], int]:
+    """Reader of an option's whole number that is not smaller."""
+
+    def whole(text: str) -> int:
+        if not text.strip().isdecimal() or int(text) < low:
+            raise ArgumentTypeError(f"{text} is not a whole number from {low}")
+        return int(text)
+
+    return whole
+
+
+_number = at_least(1)
 
 
 def size(text: str) -> int:

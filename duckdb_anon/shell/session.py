@@ -97,12 +97,8 @@ class Session:
     def _run(self, statement: duckdb.Statement) -> None:
         started = time.perf_counter()
         result = self.con.sql(statement)
-        # of what is no query a count or 'Success' is not shown
-        counts = statement.type in _CHANGES and result is not None and result.columns == ["Count"]
-        is_shown = statement.type == Kind.SELECT or (
-            not counts and result is not None and result.columns != ["Success"]
-        )
-        if result is not None and is_shown:
+        unshown = [["Success"], ["Count"]] if statement.type in _CHANGES else [["Success"]]
+        if result is not None and (statement.type == Kind.SELECT or result.columns not in unshown):
             out = self.meter.making_room(self.out)
             if statement.type == Kind.EXPLAIN:
                 out.write("".join(f"{row[-1]}\n" for row in result.fetchall()))
