@@ -175,15 +175,17 @@ def victims(
     sensitive: str,
     weighted: bool = False,
     as_published: bool = False,
-) -> tuple[float, float]:
-    """True matches and all candidates of the composition attack, person by person."""
+) -> tuple[float, float, int]:
+    """True matches, all candidates, and persons singled out by the composition attack, person by person."""
     true = total = 0.0
+    alone = 0
     for person in persons:
         first, second = (linked(rows, person, qi, sensitive, as_published) for rows in (one, other))
         candidates = {s: first[s] * second[s] if weighted else 1 for s in set(first) & set(second)}
         true += candidates.get(person[sensitive], 0)
         total += sum(candidates.values())
-    return true, total
+        alone += set(candidates) == {person[sensitive]}
+    return true, total, alone
 
 
 def class_pairs(
@@ -193,8 +195,11 @@ def class_pairs(
     domain: dict[str, set[object]],
     sensitive: str,
     as_published: bool = False,
-) -> tuple[int, int]:
-    """True and all triples (class, class, shared value) whose classes meet in every quasi-identifier."""
+) -> tuple[int, int, int]:
+    """True and all triples (class, class, shared value) whose classes meet in every quasi-identifier.
+
+    The third number is of true pairs that share a single value.
+    """
     qi = list(domain)
     sides = []
     for rows in (one, other):
@@ -214,15 +219,18 @@ def class_pairs(
     def lies(members: list[dict[str, Any]], columns: list[list[str]], person: dict[str, Any]) -> bool:
         return all(any(all(_covers(m[n], person[n]) for n in names) for m in members) for names in columns)
 
-    true = total = 0
+    true = total = alone = 0
     for (a, columns_a), (b, columns_b) in itertools.product(*sides):
         meet = all(
             any(any(_covers(m[n], v) for m in a) and any(_covers(m[n], v) for m in b) for v in domain[n]) for n in qi
         )
         if not meet:
             continue
-        for value in values(a) & values(b):
-            total += 1
+        shared = values(a) & values(b)
+        for value in shared:
             same = [p for p in persons if p[sensitive] == value]
-            true += any(lies(a, columns_a, p) and lies(b, columns_b, p) for p in same)
-    return true, total
+            met = any(lies(a, columns_a, p) and lies(b, columns_b, p) for p in same)
+            total += 1
+            true += met
+            alone += met and len(shared) == 1
+    return true, total, alone

@@ -1,6 +1,5 @@
 """What measures say of classes and their persons, on a release of every shape, against loops over printed rows."""
 
-import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from tests.reference.answers import answered
 from tests.reference.diversity_of_sets import kl_diversity, km_anonymity
-from tests.reference.tiny_releases import ORIGINAL, A, G, Row, S, carried, cell, covers, printed, values_of
+from tests.reference.tiny_releases import ORIGINAL, Row, cell, covers, printed, values_of
 
 QI = ("a", "g")
 
@@ -42,69 +41,12 @@ def linked(shape: str, rows: list[Row], a: int, g: str) -> dict[str, float]:
     return {value: share / total for value, share in found.items() if share > 0}
 
 
-def check_composition(con: duckdb.DuckDBPyConnection, shape: str) -> None:
-    rows, boxes = printed(con, shape), printed(con, "boxes")
-    for weighted in (False, True):
-        true = total = 0.0
-        alone = 0
-        for a, g, s in ORIGINAL:
-            one, other = linked(shape, rows, a, g), linked("boxes", boxes, a, g)
-            both = {v: one[v] * other[v] if weighted else 1.0 for v in set(one) & set(other)}
-            true, total = true + both.get(s, 0.0), total + sum(both.values())
-            alone += set(both) == {s}
-        told = answered(
-            con, f"from composition_risk('{shape}_release', 'boxes_release', 'tiny', weighted := {weighted})"
-        )
-        assert told["true_matches"] == pytest.approx(true)
-        assert told["false_matches"] == pytest.approx(total - true)
-        assert told["singled_out"] == alone
-        assert told["privacy_risk"] == pytest.approx(100 * true / total if total else 0)
-
-
 def groups(shape: str, rows: list[Row]) -> list[list[Row]]:
     """Classes nobody can look inside: equal printed quasi-identifiers, or a bucket of slices."""
     found: dict[str, list[Row]] = defaultdict(list)
     for row, _ in present(shape, rows):
         found[str(row["bucket"] if shape == "sliced" else (row["a"], row["g"]))].append(row)
     return list(found.values())
-
-
-def check_pairs_of_classes(con: duckdb.DuckDBPyConnection, shape: str) -> None:
-    triples = true = 0
-    single = 0
-    for one, other in itertools.product(groups(shape, printed(con, shape)), groups("boxes", printed(con, "boxes"))):
-
-        def may(group: list[Row], name: str, value: Any) -> bool:
-            return any(covers(row, name, value) for row in group)
-
-        def holds(group: list[Row]) -> set[str]:
-            return {v for v in S if any(carried(row, v) > 0 for row in group)}
-
-        if not all(any(may(one, n, v) and may(other, n, v) for v in domain) for n, domain in (("a", A), ("g", G))):
-            continue
-        shared = holds(one) & holds(other)
-        here = {
-            s
-            for a, g, s in ORIGINAL
-            if s in shared
-            and all(any(covers(row, "a", a) and covers(row, "g", g) for row in group) for group in (one, other))
-        }
-        triples, true = triples + len(shared), true + len(here)
-        single += len(shared) == 1 and bool(here)
-    told = answered(con, f"from composition_risk('{shape}_release', 'boxes_release', 'tiny', unit := 'ec_pair')")
-    assert (told["true_matches"], told["false_matches"]) == (true, triples - true)
-    assert told["singled_out"] == single
-
-
-def check_slicing_diversity(con: duckdb.DuckDBPyConnection, shape: str) -> None:
-    rows = printed(con, shape)
-    worst = [max(linked(shape, rows, a, g).values(), default=0.0) for a, g, _ in ORIGINAL]
-    told = answered(con, f"from slicing_diversity('tiny', '{shape}_release')")
-    matched = [p for p in worst if p > 0]
-    assert told["matched"] == len(matched)
-    assert told["highest"] == pytest.approx(max(matched))
-    assert told["average"] == pytest.approx(np.mean(matched))
-    assert told["l"] == pytest.approx(1 / max(matched))
 
 
 def check_distortion(con: duckdb.DuckDBPyConnection, shape: str) -> None:
@@ -182,9 +124,6 @@ def classified(shape: str, rows: list[Row], rng: np.random.Generator) -> float:
 
 Check = Callable[[duckdb.DuckDBPyConnection, str], None]
 RIGHT: dict[str, Check] = {
-    "composition_risk": check_composition,
-    "composition_risk of classes": check_pairs_of_classes,
-    "slicing_diversity": check_slicing_diversity,
     "distortion_ratio": check_distortion,
     "kl_diversity": check_kl,
     "km_anonymity": check_km,

@@ -140,37 +140,3 @@ def test_what_was_not_used_for_a_week_is_removed(tmp_path, monkeypatch, age, sta
     os.utime(other, (stamp, stamp))
     assert cache_folder([added], "1") is not None
     assert other.exists() == stays
-
-
-CALLS = {"ordered": "t := 0.3, sensitive := 'n'", "frequency": "l := 2.5, sensitive := 'n'"}
-PROCESS = f"""
-import hashlib, json, sys
-import duckdb_anon
-calls = {CALLS!r}
-con = duckdb_anon.connect()
-con.execute("set enable_progress_bar = false")
-con.execute("create table people as select i * 7 % 61 as age, ['f', 'm'][1 + i // 3 % 2] as sex, i * i % 7 as n "
-            "from range(400) t(i)")
-for name in sys.argv[1:]:
-    text = f"from mondrian('people', qi := ['age', 'sex'], {{calls[name]}})"
-    rows = sorted(map(str, con.execute(text).fetchall()))
-    print(name, hashlib.sha256(str(rows).encode()).hexdigest())
-"""
-
-
-@pytest.mark.campaign
-def test_processes_that_keep_code_for_one_another_release_what_each_would_alone(tmp_path):
-    """A method's kernel has variants by what is asked; the code of each is kept by whichever process made it first."""
-
-    def released(cache: str, *names: str) -> list[list[str]]:
-        env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / cache)}
-        (tmp_path / cache).mkdir(exist_ok=True)
-        done = subprocess.run(
-            [sys.executable, "-c", PROCESS, *names], capture_output=True, text=True, env=env, check=True
-        )
-        return [line.split() for line in done.stdout.splitlines()]
-
-    alone = {name: digest for name, digest in released("alone", *CALLS)}
-    assert len(set(alone.values())) == len(CALLS)
-    for names in (["frequency"], ["ordered", "frequency"]):
-        assert released("shared", *names) == [[name, alone[name]] for name in names]

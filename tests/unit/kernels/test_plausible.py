@@ -6,7 +6,6 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels import thread_pool
 from duckdb_anon.kernels.cell_shares import Lists, Ranges, learn_shares
 from duckdb_anon.kernels.plausible import Options
 from duckdb_anon.kernels.plausible.augmentation import Augmentation, Evidence
@@ -102,26 +101,6 @@ def draws(evidence: Evidence, many: int, seed: int = 3, options: Options = PLAIN
         yield [model.atoms(j) for j in range(len(evidence.columns))]
 
 
-def test_means_of_draws_are_means_over_completions_where_columns_tell_nothing_of_each_other():
-    # one row in {0, 1}, one in {1, 2}, many sure ones: brute force is the mean over the cells' values by their shares
-    column = ranges([(0, 1), (1, 2), (0, 0), (2, 2)] * 50, 3)
-    evidence = Evidence((column,), (False,))
-    seen = np.mean([atoms[0].reshape(50, 4)[:, :2].mean(axis=0) for atoms in draws(evidence, 400)], axis=0)
-    # EM's fixed point by symmetry: the middle value is as likely as the outer ones are
-    assert seen[0] + seen[1] == pytest.approx(2.0, abs=0.1)
-
-
-def test_cells_hold_what_is_drawn_of_them():
-    rng = np.random.default_rng(4)
-    first = rng.integers(0, 90, size=500)
-    cells = np.stack([first, np.minimum(99, first + rng.integers(0, 40, size=500))], axis=1)
-    column = ranges([tuple(cell) for cell in cells.tolist()], 100)
-    other = exact(rng.integers(0, 5, size=500).tolist(), 5)
-    for atoms in draws(Evidence((column, other), (False, True)), 5, options=Options()):
-        assert ((atoms[0] >= cells[:, 0]) & (atoms[0] <= cells[:, 1])).all()
-        assert (atoms[1] == other.cell).all()
-
-
 def test_a_box_is_filled_by_what_the_exact_column_tells():
     # half of the rows show that x equals y; the others hide x in a box of both values
     y = np.arange(2000) % 2
@@ -129,47 +108,6 @@ def test_a_box_is_filled_by_what_the_exact_column_tells():
     for options in (PLAIN, Options()):
         x, _ = next(draws(Evidence((ranges(cells, 2), exact(y.tolist(), 2)), (False, True)), 1, options=options))
         assert (x[1000:] == y[1000:]).mean() > 0.8
-
-
-def test_buckets_keep_their_values_and_learn_whose_they_are():
-    rng = np.random.default_rng(6)
-    rows = 4000
-    age = rng.integers(0, 4, size=rows)
-    wage = np.where(rng.random(rows) < 0.9, age, rng.integers(0, 4, size=rows))
-    bucket = rng.permutation(rows) // 4
-    dealt = np.empty(rows, dtype=np.int64)
-    for b in range(rows // 4):
-        inside = np.flatnonzero(bucket == b)
-        dealt[inside] = rng.permutation(wage[inside])
-    evidence = Evidence((exact(age.tolist(), 4), exact(dealt.tolist(), 4)), (False, True), bucket, (0, 1))
-    before = (dealt == wage).mean()
-    for atoms in draws(evidence, 3, options=Options()):
-        assert (np.bincount(bucket * 4 + atoms[1]) == np.bincount(bucket * 4 + wage)).all()
-        assert (atoms[1] == wage).mean() > before + 0.2
-
-
-def test_persons_have_one_value_in_all_their_rows():
-    first = np.repeat(np.arange(0, 600, 3), 3)
-    person = ranges([(0, 9)] * 600, 10)
-    item = ranges([(int(k) % 5, 5 + int(k) % 5) for k in range(600)], 10)
-    evidence = Evidence((person, item), (False, True), first=first, per_person=(True, False))
-    atoms = next(draws(evidence, 1))
-    assert (atoms[0] == atoms[0][first]).all() and not (atoms[1] == atoms[1][first]).all()
-
-
-def test_draws_do_not_depend_on_threads():
-    rng = np.random.default_rng(8)
-    rows = 40_000
-    codes, bucket = rng.integers(0, 8, size=rows), np.sort(rng.integers(0, rows // 5, size=rows))
-    bucket = np.unique(bucket, return_inverse=True)[1]
-    cells = Ranges(np.array([0, 2]), np.array([5, 7]))
-    box = Column.of(cells, rng.integers(0, 2, size=rows), np.ones(8), 32)
-    evidence = Evidence((box, exact(codes.tolist(), 8)), (False, True), bucket, (0, 1))
-    found = []
-    for threads in (1, 4):
-        with thread_pool.allowed(threads):
-            found.append(next(draws(evidence, 1, options=Options(rounds=1))))
-    assert all((a == b).all() for a, b in zip(*found, strict=True))
 
 
 def test_shares_are_learnt_from_overlaps():

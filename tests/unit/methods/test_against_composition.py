@@ -37,15 +37,6 @@ def test_composition_releases_a_sample_whose_groups_meet_the_belief(people):
     assert people.execute(wrong).fetchone() == (0,)
 
 
-def test_boxes_cover_the_rows_they_stand_for(people):
-    for call in ("composition('people', 4", "probabilistic('people', 4", "hybrid('people', 4"):
-        outside = people.execute(
-            f"""select count(*) from {call}, {ROLES}, row_id := true) r join people p on p.kept = r.row_id
-            where not (p.age between r.age.lower and r.age.upper and list_contains(r.sex, p.sex))"""
-        ).fetchone()
-        assert outside == (0,)
-
-
 def test_the_automatic_rate_is_met_by_the_sample(people):
     for _ in range(5):
         rate = people.execute(f"select any_value(sampling_rate) from composition('people', 4, {ROLES}, rho := 'auto')")

@@ -66,21 +66,6 @@ def test_a_table_whose_fakes_break_l_is_told_so(visits):
         visits.execute("from merging('visits', 2, fake := 200000)")
 
 
-def test_counts_of_anatomy_are_those_of_its_buckets(visits):
-    visits.execute("create or replace table r as from anatomy('visits', 2, row_id := true)")
-    wrong = visits.execute("""
-        with linked as (
-            select r.bucket, r.diagnosis as counts, v.diagnosis as own
-            from r join (select *, row_number() over () - 1 as row_id from visits) v using (row_id)
-        )
-        select count(*) from (
-            select any_value(counts[own]) as told, count(*) as n, count(distinct counts) as maps
-            from linked group by bucket, own
-        ) where told <> n or maps <> 1
-    """).fetchall()
-    assert wrong == [(0,)]
-
-
 @pytest.mark.parametrize(
     ("call", "qi", "k", "least"),
     [

@@ -7,36 +7,8 @@ import pandas as pd
 import pytest
 
 from duckdb_anon.kernels import thread_pool
-from duckdb_anon.kernels.partition import FrequencyDiversity, KAnonymity, assign, partition
+from duckdb_anon.kernels.partition import FrequencyDiversity, assign, partition
 from tests.reference.mondrian import attribute
-
-# Hasan, Jiang, Chen and Wang (2018), the two hospitals: age, sex, zip code.
-PEOPLE_A = {
-    "Boby": (22, "M", 47905),
-    "Alisa": (22, "F", 47905),
-    "Tina": (33, "F", 47901),
-    "Doug": (52, "M", 47901),
-    "Kevin": (54, "M", 47902),
-    "Sandy": (60, "F", 47902),
-    "Molly": (60, "F", 47308),
-    "Dolly": (64, "F", 47308),
-}
-
-
-def zip_age_sex(people):
-    age, sex, code = (list(column) for column in zip(*people.values(), strict=True))
-    return attribute("zip", code), attribute("age", age), attribute("sex", sex)
-
-
-def named_groups(people, k, **options):
-    groups = partition(zip_age_sex(people), None, KAnonymity(k), **options)
-    return {frozenset(name for name, g in zip(people, groups, strict=True) if g == number) for number in set(groups)}
-
-
-def test_hospital_a_falls_into_the_pairs_of_table_3():
-    assert named_groups(PEOPLE_A, 2, width="distinct") == {
-        frozenset(pair) for pair in (("Boby", "Alisa"), ("Tina", "Doug"), ("Kevin", "Sandy"), ("Molly", "Dolly"))
-    }
 
 
 @pytest.mark.parametrize("cut", ["median", "loss"])

@@ -10,7 +10,6 @@ from duckdb_anon.kernels.partition import (
     Groups,
     KAnonymity,
     RecursiveDiversity,
-    TCloseness,
     sort_count,
 )
 
@@ -20,13 +19,6 @@ def groups(*counts: tuple[int, ...]) -> Groups:
     group = np.repeat(np.arange(len(counts)), [sum(c) for c in counts])
     code = np.concatenate([np.repeat(np.arange(len(c)), c) for c in counts])
     return Groups(group, code, np.bincount(code))
-
-
-@pytest.mark.parametrize(("values", "ordered", "equal"), [((0, 1, 2), 0.375, 0.6667), ((3, 5, 8), 0.1667, 0.6667)])
-def test_closeness_of_salaries_as_published(values, ordered, equal):
-    one = Groups(np.zeros(3, dtype=np.int64), np.array(values), np.ones(9, dtype=np.int64))
-    assert TCloseness(0, "ordered").distance(one) == pytest.approx([ordered], abs=1e-4)
-    assert TCloseness(0, "equal").distance(one) == pytest.approx([equal], abs=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import pytest
 
 from duckdb_anon.kernels.random_output_tables import cover, randomize_unchanged
 from duckdb_anon.kernels.random_output_tables.min_changed import exchange_values
-from duckdb_anon.model.errors import RequirementError
 from tests.reference.cover_lp import in_tree, nominal, ordered
 
 GROUP = np.repeat(np.arange(15), 20)
@@ -85,12 +84,6 @@ def test_more_changes_than_a_group_varies_on_reach_into_the_table(covers):
     assert changes(covers, published).min() == 4
 
 
-def test_a_table_without_variety_is_refused():
-    tables = [cover(ordered([3] * 6), np.zeros(6, dtype=np.int64), 0.2)]
-    with pytest.raises(RequirementError, match="only 0 quasi-identifiers"):
-        randomize_unchanged(tables, originals(tables), 1, np.random.default_rng(11))
-
-
 @pytest.fixture
 def two_covers():
     rng = np.random.default_rng(0)
@@ -115,10 +108,3 @@ def test_histograms_of_every_group_stay_as_drawn(two_covers, wanted):
     assert (before != after).any()
     for number in range(15):
         assert (np.sort(before[:, GROUP == number]) == np.sort(after[:, GROUP == number])).all()
-
-
-@pytest.mark.parametrize("wanted", [1, 2])
-def test_no_record_with_enough_changes_ends_with_too_few(two_covers, wanted):
-    before, after, original = swapped(two_covers, wanted)
-    enough = (before != original).sum(axis=0) >= wanted
-    assert ((after != original).sum(axis=0) >= wanted)[enough].all()

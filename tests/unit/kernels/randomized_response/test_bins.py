@@ -36,9 +36,3 @@ def test_values_that_are_not_finite_stay_their_own():
 def test_nonsense_bins_are_refused(bins):
     with pytest.raises(ParameterError, match="bins of 'age' must be"):
         representatives(ages([0, 1], [1, 1]), bins, "rr_distort")
-
-
-def test_bins_of_a_column_without_order_are_refused():
-    attribute = Attribute("sex", "nominal", np.zeros(1, np.int32), np.zeros(1), 1, -1, np.zeros(1, np.int64))
-    with pytest.raises(ParameterError, match="not ordered"):
-        representatives(attribute, 2, "rr_distort")

@@ -36,13 +36,6 @@ def mean_loss(qi: tuple[Attribute, ...], group: np.ndarray) -> float:
     return float(np.mean([box_loss(a, group).ncp[group] for a in qi]))
 
 
-@pytest.mark.parametrize(("n", "k"), [(10, 10), (11, 3), (57, 5)])
-def test_every_record_is_in_a_cluster_of_k_or_more(n, k):
-    clusters = clusters_of(mixed(n, n), k, np.random.default_rng(1))
-    assert np.bincount(clusters.cluster_of_record).min() >= k
-    assert np.array_equal(np.bincount(clusters.cluster_of_record), clusters.size)
-
-
 def test_clusters_take_neighbours():
     qi = (ordered([1.0, 2.0, 3.0, 50.0, 51.0, 52.0]),)
     clusters = clusters_of(qi, 3, np.random.default_rng(0))

@@ -1,6 +1,6 @@
 """Permutations inside buckets, and swapping cells of rows that violate a rule."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -78,28 +78,6 @@ def test_a_conjunction_forbids_rows_that_satisfy_all_of_its_predicates():
     both = ValidityRule({0: np.array([0, 1]), 1: np.array([1, 0])}, np.array([0, 1]), np.array([[0, 0], [0, 1]]) > 0)
     codes = [np.array([1, 1, 0, 1], dtype=np.int32), np.array([0, 1, 0, 0], dtype=np.int32)]
     assert both.violated(codes, np.array([1, 1, 1, 0], dtype=np.int32)).tolist() == [True, False, False, False]
-
-
-HOSPITAL = [0, 0, 1, 2, 3, 4, 5, 6]  # Fever twice, six other diseases once
-
-
-def _contents(bucket: list[int], values: list[int]) -> list[list[int]]:
-    inside: defaultdict[int, list[int]] = defaultdict(list)
-    for b, v in zip(bucket, values, strict=True):
-        inside[b].append(v)
-    return list(inside.values())
-
-
-def _dealt(values: list[int], least: int, seed: int = 0) -> list[list[int]]:
-    codes = np.array(values, dtype=np.int32)
-    return _contents(anatomize(codes, least, np.random.default_rng(seed)).tolist(), values)
-
-
-def test_hospital_makes_four_pairs_or_two_buckets_of_eight_records():
-    assert sorted(len(b) for b in _dealt(HOSPITAL, 2)) == [2, 2, 2, 2]
-    sizes = {tuple(sorted(len(b) for b in _dealt(HOSPITAL, 3, seed))) for seed in range(40)}
-    assert sizes == {(4, 4), (3, 5)}
-    assert sorted(len(b) for b in _dealt(HOSPITAL, 4)) == [4, 4]
 
 
 def test_which_records_share_a_bucket_is_left_to_chance():

@@ -49,12 +49,12 @@ def test_pairs_of_shapes_agree_with_counting_person_by_person(tables, first, sec
     first_rows, other, persons = (dicts(tables, f"from {name}") for name in ("r1", "r2", "shared"))
     for weighted, as_published in itertools.product((False, True), repeat=2):
         found = tables.execute(
-            f"""select true_matches, true_matches + false_matches, privacy_risk from composition_risk('r1', 'r2',
+            f"""select true_matches, true_matches + false_matches, singled_out, privacy_risk from composition_risk('r1', 'r2',
             'shared', {ROLES}, weighted := {weighted}, as_published := {as_published})"""
         ).fetchone()
-        true, total = victims(first_rows, other, persons, QI, "disease", weighted, as_published)
-        assert found[:2] == pytest.approx((true, total), abs=1e-12)
-        assert found[2] == pytest.approx(100 * true / total if total else 0)
+        true, total, alone = victims(first_rows, other, persons, QI, "disease", weighted, as_published)
+        assert found[:3] == pytest.approx((true, total, alone), abs=1e-12)
+        assert found[3] == pytest.approx(100 * true / total if total else 0)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_pairs_of_classes_agree_with_counting_each(tables, first, second):
     first_rows, other, persons = (dicts(tables, f"from {name}") for name in ("r1", "r2", "shared"))
     for as_published in (False, True):
         found = tables.execute(
-            f"""select true_matches, true_matches + false_matches from composition_risk('r1', 'r2', 'shared', {ROLES},
+            f"""select true_matches, true_matches + false_matches, singled_out from composition_risk('r1', 'r2', 'shared', {ROLES},
             unit := 'ec_pair', as_published := {as_published})"""
         ).fetchone()
         assert found == class_pairs(first_rows, other, persons, domain, "disease", as_published)

@@ -32,20 +32,6 @@ def covers(cell: object, value: object) -> bool:
     return cell is None and value is None
 
 
-@pytest.mark.parametrize("p", [0.4, 1.0])
-def test_boxes_agree_with_the_definition(con, p):
-    original = table(con, "original", 40, 2)
-    con.execute(
-        "create table release as select case when a is null then null else {'lower': a - a % 2, 'upper': a - a % 2 + 1} end "
-        "as a, ['v0', b] as b, {'lower': null::ubigint, 'upper': null::ubigint} as c, s, rowid as row_id from original "
-        "where rowid % 5 <> 0"
-    )
-    rows = con.execute("from release").fetchall()
-
-    expected = disclosure(original, [r[:4] for r in rows], [r[4] for r in rows], p, covers)
-    assert measured(con, p) == pytest.approx(expected, abs=1e-12)
-
-
 @pytest.mark.parametrize(
     "call", ["mondrian('original', k := 3, ", "muco('original', 0.5, ", "anatomy('original', l := 2, "]
 )

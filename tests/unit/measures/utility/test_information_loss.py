@@ -126,11 +126,6 @@ def test_replaced_values_count_the_node_above_both(people):
     assert found["sex"] == pytest.approx(1 / 4)
 
 
-def test_plain_values_without_row_numbers_are_refused(people):
-    with pytest.raises(duckdb.Error, match="row_id := true"):
-        people.execute("from distortion_ratio('people', 'people')").fetchall()
-
-
 def test_attributes_that_cannot_be_generalized_are_left_out(people):
     people.execute("create table one as select 7 as age, 'f' as sex, i as s from range(4) t(i)")
     people.execute("create table r as from mondrian('one', k := 2, qi := ['age', 'sex'])")
