@@ -137,13 +137,11 @@ def require_no_identifier(function: str, relation: Relation, roles: Roles, benea
 
 def column_of(function: str, relation: Relation, name: str) -> str:
     """Return the column's own spelling, or raise a ColumnError with the nearest name."""
-    if not relation.visible:
+    if not relation.visible or name in relation.columns:
         return name
-    folded = {fold(c): c for c in relation.columns}
-    if name in relation.columns:
-        return name
-    if fold(name) in folded:
-        return folded[fold(name)]
+    spellings = [column for column in relation.columns if fold(column) == fold(name)]
+    if spellings:
+        return spellings[-1]
     raise ColumnError(
         f"{function}: there is no column '{name}' in {relation.given}{nearest(name, relation.columns)}. "
         f"Its columns are {listed(relation.columns)}"

@@ -13,6 +13,7 @@ Cost: an aggregation per column, and the sample's rows times columns.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -26,7 +27,7 @@ from duckdb_anon.engine.column_roles import role_of
 from duckdb_anon.engine.person_checks import FREQUENCIES
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.kernels.row_keys import compact, joint
-from duckdb_anon.measures.plans.missing_codes import CODES, FOUND, counted_values
+from duckdb_anon.measures.plans.missing_codes import CODES, FOUND, counted_values, marked
 from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.function_specs import Parameter, Params, Task, fields
@@ -57,11 +58,14 @@ def plan_profile(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[
     relation = context.relation("tbl")
     require_visible(context.function, relation)
     columns = list(relation.columns)
-    facts = [
-        f"select {k}::bigint as k, count(*)::bigint as d, coalesce(sum(n), 0)::bigint as n, "
-        f"count(*) filter (where n = 1)::bigint as u, {FOUND} from ({counted_values(relation.sql, name, kind)})"
+    counted = [
+        f"select {k}::bigint as k, * from ({counted_values(relation.sql, name, kind)})"
         for k, (name, kind) in enumerate(relation.columns.items())
     ]
+    facts = (
+        f"select k, count(*) as d, sum(n)::bigint as n, count(*) filter (where n = 1) as u, {FOUND} "
+        f"from ({marked(_all_of(counted))}) group by k"
+    )
     codes = f"nullif(array_to_string(list_transform({CODES}, lambda s: coalesce(s.x::bigint::varchar, s.v)), ', '), '')"
     row = ", ".join(f"c{k}: {ident(c)}::varchar" for k, c in enumerate(columns))
     numbered = f"(select *, row_number() over () as _anon_rn from {relation.sql})"
@@ -73,7 +77,7 @@ def plan_profile(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[
     }
     lists = {
         "rows": f"(select [count(*)] from {relation.sql})",
-        "facts": f"(select list({{d: d, n: n, u: u, codes: {codes}}} order by k) from ({_all_of(facts)}))",
+        "facts": f"(select list({{k: k, d: d, n: n, u: u, codes: {codes}}}) from ({facts}))",
     }
     return planned, {**lists, "sample": f"(select list({{{row}}}) from {sampled})"}
 
@@ -88,7 +92,9 @@ def _all_of(selects: Sequence[str]) -> str:
 
 def profile(planned: Mapping[str, Any], rows: Mapping[str, Any]) -> list[tuple[Facts, Suggestion, float]]:
     """Facts, suggestion and addition to uniqueness of each column."""
-    number, facts, sample = rows["rows"][0].as_py(), rows["facts"].to_pylist(), rows["sample"]
+    number, sample = rows["rows"][0].as_py(), rows["sample"]
+    nulls_only = {"d": 0, "n": 0, "u": 0, "codes": None}
+    facts = defaultdict(lambda: nulls_only, ((found["k"], found) for found in rows["facts"].to_pylist()))
     found = []
     for k, (name, kind, _) in enumerate(planned["columns"]):
         values = pc.unique(sample.field(f"c{k}").drop_null())[:_MOST_VALUES].to_pylist() if len(sample) else []

@@ -15,7 +15,7 @@ from typing import Any
 
 from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.sql_quoting import ident, literal
-from duckdb_anon.measures.plans.missing_codes import CODES, FOUND, counted_values
+from duckdb_anon.measures.plans.missing_codes import CODES, FOUND, counted_values, marked
 from duckdb_anon.model.function_specs import Params, Query
 from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_number
 
@@ -96,7 +96,7 @@ def _codes(source: str, name: str, kind: str) -> str:
     return (
         "select list_sum(list_transform(codes, lambda s: s.n)) as records, "
         f"'CASE WHEN {_VALUE} NOT IN (' || array_to_string({written}, ', ') || ') THEN {_VALUE} END' as template "
-        f"from (select {CODES} as codes from (select {FOUND} from ({counted_values(source, name, kind)})))"
+        f"from (select {CODES} as codes from (select {FOUND} from ({marked(counted_values(source, name, kind))})))"
     )
 
 

@@ -21,17 +21,20 @@ _TEXTS = (
 
 
 def counted_values(source: str, column: str, kind: str) -> str:
-    """SELECT of the values of a column but NULL: records `n`, number `x`, text `v`, whether it `may_be` a code."""
-    name, number, may_be = ident(column), "null::double", "false"
+    """SELECT of the values of a column but NULL: number `x` or text `v` where it is one, and its records `n`."""
+    name, number, text = ident(column), "null::double", "null::varchar"
     if is_number(kind):
         number = f"case when isfinite({name}::double) then {name}::double end"
-        may_be = "x = -1 or (abs(x) between 9 and 1e15 and abs(x) + 1 = 10 ** round(log10(abs(x) + 1)))"
     elif is_text(kind):
-        may_be = f"lower(trim({name}::varchar)) in ({', '.join(map(literal, _TEXTS))})"
-    return (
-        f"select count(*) as n, {number} as x, {name}::varchar as v, coalesce({may_be}, false) as may_be from {source} "
-        f"where {name} is not null group by {name}"
-    )
+        text = f"{name}::varchar"
+    return f"select {number} as x, {text} as v, count(*) as n from {source} where {name} is not null group by {name}"
+
+
+def marked(counted: str) -> str:
+    """SELECT of `counted` values, with whether each `may_be` a code."""
+    number = "x = -1 or (abs(x) between 9 and 1e15 and abs(x) + 1 = 10 ** round(log10(abs(x) + 1)))"
+    text = f"lower(trim(v)) in ({', '.join(map(literal, _TEXTS))})"
+    return f"select *, coalesce({number}, {text}, false) as may_be from ({counted})"
 
 
 FOUND = (
@@ -39,7 +42,7 @@ FOUND = (
     "min(x) filter (not may_be) as low, max(x) filter (not may_be) as high, "
     "avg(n) filter (x is not null and not may_be) as often, count(x) filter (not may_be) as others"
 )
-"""SELECT list over `counted_values`: what may be a code, and the other values."""
+"""SELECT list over `marked` values: what may be a code, and the other values."""
 _GAP = "(case when s.x > 0 then s.x - high else low - s.x end)"
 _STEP = "((high - low) / greatest(others - 1, 1))"
 CODES = (
@@ -51,5 +54,5 @@ CODES = (
 
 def number_codes(source: str, column: str) -> str:
     """SQL of the codes among the numbers of a column, a DOUBLE[]; `source`: what follows FROM."""
-    counted = counted_values(source, column, "DOUBLE")
+    counted = marked(counted_values(source, column, "DOUBLE"))
     return f"(select list_transform({CODES}, lambda s: s.x) from (select {FOUND} from ({counted})))"

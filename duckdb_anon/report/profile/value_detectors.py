@@ -100,8 +100,8 @@ def looks_like(values: Sequence[str], country: str) -> tuple[str, float]:
     if len(units) >= ENOUGH * len(texts) and len(set(units)) <= _MOST_UNITS:
         return "quantity", len(units) / len(texts)
     for kind, test in _tests(country):
-        share = sum(map(test, texts)) / len(texts)
-        if share >= _MOSTLY.get(kind, ENOUGH):
+        share = _share(test, texts, _MOSTLY.get(kind, ENOUGH))
+        if share is not None:
             return kind, share
     return shaped(texts) or _described(texts)
 
@@ -110,10 +110,20 @@ def _inside(texts: Sequence[str], country: str) -> tuple[str, float]:
     """The kind of identifier that members of lists, MAPs and JSON texts are."""
     members = [member.strip() for text in texts for member in _SCALAR.findall(text) if member.strip()]
     for kind, test in _tests(country):
-        share = sum(map(test, members)) / max(len(members), 1)
-        if kind in _NESTED and share >= _INSIDE:
+        share = _share(test, members, _INSIDE) if kind in _NESTED and members else None
+        if share is not None:
             return kind, share
     return "", 0.0
+
+
+def _share(test: Callable[[str], bool], texts: Sequence[str], least: float) -> float | None:
+    """Share of the texts that pass a test; None, as soon as that is certain, where it is below the least."""
+    passed = len(texts)
+    for text in texts:
+        passed -= not test(text)
+        if passed / len(texts) < least:
+            return None
+    return passed / len(texts)
 
 
 _NESTED = ("mail", "ip address", "iban", "card number", "national id", "phone")
