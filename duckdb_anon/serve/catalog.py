@@ -59,10 +59,6 @@ class Catalog:
 
 def _value(value: Any) -> str:
     """A value of the catalog as SQL: numbers and truth values, texts, and lists of them."""
-    if value is None:
-        return "null"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, dict):
-        return f"map {{{', '.join(f'{_value(key)}: {_value(item)}' for key, item in value.items())}}}"
-    return str(value) if isinstance(value, (bool, int)) else literal(str(value))
+        return f"map {literal(value)}"
+    return literal(value if value is None or isinstance(value, (bool, int, list)) else str(value))

@@ -40,7 +40,8 @@ def main(given: Namespace) -> int:
     host, _ = _address(given)
     if host not in _HERE and not given.anywhere:
         raise AnonError(f"serve: {host} can be reached from other machines. Add --anywhere if this is intended")
-    limits = ServingLimits(given.memory, given.threads, given.timeout, given.statement, given.connections, given.idle)
+    set_here = ("memory", "threads", "seconds", "statement", "connections", "idle")
+    limits = ServingLimits(**{name: getattr(given, name) for name in set_here})
     if given.role == "curator":
         limits = replace(limits, seconds=0.0, statement=_CURATORS_STATEMENT)
     if not Path(given.database).exists():
@@ -180,30 +181,15 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--tls-cert", metavar="FILE", help="certificate (PEM): clients connect with TLS")
     add("--tls-key", metavar="FILE", help="key of the certificate (PEM), readable by its owner alone")
     add = parser.add_argument_group("limits for analysts (of connections: for everybody)").add_argument
-    at_most = ServingLimits
-    for option, kind, default, shown, unit, meaning in (
-        ("--timeout", _seconds, at_most.seconds, "60", "SECONDS", "a query that takes longer is ended; 0: no limit"),
-        (
-            "--memory",
-            size,
-            at_most.memory,
-            "2GB",
-            "SIZE",
-            "memory of all queries; the operating system enforces it, too",
-        ),
-        ("--statement", size, at_most.statement, "256KB", "SIZE", "largest request, the text of the query included"),
-        (
-            "--idle",
-            _seconds,
-            at_most.idle,
-            "60",
-            "SECONDS",
-            "rows that a client does not fetch for so long are dropped",
-        ),
-        ("--threads", _number, None, "every core", "N", "threads of all queries"),
-        ("--connections", _number, at_most.connections, "256", "N", "clients connected at once; idle ones make room"),
+    for option, limit, kind, unit, meaning in (
+        ("--timeout", "seconds", _seconds, "SECONDS", "a query that takes longer is ended; 0: no limit (default: 60)"),
+        ("--memory", "memory", size, "SIZE", "memory of all queries, which the system enforces, too (default: 2GB)"),
+        ("--statement", "statement", size, "SIZE", "largest request, the query's text included (default: 256KB)"),
+        ("--idle", "idle", _seconds, "SECONDS", "rows that are not fetched for so long are dropped (default: 60)"),
+        ("--threads", "threads", _number, "N", "threads of all queries (default: every core)"),
+        ("--connections", "connections", _number, "N", "clients at once; idle ones make room (default: 256)"),
     ):
-        add(option, type=kind, default=default, metavar=unit, help=f"{meaning} (default: {shown})")
+        add(option, dest=limit, type=kind, default=getattr(ServingLimits, limit), metavar=unit, help=meaning)
 
 
 def add_token_arguments(parser: ArgumentParser) -> None:

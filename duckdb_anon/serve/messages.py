@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-HELLO, GREETING, STATEMENT, FETCH, GOODBYE, ERROR = 1, 2, 3, 7, 11, 100
+NONE, HELLO, GREETING, STATEMENT, FETCH, GOODBYE, ERROR = 0, 1, 2, 3, 7, 11, 100
 NOT_ADMITTED = b"Authentication failed"
 """Error of a worker to a wrong token."""
 NOT_READ = b"Authorization failed"
@@ -62,6 +62,10 @@ class Message:
     def text(self) -> bytes:
         """The text that the body begins with; empty where it is absent."""
         return _text(self.body, 2)[0] if self.body[:2] == b"\x01\x00" else b""
+
+    def says(self, text: bytes) -> bool:
+        """Whether it is an error of these words; the body may be incomplete."""
+        return self.kind == ERROR and self.body.startswith(b"\x01\x00" + _sized(text))
 
     def with_text(self, text: bytes) -> Message:
         """The same message with another text."""

@@ -33,7 +33,6 @@ from duckdb_anon.serve.tokens import Client, FailedTries, OneToken, TokenFile
 _T = TypeVar("_T")
 _INTRODUCTION = 4 << 10  # bytes of a body in which the token or the session must be complete
 _CHUNK = 64 << 10
-_SHORT = 1024  # bytes of an answer that may be an error of a worker short of memory
 _BARELY = 1.0  # a statement whose worker went within this many seconds did not make it go, as a rule
 _NOTICED = 0.3  # seconds within which the supervisor knows that a worker has ended
 _RESTART = 20.0  # seconds to wait for the next worker; the client's own patience is 30
@@ -49,7 +48,7 @@ class _Gone(Exception):
     """The worker closed the connection before it answered: it ended, or had no memory to read the request."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Answer:
     """A worker's answer, of which the first piece has been read."""
 
@@ -61,36 +60,13 @@ class _Answer:
         with _as_gone():
             return bytes(await self.response.content.readany())
 
-    async def whole(self) -> _Answer:
-        """The same answer with all pieces in one."""
-        pieces = [self.first]
-        while pieces[-1]:
-            pieces.append(await self.piece())
-        return replace(self, first=b"".join(pieces))
-
     @property
-    def message(self) -> Message | None:
-        """What it says, if the first piece has the header of a message."""
+    def message(self) -> Message:
+        """What it says; a message of no kind where the first piece has no header."""
         try:
             return Message.read(self.first)
         except MalformedError:
-            return None
-
-    @property
-    def is_memory_error(self) -> bool:
-        """Whether the worker's HTTP server reports a failed allocation, which it does outside of Quack's messages."""
-        return bool(self.response.headers.get("EXCEPTION_WHAT") == "std::bad_alloc")
-
-    @property
-    def is_error(self) -> bool:
-        """Whether it is a message of an error."""
-        return self.message is not None and self.message.kind == messages.ERROR
-
-    @property
-    def is_unread(self) -> bool:
-        """Whether the worker had no memory to ask whether the statement is allowed."""
-        is_short = (self.response.content_length or 0) <= _SHORT
-        return is_short and self.is_error and self.message is not None and self.message.text == messages.NOT_READ
+            return Message(messages.NONE)
 
 
 class Front:
@@ -208,7 +184,7 @@ class Front:
         response.content_length = answer.response.content_length
         response.force_close()
         count, piece = messages.RowCount(), answer.first
-        failed = answer.is_error
+        end = "failed" if answer.message.kind == messages.ERROR else "answered"
         try:
             async with asyncio.timeout(self._limits.patience):
                 await response.prepare(request)
@@ -218,7 +194,7 @@ class Front:
                     await response.write(piece)
                     piece = await answer.piece()
             if noted.outcome == "ended":
-                noted.outcome = "failed" if failed else "answered"
+                noted.outcome = end
         except (TimeoutError, _Gone) as error:
             if request.transport is not None:
                 request.transport.abort()  # half an answer is out: the client must see it end early
@@ -302,11 +278,13 @@ class Front:
         """The worker's answer to a hello with its own token and the client's name in place of the client's token."""
         introduced = hello.with_text(worker.token + b" " + client.as_json().encode()).encode()
         for pause in _PAUSES:
-            answer = await (await self._ask(worker, introduced)).whole()
+            answer = await self._ask(worker, introduced)
+            while piece := await answer.piece():
+                answer = replace(answer, first=answer.first + piece)
             greeting = answer.message
-            if greeting is not None and greeting.kind == messages.GREETING:
+            if greeting.kind == messages.GREETING:
                 return greeting
-            if greeting is not None and greeting.text != messages.NOT_ADMITTED:
+            if greeting.kind == messages.ERROR and not greeting.says(messages.NOT_ADMITTED):
                 raise Refusal(greeting.text.decode(errors="replace"))  # another version of Quack
             await asyncio.sleep(pause)  # its own token cannot be wrong: it had no memory to compare it
         raise Refusal(_NO_MEMORY)
@@ -328,12 +306,13 @@ class Front:
             except asyncio.CancelledError:  # the client is gone
                 self._supervisor.tell(worker, "cancel", session.number)
                 raise
-            if answer.is_memory_error:
-                answer.response.close()
-                break
-            if not answer.is_unread:
+            # the worker's HTTP server reports a failed allocation outside of Quack's messages
+            is_memory_error = answer.response.headers.get("EXCEPTION_WHAT") == "std::bad_alloc"
+            if not is_memory_error and not answer.message.says(messages.NOT_READ):
                 return answer
             answer.response.close()
+            if is_memory_error:
+                break
             await asyncio.sleep(pause)
         raise Refusal(_NO_MEMORY)
 

@@ -82,15 +82,7 @@ class Curator:
         self._main = f"{ident(str(self.con.execute('select current_database()').fetchall()[0][0]))}.main"
         self._remove()
         load(self.con)
-        self._write(dict(macros(temporary=False)))
-
-    def close(self) -> None:
-        """Remove the functions from the file and close it."""
-        self._remove()
-        self.con.close()
-
-    def _write(self, statements: dict[str, str]) -> None:
-        """Create the macros in the file, marked so that they are known again; the user's own are left alone."""
+        statements = dict(macros(temporary=False))
         clash = sorted(name for name, _, _ in self._found() if name in statements)
         if clash:
             self.con.close()
@@ -98,10 +90,15 @@ class Curator:
         self.con.execute("begin")
         for statement in statements.values():
             self.con.execute(statement)
-        for name, kind, comment in self._found():
-            if name in statements and comment is None:
+        for name, kind, _ in self._found():
+            if name in statements:
                 self.con.execute(f"comment on {kind} {self._main}.{ident(name)} is {literal(_MARK)}")
         self.con.execute("commit")
+
+    def close(self) -> None:
+        """Remove the functions from the file and close it."""
+        self._remove()
+        self.con.close()
 
     def _remove(self) -> None:
         """Drop what this or an interrupted earlier run has written."""
@@ -149,10 +146,6 @@ class Analyst:
         self.con.execute(f"set global memory_limit = '{limits.memory + int(taken)}B'")
         if limits.threads is not None:
             self.con.execute(f"set global threads = {limits.threads}")
-
-    def instead(self, statement: str) -> str:
-        """The SQL that runs in place of a statement of a client who may read every table."""
-        return self.answer(statement, Client("")).sql
 
     def answer(self, statement: str, client: Client, session: str = "") -> Answer:
         """What Quack runs in place of a client's statement; what is wrong with it is an error of that SQL.

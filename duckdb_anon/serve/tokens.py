@@ -15,11 +15,9 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from duckdb_anon.engine.private_files import write_private
 from duckdb_anon.model.errors import AnonError
@@ -66,10 +64,23 @@ class Client:
 class _Entry:
     """A line of the file."""
 
+    line: str
     client: Client
     salt: bytes
     key: bytes
     expires: dt.date | None
+
+    @classmethod
+    def of(cls, line: str) -> _Entry:
+        """What a line says; any error means that it is no token."""
+        given = json.loads(line)
+        scheme, salt, key = given["hash"].split(":")
+        if scheme != "scrypt" or set(given) - {"name", "hash", "expires", "tables", "limits"}:
+            raise ValueError
+        tables = tuple(fold(table) for table in given["tables"]) if "tables" in given else None
+        client = Client(given["name"], tables, **given.get("limits", {}))
+        expires = dt.date.fromisoformat(given["expires"]) if "expires" in given else None
+        return cls(line, client, bytes.fromhex(salt), bytes.fromhex(key), expires)
 
     def admits(self) -> bool:
         """Whether it has not expired; the day of expiry, in UTC, is the last."""
@@ -206,25 +217,24 @@ def add(
     """Add a token to a file, which is made if there is none; the token is returned and written nowhere."""
     if not _NAME.fullmatch(name):
         raise AnonError(f"token: {name} is not a name of letters, digits, - and _. Choose one, such as team-a")
-    lines = _lines(path) if path.exists() else {}
-    if name in lines:
+    entries = _read(path) if path.exists() else {}
+    if name in entries:
         raise AnonError(f"token: {path} has a token {name}. Revoke it first, or choose another name")
     secret, salt = secrets.token_urlsafe(_BYTES), secrets.token_bytes(16)
     limits = {limit: most for limit, most in (("sessions", sessions), ("statements", statements)) if most}
     hashed = f"scrypt:{salt.hex()}:{_key(secret.encode(), salt).hex()}"
     facts = {"expires": expires and expires.isoformat(), "tables": tables, "limits": limits or None}
-    lines[name] = {"name": name, "hash": hashed} | {fact: value for fact, value in facts.items() if value is not None}
-    _write(path, lines)
+    given = {"name": name, "hash": hashed} | {fact: value for fact, value in facts.items() if value is not None}
+    _write(path, [*(entry.line for entry in entries.values()), json.dumps(given)])
     return f"{name}.{secret}"
 
 
 def revoke(path: Path, name: str) -> None:
     """Remove a token; servers notice at the next request."""
-    lines = _lines(path)
-    if name not in lines:
-        raise AnonError(f"token: {path} has no token {name}. It has {', '.join(sorted(lines)) or 'none'}")
-    del lines[name]
-    _write(path, lines)
+    entries = _read(path)
+    if name not in entries:
+        raise AnonError(f"token: {path} has no token {name}. It has {', '.join(sorted(entries)) or 'none'}")
+    _write(path, [entry.line for entry in entries.values() if entry.client.name != name])
 
 
 def listed(path: Path) -> list[tuple[Client, dt.date | None]]:
@@ -237,37 +247,15 @@ def _key(secret: bytes, salt: bytes) -> bytes:
 
 
 def _read(path: Path) -> dict[str, _Entry]:
-    with _refusing(path):
-        return {name: _entry(line) for name, line in _lines(path).items()}
-
-
-def _lines(path: Path) -> dict[str, dict[str, Any]]:
     """The lines of the file by name."""
     require_private(path)
-    with _refusing(path):
-        lines = [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines() if text.strip()]
-        return {line["name"]: line for line in lines}
-
-
-@contextmanager
-def _refusing(path: Path) -> Iterator[None]:
     try:
-        yield
+        entries = [_Entry.of(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise AnonError(f"serve: {path} has a line that is no token. Write it with duckdb-anon token") from error
+    return {entry.client.name: entry for entry in entries}
 
 
-def _entry(line: Mapping[str, Any]) -> _Entry:
-    """What a line of the file says; any error means that it is no token."""
-    scheme, salt, key = line["hash"].split(":")
-    if scheme != "scrypt" or set(line) - {"name", "hash", "expires", "tables", "limits"}:
-        raise ValueError
-    tables = tuple(fold(table) for table in line["tables"]) if "tables" in line else None
-    client = Client(line["name"], tables, **line.get("limits", {}))
-    expires = dt.date.fromisoformat(line["expires"]) if "expires" in line else None
-    return _Entry(client, bytes.fromhex(salt), bytes.fromhex(key), expires)
-
-
-def _write(path: Path, lines: Mapping[str, Mapping[str, Any]]) -> None:
+def _write(path: Path, lines: Sequence[str]) -> None:
     """Replace the file at once, so that a server never reads half of it."""
-    write_private(path, "".join(json.dumps(line) + "\n" for line in lines.values()))
+    write_private(path, "".join(f"{line}\n" for line in lines))
