@@ -8,8 +8,8 @@ from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.comparison import comparison
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.rewriter import rewrite
-from tests.reference.rewrite_tables import seen
-from tests.unit.rewrite.test_every_format import database
+from tests.reference.rewrite_releases import BOXES, PEOPLE
+from tests.reference.rewrite_tables import REGIONS, TREE, seen
 
 REFUSED = [
     ("SELECT median(sex) FROM people", "a median of anything but plain numbers"),
@@ -71,7 +71,15 @@ def test_duckdb_says_which_names_are_near(numbers, query):
 
 @pytest.fixture(scope="module")
 def con():
-    return database()
+    """An empty original, and releases of it."""
+    con = duckdb.connect()
+    con.register("_people", PEOPLE.empty_table())
+    con.execute("create table people as from _people")
+    for statement in (BOXES, TREE, REGIONS):
+        con.execute(statement)
+    con.execute("create table counts as select {lower: 20, upper: 29} as age, 12.5::double as noisy_count")
+    con.execute("create table sampled as select age, disease, cost, 0.5::double as sampling_rate from boxes")
+    return con
 
 
 @pytest.mark.parametrize(("query", "message"), REFUSED)

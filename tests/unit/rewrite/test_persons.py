@@ -55,14 +55,6 @@ def test_persons_with_values_are_counted_in_plausible_tables(hospital, condition
     assert least <= found[()] <= most
 
 
-def test_visits_are_counted_value_by_value(hospital):
-    found = answered(hospital, "select disease, count(*) from visits group by disease", "visits")
-    expected = {"a1": 1, "a2": 1, "b1": 1, "b2": 3, "c1": 1, "c2": 1}
-    assert found == {(("disease", d),): pytest.approx(n) for d, n in expected.items()}
-    half = answered(hospital, "select count(*) from visits where disease = 'a1' and gender = 'M'", "visits")
-    assert half == {(): pytest.approx(0.5)}
-
-
 def test_unnested_lists_are_counted_value_by_value(hospital):
     found = answered(hospital, "select d, count(*) from persons, unnest(disease) as u(d) group by d", "persons")
     by_node = {letter: sum(n for ((_, d),), n in found.items() if d[0] == letter) for letter in "abc"}

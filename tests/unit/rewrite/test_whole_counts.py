@@ -42,11 +42,6 @@ def test_counts_are_printed_whole(con, query):
     assert sorted(map(str, estimated)) == sorted(map(str, truth))
 
 
-def test_arithmetic_reads_estimates_as_they_are(con):
-    text = text_of(con, "select count(*) / 7 as x, avg(a) as y, sum(a) / count(*) as z from p where b = 1", "wide")
-    assert "round" not in text
-
-
 def test_rows_are_in_the_order_of_the_counts_that_are_shown(con):
     text = text_of(con, "select a, count(*) as n from p where b < 2 group by a order by count(*) desc, a", "wide")
     rows = con.execute(text).fetchall()

@@ -117,25 +117,6 @@ def test_a_seed_repeats_draws_for_any_number_of_threads(odd):
     )
 
 
-def test_no_row_of_the_original_is_read(odd):
-    duckdb_anon.release(odd, "boxes", "mondrian('odd', 10)")
-    before = odd.execute("from impute('boxes', seed := 5) order by all").fetchall()
-    odd.execute("delete from odd")
-    assert odd.execute("from impute('boxes', seed := 5) order by all").fetchall() == before
-    odd.execute("drop table odd")
-    alone = odd.execute("select * from impute('boxes', seed := 5)")
-    assert len(alone.fetchall()) == len(before)
-
-
-def test_draws_of_a_bucket_have_the_mean_of_all_its_arrangements(con):
-    con.execute("create table t (g varchar, s varchar)")
-    con.execute("""create table buckets as select i // 2 as bucket, 'g' || (hash(i) % 2) as g,
-        map {'x': 1::bigint, 'y': 1::bigint} as s from range(200) r(i)""")
-    (share,) = con.execute("""select avg((s = 'x')::int) from impute('buckets', draws := 50, original := 't',
-        sensitive := 's', qi := ['g'], seed := 1) where g = 'g0'""").fetchone() or (None,)
-    assert share == pytest.approx(0.5, abs=0.03)
-
-
 @pytest.mark.parametrize(
     ("kind", "values"),
     [

@@ -75,16 +75,6 @@ def test_nothing_is_replayed_unless_an_interval_is_asked_for_and_then_once(peopl
     assert made == [1, 1]  # another release
 
 
-def test_other_tables_and_limits_take_part_in_a_replay(people):
-    seeded_release(people, "released", CALLS["anatomy"])
-    joined = (
-        "select side, count(distinct age) as ages from people join places on region = name where ill = 'flu' "
-        "group by side order by ages desc limit 1"
-    )
-    [(_, estimate, low, high, *_)] = asked(people, joined, "likely")
-    assert low <= estimate <= high
-
-
 def test_what_cannot_be_replayed_has_no_interval_and_says_so(people):
     people.execute("create table released as from anatomy('people', 2, seed := 1)")
     assert all(row[4] is None and "not described" in row[6] for row in asked(people, MIDDLE, "likely"))

@@ -93,11 +93,6 @@ def test_lists_of_a_person_count_as_often_as_the_original_has_rows(con, original
             check(con, original, "release", f"{options}, predicate_on_sensitive := true")
 
 
-def test_error_of_the_original_is_zero(people):
-    found = people.execute("select max(relative_error), count(*) from workload_error('people', 'people', dims := 2)")
-    assert found.fetchall() == [(0.0, 1000)]
-
-
 def test_queries_without_an_answer_are_drawn_again(people):
     options = "dims := 3, seed := 1, selectivity := 0.002"
     text = f"select min(abs(original)) > 0, min(redrawn) > 0 from workload_error('people', 'by_mondrian', {options})"
@@ -151,13 +146,6 @@ def test_compare_tells_the_risk_of_buckets_and_the_errors_of_lists(people):
     con.execute("create table lists as from one_to_m_generalize('visits', 2, 2, person := 'person', seed := 1)")
     text = "select shape, k, identity, mean_error >= 0 from compare('visits', ['lists'], n := 20, dims := 2, seed := 1)"
     assert con.execute(text).fetchall() == [("persons", None, None, True)]
-
-
-def test_compare_asks_all_releases_the_same_workload(people):
-    rows = people.execute(
-        "select mean_error from compare('people', ['by_muco', 'by_muco'], n := 50, dims := 2)"
-    ).fetchall()
-    assert rows[0] == rows[1]
 
 
 def test_rewritten_text_runs_without_the_package(people, tmp_path):
