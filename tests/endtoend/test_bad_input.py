@@ -132,15 +132,6 @@ def test_two_hundred_columns(con):
     assert len(rows[0]) == 200
 
 
-def test_no_original_row_keeps_all_its_quasi_identifiers(con):
-    con.execute(f"create table people as {ROWS}")
-    same = con.execute(
-        "select count(*) from muco('people', 0.2, tables := 'linear', qi := ['age', 'sex'], sensitive := 'disease', row_id := true) r "
-        "join people p on p.rowid = r.row_id where r.age = p.age and r.sex = p.sex"
-    ).fetchone()
-    assert same == (0,)
-
-
 def test_messages_hold_no_values(con):
     con.execute("create table t as select 'Zachariah' as a, 'Ovarian' as s from range(50)")
     con.execute("create table tree as select * from (values ('x', '*')) t(leaf, root)")

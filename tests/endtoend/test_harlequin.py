@@ -40,13 +40,6 @@ def test_hsql_finds_the_adapter_and_anonymizes(file: Path) -> None:
     assert (done.returncode, done.stdout.split()) == (0, ["n", "1000"])
 
 
-def test_hsql_shows_the_functions_own_error(file: Path) -> None:
-    command = [str(HSQL), "-a", "anon", str(file), "-c", "from muco('peeple', 0.2)"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode != 0
-    assert "did you mean 'people'" in " ".join((done.stdout + done.stderr).split())
-
-
 def test_hsql_answers_a_wrong_parameter_name_with_the_nearest(file: Path) -> None:
     command = [str(HSQL), "-a", "anon", str(file), "-c", "from muco('people', delte := 0.2)"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

@@ -88,37 +88,3 @@ def test_disclosure_of_our_setting(census, release):
     identity, attribute = disclosure(census, release, "1/7", "", 0.7)
     assert identity <= 0.021
     assert attribute <= 0.032
-
-
-@pytest.mark.parametrize("more", [", l := 10", ", l := 10" + PAPER.replace(", unchanged := 'redraw'", "")])
-def test_guarantees_hold_in_every_group(census, more):
-    census.execute(f"create or replace temp table tables as from muco_tables('census', 1/6, tables := 'linear'{more})")
-    assert census.execute("""
-        select count(*) from (
-            select max(probability) as most, sum(probability * records) as mass
-            from tables group by group_id, attribute, output
-        ) where most * 6 > mass * (1 + 1e-6)
-    """).fetchone() == (0,)
-    assert census.execute("""
-        select count(*) from (
-            select sum(probability) as total from tables group by group_id, attribute, original
-        ) where abs(total - 1) > 1e-7
-    """).fetchone() == (0,)
-    assert (
-        census.execute("""
-        select attribute, sum(records) from (select distinct group_id, attribute, original, records from tables)
-        group by attribute having sum(records) <> 40152
-    """).fetchall()
-        == []
-    )
-
-
-def test_every_row_differs_and_keeps_its_salary(census, release):
-    same = " and ".join(f"r.{name} = c.{name}" for name in QI)
-    for setting in ("", PAPER):
-        found = census.execute(f"""
-            select count(*), count(*) filter ({same}), count(*) filter (r.INCWAGE <> c.INCWAGE)
-            from {release("1/6", setting, 1)} r
-            join (select *, row_number() over () - 1 as row_id from census) c using (row_id)
-        """).fetchone()
-        assert found == (40152, 0, 0)

@@ -91,17 +91,6 @@ def test_types_without_codes_are_refused_as_quasi_and_pass_as_insensitive(con, v
         assert kept == (330,)
 
 
-def test_columns_named_as_inside_the_planned_statement(con):
-    names = "r c0 rn call t0 h0 _x0 _c0 _ord _s _k _a _rn n i seed tbl".split()
-    columns = ", ".join(f"(range * {k + 3}) % {k + 2} as {name}" for k, name in enumerate(names))
-    con.execute(f"create table t as select {columns} from range(330)")
-    roles = f"qi := {names[:-1]}, sensitive := 'tbl'"
-    con.execute(f"create table release as from muco('t', 0.5, {roles}, row_id := true, force := true)")
-    assert [row[0] for row in con.execute("describe release").fetchall()] == [*names, "row_id"]
-    assert con.execute(f"select count(*) from information_loss('t', 'release', {roles})").fetchone() == (len(names),)
-    con.execute(f"from mondrian('t', 5, {roles}, force := true)")  # n is taken for a number of records
-
-
 def test_reserved_column_names_are_refused(pair):
     pair.execute("create table odd as select a as _anon_rn, b, s from t")
     for call in (
@@ -112,17 +101,6 @@ def test_reserved_column_names_are_refused(pair):
         assert "_anon_rn" in said(pair, f"from {call}")
     pair.execute("create temp table hidden as from odd")
     assert "reserved" in said(pair, "from muco('hidden', 0.2, qi := ['_anon_rn', 'b'])")
-
-
-@pytest.mark.parametrize(
-    "comment",
-    ["anon: quasi categorical", "Anon: Quasi, Categorical", "age; ANON:quasi; categorical", "anon:quasi categorical."],
-)
-def test_labels_in_any_spelling(con, comment):
-    con.execute("create table t as select range % 7 as a, range % 3 as b from range(330)")
-    con.execute(f"comment on column t.a is '{comment}'")
-    box = con.execute("select typeof(a) from mondrian('t', 5) limit 1").fetchone()
-    assert box == ("BIGINT[]",)
 
 
 def test_a_comment_with_two_roles_is_refused(con):
@@ -163,16 +141,6 @@ def test_releases_that_lack_columns_or_rows_are_refused(pair):
     assert "no column row_id" in said(pair, f"from disclosure('t', '(select a, b, s from r)', {ROLES})")
     assert "empty" in said(pair, f"from disclosure('t', '(from r limit 0)', {ROLES})")
     assert "empty" in said(pair, f"from workload('(from t limit 0)', {ROLES}, dims := 1)")
-
-
-def test_temporary_releases_and_views_are_measured_like_tables(pair):
-    pair.execute('create temp table hidden as select a as "A", b, s as S, row_id from r')
-    pair.execute(f"create view drawn as from muco('t', 0.2, {ROLES}, row_id := true)")
-    for measure in ("disclosure", "information_loss"):
-        expected = pair.execute(f"from {measure}('t', 'r', {ROLES})").fetchall()
-        assert pair.execute(f"from {measure}('t', 'hidden', {ROLES})").fetchall() == expected
-        assert len(pair.execute(f"from {measure}('t', 'drawn', {ROLES})").fetchall()) == len(expected)
-    assert "no column b" in said(pair, f"from disclosure('t', '(select a, s, row_id from hidden)', {ROLES})")
 
 
 def test_a_locked_configuration_does_not_matter(pair):

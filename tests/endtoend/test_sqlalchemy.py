@@ -1,7 +1,5 @@
 """The dialect duckdb+anon through SQLAlchemy, pandas and a JupySQL notebook."""
 
-import warnings
-
 import pandas as pd
 import pytest
 
@@ -105,11 +103,6 @@ def test_expressions_compile_over_a_function(engine):
     assert sum(count for _, count in rows) == 1000
 
 
-def test_errors_arrive_as_database_errors_with_the_message(engine):
-    with engine.connect() as connection, pytest.raises(sa.exc.DBAPIError, match="did you mean 'people'"):
-        connection.execute(sa.text("from muco('peeple', 0.5)"))
-
-
 def test_read_only_database_works(engine):
     path = engine.url.database
     engine.dispose()
@@ -117,24 +110,3 @@ def test_read_only_database_works(engine):
     with reader.connect() as connection:
         assert connection.execute(sa.text("select count(*) from muco('people', 0.5)")).scalar() == 1000
     reader.dispose()
-
-
-def test_notebook_with_jupysql_calls_the_functions(engine, tmp_path):
-    nbclient = pytest.importorskip("nbclient", reason="nbclient runs the notebook")
-    pytest.importorskip("sql", reason="jupysql is not installed")
-    pytest.importorskip("ipykernel", reason="ipykernel runs the notebook")
-    nbformat = pytest.importorskip("nbformat", reason="nbformat writes the notebook")
-    path = engine.url.database
-    engine.dispose()
-    cells = [
-        "%load_ext sql\n%config SqlMagic.feedback = 0",
-        f"%sql duckdb+anon:///{path}",
-        "%sql create table release as from muco('people', 0.2, row_id := true)",
-        "frame = %sql select identity < 0.2 as safe from disclosure('people', 'release')\n"
-        "print(bool(frame.DataFrame()['safe'][0]))",
-    ]
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the notebook machinery warns about event loops
-        nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute(cwd=str(tmp_path))
-    assert notebook.cells[-1].outputs[-1].text.strip() == "True"

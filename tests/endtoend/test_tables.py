@@ -107,22 +107,6 @@ def test_select_in_parentheses(con):
     assert count(con, "'(from people)'") == 360
 
 
-def test_unlabelled_columns_are_not_released(con):
-    con.execute(f"create table people as {ROWS}")
-    con.execute("alter table people add column note varchar default 'x'")
-    label(con)
-    assert columns(con, "muco('people', 0.2)") == ["age", "sex", "disease"]
-
-
-def test_insensitive_columns_pass_through_beside_their_row(con):
-    con.execute(f"create table people as {ROWS}")
-    label(con)
-    con.execute("comment on column people.name is 'released as it is, anon: insensitive'")
-    con.execute("create table release as from muco('people', 0.2)")
-    apart = con.execute("select count(*) from release join people using (name) where release.disease <> people.disease")
-    assert apart.fetchone() == (0,)
-
-
 def test_arguments_override_comments(con):
     con.execute(f"create table people as {ROWS}")
     label(con)
@@ -131,26 +115,6 @@ def test_arguments_override_comments(con):
     with pytest.raises(duckdb.Error, match="keep names name, labelled identifier"):
         columns(con, "muco('people', 0.2, keep := ['name'])")
     assert columns(con, "muco('people', 0.2, keep := ['name'], force := true)") == ["age", "sex", "disease", "name"]
-
-
-def test_column_types_are_kept(con):
-    con.execute(
-        "create table people as select (range % 40)::decimal(9,2) as pay, date '2000-01-01' + (range % 30)::int as born, "
-        "(['a','b','c'])[1 + range % 3]::enum('c','a','b','z') as kind, (range % 2 = 0) as flag, range % 9 as disease, "
-        "timestamp '2020-01-01' + to_hours((range % 50)::int) as seen from range(360)"
-    )
-    con.execute("create table release as from muco('people', 0.2, qi := ['pay','born','kind','flag','seen'], "
-                "sensitive := 'disease')")  # fmt: skip
-    assert con.execute("select typeof(columns(*)) from release limit 1").fetchone() == (
-        "DECIMAL(9,2)", "DATE", "VARCHAR", "BOOLEAN", "TIMESTAMP", "BIGINT",
-    )  # fmt: skip
-
-
-def test_row_id_is_the_source_row_number(con):
-    con.execute(f"create table people as {ROWS}")
-    con.execute(f"create table release as from muco('people', 0.2, {ROLES}, keep := ['name'], row_id := true)")
-    wrong = con.execute("select count(*) from release where name <> 'n' || row_id").fetchone()
-    assert wrong == (0,)
 
 
 def test_rows_come_out_shuffled(con):

@@ -91,14 +91,6 @@ def test_nothing_is_compared_where_no_bounds_are_wanted(con, monkeypatch):
     assert found == (pytest.approx(8), None, None)
 
 
-def test_estimates_do_not_depend_on_the_description(con):
-    patients(con)
-    duckdb_anon.release(con, "r", "rr_distort('o', p := 0.8)", independent=True)
-    con.execute("create table plain as from r")
-    call = "select estimate from relative_error('select s, count(*) from o where a < 35 group by s', 'o', '{}') order by all"
-    assert con.execute(call.format("r")).fetchall() == con.execute(call.format("plain")).fetchall()
-
-
 @pytest.mark.parametrize("name", ["bucket_", "BUCKET__"])
 def test_a_column_of_the_original_is_no_bucket(con, name):
     patients(con, name)
@@ -114,13 +106,6 @@ def test_a_hierarchy_that_is_not_there_is_named(con):
     )
     with pytest.raises(duckdb.InvalidInputException, match=named):
         con.execute(f"from relative_error('{OF_FLU}', 'o', 'r', hierarchies := {{'a': 'tree'}})")
-
-
-def test_a_person_is_one_value(con):
-    con.execute("create table o as select i % 3 as a, i % 4 as g, {'lower': i, 'upper': i} as who from range(12) t(i)")
-    message = r"column 'who' is STRUCT.*A person is a number, a date or a"
-    with pytest.raises(duckdb.InvalidInputException, match=message):
-        con.execute("from correlation('o', qi := ['a', 'g'], person := 'who')")
 
 
 def test_the_remedy_for_a_file_is_no_comment(con, tmp_path):

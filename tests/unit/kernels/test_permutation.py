@@ -48,6 +48,15 @@ def test_an_insider_finds_each_row_with_exactly_one_over_the_group(columns):
         assert best * 3 == total
 
 
+def test_columns_are_permuted_inside_groups_each_on_its_own():
+    rng = np.random.default_rng(3)
+    group = rng.permutation(np.repeat(np.arange(40), 5))
+    source = permuted(group, 3, rng)
+    for rows in source:
+        assert (group[rows] == group).all() and len(set(rows.tolist())) == 200
+    assert all((a != b).any() for a, b in combinations(source, 2))
+
+
 def marginal_error(columns: list[np.ndarray], published: list[np.ndarray]) -> float:
     """Sum of |published - original| over the cells of all triples that have as many rows as repair looks at."""
     total = 0

@@ -8,7 +8,6 @@ from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.rewrite.comparison import comparison
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.rewriter import rewrite
-from tests.reference.rewrite_releases import BOXES, PEOPLE
 from tests.reference.rewrite_tables import REGIONS, TREE, seen
 
 REFUSED = [
@@ -69,13 +68,29 @@ def test_duckdb_says_which_names_are_near(numbers, query):
         numbers.execute("select rewrite_query($1, 'people', 'boxes')", [query])
 
 
+PEOPLE = """
+create table people (age integer, sex varchar, region varchar, born date, weight double, disease varchar, cost integer)
+"""
+BOXES = """
+create table boxes as
+select
+  case when i % 11 = 0 then null else {lower: (20 + 2 * (i % 7))::integer, upper: (24 + 2 * (i % 7) + i % 3)::integer}
+  end as age,
+  case i % 5 when 0 then null when 1 then ['F', 'M', 'X'] when 2 then ['F'] else ['F', 'M'] end as sex,
+  (['n1', 'north', 'south', '*'])[1 + i % 4] as region,
+  {lower: date '1980-01-01' + (i * 40)::integer, upper: date '1980-03-01' + (i * 50)::integer} as born,
+  {lower: 50.0 + i % 9, upper: 52.5 + i % 9 + (i % 4) * 3.0}::struct(lower double, upper double) as weight,
+  (['flu', 'cold', 'acne'])[1 + i % 3] as disease,
+  case when i % 6 = 0 then null else (i * 37) % 50 end::integer as cost
+from (select i::integer as i from range(24) as t(i))
+"""
+
+
 @pytest.fixture(scope="module")
 def con():
     """An empty original, and releases of it."""
     con = duckdb.connect()
-    con.register("_people", PEOPLE.empty_table())
-    con.execute("create table people as from _people")
-    for statement in (BOXES, TREE, REGIONS):
+    for statement in (PEOPLE, BOXES, TREE, REGIONS):
         con.execute(statement)
     con.execute("create table counts as select {lower: 20, upper: 29} as age, 12.5::double as noisy_count")
     con.execute("create table sampled as select age, disease, cost, 0.5::double as sampling_rate from boxes")
