@@ -317,18 +317,18 @@ def _planned_on(cursor: duckdb.DuckDBPyConnection, call: dict[str, Any]) -> str:
         context = Context(entry.name, catalog, call["arguments"], _BY_NAME, connect)
         text = plan(entry, context)
         if isinstance(entry, (Method, PureSql)) and will_run():
-            _warn(cursor, context)
+            _warn(context)
         return text
     except Exception as error:
         return f"!{reported(entry.name, error)}"
 
 
-def _warn(cursor: duckdb.DuckDBPyConnection, context: Context) -> None:
+def _warn(context: Context) -> None:
     """Warn of what a planned call takes for individuals."""
     relation = context.relation("tbl")
     named = context.arguments.get("person") or context.arguments.get("original") or context.arguments.get("force")
     if relation.visible and not named and not is_release(relation.comment):
-        warn_of_keys(cursor, context.function, relation)
+        warn_of_keys(context.catalog, context.function, relation)
 
 
 def _cursor(number: int, caller: int) -> tuple[duckdb.DuckDBPyConnection | None, bool]:

@@ -7,7 +7,7 @@ column in which each individual has one row changes nothing. Cost: one pass.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -57,32 +57,34 @@ def refusing(entry: Entry, select: str, table: str, name: str) -> str:
     return f"from ({select}) as _anon_answer where case when {counted} then error({literal(text)}) else true end"
 
 
+def repeated_beneath(catalog: Catalog, relation: Relation, beneath: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Columns of a view or SELECT that are the person column of a table it reads and repeat, with that label.
+
+    Args:
+        catalog: where to count.
+        relation: the view or SELECT: it has no labels of its own.
+        beneath: columns that come from labelled ones of the tables that it reads, folded, with the label.
+    """
+    for name in relation.columns:
+        if beneath.get(fold(name), "").startswith("person "):
+            counted = f"select count(distinct {ident(name)}) < count({ident(name)}) from {relation.sql}"
+            if catalog.cursor.execute(counted).fetchall()[0][0]:
+                yield name, beneath[fold(name)]
+
+
 def require_no_person_beneath(
     function: str, catalog: Catalog, relation: Relation, roles: Roles, beneath: Mapping[str, str]
 ) -> None:
-    """Refuse rows of a view or SELECT whose table has a person column there that repeats: views have no labels.
-
-    Args:
-        function: SQL function, for messages.
-        catalog: where to count.
-        relation: the table of the call.
-        roles: roles of its columns.
-        beneath: columns that come from labelled ones of the tables that it reads, folded, with the label.
-    """
-    if roles.person is not None or catalog.cursor is None or not relation.visible:
+    """Refuse a view or SELECT with `repeated_beneath` columns, unless the call names a person column."""
+    if roles.person is not None or not relation.visible:
         return
-    for name in relation.columns:
-        label = beneath.get(fold(name), "")
-        if not label.startswith("person "):
-            continue
-        counted = f"select count(distinct {ident(name)}) < count({ident(name)}) from {relation.sql}"
-        if catalog.cursor.execute(counted).fetchall()[0][0]:
-            raise ColumnError(
-                f"{function}: column '{name}' of {relation.given} is labelled {label}, and individuals have several "
-                f"rows; a view has no labels of its own. Say person := {literal(name)}, or force := true if each row "
-                "is one individual",
-                code="several-rows",
-            )
+    for name, label in repeated_beneath(catalog, relation, beneath):
+        raise ColumnError(
+            f"{function}: column '{name}' of {relation.given} is labelled {label}, and individuals have several "
+            f"rows; a view has no labels of its own. Say person := {literal(name)}, or force := true if each row "
+            "is one individual",
+            code="several-rows",
+        )
 
 
 def check_described(entry: Entry, relation: Relation) -> None:

@@ -94,7 +94,7 @@ class OneToken:
         """Admit who sends `token`."""
         if len(token) < LEAST:
             raise AnonError(
-                f"serve: the token has {len(token)} characters. It must have at least {LEAST} (128 bits). Leave it out "
+                f"the token has {len(token)} characters. It must have at least {LEAST} (128 bits). Leave it out "
                 "and one is generated"
             )
         self._token, self._client = token.encode(), Client("token")
@@ -201,9 +201,9 @@ def require_private(path: Path) -> None:
     try:
         found = path.stat()
     except OSError as error:
-        raise AnonError(f"serve: {path}: {error.strerror}") from error
+        raise AnonError(f"cannot read {path}: {error.strerror}") from error
     if hasattr(os, "getuid") and (found.st_uid not in (0, os.getuid()) or found.st_mode & 0o077):
-        raise AnonError(f"serve: {path} can be read by other users. Only its owner may: chmod 600 {path}")
+        raise AnonError(f"{path} can be read by other users. Only its owner may: chmod 600 {path}")
 
 
 def add(
@@ -216,10 +216,10 @@ def add(
 ) -> str:
     """Add a token to a file, which is made if there is none; the token is returned and written nowhere."""
     if not _NAME.fullmatch(name):
-        raise AnonError(f"token: {name} is not a name of letters, digits, - and _. Choose one, such as team-a")
+        raise AnonError(f"{name} is not a name of letters, digits, - and _. Choose one, such as team-a")
     entries = _read(path) if path.exists() else {}
     if name in entries:
-        raise AnonError(f"token: {path} has a token {name}. Revoke it first, or choose another name")
+        raise AnonError(f"{path} has a token {name}. Revoke it first, or choose another name")
     secret, salt = secrets.token_urlsafe(_BYTES), secrets.token_bytes(16)
     limits = {limit: most for limit, most in (("sessions", sessions), ("statements", statements)) if most}
     hashed = f"scrypt:{salt.hex()}:{_key(secret.encode(), salt).hex()}"
@@ -233,7 +233,7 @@ def revoke(path: Path, name: str) -> None:
     """Remove a token; servers notice at the next request."""
     entries = _read(path)
     if name not in entries:
-        raise AnonError(f"token: {path} has no token {name}. It has {', '.join(sorted(entries)) or 'none'}")
+        raise AnonError(f"{path} has no token {name}. It has {', '.join(sorted(entries)) or 'none'}")
     _write(path, [entry.line for entry in entries.values() if entry.client.name != name])
 
 
@@ -252,7 +252,7 @@ def _read(path: Path) -> dict[str, _Entry]:
     try:
         entries = [_Entry.of(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise AnonError(f"serve: {path} has a line that is no token. Write it with duckdb-anon token") from error
+        raise AnonError(f"{path} has a line that is no token. Write it with duckdb-anon token") from error
     return {entry.client.name: entry for entry in entries}
 
 

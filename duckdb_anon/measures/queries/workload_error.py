@@ -63,7 +63,7 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
 def draw_workload(original: ReadTable, params: Params, rng: np.random.Generator) -> Workload:
     """Draw queries over the original's domains."""
     if not original.rows:
-        raise RequirementError("workload: the table is empty; its columns have no values to ask for")
+        raise RequirementError("the table is empty; its columns have no values to ask for")
     roles = params["roles"]
     qi = [original.attribute(info.name) for info in roles.qi]
     sensitive = None
@@ -71,7 +71,7 @@ def draw_workload(original: ReadTable, params: Params, rng: np.random.Generator)
         name = roles.sensitive[0].name
         if not original.columns[name].plain:
             raise ColumnError(
-                f"workload: predicate_on_sensitive := true asks for single values, but '{name}' holds lists; ask for "
+                f"predicate_on_sensitive := true asks for single values, but '{name}' holds lists; ask for "
                 f"list_contains({name}, value) with relative_error"
             )
         sensitive = original.attribute(name)

@@ -13,9 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import duckdb
 
-from duckdb_anon.engine.catalog import Relation
+from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.column_roles import role_of
-from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.engine.identifier_lineage import identifiers_read
+from duckdb_anon.engine.person_checks import repeated_beneath
+from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonWarning, ColumnError
 from duckdb_anon.model.function_specs import Roles
 from duckdb_anon.model.release_formats.duckdb_types import is_integer
@@ -75,16 +77,24 @@ def refuse_keys(
         )
 
 
-def warn_of_keys(con: duckdb.DuckDBPyConnection, function: str, relation: Relation) -> None:
-    """Warn that rows are counted where an identifier of a table repeats and no column is labelled person."""
+def warn_of_keys(catalog: Catalog, function: str, relation: Relation) -> None:
+    """Warn that rows are counted where the key of an individual repeats and no column is labelled person."""
     roles = {name: role_of(comment) for name, comment in relation.comments.items()}
     if "person" in roles.values():
         return
-    named = [name for name, role in roles.items() if role == "identifier" and name in relation.columns]
-    for name, distinct, rows in _repeated(con, relation, named):
+    counted = "Each row counts as one individual, so that k and risks look better than they are"
+    for name, label in repeated_beneath(catalog, relation, identifiers_read(catalog, relation)):
         warnings.warn(
-            f"{function}: {_of_repeated(name, relation, distinct, rows)}. Each row counts as one individual, so that k "
-            f"and risks look better than they are. COMMENT ON COLUMN {relation.sql}.{ident(name)} IS 'anon: person'",
+            f"{function}: column '{name}' of {relation.given} is labelled {label}, and individuals have several rows; "
+            f"a view has no labels of its own. {counted}. Say person := {literal(name)}",
+            AnonWarning,
+            stacklevel=2,
+        )
+    named = [name for name, role in roles.items() if role == "identifier" and name in relation.columns]
+    for name, distinct, rows in _repeated(catalog.cursor, relation, named):
+        warnings.warn(
+            f"{function}: {_of_repeated(name, relation, distinct, rows)}. {counted}. "
+            f"COMMENT ON COLUMN {relation.sql}.{ident(name)} IS 'anon: person'",
             AnonWarning,
             stacklevel=2,
         )

@@ -57,6 +57,10 @@ def test_a_plain_call_warns_of_an_identifier_that_repeats(visits, tmp_path, caps
     visits.execute("from mondrian('visits', 5, force := true)")
     visits.execute("comment on column visits.patient_id is 'anon: person'")
     visits.execute("from mondrian('visits', 5)")
+    visits.execute("create view seen as select patient_id as who, age from visits")
+    with pytest.warns(AnonWarning, match="k_anonymity: column 'who' of seen is labelled person in visits"):
+        visits.execute("from k_anonymity('seen', ['age'])").fetchall()
+    visits.execute("from k_anonymity('seen', ['age'], person := 'who')")
     visits.execute("comment on column visits.patient_id is 'anon: identifier'")
     visits.execute(f"attach '{tmp_path}/v.duckdb' as file")
     visits.execute("create table file.visits as from visits")
