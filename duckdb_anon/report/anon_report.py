@@ -23,7 +23,7 @@ from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Task
 from duckdb_anon.model.parameters import MOST_SEED
 from duckdb_anon.report.findings import Findings, Plan
 from duckdb_anon.report.measure import measure
-from duckdb_anon.report.redaction import Edition, as_json
+from duckdb_anon.report.redaction import Edition, as_json, edition_of
 from duckdb_anon.report.release_context import HoldersContext, read_context
 
 
@@ -70,8 +70,9 @@ def write_edition(found: Findings, path: str, edition: Edition) -> int:
     """Write one HTML file and the same facts as JSON, with the ending .json; return the page's size in bytes."""
     from duckdb_anon.report.html.page import page  # needs the extra
 
-    html = page(found, edition)
-    with written("report", path, html, as_json(found, edition, version("duckdb-anon"))):
+    shown = edition_of(found, edition)
+    html = page(shown, edition)
+    with written("report", path, html, as_json(shown, edition, version("duckdb-anon"))):
         return len(html.encode())
 
 

@@ -12,9 +12,10 @@ import datetime
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
-from duckdb_anon.report.findings import Findings, Measured
+from duckdb_anon.report.findings import Findings, Measured, Rows
 
 Edition = Literal["internal", "external", "short"]
 HOLDERS = ("suppression", "queries", "impossible")
@@ -29,13 +30,36 @@ NOT_COVERED = (
 )
 
 
-def visible_rows(edition: Edition, name: str, facts: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Rows of a fact as an edition shows them."""
-    rows = facts.get(name, [])
+def edition_of(found: Findings, edition: Edition) -> Findings:
+    """The findings as an edition contains them."""
     if edition == "internal":
-        return [dict(row) for row in rows]
-    if name in HOLDERS:
-        return []
+        return found
+    hidden = ("nulls", "uniqueness")
+    roles = [
+        {key: value for key, value in row.items() if key not in hidden}
+        for row in found.roles
+        if row["role"] not in ("not released", "identifier", "person")
+    ]
+    return replace(
+        found,
+        rows=0,
+        sha256="",
+        roles=roles,
+        facts={name: _outside(name, found.facts[name]) for name in ("population", "joint")},
+        missing=_reasons(found.missing),
+        releases=[_release_outside(release) for release in found.releases],
+    )
+
+
+def _release_outside(release: Measured) -> Measured:
+    how, failed, _ = release.check.note.partition("failed: ")  # a failure may quote values
+    facts = {name: _outside(name, rows) for name, rows in release.facts.items() if name not in HOLDERS}
+    check = replace(release.check, note=how + "failed" if failed else release.check.note)
+    return replace(release, facts=facts, missing=_reasons(release.missing), check=check)
+
+
+def _outside(name: str, rows: Rows) -> Rows:
+    """Rows of a fact without what tells of the original, figures rounded."""
     if name == "subgroups":  # the one at most risk of each column, without its name and size
         worst = {row["column"]: row for row in sorted(rows, key=lambda row: row["identity"])}
         rows = [{**row, "value": "(the group at most risk)", "people": None} for row in worst.values()]
@@ -49,48 +73,24 @@ def visible_rows(edition: Edition, name: str, facts: Mapping[str, list[dict[str,
     ]
 
 
-def _is_finite(value: object) -> bool:
-    return isinstance(value, float) and math.isfinite(value)
-
-
-def roles_of(found: Findings, edition: Edition) -> list[dict[str, Any]]:
-    """Columns with their roles; outside, without figures on the original and without what was not released."""
-    if edition == "internal":
-        return [dict(row) for row in found.roles]
-    hidden = ("nulls", "uniqueness")
-    return [
-        {key: value for key, value in row.items() if key not in hidden}
-        for row in found.roles
-        if row["role"] not in ("not released", "identifier", "person")
-    ]
-
-
-def reasons(missing: Mapping[str, str], edition: Edition) -> dict[str, str]:
+def _reasons(missing: Mapping[str, str]) -> dict[str, str]:
     """What could not be measured; its reasons quote queries and conditions, and a message may quote values."""
-    if edition == "internal":
-        return dict(missing)
     hidden = ("query ", "condition ", "suppression")
     return {what: "the reason is in the internal edition" for what in missing if not what.startswith(hidden)}
 
 
-def check_text(release: Measured, edition: Edition) -> str:
-    """How the check release came about; a failure may quote values."""
-    how, failed, _ = release.check.note.partition("failed: ")
-    return how + "failed" if failed and edition != "internal" else release.check.note
-
-
 def as_json(found: Findings, edition: Edition, version: str) -> str:
-    """The evidence for machines: the same facts the page shows."""
-    inside = edition == "internal"
+    """The findings of an edition for machines: the same facts the page shows."""
+    of_original = {"rows": found.rows, "sha256": found.sha256, "risk": found.facts.get("risk")}
     content = {
         "edition": edition,
         "made": datetime.date.today().isoformat(),
         "version": version,
         "original": {
             "name": found.plan.original,
-            **({"rows": found.rows, "sha256": found.sha256, "risk": found.facts["risk"]} if inside else {}),
-            "population": visible_rows(edition, "population", found.facts),
-            "not_measured": reasons(found.missing, edition),
+            **(of_original if edition == "internal" else {}),
+            "population": found.facts["population"],
+            "not_measured": found.missing,
         },
         "context": {
             "title": found.context.title,
@@ -98,12 +98,16 @@ def as_json(found: Findings, edition: Edition, version: str) -> str:
             "threshold": found.context.threshold,
             "sampling_fraction": found.context.sampling_fraction,
         },
-        "roles": roles_of(found, edition),
-        "joint_risk": visible_rows(edition, "joint", found.facts),
-        "not_covered": list(NOT_COVERED),
-        "releases": [_release(release, edition) for release in found.releases],
+        "roles": found.roles,
+        "joint_risk": found.facts["joint"],
+        "not_covered": NOT_COVERED,
+        "releases": [_release(release) for release in found.releases],
     }
     return json.dumps(_finite(content), indent=2, default=str, allow_nan=False) + "\n"
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def _finite(value: Any) -> Any:
@@ -115,9 +119,8 @@ def _finite(value: Any) -> Any:
     return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def _release(release: Measured, edition: Edition) -> dict[str, Any]:
+def _release(release: Measured) -> dict[str, Any]:
     about = release.description
-    names = [name for name in release.facts if edition == "internal" or name not in HOLDERS]
     return {
         "name": release.name,
         "rows": release.rows,
@@ -126,7 +129,7 @@ def _release(release: Measured, edition: Edition) -> dict[str, Any]:
         "parameters": dict(about.parameters) if about else None,
         "made": about.date if about else None,
         "version": about.version if about else None,
-        "check_release": check_text(release, edition),
-        **{name: visible_rows(edition, name, release.facts) for name in names},
-        "not_measured": reasons(release.missing, edition),
+        "check_release": release.check.note,
+        **release.facts,
+        "not_measured": release.missing,
     }

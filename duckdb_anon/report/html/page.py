@@ -15,7 +15,7 @@ from duckdb_anon.model.release_formats import SOURCE
 from duckdb_anon.report.findings import NOT_PROMISED, DatabaseFindings, Findings, Measured, Rows
 from duckdb_anon.report.html import charts
 from duckdb_anon.report.html.tables import Facts, columns_of, listed, number, percent
-from duckdb_anon.report.redaction import NOT_COVERED, Edition, check_text, visible_rows
+from duckdb_anon.report.redaction import NOT_COVERED, Edition
 
 
 class _Charts:
@@ -35,9 +35,9 @@ class _Charts:
         return added
 
 
-def page(found: Findings, edition: Edition = "internal") -> str:
-    """The report as HTML text, in an edition."""
-    facts, drawn, internal = Facts(found, edition), _Charts(), edition == "internal"
+def page(found: Findings, edition: Edition) -> str:
+    """The report as HTML text, of the findings that an edition contains."""
+    facts, drawn, internal = Facts(found), _Charts(), edition == "internal"
     placed = {
         "overview": drawn.add(("Risk and utility", charts.risk_utility_map(found))),
         "risk": drawn.add(
@@ -53,9 +53,9 @@ def page(found: Findings, edition: Edition = "internal") -> str:
     return _rendered(
         "page.html", f"Releases of {found.plan.original}", drawn,
         found=found, plan=found.plan, context=found.context, internal=internal, short=edition == "short",
-        joint=visible_rows(edition, "joint", found.facts),
+        joint=found.facts["joint"],
         t=facts.tables(), charts=placed, not_covered=NOT_COVERED, releases=releases, queries=facts.answers(),
-        unlinked=[(r.name, check_text(r, edition)) for r in found.releases if r.check.note.startswith("none")],
+        unlinked=[(r.name, r.check.note) for r in found.releases if r.check.note.startswith("none")],
         provenance=[(release.name, facts.provenance(release)) for release in found.releases],
     )  # fmt: skip
 
@@ -128,5 +128,5 @@ def _release(drawn: _Charts, facts: Facts, found: Findings, release: Measured) -
             ("Change of correlation", charts.correlation_change(found, release)),
             *marginals,
         ),
-        "missing": facts.missing(release.missing),
+        "missing": listed(release.missing, "what", "why"),
     }

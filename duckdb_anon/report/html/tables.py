@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from duckdb_anon.report.evidence import tried
 from duckdb_anon.report.findings import RARE, Findings, Measured, Row, Rows
-from duckdb_anon.report.redaction import Edition, check_text, reasons, roles_of, visible_rows
 from duckdb_anon.report.release_context import TEXTS
 
 _RANDOMNESS = "entropy of the operating system, expanded by ChaCha20; releases accept no seed below 2^64"
@@ -18,41 +17,41 @@ def _interval(figure: str) -> Show:
     return lambda row: interval(row[f"{figure}_low"], row[f"{figure}_high"])
 
 
-_OF_BOTH: dict[str, dict[str, Show]] = {
+_TABLES: dict[str, dict[str, Show]] = {
     "risk": {
-        "identity": "identity", "95% interval": _interval("identity"), "attribute": "attribute",
+        "table": "release", "identity": "identity", "95% interval": _interval("identity"), "attribute": "attribute",
         "baseline": "baseline", "advantage": "advantage", "within the limit": "meets_threshold",
         "strongest attackers": lambda row: "; ".join(tried(str(row["note"]))),
     },
     "classes": {
-        "prosecutor and journalist risk": "prosecutor", "marketer risk": "marketer",
+        "table": "release", "prosecutor and journalist risk": "prosecutor", "marketer risk": "marketer",
         "records above the limit": "above_threshold", "unique records": "sample_uniques",
         f"records in classes of fewer than {RARE}": "small_cells",
     },
-    "population": {"figure": "figure", "value": "value"},
-}  # fmt: skip
-"""Facts of the original and of each release: titles of the columns, and what stands in them of a row."""
-_OF_RELEASES: dict[str, dict[str, Show]] = {
+    "population": {"table": "release", "figure": "figure", "value": "value"},
     "subgroups": {
-        "column": "column", "group": "value", "individuals": "people", "identity": "identity",
+        "release": "release", "column": "column", "group": "value", "individuals": "people", "identity": "identity",
         "95% interval": _interval("identity"), "attribute": "attribute", "advantage": "advantage",
     },
     "wp29": {
-        "criterion": lambda row: str(row["criterion"]).replace("_", " "), "risk": "risk",
+        "release": "release", "criterion": lambda row: str(row["criterion"]).replace("_", " "), "risk": "risk",
         "95% interval": _interval("risk"), "verdict": "verdict", "baseline": "baseline", "attacks": "attacks",
         "note": "note",
     },
-    "guarantee": {"guarantee": "promise", "measured": "found", "holds": "holds", "checked by": "checked by"},
-    "utility": {"measure": "measure", "value": "value", "for comparison": "compare"},
+    "guarantee": {
+        "release": "release", "guarantee": "promise", "measured": "found", "holds": "holds", "checked by": "checked by",
+    },
+    "utility": {"release": "release", "measure": "measure", "value": "value", "for comparison": "compare"},
     "impossible": {
-        "condition": "condition", "original": "original", "estimate": "estimate", "at least": "low", "at most": "high",
+        "release": "release", "condition": "condition", "original": "original", "estimate": "estimate",
+        "at least": "low", "at most": "high",
     },
     "suppression": {
-        "column": "column_name", "group": "value", "original": "original", "released": "released",
+        "release": "release", "column": "column_name", "group": "value", "original": "original", "released": "released",
         "suppressed": "left_out",
     },
 }  # fmt: skip
-"""Facts of each release."""
+"""Facts of each release, some of the original too: titles of the columns, and what stands in them of a row."""
 _ANSWERS: dict[str, Show] = {
     "group": "group", "measure": "measure", "release": "release", "original": "original",
     "estimate": "estimate", "bounds": lambda row: interval(row["low"], row["high"]), "relative error": "relative_error",
@@ -61,31 +60,24 @@ _ANSWERS: dict[str, Show] = {
 
 @dataclass(frozen=True)
 class Facts:
-    """The findings as an edition of the page contains them; a table is a list of its rows by the titles of columns."""
+    """The findings as the page contains them; a table is a list of its rows by the titles of columns."""
 
     found: Findings
-    edition: Edition
 
     def across(self, name: str) -> Rows:
         """Rows of a fact, each with the release it belongs to."""
         return [
-            {**row, "release": release.name}
-            for release in self.found.releases
-            for row in visible_rows(self.edition, name, release.facts)
+            {**row, "release": release.name} for release in self.found.releases for row in release.facts.get(name, [])
         ]
 
     def tables(self) -> dict[str, Rows]:
         """Every table of the page but those of the single releases."""
         tables = {}
-        for name, columns in _OF_RELEASES.items():
-            tables[name] = _table({"release": "release", **columns}, self.across(name))
+        for name, columns in _TABLES.items():
+            of_original = [{**row, "release": "the original"} for row in self.found.facts.get(name, [])]
+            tables[name] = _table(columns, [*of_original, *self.across(name)])
         order = list(dict.fromkeys(row["measure"] for row in tables["utility"]))
         tables["utility"].sort(key=lambda row: order.index(row["measure"]))  # releases stand together
-        for name, columns in _OF_BOTH.items():
-            both = self.edition == "internal" or name == "population"
-            of_original = visible_rows(self.edition, name, self.found.facts) if both else []
-            rows = [*({**row, "release": "the original"} for row in of_original), *self.across(name)]
-            tables[name] = _table({"table": "release", **columns}, rows)
         missing = {what: why for release in self.found.releases for what, why in release.missing.items()}
         of_identifier: dict[str, Row] = {}
         for row in self.across("safe_harbor"):
@@ -93,13 +85,9 @@ class Facts:
             item[row["release"]] = row["state"]
         return tables | {
             "overview": self._overview(), "decision": self._decision(), "safe_harbor": list(of_identifier.values()),
-            "roles": roles_of(self.found, self.edition), "missing": self.missing(self.found.missing),
-            "missing_of_releases": self.missing(missing),
+            "roles": self.found.roles, "missing": listed(self.found.missing, "what", "why"),
+            "missing_of_releases": listed(missing, "what", "why"),
         }  # fmt: skip
-
-    def missing(self, missing: Mapping[str, str]) -> Rows:
-        """What could not be measured, and why."""
-        return listed(reasons(missing, self.edition), "what", "why")
 
     def answers(self) -> list[tuple[str, Rows]]:
         """Each query of the analyst with the answers of all releases."""
@@ -121,7 +109,7 @@ class Facts:
                 call, randomness = about.call, _RANDOMNESS
         rows = {
             "method and parameters": call, "made on, with": made, "randomness": randomness, "rows": f"{release.rows:,}",
-            "SHA-256 of its rows": release.sha256, "check release": check_text(release, self.edition),
+            "SHA-256 of its rows": release.sha256, "check release": release.check.note,
         }  # fmt: skip
         return listed(rows, "fact", "value")
 
