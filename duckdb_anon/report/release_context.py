@@ -7,13 +7,12 @@ conditions that no individual can meet ("age < 15 and marital = 'married'").
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from duckdb_anon.model.errors import AnonError, listed, nearest
+from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.toml_files import read_toml, require_known
 
 
 @dataclass(frozen=True)
@@ -47,30 +46,10 @@ _LISTS, _NUMBERS = ("queries", "impossible"), ("threshold", "sampling_fraction")
 
 def read_context(path: str | None, function: str = "report") -> HoldersContext:
     """Read a context file; None gives an empty context."""
-    if path is None:
-        return HoldersContext()
-    try:
-        given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise AnonError(f"{function}: {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise AnonError(f"{function}: {path} is not a valid TOML file: {error}") from error
-    return context_of(given, path, function)
-
-
-def context_of(given: Mapping[str, Any], path: str, function: str = "report") -> HoldersContext:
-    """Check the fields of a context.
-
-    >>> context_of({"purpose": "research"}, "c.toml").threshold
-    0.09
-    """
-    known = {f.name for f in fields(HoldersContext)}
+    given = {} if path is None else read_toml(function, Path(path))
+    require_known(function, str(path), given, [f.name for f in fields(HoldersContext)])
     checked: dict[str, Any] = {}
     for name, value in given.items():
-        if name not in known:
-            raise AnonError(
-                f"{function}: {path} has no field '{name}'{nearest(name, known)}; it takes {listed(sorted(known))}"
-            )
         if name in _LISTS:
             if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
                 raise AnonError(f"{function}: {path}: {name} must be a list of texts")

@@ -13,9 +13,8 @@ import json
 import secrets
 import shutil
 import sys
-import tomllib
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +30,10 @@ from duckdb_anon.gate.files import write_parquet
 from duckdb_anon.gate.source_tables import described_table
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.release_comment import read_description
+from duckdb_anon.model.toml_files import read_toml, require_known
 from duckdb_anon.release_api import release
 from duckdb_anon.report.linked_release import check_releases, comments
-from duckdb_anon.shell.run_database import check_fields, database_tables, mark_of, release_plan, require_known, say
+from duckdb_anon.shell.run_database import check_fields, database_tables, mark_of, release_plan, say
 from duckdb_anon.sql_functions import connect
 
 _FIELDS = ("tables", "labels", "treatments", "releases", "database")
@@ -78,36 +78,32 @@ def _run(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], path: Path, fo
         _read_table(con, name, folder, source)
     for name, roles in plan["labels"].items():
         write_comments(con, ident(name), None, {column: f"anon: {role}" for column, role in roles.items()})
-    key = _key(path.with_name(f".{path.name}.key"))
-    marks = {entry["name"]: mark_of(con, plan, entry, [entry["original"]], key) for entry in plan["releases"]}
-    due = [
-        entry for entry in plan["releases"]
-        if force or state.get(entry["name"]) != marks[entry["name"]] or not (folder / entry["output"]).exists()
-    ]  # fmt: skip
-    failed = [line for entry in due for line in _checked(con, entry, folder)]
-    if "database" in plan and not failed:
+    parts = {entry["name"]: (entry, [entry["original"]]) for entry in plan["releases"]}
+    if "database" in plan:
         made_of = {name: value for name, value in plan["database"].items() if name != "evidence"}
-        marks[_DATABASE] = mark_of(con, plan, made_of, database_tables(made_of), key)
-        output = folder / made_of["output"]
-        unchanged = not force and state.get(_DATABASE) == marks[_DATABASE] and output.exists()
-        if not unchanged:
-            failed = release_plan(con, plan, folder, marks[_DATABASE], state.get(_DATABASE))
-        if not failed:
-            done = "kept, nothing has changed" if unchanged else "the tables were released"
-            sys.stdout.write(f"{output}: {done}\n")
-            page = plan["database"].get("evidence")
-            if page and not (folder / page).exists():
-                sys.stdout.write(f"{folder / page}: missing, as the release was kept; --force makes both again\n")
+        parts[_DATABASE] = made_of, database_tables(made_of)
+    key = _key(path.with_name(f".{path.name}.key"))
+    marks = {name: mark_of(con, plan, part, tables, key) for name, (part, tables) in parts.items()}
+    outputs = {name: folder / part["output"] for name, (part, _) in parts.items()}
+    due = [name for name in parts if force or state.get(name) != marks[name] or not outputs[name].exists()]
+    failed = [line for entry in plan["releases"] if entry["name"] in due for line in _checked(con, entry, folder)]
+    if _DATABASE in due and not failed:
+        failed = release_plan(con, plan, folder, marks[_DATABASE], state.get(_DATABASE))
     if failed:
         sys.stderr.write("".join(f"{line}\n" for line in failed) + "nothing was written\n")
         return FAILED
-    for entry in due:
-        (folder / entry["output"]).parent.mkdir(parents=True, exist_ok=True)
-        write_parquet(con, ident(entry["name"]), str(folder / entry["output"]), replace=True)
-        sys.stdout.write(f"{folder / entry['output']}: {comments(con, ident(entry['name']))[0]}\n")
-    for entry in plan["releases"]:
-        if entry not in due:
-            sys.stdout.write(f"{folder / entry['output']}: kept, nothing has changed\n")
+    for name, output in outputs.items():
+        done = "kept, nothing has changed"
+        if name in due and name == _DATABASE:
+            done = "the tables were released"
+        elif name in due:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            write_parquet(con, ident(name), str(output), replace=True)
+            done = comments(con, ident(name))[0]
+        sys.stdout.write(f"{output}: {done}\n")
+    page = plan.get("database", {}).get("evidence")
+    if page and not (folder / page).exists():
+        sys.stdout.write(f"{folder / page}: missing, as the release was kept; --force makes both again\n")
     if due or marks != state:
         write_private(state_file, json.dumps(marks, indent=2) + "\n")
     return 0
@@ -115,30 +111,29 @@ def _run(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], path: Path, fo
 
 def read_plan(path: Path) -> dict[str, Any]:
     """Read and check a plan."""
-    try:
-        plan = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise AnonError(f"run: {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise AnonError(f"run: {path} is not a valid TOML file: {error}") from error
-    require_known(path, "the plan", plan, _FIELDS)
+
+    def known(where: str, given: Iterable[str], names: Iterable[str]) -> None:
+        require_known("run", f"{path}: {where}", given, names)
+
+    plan = read_toml("run", path)
+    known("the plan", plan, _FIELDS)
     plan = {"tables": {}, "labels": {}, "treatments": {}, "releases": [], **plan}
     tables = plan["tables"]
     if not tables or not (plan["releases"] or "database" in plan):
         raise AnonError(f"run: {path} needs [tables], NAME = FILE, and at least one [[releases]] or a [database]")
     for part in ("treatments", "labels"):
-        require_known(path, part, plan[part], tables)
+        known(part, plan[part], tables)
     if "database" in plan:
         check_fields(path, plan["database"])
-        require_known(path, "database", database_tables(plan["database"]), tables)
+        known("database", database_tables(plan["database"]), tables)
     for name, roles in plan["labels"].items():
-        require_known(path, f"labels.{name}", [role.split()[0] for role in roles.values()], ROLES)
+        known(f"labels.{name}", [role.split()[0] for role in roles.values()], ROLES)
     for entry in plan["releases"]:
-        require_known(path, "a release", entry, _RELEASE)
+        known("a release", entry, _RELEASE)
         if missing := [key for key in ("name", "original", "call", "output") if key not in entry]:
             raise AnonError(f"run: {path}: a release has no {missing[0]}; it needs name, original, call and output")
-        require_known(path, f"original of {entry['name']}", [entry["original"]], tables)
-        require_known(path, f"checks of {entry['name']}", entry.setdefault("checks", {}), CHECKS)
+        known(f"original of {entry['name']}", [entry["original"]], tables)
+        known(f"checks of {entry['name']}", entry.setdefault("checks", {}), CHECKS)
         if not entry["output"].endswith(".parquet"):
             raise AnonError(f"run: {path}: output of {entry['name']} is a file that ends in .parquet")
     return plan

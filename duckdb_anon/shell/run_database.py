@@ -12,7 +12,7 @@ import json
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,8 @@ from duckdb_anon.engine.private_files import draft_of
 from duckdb_anon.engine.release_digest import row_checksum
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.engine.transaction import transaction
-from duckdb_anon.model.errors import AnonError, listed, nearest
+from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.toml_files import require_known
 from duckdb_anon.report.anon_report import require_extra
 from duckdb_anon.sql_functions import connect
 
@@ -58,8 +59,8 @@ def main_plan(given: Namespace) -> int:
 
 def check_fields(path: Path, given: Mapping[str, Any]) -> None:
     """Check what a plan says of its database before any table is read."""
-    for where, fields, known in (("database", given, FIELDS), ("database.checks", given.get("checks", {}), CHECKS)):
-        require_known(path, where, fields, known)
+    require_known("run", f"{path}: database", given, FIELDS)
+    require_known("run", f"{path}: database.checks", given.get("checks", {}), CHECKS)
     for name in ("individuals", "key", "k", "output"):
         if name not in given:
             raise AnonError(f"run: {path}: database has no {name}; it needs individuals, key, k and output")
@@ -144,15 +145,6 @@ def _write(con: duckdb.DuckDBPyConnection, output: Path, write: Any) -> None:
             con.execute(f"checkpoint {_OUT}")
         finally:
             con.execute(f"detach {_OUT}")
-
-
-def require_known(path: Path, where: str, given: Iterable[str], known: Any) -> None:
-    """Refuse names that a part of a plan does not have."""
-    for name in given:
-        if name not in known:
-            raise AnonError(
-                f"run: {path}: {where} has unknown '{name}'{nearest(name, known)}. Allowed: {listed(known)}"
-            )
 
 
 def mark_of(

@@ -239,7 +239,7 @@ def test_hashes_do_not_depend_on_the_order_of_the_rows(folder):
 
 
 @pytest.mark.parametrize("text, message", [
-    ("purpos = 'x'", "no field 'purpos'.*did you mean 'purpose'"),
+    ("purpos = 'x'", "unknown 'purpos'.*did you mean 'purpose'"),
     ("threshold = 2", "threshold = 2 is not a number in"),
     ("queries = 'select 1'", "queries must be a list of texts"),
     ("a = [", "is not a valid TOML file"),
