@@ -72,6 +72,11 @@ class ReleaseModel:
         return bool(self.factors) and self.complete and not self.edged and (randomized or generalized)
 
     @property
+    def has_person_lists(self) -> bool:
+        """Whether the records of a person are shown as a list of generalized values."""
+        return any(factor.counted and not isinstance(factor, ListFactor) for factor in self.factors)
+
+    @property
     def is_noisy(self) -> bool:
         """Whether rows are noisy counts, of which no records can be drawn."""
         return self.weight != "1" and not self.rate and not self.missing

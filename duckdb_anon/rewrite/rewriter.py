@@ -34,6 +34,10 @@ from duckdb_anon.rewrite.query.trees import tree as fill
 from duckdb_anon.rewrite.release_model import ReleaseModel, prefers_draws, release_model
 
 FAILS = "a value that cannot be cast counts as NULL; the original fails if its WHERE keeps one"
+MERGED = (
+    "a release of persons shows a generalized value once a person, however many records have it: counts and sums of "
+    "records are too low"
+)
 WIDE = "high minus low is larger than the estimate"
 NO_BOUNDS = "no bounds: this function of the answers has none"
 _OF_TYPES = {"hash", "typeof", "pg_typeof", "enum_code", "enum_first", "enum_last", "enum_range", "enum_range_boundary"}
@@ -98,6 +102,8 @@ def estimator(
         found, unbounded = _bounds(tree, model, release, original, steps, bounds)
     hidden = _with_hidden(tree, found) if found.ends else []
     notes = [FAILS] if try_casts(tree, original) else []
+    if model.has_person_lists and any(_adds_records(node) for node in all_of(tree, exp.Count, exp.CountIf, exp.Sum)):
+        notes.append(MERGED)
     imputed = False
     before = None if release.drawn is None or model.is_noisy else tree.copy()
     try:
@@ -116,6 +122,10 @@ def estimator(
     steps.attach(tree, [release, *tables[1:]], readable)
     unquote(tree)
     return Estimate(tree, found.confidence, tuple(notes), unbounded)
+
+
+def _adds_records(aggregate: exp.Expr) -> bool:
+    return not isinstance(aggregate.this, exp.Distinct)
 
 
 def _require_free_names(original: TableInfo) -> None:

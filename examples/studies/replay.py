@@ -119,7 +119,7 @@ def study(con: duckdb.DuckDBPyConnection, table: Table, method: str) -> None:
     aggregates = f"count(*) as n, sum({table.target}) as s, avg({table.target}) as m"
     began, first = time.perf_counter(), 0.0
     plain: list[tuple[bool, float]] = []
-    for where, _ in plausible.predicates(con, table)[:CONDITIONS]:
+    for where, _ in plausible.predicates(con, table, CONDITIONS):
         query = f"select {aggregates} from {table.name} where {where}"
         plain += intervals(con, table, query, "imputed" if method in GENERALIZED else "auto")
         first = first or time.perf_counter() - began
