@@ -172,7 +172,7 @@ def _release_in_parts(
             finished = run.run(signature_of(found, name, bounds, _version()))
             progress.say("writing")
             with _transaction(con):
-                draft = f"({finished.sql})"
+                draft = f"({finished})"
                 rows = registration.without_row_id(draft) if key is not None else draft
                 enter = _first(registration, registration.open(), draft)
                 return _written(registration, name, rows, replace, is_file, enter)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +18,9 @@ from duckdb_anon.model.errors import ColumnError, ParameterError
 from duckdb_anon.model.hierarchy import NULL_LEAF, Hierarchy
 
 
-def read_tree(function: str, name: str, rows: pa.StructArray) -> Hierarchy:
-    """Read a hierarchy table: one struct a leaf, fields from the leaf to the root."""
-    columns = [pc.cast(rows.field(i), pa.string()).to_pylist() for i in range(rows.type.num_fields)]
+def read_tree(function: str, name: str, levels: Sequence[Any]) -> Hierarchy:
+    """Read a hierarchy table: Arrow columns from the leaf to the root, one row a leaf."""
+    columns = [pc.cast(level, pa.string()).to_pylist() for level in levels]
     if not columns or not columns[0]:
         raise ParameterError(f"{function}: hierarchy '{name}' has no rows. It has a row for each leaf. Add rows")
     if any(None in column for column in columns):

@@ -166,7 +166,7 @@ def _rows(array: pa.Array) -> pa.StructArray:
 def _drawn(call: ImputeCall, given: pa.StructArray) -> DrawnTables:
     """Read the release and draw."""
     names = dict.fromkeys(call.trees.values())
-    forest = {name: read_tree("impute", name, _rows(given.field(f"h{k}"))) for k, name in enumerate(names)}
+    forest = {name: read_tree("impute", name, _rows(given.field(f"h{k}")).flatten()) for k, name in enumerate(names)}
     infos = {name: ColumnInfo(name, "", kind, call.trees.get(name)) for name, kind in call.kinds.items()}
     trees = {name: forest[table] for name, table in call.trees.items()}
     table = read_tables("impute", [_rows(given.field("rows"))], infos, trees, contents=[call.contents()])[0]

@@ -93,7 +93,7 @@ def run_call(
     try:
         with progress.running(entry.name), thread_pool.allowed(extra.get("threads")):
             tables = rows_of_tables()
-            forest = {name: read_tree(entry.name, name, rows) for name, rows in trees.items()}
+            forest = {name: read_tree(entry.name, name, rows.flatten()) for name, rows in trees.items()}
             if isinstance(entry, Method):
                 if extra.get(ASKED_BY) and len(tables[0]) == 0:
                     raise RequirementError(f"{extra[ASKED_BY]} is empty. There is no row to run {entry.name} on")

@@ -105,7 +105,9 @@ class PublishedTrees:
         columns = ", ".join(f"({ident(column)})::varchar as {ident(column)}" for column in tree.columns)
         rows = self.con.execute(f"select {columns} from {tree.sql}").fetchall()
         try:
-            read_tree("publish", tree.name, pa.array([dict(zip(tree.columns, row, strict=True)) for row in rows]))
+            read_tree(
+                "publish", tree.name, pa.array([dict(zip(tree.columns, row, strict=True)) for row in rows]).flatten()
+            )
         except ParameterError as error:
             raise AnonError(f"publish: {tree.name} is named as a hierarchy and is none: {error}") from error
         found = trace_of(self.con, tree, None, originals, texts_only=True)

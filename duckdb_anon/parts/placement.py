@@ -7,51 +7,75 @@ Cost: that of `split_planner`, and a GROUP BY of the sensitive columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
 from duckdb_anon.engine.call_text import Recorded
+from duckdb_anon.engine.hierarchy_io import read_tree
 from duckdb_anon.engine.input_sql import NUMBER
+from duckdb_anon.engine.sensitive_coarsening import PARAMETER as EDGES
 from duckdb_anon.model import progress
-from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
-from duckdb_anon.model.errors import ParameterError
-from duckdb_anon.model.function_specs import Cutting
-from duckdb_anon.parts.run_part import cutting_of
+from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
+from duckdb_anon.model.errors import ColumnError, ParameterError
+from duckdb_anon.model.function_specs import ColumnInfo, Cutting
+from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.parts.split_planner import CODE, PERSON, CodedPart, parts_of
 
 
-@dataclass(frozen=True)
-class CodedRows:
-    """A table as codes, counted and stored by DuckDB or Spark.
+class CodedRows(ABC):
+    """The table of a call as codes, counted and stored by DuckDB or Spark."""
 
-    Attributes:
-        recorded: the call.
-        attributes: quasi-identifiers and sensitive attributes, with the counts of the table.
-        relation: what stands after FROM; columns of codes, `_anon_rn`, and `_anon_person` where the call has persons.
-        persons: the same, with `_anon_person` at least.
-        ask: answers a query in DuckDB's dialect.
-        store: stores the rows of a SELECT in DuckDB's dialect under a name, unless it has; returns their relation.
-        deal: SQL of one of so many parts by chance; the rows of equal values of some columns spread evenly.
-        distinct: relation of the first so many codes, and SQL of the rows that its rows stand for.
-    """
-
-    recorded: Recorded
-    attributes: Sequence[Attribute]
+    attributes: Sequence[Attribute]  # quasi-identifiers and sensitive attributes, with the counts of the table
+    # what stands after FROM; columns of codes, `_anon_rn`, and `_anon_person` where the call has persons
     relation: str
-    persons: str
-    ask: Callable[[str], pa.Table]
-    store: Callable[[str, str], str]
-    deal: Callable[[Sequence[str], int], str]
-    distinct: Callable[[int], tuple[str, str]]
+    persons: str  # the same, with `_anon_person` at least
+
+    def __init__(self, recorded: Recorded) -> None:
+        """Take the columns that the call needs."""
+        self.recorded, self.name, self.roles = recorded, recorded.entry.name, recorded.roles
+        self.coded = self.roles.qi + self.roles.sensitive
+        others = self.roles.keep + ((self.roles.person,) if self.roles.person else ())
+        self.passthrough = list(dict.fromkeys(info.name for info in others))
+        self.columns = list(dict.fromkeys([*(info.name for info in self.coded), *self.passthrough]))
+        self.codes = [f"{CODE}{k}" for k in range(len(self.coded))]
+        conditions = recorded.entry.conditions
+        self.conditions = dict(conditions(self.roles, recorded.params)) if conditions else {}
+
+    @abstractmethod
+    def ask(self, sql: str) -> pa.Table:
+        """Answer a query in DuckDB's dialect."""
+
+    @abstractmethod
+    def store(self, name: str, select: str) -> str:
+        """Store the rows of a SELECT in DuckDB's dialect under a name, unless it has; return their relation."""
+
+    @abstractmethod
+    def deal(self, columns: Sequence[str], parts: int) -> str:
+        """SQL of one of so many parts by chance; the rows of equal values of some columns spread evenly."""
+
+    def distinct(self, columns: int) -> tuple[str, str]:
+        """Relation of the first so many codes, and SQL of the rows that its rows stand for."""
+        return self.relation, "count(*)"
+
+    @abstractmethod
+    def _tree_rows(self, info: ColumnInfo) -> pa.Table:
+        """The rows of a column's hierarchy table, as texts."""
+
+    def tree(self, info: ColumnInfo) -> Hierarchy | None:
+        """The hierarchy of a column."""
+        if not info.hierarchy:
+            return None
+        return read_tree(self.name, info.hierarchy, self._tree_rows(info).columns)
 
     @cached_property
     def repeated(self) -> bool:
         """Whether an individual has several rows."""
-        if self.recorded.roles.person is None or self.recorded.entry.unit != "person":
+        if self.roles.person is None or self.recorded.entry.unit != "person":
             return False
         found = self.ask(f"select count({PERSON}) > count(distinct {PERSON}) as several from {self.persons}")
         return bool(found.to_pylist()[0]["several"])
@@ -59,7 +83,7 @@ class CodedRows:
     @cached_property
     def combinations(self) -> tuple[CodeArray, IntArray]:
         """Codes of the combinations of sensitive values that occur, and their rows (individuals)."""
-        names = ", ".join(self._sensitive_columns())
+        names = ", ".join(self._sensitive_codes())
         if not names:
             return np.zeros((1, 0), dtype=np.int32), np.ones(1, dtype=np.int64)
         many = f"count(distinct {PERSON})" if self.repeated else "count(*)"
@@ -71,17 +95,24 @@ class CodedRows:
     @cached_property
     def cutting(self) -> Cutting | None:
         """How the method cuts; None where it decides for the table as a whole."""
-        return cutting_of(self.recorded, self.attributes, self.combinations[0], self.repeated)
+        entry, params = self.recorded.entry, self.recorded.params
+        if entry.parts is None:
+            return None
+        if (fewest := params.get(EDGES.name)) is not None:
+            raise ColumnError(
+                f"{self.name}: sensitive_edges := {fewest} would count records in each part of the table alone. "
+                "Release the table in one call, or merge rare values before the call"
+            )
+        q, combinations = len(self.roles.qi), self.combinations[0]
+        sensitive = tuple(replace(a, codes=combinations[:, k]) for k, a in enumerate(self.attributes[q:]))
+        table = CodedTable(len(combinations), tuple(self.attributes[:q]), sensitive)
+        return entry.parts(table, params, self.repeated)
 
     def placed(self, cutting: Cutting, rows: int, limit: int) -> tuple[str, str]:
-        """SQL of the part of a row, and the relation that has it.
-
-        Raises:
-            ParameterError: individuals have several rows and there are several sensitive columns.
-        """
+        """SQL of the part of a row, and the relation that has it."""
         if cutting.by in ("deal", "deal by value"):
             return self._dealt(cutting, -(-rows // min(limit, cutting.most or limit))), self.relation
-        q, person = len(self.recorded.roles.qi), self.recorded.roles.person
+        q, person = len(self.roles.qi), self.roles.person
         relation, many, counted = self.relation, rows, "count(*)"
         of_persons = person is not None and cutting.persons
         if of_persons:
@@ -90,9 +121,9 @@ class CodedRows:
             relation = self.store("persons", select)
             many = self.ask(f"select count(*) as n from {relation}").to_pylist()[0]["n"]
             limit = max(1, int(limit * many / rows))
-        elif self.repeated and len(self.recorded.roles.sensitive) > 1 and cutting.codes is not None:
+        elif self.repeated and len(self.roles.sensitive) > 1 and cutting.codes is not None:
             raise ParameterError(
-                f"{self.recorded.entry.name}: several sensitive columns of individuals with several rows are not "
+                f"{self.name}: several sensitive columns of individuals with several rows are not "
                 "worked in parts. Release one of them, or leave out part_rows and memory"
             )
         elif not self.repeated and cutting.by != "sse":
@@ -102,7 +133,7 @@ class CodedRows:
             self.ask, relation, many, tuple(self.attributes[:q]), tuple(self.attributes[q:]), *self.combinations,
             self.repeated and not cutting.persons, counted,
         )  # fmt: skip
-        tree = parts_of(self.recorded.entry.name, coded, cutting, limit, progress.tick).sql()
+        tree = parts_of(self.name, coded, cutting, limit, progress.tick).sql()
         if not of_persons:
             return tree, self.relation
         by_person = f"(select {PERSON} as _anon_whose, {tree} as _anon_whose_part from {relation})"
@@ -113,10 +144,10 @@ class CodedRows:
         """SQL that deals rows; where values are dealt evenly, so that every part can be cut up by values."""
         if cutting.by == "deal":
             return self.deal((), parts)
-        names = ", ".join(self._sensitive_columns())
+        names = ", ".join(self._sensitive_codes())
         least = cutting.requirement.least if cutting.requirement is not None else 1
         for many in range(parts, 1, -1):
-            part = self.deal(self._sensitive_columns(), many)
+            part = self.deal(self._sensitive_codes(), many)
             dealt = f"(select {part} as part, {names} from {self.relation}) as dealt"
             values = f"(select part, {names}, count(*) as n from {dealt} group by part, {names}) as counted"
             sizes = f"(select part, sum(n) as size, max(n) as most from {values} group by part) as sizes"
@@ -125,5 +156,5 @@ class CodedRows:
                 return part
         return "0"
 
-    def _sensitive_columns(self) -> list[str]:
-        return [f"{CODE}{k}" for k in range(len(self.recorded.roles.qi), len(self.attributes))]
+    def _sensitive_codes(self) -> list[str]:
+        return self.codes[len(self.roles.qi) :]

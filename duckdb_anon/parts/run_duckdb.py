@@ -39,13 +39,6 @@ _FEWEST = 1000
 
 
 @dataclass(frozen=True)
-class Finished:
-    """What a run has made: `sql` selects the shuffled rows."""
-
-    sql: str
-
-
-@dataclass(frozen=True)
 class Bounds:
     """Most rows of a part, and the memory of the process in bytes (None: DuckDB's own limit)."""
 
@@ -85,16 +78,15 @@ class Run:
         self.con, self.recorded, self.directory, self.bounds = con, recorded, directory, bounds
         self.original = Original(con, recorded, directory.folder)
         self.gathered = Gathered(con, self.original.ask)
-        self.name, self.columns = recorded.entry.name, self.original.columns
 
-    def run(self, signature: str) -> Finished:
-        """Do what is left to do; return what is to be written."""
-        fingerprint = fingerprint_of(self.con, self.recorded.relation.sql, self.columns, signature)
+    def run(self, signature: str) -> str:
+        """Do what is left to do; return SELECT of the shuffled rows."""
+        fingerprint = fingerprint_of(self.con, self.recorded.relation.sql, self.original.columns, signature)
         if not self.directory.take_up(fingerprint):
             self._start(fingerprint)
         parts = self.original.ask(f"select part, rows from {DATABASE}.parts order by rows desc, part").to_pylist()
         done = {row["part"] for row in self.original.ask(f"select part from {DATABASE}.done").to_pylist()}
-        params = {**self.recorded.params, **(self.original.cutting.settled or {})}
+        params = {**self.recorded.params, **(self.original.cut.settled or {})}
         for k, part in enumerate(parts):
             progress.say(f"part {k + 1} of {len(parts)}", k / len(parts))
             if part["part"] not in done:
@@ -105,7 +97,7 @@ class Run:
         """Copy the original, plan the parts, and lay the rows out part by part."""
         rows = self.original.copy()
         progress.say("planning parts")
-        part, relation = self.original.rows.placed(self.original.cutting, rows, self.bounds.part_rows)
+        part, relation = self.original.placed(self.original.cut, rows, self.bounds.part_rows)
         self.original.lay_out(part, relation)
         self._check_parts()
         self.con.execute(f"drop table {DATABASE}.source; drop table if exists {DATABASE}.counted")
@@ -120,8 +112,8 @@ class Run:
         size = needed(most, len(self.original.coded))
         if most > self.bounds.part_rows and size > self.bounds.memory:
             raise RequirementError(
-                f"{self.name}: {most:,} rows cannot be split by any cut that meets the requirement, and take about "
-                f"{written(size)}. Give memory := {written(2 * size)!r}, or more quasi-identifiers"
+                f"{self.original.name}: {most:,} rows cannot be split by any cut that meets the requirement, and take "
+                f"about {written(size)}. Give memory := {written(2 * size)!r}, or more quasi-identifiers"
             )
 
     def _work(self, part: int, params: Params) -> None:
@@ -149,7 +141,7 @@ class Run:
             self.gathered.add(out, view, before, numbered)
             self.con.execute(f"insert into {DATABASE}.done select {part}, coalesce({greatest}, {before}) from {out}")
 
-    def _finish(self) -> Finished:
+    def _finish(self) -> str:
         """Check the whole, deal numbers anew, and say how its rows are read in random order."""
         progress.say("checking")
         names = self.gathered.names
@@ -160,7 +152,7 @@ class Run:
         )  # fmt: skip
         numbered = [names[k] for k in numbered_columns(self.recorded)]
         if not numbered:
-            return Finished(self.gathered.shuffled())
+            return self.gathered.shuffled()
         (column,) = numbered
         self.con.execute(
             f"create or replace table {DATABASE}.renumbered as select old, row_number() over (order by "
@@ -171,7 +163,7 @@ class Run:
             f"(select _anon_r.* replace (_anon_n.new as {ident(column)}) from {RELEASED} as _anon_r "
             f"join {DATABASE}.renumbered as _anon_n on _anon_n.old = _anon_r.{ident(column)})"
         )
-        return Finished(self.gathered.shuffled(dealt, ident(column)))
+        return self.gathered.shuffled(dealt, ident(column))
 
 
 @contextmanager

@@ -23,11 +23,10 @@ from duckdb_anon.engine.column_coding import canonical_order, code_column
 from duckdb_anon.engine.input_sql import NUMBER
 from duckdb_anon.engine.result_sql import release_select
 from duckdb_anon.engine.runner import by_role, run_method
-from duckdb_anon.engine.sensitive_coarsening import PARAMETER as EDGES
 from duckdb_anon.kernels import thread_pool
-from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
-from duckdb_anon.model.errors import AnonError, ColumnError, cause_of, one_line, reported
-from duckdb_anon.model.function_specs import Cutting, Params
+from duckdb_anon.model.coded_table import Attribute, CodedTable, IntArray
+from duckdb_anon.model.errors import AnonError, cause_of, one_line, reported
+from duckdb_anon.model.function_specs import Params
 from duckdb_anon.model.progress import Interrupted
 from duckdb_anon.model.release_formats import BUCKET
 from duckdb_anon.parts.split_planner import CODE, PERSON
@@ -37,18 +36,12 @@ _ENCODED = "_anon_encoded"
 
 @dataclass(frozen=True)
 class FullTable:
-    """What a part needs to know of the full table.
+    """What a part needs to know of the full table."""
 
-    Attributes:
-        recorded: the call.
-        attributes: quasi-identifiers and sensitive attributes, with the counts of the full table. The first row of a
-            value is a row of `truths`.
-        truths: conditions of the call by name, on one row for each value of each attribute.
-    """
-
-    recorded: Recorded
+    recorded: Recorded  # the call
+    # quasi-identifiers and sensitive attributes, with the counts of the full table; first rows are rows of `truths`
     attributes: Sequence[Attribute]
-    truths: Mapping[str, Attribute]
+    truths: Mapping[str, Attribute]  # conditions of the call by name, on one row for each value of each attribute
 
     @staticmethod
     def of(recorded: Recorded, attributes: Sequence[Attribute], truths: Mapping[str, pa.Array]) -> FullTable:
@@ -62,11 +55,9 @@ class FullTable:
         return FullTable(recorded, numbered, coded)
 
     def part(self, rows: pa.Table, canonical: bool) -> tuple[CodedTable, IntArray]:
-        """A part as a method reads it, and the number of each of its rows.
+        """A part as a method reads it, and the number of each of its rows; `canonical` sorts rows by their codes.
 
-        Args:
-            rows: columns of codes, `_anon_person` where there are persons, and `_anon_rn`, which numbers the rows.
-            canonical: whether rows are put in the order of their codes.
+        `rows` has columns of codes, `_anon_person` where there are persons, and `_anon_rn`, which numbers the rows.
         """
         roles = self.recorded.roles
         attributes = [
@@ -106,9 +97,6 @@ def work_part(
         source: SELECT of the columns that are released as they are, of a column of the type of each attribute, and
             `_anon_rn`.
         out: name of the table to make, as SQL writes it.
-
-    Raises:
-        AnonError: the method cannot work on the part; the message is its own.
     """
     entry, roles, layout = table.recorded.entry, table.recorded.roles, table.recorded.layout
     *statement, threads = con.execute(
@@ -136,27 +124,6 @@ def work_part(
         )
     finally:
         con.unregister(_ENCODED)
-
-
-def cutting_of(
-    recorded: Recorded, attributes: Sequence[Attribute], combinations: CodeArray, several_rows: bool
-) -> Cutting | None:
-    """How the table of a call is cut into parts; None where its method decides for the table as a whole.
-
-    Raises:
-        ColumnError: the call asks for `sensitive_edges`, which depend on all rows.
-    """
-    entry, q = recorded.entry, len(recorded.roles.qi)
-    if entry.parts is None:
-        return None
-    if (fewest := recorded.params.get(EDGES.name)) is not None:
-        raise ColumnError(
-            f"{entry.name}: sensitive_edges := {fewest} would count records in each part of the table alone. "
-            "Release the table in one call, or merge rare values before the call"
-        )
-    sensitive = tuple(replace(a, codes=combinations[:, k]) for k, a in enumerate(attributes[q:]))
-    table = CodedTable(len(combinations), tuple(attributes[:q]), sensitive)
-    return entry.parts(table, recorded.params, several_rows)
 
 
 def numbered_columns(recorded: Recorded) -> list[int]:

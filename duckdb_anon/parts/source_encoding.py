@@ -20,7 +20,6 @@ from duckdb_anon.engine.call_text import Recorded, seed_of_part
 from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.collation import check_types, guard
 from duckdb_anon.engine.column_coding import code_counted
-from duckdb_anon.engine.hierarchy_io import read_tree
 from duckdb_anon.engine.input_sql import NUMBER, as_texts, declaring, source_column, truth_of
 from duckdb_anon.engine.memory_estimate import written
 from duckdb_anon.engine.rng import generator
@@ -29,7 +28,6 @@ from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import AnonError, ParameterError, RequirementError
 from duckdb_anon.model.function_specs import ColumnInfo, Cutting
-from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.parts.placement import CodedRows
 from duckdb_anon.parts.run_directory import DATABASE
 from duckdb_anon.parts.run_part import FullTable
@@ -40,35 +38,34 @@ _OFTEN = 4
 _SOURCE = f"{DATABASE}.source"
 
 
-class Original:
+class Original(CodedRows):
     """The columns of one call's table; see the module."""
 
     def __init__(self, con: duckdb.DuckDBPyConnection, recorded: Recorded, folder: Path) -> None:
         """Prepare to read."""
-        self.con, self.recorded, self.folder = con, recorded, folder
-        self.name, roles = recorded.entry.name, recorded.roles
-        self.coded = roles.qi + roles.sensitive
-        self.passthrough = list(
-            dict.fromkeys(info.name for info in roles.keep + ((roles.person,) if roles.person else ()))
-        )
-        self.columns = [*(info.name for info in self.coded), *self.passthrough]
-        conditions = recorded.entry.conditions
-        self.conditions = dict(conditions(roles, recorded.params)) if conditions else {}
+        super().__init__(recorded)
+        self.con, self.folder, self.source = con, folder, recorded.relation.sql
+        self.relation, self.persons = _SOURCE, ""
+        if self.roles.person is not None:
+            person = f"{ident(self.roles.person.name)} as {PERSON}"
+            self.relation, self.persons = (
+                f"(select *, {person} from {_SOURCE})",
+                f"(select {person} from {self.source})",
+            )
 
-    def ask(self, sql: str) -> pa.Table:
-        """Answer a query."""
+    def ask(self, sql: str) -> pa.Table:  # noqa: D102
         progress.tick()
         return self.con.sql(sql).to_arrow_table()
 
     def copy(self) -> int:
         """Make the table `source`: the codes of a call's columns and other columns; return its rows."""
-        rows = self.ask(f"select count(*) as n from {self.recorded.relation.sql}").to_pylist()[0]["n"]
+        rows = self.ask(f"select count(*) as n from {self.source}").to_pylist()[0]["n"]
         if rows == 0:
             raise RequirementError(f"{self.name}: the table is empty. Give a table with rows")
         progress.say("reading")
         self._check_disk(rows)
         check_types(self.name, self.coded)
-        self.ask(f"select {guard(self.name, self.coded, self.recorded.relation.sql)}")
+        self.ask(f"select {guard(self.name, self.coded, self.source)}")
         for k, info in enumerate(self.coded):
             self._store_values(k, info)
         joins = "".join(
@@ -76,19 +73,18 @@ class Original:
             f"on {ident(info.name)} is not distinct from _anon_value{k}"
             for k, info in enumerate(self.coded)
         )
-        codes = "".join(f", {CODE}{k}" for k in range(len(self.coded)))
-        passthrough = "".join(f"_anon_s.{ident(name)}, " for name in self.passthrough)
+        columns = [*(f"_anon_s.{ident(name)}" for name in self.passthrough), NUMBER, *self.codes]
         self.con.execute(
-            f"create or replace table {DATABASE}.source as select {passthrough}{NUMBER}{codes} from "
+            f"create or replace table {_SOURCE} as select {', '.join(columns)} from "
             f"(select {self._read(self.columns)}, row_number() over () - 1 as {NUMBER} "
-            f"from {self.recorded.relation.sql}) as _anon_s{joins}"
+            f"from {self.source}) as _anon_s{joins}"
         )
         self._check_codes()
         return int(rows)
 
     def lay_out(self, part: str, relation: str) -> None:
         """Make the table `parted`, rows part by part, and `parts`, with the rows and the first row of each."""
-        columns = [*map(ident, self.passthrough), *(f"{CODE}{k}" for k in range(len(self.coded)))]
+        columns = [*map(ident, self.passthrough), *self.codes]
         self.con.execute(
             f"create or replace table {DATABASE}.parted as select {', '.join(columns)}, {part} as _anon_part "
             f"from {relation} order by _anon_part, {NUMBER}"
@@ -101,15 +97,12 @@ class Original:
     def part(self, part: int) -> tuple[pa.Table, str]:
         """The rows of a part as `run_part` reads them, and SELECT of what is released unchanged."""
         first = self.ask(f"select first from {DATABASE}.parts where part = {part}").to_pylist()[0]["first"]
-        number, person = f"rowid - {first} as {NUMBER}", self.recorded.roles.person
+        number, person = f"rowid - {first} as {NUMBER}", self.roles.person
         rows = f"from {DATABASE}.parted where _anon_part = {part}"
-        codes = "".join(f"{CODE}{k}, " for k in range(len(self.coded)))
-        persons = f"{ident(person.name)} as {PERSON}, " if person is not None else ""
-        passthrough = "".join(f"{ident(name)}, " for name in self.passthrough)
-        typed = "".join(
-            f"(select value from {DATABASE}.v{k} limit 0) as {ident(info.name)}, " for k, info in enumerate(self.coded)
-        )
-        return self.ask(f"select {codes}{persons}{number} {rows}"), f"select {passthrough}{typed}{number} {rows}"
+        coded = [*self.codes, *([f"{ident(person.name)} as {PERSON}"] if person is not None else []), number]
+        typed = (f"(select value from {DATABASE}.v{k} limit 0) as {ident(i.name)}" for k, i in enumerate(self.coded))
+        unchanged = [*map(ident, self.passthrough), *typed, number]
+        return self.ask(f"select {', '.join(coded)} {rows}"), f"select {', '.join(unchanged)} {rows}"
 
     @cached_property
     def full_table(self) -> FullTable:
@@ -125,28 +118,12 @@ class Original:
         kept_enums = declaring(self.recorded.layout)
         return ", ".join(source_column(name, self.recorded.relation, kept_enums) for name in names)
 
-    @cached_property
-    def rows(self) -> CodedRows:
-        """The table as codes."""
-        person = self.recorded.roles.person
-        person_column = f"{ident(person.name)} as {PERSON}" if person is not None else ""
-        return CodedRows(
-            self.recorded,
-            self.attributes,
-            f"(select *, {person_column} from {_SOURCE})" if person_column else _SOURCE,
-            f"(select {person_column} from {self.recorded.relation.sql})" if person_column else "",
-            self.ask,
-            self._store,
-            self._dealt,
-            self._distinct,
-        )
-
-    def _store(self, name: str, select: str) -> str:
+    def store(self, name: str, select: str) -> str:
         """Store rows in the database of the run, where an interrupted run may have stored them already."""
         self.con.execute(f"create table if not exists {DATABASE}.{name} as {select}")
         return f"{DATABASE}.{name}"
 
-    def _dealt(self, columns: Sequence[str], parts: int) -> str:
+    def deal(self, columns: Sequence[str], parts: int) -> str:
         """Parts by chance. A hash of the number alone would reveal who shares a part, whatever the salt."""
         order = f"sha256('{self.salt}' || {NUMBER}::varchar)"
         if not columns:
@@ -158,29 +135,32 @@ class Original:
         """What makes hashes of numbers unpredictable."""
         return generator(seed_of_part(self.recorded.params["seed"], -1)).bytes(32).hex()
 
-    def _distinct(self, columns: int) -> tuple[str, str]:
+    def distinct(self, columns: int) -> tuple[str, str]:
         """Where rows repeat often their combinations are counted once, and levels of cuts are counted on them."""
-        codes = ", ".join(f"{CODE}{k}" for k in range(columns))
+        codes = ", ".join(self.codes[:columns])
         found = self.ask(f"select {_OFTEN} * approx_count_distinct(hash({codes})) < count(*) as often from {_SOURCE}")
         if not found.to_pylist()[0]["often"]:
             return _SOURCE, "count(*)"
-        counted = self._store("counted", f"select {codes}, count(*) as _anon_many from {_SOURCE} group by all")
+        counted = self.store("counted", f"select {codes}, count(*) as _anon_many from {_SOURCE} group by all")
         return counted, "cast(sum(_anon_many) as bigint)"
 
     @cached_property
-    def attributes(self) -> list[Attribute]:
-        """The values of every coded column with their counts."""
-        return [self._attribute(k, info) for k, info in enumerate(self.coded)]
+    def attributes(self) -> list[Attribute]:  # type: ignore[override]
+        """The values of every coded column with their counts, in the order of their codes."""
+        return [
+            self._attribute(info, f"select value, n from {DATABASE}.v{k} order by code")
+            for k, info in enumerate(self.coded)
+        ]
 
     @property
-    def cutting(self) -> Cutting:
+    def cut(self) -> Cutting:
         """How the method cuts."""
-        if self.rows.cutting is None:
+        if self.cutting is None:
             raise ParameterError(
                 f"{self.name}: decides for the table as a whole, so it cannot be worked in parts. Leave part_rows and "
                 "memory out, with a larger memory_limit, or use mondrian, muco or anatomy"
             )
-        return self.rows.cutting
+        return self.cutting
 
     @contextmanager
     def registered(self, name: str, table: pa.Table) -> Iterator[str]:
@@ -201,13 +181,9 @@ class Original:
                 f"{written(least)} or more while they are worked on. Free some space, or write to another disk"
             )
 
-    def _catalog(self) -> Catalog:
-        database, schema = self.con.execute("select current_database(), current_schema()").fetchall()[0]
-        return Catalog(self.con, database, schema)
-
     def _store_values(self, k: int, info: ColumnInfo) -> None:
         """Table v{k}: each value of a column, its code, its rows, and the truths of conditions in one of them."""
-        person = self.recorded.roles.person
+        person = self.roles.person
         many = f"count(distinct {PERSON})" if person is not None else "count(*)"
         persons = f", {ident(person.name)} as {PERSON}" if person is not None else ""
         names = dict.fromkeys([info.name, *([person.name] if person is not None else [])])
@@ -218,9 +194,9 @@ class Original:
             f"create or replace table {DATABASE}.raw as select *, row_number() over () - 1 as place from (select "
             f"_anon_value as value, {many} as n{any_truths} from "
             f"(select {ident(info.name)} as _anon_value{persons}{listed} from "
-            f"(select {self._read(names)}{truths} from {self.recorded.relation.sql})) group by _anon_value)"
+            f"(select {self._read(names)}{truths} from {self.source})) group by _anon_value)"
         )
-        attribute = self._coded(info, f"select value, n from {DATABASE}.raw order by place")
+        attribute = self._attribute(info, f"select value, n from {DATABASE}.raw order by place")
         codes = pa.table({"code": attribute.codes, "place": np.arange(len(attribute.codes))})
         kind = next(name for bound, name in _TYPES if len(attribute.codes) < bound)
         with self.registered("_anon_codes", codes) as view:
@@ -230,25 +206,18 @@ class Original:
             )
         self.con.execute(f"drop table {DATABASE}.raw")
 
-    def _attribute(self, k: int, info: ColumnInfo) -> Attribute:
-        """The values of the k-th coded column, in the order of their codes."""
-        return self._coded(info, f"select value, n from {DATABASE}.v{k} order by code")
-
-    def _coded(self, info: ColumnInfo, sql: str) -> Attribute:
+    def _attribute(self, info: ColumnInfo, sql: str) -> Attribute:
+        """A column coded from a SELECT of its values and their rows."""
         found = self.ask(f"select value{as_texts(info.type)} as value, n from ({sql})")
         counts = found.column("n").combine_chunks().to_numpy(zero_copy_only=False)
-        return code_counted(self.name, info, found.column("value"), counts, self._tree(info))
+        return code_counted(self.name, info, found.column("value"), counts, self.tree(info))
 
-    def _tree(self, info: ColumnInfo) -> Hierarchy | None:
-        if not info.hierarchy:
-            return None
-        catalog = self._catalog()
-        relation = catalog.relation(self.name, f"hierarchy of {info.name}", info.hierarchy)
-        rows = self.ask(f"select columns(*)::varchar from {relation.sql}").combine_chunks().to_struct_array()
-        struct = rows.combine_chunks() if isinstance(rows, pa.ChunkedArray) else rows
-        return read_tree(self.name, info.hierarchy, struct)
+    def _tree_rows(self, info: ColumnInfo) -> pa.Table:
+        database, schema = self.con.execute("select current_database(), current_schema()").fetchall()[0]
+        tree = Catalog(self.con, database, schema).relation(self.name, f"hierarchy of {info.name}", info.hierarchy)
+        return self.ask(f"select columns(*)::varchar from {tree.sql}")
 
     def _check_codes(self) -> None:
-        missing = " or ".join(f"{CODE}{k} is null" for k in range(len(self.coded))) or "false"
-        if self.ask(f"select count(*) as n from {DATABASE}.source where {missing}").to_pylist()[0]["n"]:
+        missing = " or ".join(f"{code} is null" for code in self.codes) or "false"
+        if self.ask(f"select count(*) as n from {_SOURCE} where {missing}").to_pylist()[0]["n"]:
             raise AnonError(f"{self.name}: the original changed while it was read. Run the call again")

@@ -21,6 +21,7 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
+from duckdb_anon.engine.input_sql import NUMBER
 from duckdb_anon.kernels.partition.equivalence_classes import Groups, SensitiveCells
 from duckdb_anon.kernels.partition.privacy_models import require_table
 from duckdb_anon.kernels.partition.split_from_counts import (
@@ -41,21 +42,13 @@ CODE = "_anon_c"
 
 @dataclass
 class CutPart:
-    """A group of rows: a part, or the parts it was cut into.
+    """A group of rows: a part, or the parts it was cut into."""
 
-    Attributes:
-        number: unique in the tree.
-        rows: rows (persons, where parts are of persons).
-        cut: how it was cut, None for a part.
-        children: the parts of the cut.
-        settled: whether no cut is left to try.
-    """
-
-    number: int
-    rows: int
-    cut: Cut | None = None
-    children: list[CutPart] = field(default_factory=list)
-    settled: bool = False
+    number: int  # unique in the tree
+    rows: int  # rows (persons, where parts are of persons)
+    cut: Cut | None = None  # how it was cut, None for a part
+    children: list[CutPart] = field(default_factory=list)  # the parts of the cut
+    settled: bool = False  # whether no cut is left to try
 
     def leaves(self) -> Iterator[CutPart]:
         """Parts that are not cut."""
@@ -105,17 +98,12 @@ def _runs(codes: IntArray) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Cells:
-    """A part by its values.
+    """A part by its values."""
 
-    Attributes:
-        code: of each attribute, the code of each cell.
-        sensitive: of each attribute, the sensitive code of each cell; all 0 where no requirement reads any.
-        rows: of each attribute, the rows of each cell.
-    """
-
-    code: tuple[IntArray, ...]
+    code: tuple[IntArray, ...]  # of each attribute, the code of each cell
+    # of each attribute, the sensitive code of each cell; all 0 where no requirement reads any
     sensitive: tuple[IntArray, ...]
-    rows: tuple[IntArray, ...]
+    rows: tuple[IntArray, ...]  # of each attribute, the rows of each cell
 
     def counts(self) -> GroupCounts:
         """Rows of each value of each attribute.
@@ -161,7 +149,6 @@ def sensitive_codes(combinations: CodeArray, codes: IntArray, columns: list[IntA
 
 
 PERSON = "_anon_person"
-NUMBER = "_anon_rn"
 SAMPLE = 4000
 _MOST_CELLS = 4_000_000
 # A row is in the sample by its number: a multiple of it is spread evenly over the numbers below a prime.
@@ -170,38 +157,28 @@ _SPREAD, _PRIME = 7919, 1_000_003
 
 @dataclass(frozen=True)
 class CodedPart:
-    """A relation of codes, counted by DuckDB or Spark.
+    """A relation of codes, counted by DuckDB or Spark."""
 
-    Attributes:
-        ask: answers a query in DuckDB's dialect.
-        relation: what stands after FROM; columns `_anon_rn`, codes, and `_anon_person` where persons are counted.
-        rows: its rows.
-        qi: attributes of the columns `_anon_c0` ...
-        sensitive: attributes of the columns after those.
-        combinations: codes of each combination of sensitive values that occurs, shape (combinations, sensitive).
-        combination_counts: rows (persons) of the table that have it.
-        persons: whether persons are counted, not rows.
-        counted: SQL of the rows that rows of the relation stand for.
-    """
-
-    ask: Callable[[str], pa.Table]
-    relation: str
-    rows: int
-    qi: tuple[Attribute, ...]
-    sensitive: tuple[Attribute, ...]
-    combinations: CodeArray
-    combination_counts: IntArray
-    persons: bool = False
-    counted: str = "count(*)"
+    ask: Callable[[str], pa.Table]  # answers a query in DuckDB's dialect
+    relation: str  # what stands after FROM; columns `_anon_rn`, codes, and `_anon_person` where persons are counted
+    rows: int  # its rows
+    qi: tuple[Attribute, ...]  # attributes of the columns `_anon_c0` ...
+    sensitive: tuple[Attribute, ...]  # attributes of the columns after those
+    combinations: (
+        CodeArray  # codes of each combination of sensitive values that occurs, shape (combinations, sensitive)
+    )
+    combination_counts: IntArray  # rows (persons) of the table that have it
+    persons: bool = False  # whether persons are counted, not rows
+    counted: str = "count(*)"  # SQL of the rows that rows of the relation stand for
 
 
 @dataclass(frozen=True)
 class _SideCells:
-    """Parts by their sensitive values: number of the part, code and rows of each cell; a cell may come twice."""
+    """Parts by their sensitive values; a cell may come twice."""
 
-    number: IntArray
-    code: IntArray
-    rows_of: IntArray
+    number: IntArray  # of the part of each cell
+    code: IntArray  # sensitive code of each cell
+    rows_of: IntArray  # rows of each cell
 
     def rows(self) -> Iterator[tuple[int, int]]:
         """Rows of each part."""
@@ -402,14 +379,7 @@ class _Planner:
 
 
 def parts_of(function: str, coded: CodedPart, cutting: Cutting, part_rows: int, tick: Callable[[], None]) -> CutPart:
-    """Cut a table into parts.
-
-    Returns:
-        The root of the tree.
-
-    Raises:
-        RequirementError: the whole table fails what every part must satisfy.
-    """
+    """Cut a table into parts; the root of their tree. A table that fails what every part must satisfy is refused."""
     requirement = cutting.requirement
     root = CutPart(0, coded.rows)
     limit = max(part_rows, by_counts(requirement.min_size) if requirement is not None and cutting.by == "loss" else 1)

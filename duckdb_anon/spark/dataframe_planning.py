@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -33,34 +33,20 @@ _BY_NAME = {entry.name: entry for entry in ENTRIES}
 
 @dataclass
 class Planned:
-    """A call that was planned on a DataFrame's columns.
+    """A call that was planned on a DataFrame's columns."""
 
-    Attributes:
-        con: a DuckDB with an empty table of the same columns.
-        recorded: the call.
-        trees: rows of each hierarchy by its table's name.
-        columns: released columns as arrow has them.
-    """
-
-    con: duckdb.DuckDBPyConnection
-    recorded: Recorded
-    trees: dict[str, pa.Table] = field(default_factory=dict)
-    columns: pa.Schema | None = None
+    con: duckdb.DuckDBPyConnection  # a DuckDB with an empty table of the same columns
+    recorded: Recorded  # the call
+    trees: dict[str, pa.Table]  # rows of each hierarchy by its table's name
+    columns: pa.Schema  # released columns as arrow has them
 
 
 def planned(
     df: DataFrame, call: str, roles: Mapping[str, Sequence[str] | str | None], hierarchies: Mapping[str, Any]
 ) -> Planned:
-    """Plan a call on the columns of a DataFrame.
+    """Plan a call, given without its table, on the columns of a DataFrame.
 
-    Args:
-        df: the original.
-        call: the call without its table.
-        roles: `qi`, `sensitive`, `keep`, `categorical`, `person`, as given.
-        hierarchies: DataFrame (Spark, pandas, arrow) of the hierarchy of a column, by column.
-
-    Raises:
-        AnonError: whatever is wrong with the call.
+    `roles` are those of `spark.release`, as given; `hierarchies` has a DataFrame (Spark, pandas, arrow) by column.
     """
     con = connect()
     con.execute("set python_enable_replacements = false")
@@ -137,13 +123,13 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def in_utc(schema: pa.Schema | None) -> pa.Schema | None:
+def in_utc(schema: pa.Schema) -> pa.Schema:
     """The schema with times that have a zone in UTC, the only one Spark takes from a task; moments stay the same.
 
     >>> in_utc(pa.schema({"at": pa.list_(pa.timestamp("us", "Etc/UTC"))})).types
     [ListType(list<item: timestamp[us, tz=UTC]>)]
     """
-    return schema and pa.schema([field.with_type(_in_utc(field.type)) for field in schema])
+    return pa.schema([field.with_type(_in_utc(field.type)) for field in schema])
 
 
 def _in_utc(kind: pa.DataType) -> pa.DataType:

@@ -22,7 +22,6 @@ import pyarrow as pa
 
 from duckdb_anon.engine.call_text import call_on
 from duckdb_anon.engine.column_coding import code_counted
-from duckdb_anon.engine.hierarchy_io import read_tree
 from duckdb_anon.engine.input_sql import NUMBER, truth_of
 from duckdb_anon.engine.memory_estimate import needed, written
 from duckdb_anon.engine.rng import generator
@@ -30,8 +29,7 @@ from duckdb_anon.engine.sql_quoting import ident, idents
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import AnonError, ParameterError, RequirementError, cause_of
-from duckdb_anon.model.function_specs import Cutting
-from duckdb_anon.model.hierarchy import Hierarchy
+from duckdb_anon.model.function_specs import ColumnInfo, Cutting
 from duckdb_anon.parts.placement import CodedRows
 from duckdb_anon.parts.release_checks import check
 from duckdb_anon.parts.run_part import FullTable, message_of, numbered_columns, work_part
@@ -98,21 +96,16 @@ def release(
         found.con.close()
 
 
-class _Run:
+class _Run(CodedRows):
     """One release of one DataFrame."""
 
     def __init__(self, df: DataFrame, plan: Planned, part_rows: int) -> None:
-        self.df, self.plan, self.part_rows = df, plan, part_rows
-        self.recorded, self.spark = plan.recorded, df.sparkSession
-        self.name, self.roles = plan.recorded.entry.name, plan.recorded.roles
-        self.coded = self.roles.qi + self.roles.sensitive
-        others = self.roles.keep + ((self.roles.person,) if self.roles.person else ())
-        self.passthrough = list(dict.fromkeys(info.name for info in others))
-        self.columns = list(dict.fromkeys([*(info.name for info in self.coded), *self.passthrough]))
+        super().__init__(plan.recorded)
+        self.df, self.plan, self.part_rows, self.spark = df, plan, part_rows, df.sparkSession
         self.keys: list[pa.Array] = []
         self.attributes: list[Attribute] = []
-        self.view = f"_anon_{secrets.token_hex(6)}"
-        self.views = [self.view]
+        self.relation = self.persons = f"_anon_{secrets.token_hex(6)}"
+        self.views = [self.relation]
 
     def run(self) -> DataFrame:
         """Code, plan, work, shuffle, check."""
@@ -126,12 +119,12 @@ class _Run:
             rows = coded.count()
             if rows == 0:
                 raise RequirementError(f"{self.name}: the table is empty. Give a table with rows")
-            coded.createOrReplaceTempView(self.view)
-            rows_of_codes = self._rows()
-            cutting = self._cutting(rows_of_codes, rows)
+            coded.createOrReplaceTempView(self.relation)
+            self._check_size(rows)
+            cutting = self.cutting
             placed = coded.withColumn(_PART, lit(0))
             if cutting is not None:
-                part, relation = rows_of_codes.placed(cutting, rows, self.part_rows)
+                part, relation = self.placed(cutting, rows, self.part_rows)
                 placed = self.spark.sql(spoken(f"select *, {part} as {_PART} from {relation}", "spark"))
             placed = placed.select(*self._read(cutting), NUMBER, _PART)
             released = placed.groupBy(_PART).applyInArrow(self._worker(cutting), self._schema())
@@ -143,7 +136,7 @@ class _Run:
         self._check(result, rows)
         return result
 
-    def _ask(self, sql: str) -> pa.Table:
+    def ask(self, sql: str) -> pa.Table:
         progress.tick()
         return self.spark.sql(spoken(sql, "spark")).toArrow()
 
@@ -158,16 +151,11 @@ class _Run:
             raise RequirementError(f"{self.name}: the table is empty. Give a table with rows")
         found = found.combine_chunks()
         keys, counts = found.column("value").combine_chunks(), found.column("n").to_numpy()
-        keys = keys.chunk(0) if isinstance(keys, pa.ChunkedArray) else keys
         self.keys.append(keys)
-        self.attributes.append(code_counted(self.name, info, keys, counts, self._tree(info.hierarchy)))
+        self.attributes.append(code_counted(self.name, info, keys, counts, self.tree(info)))
 
-    def _tree(self, name: str | None) -> Hierarchy | None:
-        if name is None:
-            return None
-        rows = self.plan.con.sql(f"select columns(*)::varchar from {ident(name)}").to_arrow_table().combine_chunks()
-        struct = rows.to_struct_array()
-        return read_tree(self.name, name, struct.combine_chunks() if isinstance(struct, pa.ChunkedArray) else struct)
+    def _tree_rows(self, info: ColumnInfo) -> pa.Table:
+        return self.plan.con.sql(f"select columns(*)::varchar from {ident(str(info.hierarchy))}").to_arrow_table()
 
     def _coded(self) -> DataFrame:
         """The needed columns with their codes, numbered, and a number by chance."""
@@ -185,21 +173,14 @@ class _Run:
         person = self.roles.person
         return coded if person is None else coded.withColumn(PERSON, f.col(quoted(person.name)))
 
-    def _rows(self) -> CodedRows:
-        """The table as codes."""
-        return CodedRows(
-            self.recorded, self.attributes, self.view, self.view, self._ask, self._store, self._dealt,
-            lambda columns: (self.view, "count(*)"),
-        )  # fmt: skip
-
-    def _store(self, name: str, select: str) -> str:
+    def store(self, name: str, select: str) -> str:
         """Keep rows in a view."""
-        self.views.append(f"{self.view}_{name}")
+        self.views.append(f"{self.relation}_{name}")
         self.spark.sql(spoken(select, "spark")).localCheckpoint().createOrReplaceTempView(self.views[-1])
         return self.views[-1]
 
-    def _cutting(self, coded: CodedRows, rows: int) -> Cutting | None:
-        """How the table is cut into parts, None where it is worked whole."""
+    def _check_size(self, rows: int) -> None:
+        """Refuse a table that is worked whole and is too large for a task."""
         if self.recorded.entry.parts is None and rows > self.part_rows:
             needs = written(needed(rows, len(self.coded)))
             raise ParameterError(
@@ -207,9 +188,8 @@ class _Run:
                 f"part_rows={self.part_rows:,}. Give part_rows={rows} where a task may take about {needs}, or use "
                 "mondrian, muco or anatomy"
             )
-        return coded.cutting
 
-    def _dealt(self, columns: Sequence[str], parts: int) -> str:
+    def deal(self, columns: Sequence[str], parts: int) -> str:
         """Parts by chance; the rows of one value stand in one task, so values begin with different parts."""
         if not columns:
             return f"({_RANDOM} % {parts})"
@@ -220,8 +200,6 @@ class _Run:
         """Types of the released columns and the key, as Spark knows them."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        if self.plan.columns is None:
-            raise TypeError("the columns of the release are not known")
         return from_arrow_schema(self.plan.columns.append(pa.field(_KEY, pa.int64())))
 
     def _read(self, cutting: Cutting | None) -> list[str]:
@@ -229,21 +207,17 @@ class _Run:
         if cutting is None:
             return [quoted(name) for name in self.columns]
         person = [PERSON] if self.roles.person is not None else []
-        codes = [f"{CODE}{k}" for k in range(len(self.coded))]
-        return [*(quoted(name) for name in self.passthrough), *person, *codes]
+        return [*(quoted(name) for name in self.passthrough), *person, *self.codes]
 
     def _truths(self) -> dict[str, pa.Array]:
         """Truth of the call's conditions for each value of each column, by its code."""
-        conditions = self.recorded.entry.conditions
-        if conditions is None:
-            return {}
         found: dict[str, list[pa.Array]] = {}
         con = self.plan.con
         for info, attribute, keys in zip(self.coded, self.attributes, self.keys, strict=True):
             order = pa.array(np.argsort(attribute.codes))
             con.register("_anon_values", pa.table({info.name: keys.take(order)}))
             typed = f"(from {TABLE} limit 0) union all by name from _anon_values"
-            for name, sql in conditions(self.roles, self.recorded.params).items():
+            for name, sql in self.conditions.items():
                 truth = con.sql(f"select {truth_of(sql)} as x from ({typed})").to_arrow_table().column("x")
                 found.setdefault(name, []).append(truth.combine_chunks())
         return {name: pa.concat_arrays(truths) for name, truths in found.items()}
@@ -288,7 +262,7 @@ class _Run:
 
     def _check(self, result: DataFrame, rows: int) -> None:
         """The checks of the finished release, in Spark's own SQL."""
-        view = f"{self.view}_released"
+        view = f"{self.relation}_released"
         result.createOrReplaceTempView(view)
         for k, (attribute, keys) in enumerate(zip(self.attributes, self.keys, strict=True)):
             if k < len(self.roles.qi):
@@ -296,7 +270,7 @@ class _Run:
                 self.spark.createDataFrame(counted).createOrReplaceTempView(f"{view}_{k}")
         try:
             check(
-                lambda sql: [tuple(row.values()) for row in self._ask(sql).to_pylist()], self.recorded, view,
+                lambda sql: [tuple(row.values()) for row in self.ask(sql).to_pylist()], self.recorded, view,
                 result.columns, rows, lambda k: f"select value, n from {view}_{k}",
             )  # fmt: skip
         finally:
