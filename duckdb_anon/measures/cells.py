@@ -138,14 +138,6 @@ class PublishedCells:
         inside: BoolArray = (position >= self.first) & (position < self.end)
         return inside
 
-    def covers(self, values: NDArray[Any], cells: IntArray) -> BoolArray:
-        """Whether a cell covers a value, for each pair of them."""
-        if self.column.several:
-            return np.asarray(self._by_value[values, cells]).ravel() > 0
-        position = self._position_of_code[values]
-        inside: BoolArray = (position >= self.first[cells]) & (position < self.end[cells])
-        return inside
-
     def chance(self, values: NDArray[Any]) -> FloatArray:
         """Chance of each value where each list of nodes is published, at most 1, shape (values, cells)."""
         return np.asarray(np.minimum(self._by_value[values].toarray(), 1.0))

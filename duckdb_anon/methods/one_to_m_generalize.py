@@ -32,12 +32,7 @@ from duckdb_anon.kernels.partition import (
 from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
 from duckdb_anon.kernels.set_valued.partition_top_down import publish_top_down
 from duckdb_anon.kernels.set_valued.person_output import NodeLists, layout_of_persons, released
-from duckdb_anon.kernels.set_valued.person_sets import (
-    boxes_of_persons,
-    fingerprints_of,
-    person_of_row,
-    row_of_person,
-)
+from duckdb_anon.kernels.set_valued.person_sets import boxes_of_persons, fingerprints_of, person_of_row, row_of_person
 from duckdb_anon.kernels.slicing.fake_records import of_records
 from duckdb_anon.methods.partition_params import CUTS, cut_groups, cutting
 from duckdb_anon.model.coded_table import CodeArray, CodedTable

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from duckdb_anon.kernels.jit import compiled
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
@@ -189,84 +190,48 @@ def own_share(
         out[t] = hits / ((mine >= best - TIE) @ size).sum() if hits else 0.0
 
 
-@compiled
-def vote(
+def votes(
     scores: FloatArray,
     start: IntArray,
     reach: float,
-    offsets: IntArray,
-    code: CodeArray,
-    weight: FloatArray,
-    tilt: FloatArray,
-    normed: bool,
-    truth_start: IntArray,
-    truth: IntArray,
-    excluded_start: IntArray,
-    excluded: IntArray,
-    votes: FloatArray,
-    out: FloatArray,
-) -> None:
-    """Chance that the value with most votes is one of the target's.
+    carried: sparse.csr_matrix,
+    tilt: FloatArray | None = None,
+    normed: bool = True,
+) -> FloatArray:
+    """Votes of the units for each sensitive value, shape (targets, values).
 
     Args:
+        scores: shape (records, units).
         start: first record of each target and the number of records, shape (targets + 1,); the records' votes add up.
         reach: 0: the best units vote evenly; else units vote with the exponential of their score, up to `reach` below
             the best of all records.
-        offsets: unit j carries the values code[offsets[j]:offsets[j + 1]], shape (units + 1,).
-        weight: rows that carry each of them.
-        tilt: what a model says of each value for each record, shape (records, sensitive domain); of shape (records, 0)
-            for none.
+        carried: rows of each unit that carry each value, shape (units, values).
+        tilt: factor of each value for each record, shape (records, values).
         normed: whether a unit's values share its weight after the tilt, as they did before.
-        truth_start: first value of each target and their number, shape (targets + 1,).
-        truth: the targets' own codes that are to be found.
-        excluded: the targets' own codes that are known beforehand and get no votes.
-        votes: zeros, shape (sensitive domain,); left so.
-        out: shape (targets,): how many of the values with most votes are the target's, over their number.
     """
-    touched = np.empty(len(votes), dtype=np.int64)
-    tilted = tilt.shape[1] > 0
-    for t in range(len(out)):
-        best = -np.inf
-        for r in range(start[t], start[t + 1]):
-            for j in range(scores.shape[1]):
-                best = max(best, scores[r, j])
-        out[t] = 0.0
-        if best == -np.inf:
-            continue
-        found = 0
-        for r in range(start[t], start[t + 1]):
-            for j in range(scores.shape[1]):
-                behind = best - scores[r, j]
-                if behind > max(reach, TIE):
-                    continue
-                strength = np.exp(-behind) if reach > 0 else 1.0
-                if tilted and normed:
-                    before, after = 0.0, 0.0
-                    for e in range(offsets[j], offsets[j + 1]):
-                        before += weight[e]
-                        after += weight[e] * tilt[r, code[e]]
-                    strength *= before / after if after > 0.0 else 0.0
-                for e in range(offsets[j], offsets[j + 1]):
-                    s = code[e]
-                    share = strength * weight[e] * (tilt[r, s] if tilted else 1.0)
-                    if share > 0.0:
-                        if votes[s] == 0.0:
-                            touched[found] = s
-                            found += 1
-                        votes[s] += share
-        for e in range(excluded_start[t], excluded_start[t + 1]):
-            votes[excluded[e]] = 0.0
-        most = 0.0
-        for k in range(found):
-            most = max(most, votes[touched[k]])
-        winners, hits = 0, 0
-        for k in range(found):
-            if votes[touched[k]] > 0.0 and votes[touched[k]] >= most * (1 - TIE):
-                winners += 1
-        for e in range(truth_start[t], truth_start[t + 1]):
-            if votes[truth[e]] > 0.0 and votes[truth[e]] >= most * (1 - TIE):
-                hits += 1
-        if hits > 0:
-            out[t] = hits / winners
-        for k in range(found):
-            votes[touched[k]] = 0.0
+    best = np.maximum.reduceat(scores.max(axis=1), start[:-1])
+    best = np.repeat(np.where(best == -np.inf, np.inf, best), np.diff(start))
+    near = scores >= best[:, None] - max(reach, TIE)
+    place = np.flatnonzero(near)
+    voters = np.count_nonzero(near, axis=1)
+    weight = np.exp(scores.ravel()[place] - np.repeat(best, voters)) if reach else np.ones(len(place))
+    if tilt is not None and normed:
+        before, after = np.asarray(carried.sum(axis=1)).ravel(), tilt @ carried.T
+        shared = np.divide(before, after, out=np.zeros_like(after), where=after > 0)
+        weight *= shared.ravel()[place]
+    offsets = np.concatenate([[0], np.cumsum(voters)])
+    found = (sparse.csr_matrix((weight, place % scores.shape[1], offsets), scores.shape) @ carried).toarray()
+    return np.add.reduceat(found if tilt is None else found * tilt, start[:-1], axis=0)
+
+
+def share_of_likeliest(votes: FloatArray, target: IntArray, value: IntArray) -> FloatArray:
+    """Share of the values with most votes that are the target's, shape (targets,).
+
+    `votes`: shape (targets, values); `target`, `value`: the values that are a target's.
+
+    >>> share_of_likeliest(np.array([[2.0, 2.0, 1.0], [0.0, 0.0, 0.0]]), np.array([0, 1]), np.array([1, 1])).tolist()
+    [0.5, 0.0]
+    """
+    likeliest = (votes > 0) & (votes >= votes.max(axis=1, keepdims=True) * (1 - TIE))
+    right = np.bincount(target, likeliest[target, value], len(votes))
+    return np.asarray(right / np.maximum(likeliest.sum(axis=1), 1))

@@ -33,10 +33,7 @@ class FrequencySet:
 
     @classmethod
     def of_table(
-        cls,
-        attributes: Sequence[GeneralizationLevels],
-        sensitive: CodeArray | None,
-        person: CodeArray | None = None,
+        cls, attributes: Sequence[GeneralizationLevels], sensitive: CodeArray | None, person: CodeArray | None = None
     ) -> FrequencySet:
         """Count the combinations of n rows: `attributes` are the levels of each quasi-identifier, n codes each."""
         columns = [a.attribute.codes for a in attributes]

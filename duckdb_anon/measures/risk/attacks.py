@@ -13,23 +13,32 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from scipy import sparse
 
-from duckdb_anon.kernels.attacks.linkage_scores import JoinedCells, bucket_scores, leave_out_groups, own_share, vote
+from duckdb_anon.kernels.attacks.linkage_scores import (
+    JoinedCells,
+    bucket_scores,
+    leave_out_groups,
+    own_share,
+    share_of_likeliest,
+    votes,
+)
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.kernels.thread_pool import run_queue, threads
-from duckdb_anon.measures.risk.linkage_view import PublishedRecords
+from duckdb_anon.measures.risk.linkage_view import PublishedRecords, refined
 from duckdb_anon.measures.risk.targets import Targets
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import BoolArray
 
 ColumnScore = Callable[[CodeArray], FloatArray]
+Tilt = Callable[[Targets], FloatArray]
+"""Factor of each sensitive value for each record by a model of it, shape (records, sensitive domain)."""
 _BLOCK = 4_000_000
 
 
 def unscored(release: PublishedRecords) -> list[ColumnScore]:
-    """Columns that add nothing, for attackers who score units alone (`Scoring.added`)."""
+    """Columns that add nothing, for attackers who score labels of rows alone."""
 
     def nothing(cells: int, values: CodeArray) -> FloatArray:
         return np.zeros((len(values), cells))
@@ -37,28 +46,12 @@ def unscored(release: PublishedRecords) -> list[ColumnScore]:
     return [partial(nothing, cells.number) for cells in release.columns]
 
 
-def sums_of_bins(
-    bin_of_code: Sequence[IntArray], of_bin: FloatArray, values: CodeArray, known: BoolArray
-) -> FloatArray:
-    """Sum over the known values of what their bins (see `Tilt`) have, shape (records, columns of `of_bin`)."""
-    total = np.zeros((len(values), of_bin.shape[1]))
-    for a, bins in enumerate(bin_of_code):
-        total += np.where(known[:, a, None], of_bin[bins[values[:, a]]], 0.0)
-    return total
-
-
 @dataclass(frozen=True)
-class Tilt:
-    """What a naive Bayes model adds to the votes for a sensitive value."""
+class Label:
+    """What rows have in common besides their cells, such as the group that an attacker finds them in."""
 
-    bin_of_code: list[IntArray]  # for each quasi-identifier the bin of each value, numbered over all columns
-    log_ratio: FloatArray  # log P(bin | value) / P(bin), shape (bins of all columns, sensitive domain)
-
-    def of(self, some: Targets) -> FloatArray:
-        """Factor of each value for each record, at most 1, shape (records, sensitive domain)."""
-        total = sums_of_bins(self.bin_of_code, self.log_ratio, some.values, some.known)
-        factor: FloatArray = np.exp(total - total.max(axis=1, keepdims=True))
-        return factor
+    of_row: IntArray  # label of each released row
+    score: Callable[[Targets], FloatArray]  # what each label adds to the score of a row, shape (records, labels)
 
 
 @dataclass(frozen=True)
@@ -73,12 +66,10 @@ class Scoring:
     reach: float = 0.0
     most_equal: int | None = None  # rows with more known columns equal than this are left out; None leaves out none
     within_group: bool = False  # whether only the target's own group counts
-    weights: Sequence[FloatArray] = ()  # for each secret the weights that stand in place of its own; none for none
+    # for each secret what voters carry of each value, in place of what they show; none for none
+    carried: Sequence[sparse.csr_matrix] = ()
     tilts: Sequence[Tilt | None] = ()  # for each secret what a model says of its values; none for none
-    # the release with the units that `added` speaks of, in place of the release as it is
-    view: PublishedRecords | None = None
-    # what is added to the scores of the units, shape (records, units); None for nothing
-    added: Callable[[Targets], FloatArray] | None = None
+    labels: Sequence[Label] = ()
     finds: bool = True  # whether it looks for the record, and not for the sensitive value alone
     register: bool = False  # whether only individuals of the register can be looked for
     # how the attacker knows P(published | value), see `PublishedRecords.channel`; None where it is not used
@@ -132,7 +123,9 @@ class Scores:
         self._of_part = [self._sums(part) for part in parts]
         if release.start is None:
             units = self._of_part[0]
-            self.units = self._in_group(units if scoring.added is None else units + scoring.added(some))
+            for label in scoring.labels:
+                units = units + label.score(some)[:, label.of_row[release.first_row]]
+            self.units = self._in_group(units)
         else:
             self.units = self._buckets(release.start, None)
 
@@ -177,8 +170,8 @@ def _scored(
 ) -> None:
     """Hand the scores of some targets at a time to `use`, with the places of these targets."""
     parts = joined_parts(release)
-    voters = max(part.cells.shape[1] for part in release.parts)
-    widest = max(sum(c.number for c in release.columns), voters)
+    voters = (part.cells.shape[1] for part in release.parts)
+    widest = max(sum(c.number for c in release.columns), *voters, *(secret.domain for secret in release.secrets))
     at_a_time = max(1, min(256, int(_BLOCK // widest // threads())))  # on all threads some tens of megabytes
 
     def score(block: tuple[int, int], flag: IntArray) -> list[tuple[int, int]]:
@@ -191,27 +184,24 @@ def _scored(
 
 def attack(release: PublishedRecords, scoring: Scoring, targets: Targets) -> tuple[FloatArray, FloatArray]:
     """Chances to find each target, shape (targets,), and to name its values, shape (targets, secrets); NaN for none."""
-    release = scoring.view or release
+    release = _labelled(release, scoring)
     identity = np.zeros(len(targets))
     attribute = np.zeros((len(targets), len(release.secrets)))
+    carried = scoring.carried or [secret.by_voter for secret in release.secrets]
 
     def look(scores: Scores, block: slice) -> None:
         some = scores.some
         true_unit = release.unit_of_row[some.true_row]
         own_share(scores.units, some.start, release.size, some.true_start, true_unit, identity[block])
         for k, secret in enumerate(release.secrets):
-            found = np.zeros(len(some))
-            truth, known_values = some.secrets[k], some.known_values[k]
-            weight = scoring.weights[k] if scoring.weights else secret.weight
+            truth, known = some.secrets[k], some.known_values[k]
             model = scoring.tilts[k] if scoring.tilts else None
-            tilt = np.zeros((len(some.values), 0)) if model is None else model.of(some)
+            tilt = None if model is None else model(some)
             normed = release.start is None or secret.part < 0
-            vote(
-                scores.voters(secret.part), some.start, scoring.reach, secret.offsets, secret.code, weight, tilt,
-                normed, truth.offsets, truth.code, known_values.offsets, known_values.code,
-                np.zeros(secret.domain), found,
-            )  # fmt: skip
-            attribute[block, k] = np.where(np.diff(truth.offsets) > 0, found, np.nan)
+            found = votes(scores.voters(secret.part), some.start, scoring.reach, carried[k], tilt, normed)
+            found[known.target, known.code] = 0
+            right = share_of_likeliest(found, truth.target, truth.code)
+            attribute[block, k] = np.where(np.diff(truth.offsets) > 0, right, np.nan)
 
     _scored(release, scoring, targets, look)
     return identity, attribute
@@ -224,8 +214,13 @@ def best_scores(release: PublishedRecords, scoring: Scoring, targets: Targets) -
     def look(scores: Scores, block: slice) -> None:
         best[block] = np.maximum.reduceat(scores.units.max(axis=1), scores.some.start[:-1])
 
-    _scored(scoring.view or release, scoring, targets, look)
+    _scored(_labelled(release, scoring), scoring, targets, look)
     return best
+
+
+def _labelled(release: PublishedRecords, scoring: Scoring) -> PublishedRecords:
+    """The release with units of rows that agree on the attacker's labels too."""
+    return refined(release, [label.of_row for label in scoring.labels]) if scoring.labels else release
 
 
 def wilson(successes: float, trials: int) -> tuple[float, float]:

@@ -51,8 +51,8 @@ def largest_share(release: PublishedRecords, secret: Secret) -> float:
     group = release.group_of_unit
     if release.start is not None and secret.part >= 0:
         group = np.repeat(np.arange(len(release.size)), np.diff(release.start))
-    entries = (np.repeat(group, np.diff(secret.offsets)), secret.code)
-    count = sparse.csr_matrix((secret.weight, entries), (int(group.max(initial=0)) + 1, secret.domain))
+    voters, groups = len(group), int(group.max(initial=0)) + 1
+    count = sparse.csr_matrix((np.ones(voters), (group, np.arange(voters))), (groups, voters)) @ secret.by_voter
     return float(count.max(axis=1).sum() / count.sum()) if count.sum() else float("nan")
 
 

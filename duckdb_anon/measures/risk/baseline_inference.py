@@ -3,104 +3,156 @@
 P(s) prod_a P(x_a | s), counted in the released cells (a box counts evenly for the values it covers), ordered columns of
 more than 100 values in quantile bins, smoothed by one row drawn from the column. The 1,000 most frequent sensitive
 values are guessed from. Departure from leave-one-out on the model as a whole: the bins see all rows.
+Cost: targets times sensitive values times columns.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy import sparse
 
-from duckdb_anon.kernels.attacks.naive_bayes import naive_bayes_guesses
+from duckdb_anon.kernels.attacks.linkage_scores import share_of_likeliest
+from duckdb_anon.kernels.partition.sort_count import ranges
 from duckdb_anon.measures.cells import PublishedCells, quantile_bins
-from duckdb_anon.measures.risk.linkage_view import PublishedRecords
+from duckdb_anon.measures.risk.linkage_view import PublishedRecords, once_per_release
 from duckdb_anon.measures.risk.sensitive_attributes import Secret
 from duckdb_anon.measures.risk.targets import Targets
-from duckdb_anon.model.coded_table import FloatArray, IntArray
-from duckdb_anon.model.progress import stop_flag
+from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.progress import tick
+from duckdb_anon.model.release_table import BoolArray
 
 MOST_VALUES = 1000
 BINS = 100
 STRENGTH = 1.0
+_NO_ROWS = 1e-9
+"""Fewer rows than this are rounding errors."""
 _BLOCK = 4_000_000
-_Binned = tuple[IntArray, sparse.csr_matrix]
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Bins of the values of all quasi-identifiers, numbered through."""
+
+    of_code: list[IntArray]  # for each column the bin of each value
+    spread: list[sparse.csr_matrix]  # for each column the share of each cell in each of its bins
+    first: IntArray  # first bin of each column
+    marginal: FloatArray  # share of each bin in its column
+
+    def sums(self, of_bin: FloatArray, values: CodeArray, known: BoolArray) -> FloatArray:
+        """Sum over the known values of what their bins have, shape (records, columns of `of_bin`)."""
+        total = np.zeros((len(values), of_bin.shape[1]))
+        for a, bins in enumerate(self.of_code):
+            total += np.where(known[:, a, None], of_bin[bins[values[:, a]]], 0.0)
+        return total
+
+    def log_ratio(self, rows_with_value: FloatArray | sparse.csr_matrix, prior: FloatArray) -> FloatArray:
+        """Log P(bin | value), smoothed.
+
+        `rows_with_value`: rows of each bin that hold each value, shape (bins, values); `prior`: rows that hold each.
+        """
+        smoothed = np.log(rows_with_value + STRENGTH * self.marginal[:, None]) - np.log(prior + STRENGTH)
+        return np.asarray(smoothed)
+
+
+@once_per_release
+def bins_of(release: PublishedRecords) -> Bins:
+    """Quantile bins of ordered columns of many values, each value of other columns a bin."""
+    of_code, spreads, first, marginal = [], [], [0], []
+    for cells in release.columns:
+        bin_of_code = _bin_of_code(cells)
+        spread = cells.in_bins(bin_of_code)
+        share = np.maximum(np.asarray(cells.weights @ spread).ravel(), 1e-9)
+        of_code.append(bin_of_code + first[-1])
+        spreads.append(spread)
+        marginal.append(share / share.sum())
+        first.append(first[-1] + len(share))
+    return Bins(of_code, spreads, np.array(first), np.concatenate(marginal))
+
+
+def _bin_of_code(cells: PublishedCells) -> IntArray:
+    """Bin of each value of a column, from 0."""
+    size = cells.domain.size
+    if cells.domain.kind != "ordered" or size <= BINS:
+        return np.arange(size, dtype=np.int64)
+    if cells.plain:
+        return quantile_bins(np.bincount(cells.codes[cells.of_row], minlength=size), BINS, len(cells.of_row))
+    return np.arange(size, dtype=np.int64) * BINS // size
 
 
 def guesses(release: PublishedRecords, k: int, targets: Targets) -> FloatArray:
     """Chance that a value of each target's k-th secret is guessed, shape (targets,); NaN where all are known."""
-    secret = release.secrets[k]
-    rows = np.bincount(secret.code, weights=secret.weight, minlength=secret.domain).astype(np.float64)
-    chosen = np.argsort(-rows, kind="stable")[: min(MOST_VALUES, int((rows > 0).sum()))]
-    position = np.full(secret.domain, -1, dtype=np.int64)
+    secret, bins = release.secrets[k], bins_of(release)
+    prior = secret.rows_of_code
+    chosen = np.argsort(-prior, kind="stable")[: min(MOST_VALUES, int((prior > 0).sum()))]
+    position = np.full(secret.domain, -1, dtype=np.int64)  # the last column of the votes, which has none
     position[chosen] = np.arange(len(chosen))
-    binned = [bins_of(cells) for cells in release.columns]
-    counts, marginal, bins, before = [], [], [], 0
-    for a, (bin_of_code, spread) in enumerate(binned):
-        # bins that no target has are left out of the model
-        used_bins, bin_of_record = np.unique(bin_of_code[targets.values[:, a]], return_inverse=True)
-        joint = release.values_of_cells(secret, a)[:, chosen]
-        counts.append(np.asarray((spread[:, used_bins].T @ joint).todense(), dtype=np.float64))
-        share = release.columns[a].weights @ spread
-        marginal.append(np.maximum(share[used_bins], 1e-9) / max(share.sum(), 1e-9))
-        bins.append(bin_of_record.astype(np.int64) + before)
-        before += len(used_bins)
-    truth, known_values = targets.secrets[k], targets.known_values[k]
-    out = np.zeros(len(targets))
+    columns = enumerate(bins.spread)
+    counts = sparse.vstack([inside.T @ release.values_of_cells(secret, a)[:, chosen] for a, inside in columns])
+    model = _Model(release, secret, bins, chosen, counts.toarray(), prior[chosen])
+    found = np.zeros(len(targets))
     for at, end in targets.blocks(max(1, _BLOCK // max(len(chosen), 1))):
+        tick()
         some = targets.between(at, end)
-        added, inside = _added(release, secret, position, len(chosen), binned, some)
-        to_find, known = truth.between(at, end), known_values.between(at, end)
-        records = slice(targets.start[at], targets.start[end])
-        naive_bayes_guesses(
-            some.start, np.stack([b[records] for b in bins], axis=1), some.known, np.vstack(counts),
-            np.concatenate(marginal), rows[chosen],
-            some.true_start, added, inside, to_find.offsets, position[to_find.code],
-            known.offsets, position[known.code], STRENGTH, out[at:end], stop_flag(),
-        )  # fmt: skip
-    return np.where(np.diff(truth.offsets) > 0, out, np.nan)
+        truth, known = some.secrets[k], some.known_values[k]
+        votes = np.zeros((len(some), len(chosen) + 1))
+        votes[:, :-1] = np.add.reduceat(model.posterior(some), some.start[:-1], axis=0)
+        votes[known.target, position[known.code]] = 0
+        right = share_of_likeliest(votes, truth.target, position[truth.code])
+        found[at:end] = np.where(np.diff(truth.offsets) > 0, right, np.nan)
+    return found
 
 
-def bins_of(cells: PublishedCells) -> _Binned:
-    """Bin of each value of the domain, and the share of each cell in each bin, shape (cells, bins)."""
-    domain = cells.domain
-    bin_of_code = np.arange(domain.size, dtype=np.int64)
-    if domain.kind == "ordered" and domain.size > BINS:
-        if cells.plain:
-            rows = np.bincount(cells.codes[cells.of_row], minlength=domain.size)
-            bin_of_code = quantile_bins(rows, BINS, len(cells.of_row))
-        else:
-            bin_of_code = bin_of_code * BINS // domain.size
-    return bin_of_code, cells.in_bins(bin_of_code)
+@dataclass(frozen=True)
+class _Model:
+    """Rows of the release by bin and value, from which those of each target are taken."""
+
+    release: PublishedRecords
+    secret: Secret
+    bins: Bins
+    chosen: IntArray  # codes of the values that are guessed from
+    counts: FloatArray  # rows of each bin that hold each of them, shape (bins, values)
+    prior: FloatArray  # rows that hold each
+
+    def posterior(self, some: Targets) -> FloatArray:
+        """P(value | known values) for each record, without the rows of its target, shape (records, values)."""
+        score = self.bins.sums(self.bins.log_ratio(self.counts, self.prior), some.values, some.known)
+        with np.errstate(divide="ignore"):
+            score += np.log(np.where(self.prior > _NO_ROWS, self.prior, 0))
+        if len(some.true_row):
+            self._leave_out(some, score)
+        best = score.max(axis=1, keepdims=True, initial=-np.inf)
+        weight = np.exp(score - np.where(np.isfinite(best), best, 0))
+        return np.asarray(weight / np.maximum(weight.sum(axis=1, keepdims=True), 1e-300))
+
+    def _leave_out(self, some: Targets, score: FloatArray) -> None:
+        """Change the scores of the values that a target's own rows hold."""
+        own = self.secret.of_rows(some.true_row)[:, self.chosen]
+        record, row = _pairs(some.start, some.true_start)
+
+        def taken(inside: FloatArray) -> sparse.csr_matrix:
+            return sparse.csr_matrix((inside, (record, row)), (len(some.values), len(some.true_row))) @ own
+
+        mine = taken(np.ones(len(record))).tocoo()
+        r, s = mine.row, mine.col
+        rest = self.prior[s] - mine.data
+        changed = np.log(np.maximum(rest, _NO_ROWS))
+        for a, (of_code, spread) in enumerate(zip(self.bins.of_code, self.bins.spread, strict=True)):
+            bin_of_record = of_code[some.values[:, a]]
+            cell = self.release.columns[a].of_row[some.true_row[row]]
+            inside = np.asarray(spread[cell, bin_of_record[record] - self.bins.first[a]]).ravel()
+            if self.release.start is not None:
+                inside = inside / self.release.size[self.release.unit_of_row[some.true_row[row]]]
+            bin_of_entry = bin_of_record[r]
+            seen = self.counts[bin_of_entry, s] - np.asarray(taken(inside)[r, s]).ravel()
+            smoothed = np.maximum(seen, 0) + STRENGTH * self.bins.marginal[bin_of_entry]
+            changed += np.where(some.known[r, a], np.log(smoothed / (rest + STRENGTH)), 0)
+        score[r, s] = np.where(rest > _NO_ROWS, changed, -np.inf)
 
 
-def numbered_bins(release: PublishedRecords) -> tuple[list[IntArray], list[sparse.csr_matrix]]:
-    """Bin of each value of each column, numbered over all columns, and the share of each cell in the column's bins."""
-    of_code, spreads, first = [], [], 0
-    for cells in release.columns:
-        bin_of_code, spread = bins_of(cells)
-        of_code.append(bin_of_code + first)
-        spreads.append(spread)
-        first += spread.shape[1]
-    return of_code, spreads
-
-
-def _added(
-    release: PublishedRecords, secret: Secret, position: IntArray, values: int, binned: list[_Binned], some: Targets
-) -> tuple[FloatArray, FloatArray]:
-    """What own rows add to the model: to each value, and to the bin of each column for each record of their person."""
-    adds = secret.of_rows(some.true_row).tocoo()
-    at = position[adds.col]
-    added = np.zeros((len(some.true_row), values))
-    added[adds.row[at >= 0], at[at >= 0]] = adds.data[at >= 0]
-    rows, records = np.diff(some.true_start), np.diff(some.start)
-    # pairs of a record and an own row of one target, records first
-    of_record = np.repeat(np.arange(len(some)), records)
-    record = np.repeat(np.arange(len(of_record)), rows[of_record])
-    begin = np.cumsum(rows[of_record]) - rows[of_record]
-    row = some.true_start[:-1][of_record][record] + np.arange(len(record)) - begin[record]
-    inside = np.zeros((len(record), len(binned)))
-    for a, (bin_of_code, spread) in enumerate(binned):
-        cell = release.columns[a].of_row[some.true_row[row]]
-        inside[:, a] = np.asarray(spread[cell, bin_of_code[some.values[record, a]]]).ravel()
-    if release.start is not None:
-        inside /= np.diff(release.start)[release.unit_of_row[some.true_row[row]]][:, None]
-    return added, inside
+def _pairs(start: IntArray, own_start: IntArray) -> tuple[IntArray, IntArray]:
+    """Pairs of a record and an own row of the same target."""
+    own = np.repeat(np.diff(own_start), np.diff(start))
+    first = np.repeat(own_start[:-1], np.diff(start))
+    return np.repeat(np.arange(len(own)), own), ranges(first, own)

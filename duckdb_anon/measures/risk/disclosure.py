@@ -21,19 +21,18 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from duckdb_anon.kernels.attacks.record_matching import count_covering
 from duckdb_anon.kernels.row_keys import keys_of
-from duckdb_anon.measures.cells import Boxes, PublishedCells, distinct_boxes
+from duckdb_anon.measures.cells import PublishedCells, distinct_boxes
 from duckdb_anon.measures.released_rows import OfRelease, is_plain, released_rows, require_columns
 from duckdb_anon.measures.risk.linkage_risk import P_MATCH
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError
 from duckdb_anon.model.function_specs import Parameter, Params, fields
-from duckdb_anon.model.progress import stop_flag, tick
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_table import BoolArray, ReadTable
 
 MOST_COLUMNS = 12
-_BLOCK = 16_000_000
+_BLOCK = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -114,47 +113,39 @@ def _of_rows(release: ReadTable, qi: list[str], targets: _Targets) -> tuple[Floa
 
 
 def _of_boxes(release: ReadTable, qi: list[str], targets: _Targets) -> tuple[FloatArray, FloatArray]:
-    """The same where boxes, sets and nodes cover each known value."""
-    boxes = distinct_boxes(release, qi)
+    """The same where boxes, sets and nodes cover each known value.
+
+    For each target and box, the columns in which the box covers the target's value are bits of a number. Rows are
+    counted by it, and those that cover a subset are the sum over the numbers that contain the subset.
+    """
+    boxes, sets = distinct_boxes(release, qi), 1 << len(qi)
     size = np.bincount(boxes.of_row, minlength=boxes.number).astype(np.float64)
     rows_of_box = sparse.csr_matrix((np.ones(release.rows), (boxes.of_row, np.arange(release.rows))))
-    of_box = [(rows_of_box @ carried).toarray().T for _, carried in targets.secrets]
-    table = np.ascontiguousarray(np.vstack(of_box))  # the kernel reads it row by row
-    first_secret = np.cumsum([0, *(carried.shape[1] for _, carried in targets.secrets)])[:-1]
-    truth = np.stack([codes + f for (codes, _), f in zip(targets.secrets, first_secret, strict=True)], axis=1)
-    bits = targets.subsets @ (1 << np.arange(len(qi)))
+    of_box = [(rows_of_box @ carried).T.tocsr() for _, carried in targets.secrets]
     box = np.where(targets.true_row >= 0, boxes.of_row[targets.true_row], -1)
-    alike = keys_of([*targets.values.T, *truth.T, box + 1])
+    bits = targets.subsets @ (1 << np.arange(len(qi)))
+    alike = keys_of([*targets.values.T, *(truth for truth, _ in targets.secrets), box + 1])
     identity, attribute = np.zeros(alike.number), np.zeros(alike.number)
-    sets = 1 << len(qi)
     step = max(1, min(_BLOCK // boxes.number, _BLOCK // sets))
     for at in range(0, alike.number, step):
         tick()
         block, some = slice(at, at + step), alike.first[at : at + step]
-        values = targets.values[some]
-        covered, row = _covered(boxes, values)
-        out = np.zeros((len(first_secret) + 1, len(some), sets))
-        count_covering(covered, row, size, table, truth[some], out, stop_flag())
-        counts = out[:, :, bits]
-        own = np.zeros(len(some), dtype=np.int64)  # columns in which the own box covers the values, as bits
-        there = np.flatnonzero(box[some] >= 0)
+        covered = np.zeros((len(some), boxes.number), dtype=np.int64)
         for a, cells in enumerate(boxes.columns):
-            own[there] |= cells.covers(values[there, a], box[some][there]).astype(np.int64) << a
+            covered |= cells.covered(targets.values[some, a]).astype(np.int64) << a
+        own = np.where(box[some] >= 0, covered[np.arange(len(some)), box[some]], 0)
+        place = (covered + sets * np.arange(len(some))[:, None]).ravel()
+        rows = [np.broadcast_to(size, covered.shape)]
+        rows += [held[truth[some]].toarray() for held, (truth, _) in zip(of_box, targets.secrets, strict=True)]
+        counts = np.stack([np.bincount(place, each.ravel(), len(some) * sets) for each in rows])
+        for a in range(len(qi)):
+            without, inside = np.moveaxis(counts.reshape(len(rows), -1, 2, 1 << a), 2, 0)
+            without += inside
+        counts = counts.reshape(len(rows), len(some), sets)[:, :, bits]
         share = np.divide(targets.weights, counts[0], out=np.zeros(counts[0].shape), where=counts[0] > 0)
         identity[block] = (share * ((own[:, None] & bits) == bits)).sum(axis=1)
         attribute[block] = (share * counts[1:].max(axis=0)).sum(axis=1)
     return identity[alike.of_row], attribute[alike.of_row]
-
-
-def _covered(boxes: Boxes, values: IntArray) -> tuple[BoolArray, IntArray]:
-    """Whether each box covers the different values of all columns, and the row of each target's value among them."""
-    tables, rows, before = [], np.zeros(values.shape, dtype=np.int64), 0
-    for a, cells in enumerate(boxes.columns):
-        different, index = np.unique(values[:, a], return_inverse=True)
-        tables.append(cells.covered(different))
-        rows[:, a] = index + before
-        before += len(different)
-    return np.vstack(tables), rows
 
 
 MEASURE = OfRelease(

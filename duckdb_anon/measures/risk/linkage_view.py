@@ -8,9 +8,11 @@ quasi-identifiers of every individual of the original; where the method moves va
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property, wraps
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import sparse
@@ -80,6 +82,11 @@ class PublishedRecords:
     register: Register | None = None
     linked: bool = True  # whether the original record of each row is known, so that a find can be scored
 
+    @cached_property
+    def first_row(self) -> IntArray:
+        """A released row of each unit."""
+        return np.unique(self.unit_of_row, return_index=True)[1]
+
     @property
     def channel(self) -> str:
         """How P(published | value) is known, `PUBLISHED`, `SIMULATED` or `BOOTSTRAP`."""
@@ -109,6 +116,22 @@ class PublishedRecords:
             mixed = sparse.diags_array(1.0 / size) @ (of_bucket @ values if secret.part >= 0 else values)
             return (of_cell @ of_bucket.T @ mixed).tocsr()
         return (of_cell @ values).tocsr()
+
+
+_Made = TypeVar("_Made")
+
+
+def once_per_release(work: Callable[[PublishedRecords], _Made]) -> Callable[[PublishedRecords], _Made]:
+    """Work that several attackers need, done once for each release."""
+    made: WeakKeyDictionary[PublishedRecords, _Made] = WeakKeyDictionary()
+
+    @wraps(work)
+    def found(release: PublishedRecords) -> _Made:
+        if release not in made:
+            made[release] = work(release)
+        return made[release]
+
+    return found
 
 
 def published(
@@ -241,12 +264,9 @@ def refined(release: PublishedRecords, label_of_row: Sequence[IntArray]) -> Publ
     rows, units = len(unit), len(first)
     size = np.bincount(unit).astype(np.float64)
     to_unit = sparse.csr_matrix((np.ones(rows), (unit, np.arange(rows))), (units, rows))
-    secrets = []
-    for secret in release.secrets:
-        carried = (to_unit @ secret.of_rows(np.arange(rows))).tocsr()
-        carried.sort_indices()
-        offsets, code = carried.indptr.astype(np.int64), carried.indices.astype(np.int32)
-        secrets.append(replace(secret, offsets=offsets, code=code, weight=carried.data.astype(np.float64)))
+    secrets = [
+        replace(secret, by_voter=(to_unit @ secret.of_rows(np.arange(rows))).tocsr()) for secret in release.secrets
+    ]
     group = None if release.group_of_unit is None else release.group_of_unit[before]
     parts = [PublishedPart(part.columns, np.ascontiguousarray(part.cells[:, before])) for part in release.parts]
     return replace(

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from duckdb_anon.measures.cells import PublishedCells, quantile_bins
-from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, RequirementError
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_table import ReadColumn
@@ -24,19 +24,26 @@ BINS = 24
 
 @dataclass(frozen=True)
 class Secret:
-    """One sensitive column: voter j carries codes code[offsets[j]:offsets[j + 1]], each `weight` rows strong."""
+    """One sensitive column."""
 
     name: str
     part: int  # number of the part it stands in; -1 where a sliced release has no quasi-identifier in its part
-    domain: int  # number of codes
-    offsets: IntArray
-    code: CodeArray
-    weight: FloatArray
+    by_voter: sparse.csr_matrix  # rows of each voter that carry each code, shape (voters, codes)
     shares: sparse.csr_matrix  # how much of each code each cell carries, shape (cells, codes)
     cell_of_row: IntArray | None  # cell of each released row; None where each has its own
     mixed: bool  # whether rows show the counts of their bucket and not their own values
     listed: bool = False  # whether rows show lists, all values of a person
     ordered: bool = False  # whether its values have an order
+
+    @property
+    def domain(self) -> int:
+        """Number of codes."""
+        return int(self.by_voter.shape[1])
+
+    @property
+    def rows_of_code(self) -> FloatArray:
+        """Rows that carry each code, shape (codes,)."""
+        return np.asarray(self.by_voter.sum(axis=0)).ravel()
 
     def of_rows(self, rows: IntArray) -> sparse.csr_matrix:
         """How much of each code released rows carry, shape (rows, codes)."""
@@ -46,13 +53,8 @@ class Secret:
         """Bin of each value: quantiles of many ordered values, else the values themselves."""
         if not self.ordered or self.domain <= 2 * BINS:
             return np.arange(self.domain)
-        rows = np.bincount(self.code, weights=self.weight, minlength=self.domain)
+        rows = self.rows_of_code
         return quantile_bins(rows, BINS, max(1, round(float(rows.sum()))))
-
-    @property
-    def by_voter(self) -> sparse.csr_matrix:
-        """Weight of each code for each voter, shape (voters, codes)."""
-        return sparse.csr_matrix((self.weight, self.code, self.offsets), (len(self.offsets) - 1, self.domain))
 
 
 def read_secret(name: str, column: ReadColumn, part: int, voter: IntArray, weight: FloatArray, voters: int) -> Secret:
@@ -76,7 +78,6 @@ def read_secret(name: str, column: ReadColumn, part: int, voter: IntArray, weigh
     tick()
     carried.sort_indices()
     return Secret(
-        name, part, column.domain.size, carried.indptr.astype(np.int64), carried.indices.astype(np.int32),
-        carried.data.astype(np.float64), cells.shares, cells.of_row, column.counted, column.lists_nodes,
+        name, part, carried, cells.shares, cells.of_row, column.counted, column.lists_nodes,
         column.domain.kind == "ordered",
     )  # fmt: skip

@@ -28,6 +28,11 @@ class TargetValues:
     offsets: IntArray
     code: IntArray
 
+    @property
+    def target(self) -> IntArray:
+        """Target of each value."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
     def between(self, first: int, end: int) -> TargetValues:
         """Those of some targets."""
         at = self.offsets[first : end + 1]
@@ -158,7 +163,7 @@ def _some_known(column: TargetValues, number: int, rng: np.random.Generator) -> 
     targets = len(column.offsets) - 1
     if not number:
         return column, TargetValues(np.zeros(targets + 1, dtype=np.int64), np.zeros(0, dtype=np.int64))
-    target = np.repeat(np.arange(targets), np.diff(column.offsets))
+    target = column.target
     order = np.lexsort((rng.random(len(target)), target))
     code = column.code[order]
     drawn = np.arange(len(target)) - column.offsets[:-1][target] < number

@@ -12,7 +12,6 @@ target's row, a bound on what groups could leak; that is no public knowledge, so
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import sparse
@@ -22,9 +21,10 @@ from duckdb_anon.kernels.partition.sort_count import offsets_of
 from duckdb_anon.kernels.row_keys import Keys, keys_of
 from duckdb_anon.measures.risk.attackers.record_linkage import likelihood
 from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable, Scoring, Tilt
-from duckdb_anon.measures.risk.baseline_inference import numbered_bins
-from duckdb_anon.measures.risk.linkage_view import PublishedPart, PublishedRecords
+from duckdb_anon.measures.risk.baseline_inference import Bins, bins_of
+from duckdb_anon.measures.risk.linkage_view import PublishedPart, PublishedRecords, once_per_release
 from duckdb_anon.measures.risk.sensitive_attributes import Secret
+from duckdb_anon.measures.risk.targets import Targets
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.progress import stop_flag
 from duckdb_anon.model.release_formats import SOURCE
@@ -38,10 +38,8 @@ def scoring(release: PublishedRecords) -> Scoring:
     """As likelihood, with the values of each class or bucket weighed by the model."""
     if release.group_of_unit is None or not release.secrets:
         raise NotApplicable("The release has no class or bucket with several sensitive values")
-    models = _models.get(release)
-    if models is None:
-        models = _models[release] = [_model(release, secret) for secret in release.secrets]
-    return replace(likelihood(release), weights=[weight for weight, _ in models], tilts=[tilt for _, tilt in models])
+    carried, tilts = zip(*_models(release), strict=True)
+    return replace(likelihood(release), carried=carried, tilts=tilts)
 
 
 def class_membership(release: PublishedRecords) -> Scoring:
@@ -59,60 +57,44 @@ def class_membership(release: PublishedRecords) -> Scoring:
     return replace(scored, within_group=True)
 
 
-_Model = tuple[FloatArray, Tilt | None]
-"""Weights in place of a secret's own, and a factor by target and value."""
-# the attacker who knows the class uses the same models
-_models: WeakKeyDictionary[PublishedRecords, list[_Model]] = WeakKeyDictionary()
+@once_per_release
+def _models(release: PublishedRecords) -> list[tuple[sparse.csr_matrix, Tilt | None]]:
+    """For each secret what voters carry of each value, and a factor by target and value."""
+    return [_model(release, secret, bins_of(release)) for secret in release.secrets]
 
 
-@dataclass(frozen=True)
-class _Bins:
-    """Bins of all columns, numbered through."""
-
-    of_code: list[IntArray]  # for each column the bin of each value
-    of_cell: list[IntArray]  # for each column the bin most of each cell lies in
-    marginal: FloatArray  # share of each bin in its column
-    spread: list[sparse.csr_matrix]  # for each column the share of each cell in each of its bins
-
-    @classmethod
-    def of(cls, release: PublishedRecords) -> _Bins:
-        of_code, spread = numbered_bins(release)
-        of_cell, marginal, first = [], [], 0
-        for cells, inside in zip(release.columns, spread, strict=True):
-            share = np.maximum(np.asarray(cells.weights @ inside).ravel(), 1e-9)
-            of_cell.append(np.asarray(inside.argmax(axis=1)).ravel().astype(np.int64) + first)
-            marginal.append(share / share.sum())
-            first += len(share)
-        return cls(of_code, of_cell, np.concatenate(marginal), spread)
-
-
-def _model(release: PublishedRecords, secret: Secret) -> _Model:
-    bins = _Bins.of(release)
+def _model(release: PublishedRecords, secret: Secret, bins: Bins) -> tuple[sparse.csr_matrix, Tilt | None]:
     if len(bins.marginal) * secret.domain > MOST_CELLS:
         raise NotApplicable(f"'{secret.name}' has {secret.domain} values, too many for a model of each")
     if secret.mixed:
         return _within_buckets(release, secret, bins), None
     counts = np.zeros((len(bins.marginal), secret.domain))
-    first = np.cumsum([0, *(inside.shape[1] for inside in bins.spread)])
     for k, part in enumerate(release.parts):
         if release.start is not None and k != secret.part:
             counts += _of_permuted(release, secret, part, bins)
             continue
         for a in part.columns:
-            counts[first[a] : first[a + 1]] = (bins.spread[a].T @ release.values_of_cells(secret, a)).toarray()
-    prior = np.bincount(secret.code, weights=secret.weight, minlength=secret.domain)
-    table = np.log(counts + STRENGTH * bins.marginal[:, None]) - np.log(prior + STRENGTH)
-    return secret.weight, Tilt(bins.of_code, table - np.log(bins.marginal)[:, None])
+            some = slice(bins.first[a], bins.first[a + 1])
+            counts[some] = (bins.spread[a].T @ release.values_of_cells(secret, a)).toarray()
+    table = bins.log_ratio(counts, secret.rows_of_code) - np.log(bins.marginal)[:, None]
+
+    def tilt(some: Targets) -> FloatArray:
+        total = bins.sums(table, some.values, some.known)
+        factor: FloatArray = np.exp(total - total.max(axis=1, keepdims=True))
+        return factor
+
+    return secret.by_voter, tilt
 
 
-def _within_buckets(release: PublishedRecords, secret: Secret, bins: _Bins) -> FloatArray:
-    """Weights of a secret whose rows show the counts of their bucket: fitted, in place of even shares."""
+def _within_buckets(release: PublishedRecords, secret: Secret, bins: Bins) -> sparse.csr_matrix:
+    """What rows carry that show the counts of their bucket: fitted, in place of even shares."""
     part, group = release.parts[0], release.group_of_unit
     if group is None:
         raise TypeError("no buckets")
     _, unit = np.unique(group, return_index=True)  # every unit of a bucket shows the same values
     people = np.bincount(group, weights=release.size)
-    values = secret.by_voter[unit]
+    shown = secret.by_voter
+    values = shown[unit]
     values.data *= np.repeat(people / release.size[unit], np.diff(values.indptr))
     bin_of_value = secret.bins()
     to_bin = sparse.csr_matrix((np.ones(secret.domain), (np.arange(secret.domain), bin_of_value)))
@@ -120,20 +102,21 @@ def _within_buckets(release: PublishedRecords, secret: Secret, bins: _Bins) -> F
     binned.sort_indices()
     fitted = _fitted(part, bins, group, release.size, binned)
     # values of one bin share what is theirs by their counts, those who look alike by their sizes
-    bucket, value_bin = np.repeat(group, np.diff(secret.offsets)), bin_of_value[secret.code]
+    values_of_unit = np.diff(shown.indptr)
+    bucket, value_bin = np.repeat(group, values_of_unit), bin_of_value[shown.indices]
     # the place of each entry among the entries of a matrix, from 1
     places = sparse.csr_matrix((np.arange(1, binned.nnz + 1.0), binned.indices, binned.indptr), binned.shape)
     position = np.asarray(places[bucket, value_bin]).ravel().astype(np.int64) - 1
-    alike = np.repeat(fitted.alike.of_row, np.diff(secret.offsets))
+    alike = np.repeat(fitted.alike.of_row, values_of_unit)
     width = np.diff(binned.indptr)[group[fitted.alike.first]]
     first = np.cumsum(width) - width
     share = people[bucket] / binned.data[position]
     entry = first[alike] + position - binned.indptr[bucket]
-    weight: FloatArray = fitted.weight[entry] * secret.weight * share / fitted.size[alike]
-    return weight
+    weight = fitted.weight[entry] * shown.data * share / fitted.size[alike]
+    return sparse.csr_matrix((weight, shown.indices, shown.indptr), shown.shape)
 
 
-def _of_permuted(release: PublishedRecords, secret: Secret, part: PublishedPart, bins: _Bins) -> FloatArray:
+def _of_permuted(release: PublishedRecords, secret: Secret, part: PublishedPart, bins: Bins) -> FloatArray:
     """Persons of each bin that have each value, for a column that was permuted separately from the values."""
     if release.start is None:
         raise TypeError("not sliced")
@@ -156,9 +139,14 @@ class _Fitted:
     weight: FloatArray
 
 
-def _fitted(part: PublishedPart, bins: _Bins, bucket: IntArray, size: FloatArray, values: sparse.csr_matrix) -> _Fitted:
+def _fitted(part: PublishedPart, bins: Bins, bucket: IntArray, size: FloatArray, values: sparse.csr_matrix) -> _Fitted:
     """Fit the model; `values` is how often each bucket shows each value, shape (buckets, domain)."""
-    places = np.stack([bins.of_cell[a][part.cells[k]] for k, a in enumerate(part.columns)])
+    places = np.stack(
+        [  # the bin in which most of each cell lies
+            np.asarray(bins.spread[a].argmax(axis=1)).ravel()[cells] + bins.first[a]
+            for a, cells in zip(part.columns, part.cells, strict=True)
+        ]
+    )
     alike = keys_of([bucket, *places])  # numbered bucket by bucket
     start = offsets_of(bucket[alike.first], values.shape[0])
     together = np.bincount(alike.of_row, weights=size).astype(np.float64)

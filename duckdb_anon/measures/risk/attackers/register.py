@@ -17,8 +17,8 @@ from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.risk.attackers.record_linkage import REACH
 from duckdb_anon.measures.risk.attackers.regroup import GroupValues
 from duckdb_anon.measures.risk.attackers.sensitive_model import models_of
-from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable, Scoring, unscored
-from duckdb_anon.measures.risk.linkage_view import PublishedRecords, Register, refined
+from duckdb_anon.measures.risk.attacks import Attacker, Label, NotApplicable, Scoring, unscored
+from duckdb_anon.measures.risk.linkage_view import PublishedRecords, Register
 from duckdb_anon.measures.risk.targets import Targets
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.progress import tick
@@ -49,20 +49,18 @@ def scoring(release: PublishedRecords) -> Scoring:
         everybody = register.values.T
         known = np.broadcast_to(register.known, everybody.shape)
         for model in models_of(release):
-            score = score + model.log_ratio(everybody, known)[person, model.bin_of_row[row]]
+            score = score + model.log_ratio_of(everybody, known)[person, model.bin_of_row[row]]
     people, rows = register.values.shape[1], len(release.unit_of_row)
     chance = balanced(person, row, score, people, rows)
-    view = refined(release, [np.arange(rows)])
-    unit = view.unit_of_row[row]
-    shares = sparse.csr_matrix((chance, (person, unit)), (people, rows))
+    shares = sparse.csr_matrix((chance, (person, row)), (people, rows))
 
     def assigned(some: Targets) -> FloatArray:
         chance = shares[np.repeat(some.who, np.diff(some.start))].toarray()
         scores: FloatArray = np.log(chance, out=np.full(chance.shape, -np.inf), where=chance > 0)
         return scores
 
-    columns, channel = unscored(release), release.channel
-    return Scoring(columns, reach=REACH, view=view, added=assigned, register=True, channel=channel)
+    labels = [Label(np.arange(rows), assigned)]
+    return Scoring(unscored(release), reach=REACH, labels=labels, register=True, channel=release.channel)
 
 
 def balanced(person: IntArray, row: IntArray, score: FloatArray, people: int, rows: int) -> FloatArray:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from duckdb_anon.measures.risk.attackers.record_linkage import likelihood
-from duckdb_anon.measures.risk.attacks import Attacker, ColumnScore, NotApplicable, Scoring
-from duckdb_anon.measures.risk.linkage_view import PublishedRecords, refined
+from duckdb_anon.measures.risk.attacks import Attacker, ColumnScore, Label, NotApplicable, Scoring
+from duckdb_anon.measures.risk.linkage_view import PublishedRecords
 from duckdb_anon.measures.risk.targets import Targets
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.release_table import BoolArray
@@ -83,16 +83,15 @@ def scoring(release: PublishedRecords) -> Scoring:
     group, base = release.replay.group, likelihood(release)
     codes = np.stack([cells.codes[cells.of_row] for cells in release.columns])
     values = GroupValues.of(group, codes, [cells.domain.size for cells in release.columns])
-    view = refined(release, [group])
-    of_unit = group[np.unique(view.unit_of_row, return_index=True)[1]]
 
     def tempered(score: ColumnScore, codes: CodeArray) -> FloatArray:
         return CHANNEL * score(codes)
 
     def by_group(some: Targets) -> FloatArray:
-        return values.log_likelihood(some.values, some.known)[:, of_unit].astype(np.float64)
+        return values.log_likelihood(some.values, some.known).astype(np.float64)
 
-    return replace(base, columns=[partial(tempered, score) for score in base.columns], view=view, added=by_group)
+    columns: list[ColumnScore] = [partial(tempered, score) for score in base.columns]
+    return replace(base, columns=columns, labels=[Label(group, by_group)])
 
 
 REGROUP = Attacker("regroup", "records of the group in which the method's grouping of the release places the target",

@@ -9,9 +9,7 @@ Cost: rows times columns times bins, a few dozen times.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import sparse
@@ -19,9 +17,9 @@ from scipy.special import logsumexp
 
 from duckdb_anon.measures.risk.attackers import regroup
 from duckdb_anon.measures.risk.attackers.record_linkage import REACH, likelihood, likelihood_excluding, most_equal
-from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable, Scoring, sums_of_bins, unscored
-from duckdb_anon.measures.risk.baseline_inference import numbered_bins
-from duckdb_anon.measures.risk.linkage_view import PublishedRecords, refined
+from duckdb_anon.measures.risk.attacks import Attacker, Label, NotApplicable, Scoring, unscored
+from duckdb_anon.measures.risk.baseline_inference import Bins, bins_of
+from duckdb_anon.measures.risk.linkage_view import PublishedRecords, once_per_release
 from duckdb_anon.measures.risk.sensitive_attributes import Secret
 from duckdb_anon.measures.risk.targets import Targets
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
@@ -39,30 +37,30 @@ class SensitiveModel:
     """A fitted model of one sensitive column."""
 
     bin_of_row: IntArray  # bin of each released row's sensitive value
-    bin_of_code: list[IntArray]  # for each quasi-identifier the bin of each value, numbered over all columns
+    bins: Bins  # of the quasi-identifiers
     coefficient: FloatArray  # shape (bins of all columns, sensitive bins), 0 on average over the rows in each column
     log_prior: FloatArray  # log share of each sensitive bin
 
-    def log_ratio(self, values: CodeArray, known: BoolArray) -> FloatArray:
+    def log_ratio(self, some: Targets) -> FloatArray:
         """Log P(bin | known values) / P(bin), shape (records, sensitive bins)."""
-        score = self.log_prior + sums_of_bins(self.bin_of_code, self.coefficient, values, known)
+        return self.log_ratio_of(some.values, some.known)
+
+    def log_ratio_of(self, values: CodeArray, known: BoolArray) -> FloatArray:
+        """The same for each record of a register."""
+        score = self.log_prior + self.bins.sums(self.coefficient, values, known)
         score -= logsumexp(score, axis=1, keepdims=True)
         ratio: FloatArray = score - self.log_prior
         return ratio
 
 
+@once_per_release
 def models_of(release: PublishedRecords) -> list[SensitiveModel]:
     """A model of each sensitive column."""
     if not release.secrets or not release.persons:
         raise NotApplicable("This attacker needs records with a sensitive column")
     if release.start is not None or any(secret.mixed or secret.listed for secret in release.secrets):
         raise NotApplicable("This attacker needs a release whose rows show one sensitive value each")
-    if release not in _models:
-        _models[release] = [_fitted(release, secret) for secret in release.secrets]
-    return _models[release]
-
-
-_models: WeakKeyDictionary[PublishedRecords, list[SensitiveModel]] = WeakKeyDictionary()
+    return [_fitted(release, secret) for secret in release.secrets]
 
 
 def _fitted(release: PublishedRecords, secret: Secret) -> SensitiveModel:
@@ -71,21 +69,19 @@ def _fitted(release: PublishedRecords, secret: Secret) -> SensitiveModel:
     code = code_of_cell if secret.cell_of_row is None else code_of_cell[secret.cell_of_row]
     bin_of_row = bin_of_value[code].astype(np.int64)
     rows = np.arange(0, len(bin_of_row), max(1, -(-len(bin_of_row) // MOST_ROWS)))
-    bin_of_code, spread = numbered_bins(release)
-    design = [inside[cells.of_row[rows]] for cells, inside in zip(release.columns, spread, strict=True)]
+    bins = bins_of(release)
+    design = [inside[cells.of_row[rows]] for cells, inside in zip(release.columns, bins.spread, strict=True)]
     number = int(bin_of_value.max()) + 1
-    if sum(inside.shape[1] for inside in spread) * number > MOST_COEFFICIENTS:
+    if len(bins.marginal) * number > MOST_COEFFICIENTS:
         raise NotApplicable(f"'{secret.name}' has too many values for a model of each")
     prior = np.bincount(bin_of_row, minlength=number) + 0.5
     log_prior = np.log(prior / prior.sum())
     coefficient = _logit(sparse.csr_matrix(sparse.hstack(design)), bin_of_row[rows], log_prior)
-    start = 0
-    for part in design:
+    for part, start in zip(design, bins.first, strict=False):
         some = slice(start, start + part.shape[1])
         share = np.asarray(part.mean(axis=0)).ravel()
         coefficient[some] -= share @ coefficient[some] / max(share.sum(), _SMALLEST_TERM)
-        start += part.shape[1]
-    return SensitiveModel(bin_of_row, bin_of_code, coefficient, log_prior)
+    return SensitiveModel(bin_of_row, bins, coefficient, log_prior)
 
 
 def _logit(design: sparse.csr_matrix, outcome: IntArray, log_prior: FloatArray) -> FloatArray:
@@ -118,32 +114,17 @@ def with_rows(release: PublishedRecords) -> Scoring:
     elif replay is not None and replay.group is not None:
         base = regroup.scoring(release)
     base = base or likelihood(release)
-    view, added = _labelled(base.view or release, models)
-    by_group = base.added
-    if by_group is None or base.view is None:
-        return replace(base, view=view, added=added)
-    former = base.view.unit_of_row[np.unique(view.unit_of_row, return_index=True)[1]]
-    return replace(base, view=view, added=lambda some: by_group(some)[:, former] + added(some))
+    return replace(base, labels=[*base.labels, *_labels(models)])
 
 
 def without_rows(release: PublishedRecords) -> Scoring:
     """The model alone."""
-    view, added = _labelled(release, models_of(release))
-    return Scoring(unscored(release), reach=REACH, view=view, added=added, finds=False)
+    return Scoring(unscored(release), reach=REACH, labels=_labels(models_of(release)), finds=False)
 
 
-def _labelled(
-    release: PublishedRecords, models: list[SensitiveModel]
-) -> tuple[PublishedRecords, Callable[[Targets], FloatArray]]:
-    """Units that agree on the sensitive bins too, and what the models add to each."""
-    view = refined(release, [model.bin_of_row for model in models])
-    first = np.unique(view.unit_of_row, return_index=True)[1]
-
-    def ratios(some: Targets) -> FloatArray:
-        each = (model.log_ratio(some.values, some.known)[:, model.bin_of_row[first]] for model in models)
-        return np.asarray(sum(each))
-
-    return view, ratios
+def _labels(models: list[SensitiveModel]) -> list[Label]:
+    """Sensitive bins of the rows, scored by the models."""
+    return [Label(model.bin_of_row, model.log_ratio) for model in models]
 
 
 SENSITIVE_MODEL = Attacker(

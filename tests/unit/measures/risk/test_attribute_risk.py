@@ -72,10 +72,11 @@ def test_adult_is_guessed_beyond_the_shares(con, shared_data):
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("rows", [0, 2])
 def test_the_largest_share_of_rows_that_weigh_nothing_is_no_number(rows):
-    offsets, none = np.arange(rows + 1), np.zeros(rows)
-    secret = Secret("s", 0, 3, offsets, np.zeros(rows, np.int32), none, sparse.csr_matrix((rows, 3)), None, False)
+    none, first = np.zeros(rows), np.zeros(rows, np.int32)
+    carried = sparse.csr_matrix((none, first, np.arange(rows + 1)), (rows, 3))
+    secret = Secret("s", 0, carried, carried, None, False)
     groups = np.zeros(rows, dtype=np.int64)
     release = PublishedRecords([], [], [], None, none, groups, groups, [secret], True, None)
     assert np.isnan(largest_share(release, secret))
-    secret.weight[:] = 1.0
+    carried.data[:] = 1.0
     assert not rows or largest_share(release, secret) == 1.0
