@@ -101,7 +101,13 @@ def test_a_whole_entry_meets_every_contract(outcomes, name):
     ("name", "broken"),
     [
         ("toy_wrong_format", {"test_a_release_has_the_formats_its_method_names"}),
-        ("toy_failing", {"test_example_runs_and_gives_rows", "test_advice_names_only_what_the_function_takes"}),
+        (
+            "toy_failing",
+            {
+                "test_example_runs_and_gives_rows",
+                "test_errors_name_what_is_wrong_and_advise_only_what_the_function_takes",
+            },
+        ),
         ("toy_advice", {"test_functions_offered_in_place_of_one_that_counts_rows_count_persons"}),
     ],
 )

@@ -78,11 +78,9 @@ def test_the_observed_domain_may_be_declared_public(people):
     [
         (f"1.0, {ROLES}", "give bounds := {'age': [low, high]}"),
         ("1.0, qi := ['job'], sensitive := 'class'", "give hierarchies := {'job': 'its_table'} for job, class"),
-        (f"0, {ROLES}", "out of range. It must be above 0"),
         (f"1.0, {ROLES}, bounds := {{'agee': [0, 1]}}", "did you mean 'age'"),
         (f"1.0, {ROLES}, bounds := {{'age': [9, 1]}}", "with low below high"),
         (f"1.0, {ROLES}, bounds := {{'age': [0, 120]}}, max_cells := 2", "lower specializations"),
-        (f"1.0, {ROLES}, bounds := {{'age': [0, 120]}}, utility := 'gain'", "did you mean 'infogain'"),
     ],
 )
 def test_errors_name_the_cause(people, arguments, message):

@@ -127,7 +127,6 @@ def test_two_sensitive_columns_make_one_fingerprint(hospital):
             "2, 4",
             "l = 4 was requested; the largest l this table can meet is 3. With k := 2, 6 persons have 3 different lists",
         ),
-        ("2, 3, diversity := 'frequent'", "did you mean 'frequency'"),
     ],
 )
 def test_errors_say_what_is_allowed(hospital, arguments, message):

@@ -214,7 +214,6 @@ def test_wrong_calls_say_what_to_do(people):
         ("recommend('people', workload := {'dim': 2})", "workload has no 'dim'.*dims"),
         ("recommend('people', methods := [])", r"methods := \[\] names none"),
         ("recommend('people', methods := ['mucco'])", "methods has 'mucco'.*did you mean 'muco'"),
-        ("recommend('people', max_risk := 2)", "max_risk := 2 is out of range"),
         ("recommend('(select * from people where false)', qi := ['age'], sensitive := 'salary')", "is empty"),
     ):
         with pytest.raises(duckdb.Error, match=message):

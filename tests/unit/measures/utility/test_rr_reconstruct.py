@@ -66,7 +66,6 @@ def test_wrong_calls_say_what_is_allowed(release):
         ("'t', ['g']", "no column 'rr'.*make one with rr_distort"),
         ("'r', ['h']", r"no column 'h' in r.*ts columns are g, the v, plain"),
         ("'r', []", "columns is empty"),
-        ("'r'", "missing required argument columns"),
         ("'r', ['rr']", "no column 'rr'"),
         ("'nowhere', ['g']", "nowhere"),
     ):
