@@ -96,17 +96,6 @@ def test_a_release_with_an_unknown_call_may_fail_the_limit_and_cannot_pass_it(tm
     assert "within the limit" not in second["not_measured"]
 
 
-def test_the_promise_is_checked_on_the_released_table(folder):
-    release = facts(folder, "internal")["releases"][0]
-    con = duckdb_anon.connect(str(folder / "c.duckdb"), read_only=True)
-    k = con.execute("select min(n) from (select count(*) as n from boxes group by age, gender, education)").fetchall()
-    con.close()
-    assert release["guarantee"] == [
-        {"promise": "k >= 10", "found": k[0][0], "holds": True, "checked by": "k_anonymity"}
-    ]
-    assert (release["method"], release["parameters"]) == ("mondrian", {"k": 10})
-
-
 def test_the_context_is_on_the_page_and_cannot_become_markup(folder):
     for edition in ("internal", "external"):
         text = body(folder, edition)

@@ -73,11 +73,6 @@ def test_disclosure_of_the_papers_setting_is_that_of_the_authors(census, release
     assert attribute == pytest.approx(DISCLOSURE[delta, p_match][1], rel=0.10)
 
 
-@pytest.mark.parametrize("setting", ["", PAPER])
-def test_nobody_is_found_by_all_quasi_identifiers(census, release, setting):
-    assert disclosure(census, release, "1/6", setting, 1.0)[0] == 0
-
-
 @pytest.mark.parametrize(("delta", "limit"), [("1/6", 0.030), ("1/10", 0.038)])
 def test_query_error_of_our_setting(census, release, delta, limit):
     query = f"select avg(relative_error) from workload_error('census', '{{release}}', {WORKLOAD}, seed := {{seed}})"

@@ -83,14 +83,6 @@ def test_rows_in_another_order_and_in_a_file_are_the_same(con, tmp_path):
     assert ends(con, str(tmp_path / "parts.parquet"))[:2] == (8, 8)
 
 
-def test_nothing_is_compared_where_no_bounds_are_wanted(con, monkeypatch):
-    patients(con)
-    duckdb_anon.release(con, "r", "anatomy('o', 3)", independent=True)
-    monkeypatch.setattr("duckdb_anon.engine.planning_context.holds_rows_of", lambda *_: pytest.fail("compared"))
-    (found,) = con.execute(f"select estimate, low, note from estimate('{OF_FLU}', 'r', bounds := 'none')").fetchall()
-    assert found == (pytest.approx(8), None, None)
-
-
 @pytest.mark.parametrize("name", ["bucket_", "BUCKET__"])
 def test_a_column_of_the_original_is_no_bucket(con, name):
     patients(con, name)

@@ -111,16 +111,6 @@ def test_compiling_leaves_the_callers_settings_alone():
     assert (numba.config.OPT, numba.config.CACHE_DIR, gc.isenabled()) == before
 
 
-def test_import_leaves_numba_alone():
-    code = (
-        "import sys, duckdb_anon, duckdb_anon.cli, duckdb_anon.registry, duckdb; "
-        "con = duckdb.connect(); duckdb_anon.load(con); "
-        "print('numba' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
-
-
 def test_importing_the_package_imports_nothing_that_only_some_calls_need():
     code = "import sys, duckdb_anon; print(sorted({'numba', 'scipy.stats', 'scipy.optimize', 'sklearn', 'pyspark', 'opendp'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -138,10 +138,3 @@ def test_fakes_are_not_marked(hospitals):
     ).fetchall()
     assert len(rows) == 11
     assert not any(cell is None for row in rows for cell in row)
-
-
-def test_a_seed_repeats_the_release_in_whatever_order_rows_are_stored(con):
-    con.execute("create table t as select i % 7 as a, i % 3 as b, 'd' || (i * 5) % 8 as s from range(200) r(i)")
-    con.execute("create table turned as from t order by hash(a, b, s)")
-    call = "from merging('{}', 2, qi := ['a', 'b'], sensitive := 's', columns := [['a'], ['b']], seed := 4)"
-    assert con.execute(call.format("t")).fetchall() == con.execute(call.format("turned")).fetchall()

@@ -33,18 +33,6 @@ def people(con):
     return con
 
 
-def test_columns_are_boxes_of_their_own_types(people):
-    described = people.execute("describe from mondrian('people', k := 4)").fetchall()
-    assert [row[:2] for row in described] == [
-        ("age", "STRUCT(lower BIGINT, upper BIGINT)"),
-        ("sex", "VARCHAR[]"),
-        ("place", "VARCHAR"),
-        ("visit", "STRUCT(lower DATE, upper DATE)"),
-        ("disease", "VARCHAR"),
-        ("cost", "BIGINT"),
-    ]
-
-
 def test_t_is_measured_over_the_hierarchy_of_the_sensitive_column(people):
     call = "mondrian('people', t := 0.2, qi := ['age'], sensitive := 'place', keep := [])"
     people.execute(f"create table r as from {call}")

@@ -92,16 +92,6 @@ def test_values_nobody_has_leave_with_no_release(con):
         assert "Smith" not in str(con.execute("from r").fetchall()), call
 
 
-def test_an_identifier_is_released_only_by_force(people):
-    people.execute("comment on column people.edu is 'anon: identifier'")
-    for role in ("qi := ['age', 'edu'], sensitive := 'disease'", "qi := 'age', keep := 'edu', sensitive := 'disease'"):
-        with pytest.raises(duckdb.Error, match="edu, labelled identifier in people: identifiers are never released"):
-            people.execute(f"from muco('people', 0.2, {role})")
-        people.execute(f"from muco('people', 0.2, force := true, {role})").fetchall()
-    with pytest.raises(duckdb_anon.AnonError, match="labelled identifier"):
-        duckdb_anon.release(people, "x", "muco('people', 0.2, qi := ['age', 'edu'], sensitive := 'disease')")
-
-
 def test_an_identifier_keeps_its_label_through_views_and_selects(con):
     con.execute("create table people as select 'n' || i as name, i % 9 as age, i % 3 as disease from range(90) t(i)")
     con.execute("comment on column people.name is 'who; anon: identifier'")

@@ -35,12 +35,6 @@ def test_half_style_covers_that_share_of_every_domain():
     assert [set(m.sum(axis=1)) for m in workload.matches] == [{40}, {1}, {25}]
 
 
-def test_random_sizes_never_ask_for_nothing():
-    workload = draw(QI, None, WorkloadSpec(500, 3, 0.2, style="random_size"), np.random.default_rng(0))
-    sizes = workload.matches[0].sum(axis=1)
-    assert (sizes.min(), sizes.max()) == (1, 15)
-
-
 def test_ordered_attributes_get_intervals_and_null_is_never_asked_for():
     workload = draw(QI, None, WorkloadSpec(300, 3, 0.3), np.random.default_rng(1))
     for position in (0, 2):

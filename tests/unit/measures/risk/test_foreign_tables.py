@@ -1,13 +1,8 @@
 """Tables that another tool anonymized: cells as text, no row_id, no description."""
 
-from types import SimpleNamespace
-from typing import Any
-
 import duckdb
-import numpy as np
 import pytest
 
-from duckdb_anon.measures.risk.mechanism_simulation import bootstrapped
 from tests.reference.answers import dicts
 
 QI = ["age", "workclass", "education", "sex"]
@@ -121,24 +116,3 @@ def test_members_are_closer_to_a_copy_than_others_and_not_to_a_table_of_others(a
     assert copied[0]["auc"] > 0.6 and copied[1]["auc"] > 0.6
     assert unrelated[0]["closest"] == unrelated[0]["closest_others"] == 0
     assert copied[1]["closest"] is None
-
-
-def test_the_bootstrap_pairs_records_with_the_nearest_of_a_resample():
-    rows = np.arange(100)
-    columns = [(rows, "ordered", 99.0), (rows // 50, "ordered", 1.0), (rows % 2, "nominal", 1.0)]
-    cells: list[Any] = [
-        SimpleNamespace(
-            codes=codes, of_row=rows, middles=lambda codes=codes: codes * 1.0,
-            domain=SimpleNamespace(kind=kind, span=span),
-        )
-        for codes, kind, span in columns
-    ]  # fmt: skip
-    release: Any = SimpleNamespace(unit_of_row=rows, columns=cells)
-    pairs = bootstrapped(release, np.random.default_rng(1))
-    assert pairs is not None and not pairs.of_call
-    resampled = np.unique(np.random.default_rng(1).integers(0, 100, 100))
-    assert not np.isin(pairs.before[0], resampled).any() and np.isin(pairs.after[0], resampled).all()
-    for x, (y, c), near in zip(pairs.before[0], pairs.before[1:].T, pairs.after.T, strict=True):
-        far = np.abs(x - resampled) / 99 + (y != resampled // 50) + (c != resampled % 2)
-        distance = abs(x - near[0]) / 99 + (y != near[1]) + (c != near[2])
-        assert distance == pytest.approx(far.min())

@@ -1,12 +1,7 @@
 """classification_accuracy: what a tree learns from releases of several shapes."""
 
 import duckdb
-import numpy as np
 import pytest
-
-from duckdb_anon.measures.utility.sampled_microdata import drawn_codes, numbers
-from duckdb_anon.model.coded_table import Attribute
-from duckdb_anon.model.release_table import ReadColumn
 
 pytest.importorskip("sklearn")
 
@@ -69,33 +64,3 @@ def test_errors_name_the_cause(people):
         people.execute(call.format("clas", "")).fetchall()
     with pytest.raises(duckdb.Error, match="ask for fewer folds"):
         people.execute(call.format("class", ", folds := 601")).fetchall()
-
-
-def _domain(positions: list[float]) -> Attribute:
-    return Attribute(
-        "x", "ordered", np.zeros(0, np.int32), np.array(positions), len(positions), -1, np.zeros(len(positions))
-    )
-
-
-def test_intervals_become_their_middle_and_draws_stay_inside():
-    column = ReadColumn(
-        _domain([0.0, 1.0, 5.0, 9.0]),
-        lower=np.array([0, 1, -1], dtype=np.int32),
-        upper=np.array([2, 1, -1], dtype=np.int32),
-    )
-    rows, rng = np.repeat([0, 1, 2], 300), np.random.default_rng(0)
-    assert np.unique(numbers(column, rows, rng)).tolist() == [1.0, 2.5, 4.5]
-    drawn = drawn_codes(column, rows, rng).reshape(3, 300)
-    assert [np.unique(part).tolist() for part in drawn] == [[0, 1, 2], [1], [0, 1, 2, 3]]
-
-
-def test_bucket_counts_are_drawn_by_their_weight():
-    column = ReadColumn(
-        _domain([0.0, 1.0, 2.0]),
-        codes=np.array([2, 0, 1], dtype=np.int32),
-        offsets=np.array([0, 2, 3]),
-        counts=np.array([3, 1, 5]),
-    )
-    drawn = drawn_codes(column, np.repeat([0, 1], 4000), np.random.default_rng(0))
-    assert np.bincount(drawn[:4000], minlength=3) / 4000 == pytest.approx([0.25, 0, 0.75], abs=0.03)
-    assert set(drawn[4000:].tolist()) == {1}

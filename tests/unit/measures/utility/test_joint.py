@@ -1,6 +1,7 @@
-"""Distances and correlations of releases: by hand."""
+"""Distances and correlations of releases: by hand, and as published."""
 
 import duckdb
+import numpy as np
 import pytest
 
 
@@ -61,3 +62,27 @@ def test_bad_calls_are_errors(table):
     ):
         with pytest.raises(duckdb.Error, match=message):
             table.execute(f"from {call}").fetchall()
+
+
+def test_worked_distances(con):
+    con.execute("""
+        create table p as select v from (values ('a', 5), ('b', 3), ('c', 2)) t(v, n), range(9) r(i) where i < n;
+        create table q as select v from (values ('a', 4), ('b', 4), ('c', 2)) t(v, n), range(9) r(i) where i < n;
+    """)
+    found = con.execute(
+        "select kl, chi2, l1, l2, hellinger from distribution_distance('p', 'q', qi := ['v'], smoothing := 0)"
+    ).fetchone()
+    np.testing.assert_allclose(found, [0.0252672, 0.05, 0.2, 0.1414214, 0.0798514], atol=1e-7)
+
+
+def test_coefficients_of_adult(con, shared_data):
+    con.execute(
+        f"create table adult as select * from read_csv('{shared_data / 'adult.csv'}') where columns(*) is not null"
+    )
+    found = con.execute(
+        "select given, uncertainty_coefficient "
+        "from correlation('adult', qi := ['income', 'education', 'sex', 'race', 'occupation']) "
+        "where response = 'occupation'"
+    ).fetchall()
+    expected = {"income": 0.027438, "education": 0.099042, "sex": 0.044050, "race": 0.005693}
+    assert {given: pytest.approx(u, abs=1e-6) for given, u in found} == expected
