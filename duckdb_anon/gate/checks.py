@@ -13,14 +13,13 @@ from typing import Any
 
 import duckdb
 
-from duckdb_anon.engine.catalog import names_of
 from duckdb_anon.engine.column_roles import NAMING
 from duckdb_anon.engine.sql_quoting import ident, idents
 from duckdb_anon.gate.identifier_traces import trace_of
-from duckdb_anon.gate.source_tables import SourceTable, naming_tables, tables_called
+from duckdb_anon.gate.source_tables import SourceTable, original_of, tables_of
 from duckdb_anon.model.errors import AnonError, listed
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import QUERY, Description, is_release, read_description
+from duckdb_anon.model.release_comment import Description, read_description
 from duckdb_anon.model.release_formats import carriers
 from duckdb_anon.report.profile.key_columns import key_like, of_key_like
 from duckdb_anon.report.verify_release import verify
@@ -154,13 +153,9 @@ def refuse_table(
         allowed: whether the caller vouches for a table that `release()` did not write.
         made_now: whether the rows come from the method this moment.
     """
-    attached = con.execute("select database_name from duckdb_databases() where not internal").fetchall()
-    databases = [name for (name,) in attached]
-    description = read_description(release.comment)
-    if original is None and description is not None and description.original not in ("", QUERY):
-        last = names_of(description.original)[-1]
-        original = next((t for d in databases for t in tables_called(con, d, last) if not is_release(t.comment)), None)
-    named = naming_tables(con, databases)
+    tables = tables_of(con)
+    original = original or original_of(release, tables)
+    named = [table for table in tables if table.naming() and not table.is_view]
     others = [table for table in named if original is None or table.sql != original.sql]
     refuse(con, function, release, original, others, allowed, made_now=made_now)
 

@@ -7,10 +7,18 @@ from dataclasses import dataclass, replace
 
 import duckdb
 
+from duckdb_anon.engine.catalog import names_of
 from duckdb_anon.engine.column_roles import NAMING, label_of, role_of
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import Label, attributes_comment, field_comments
+from duckdb_anon.model.release_comment import (
+    QUERY,
+    Label,
+    attributes_comment,
+    field_comments,
+    is_release,
+    read_description,
+)
 from duckdb_anon.model.release_formats.duckdb_types import box_type, is_nested, struct_fields
 
 
@@ -22,6 +30,8 @@ class SourceTable:
     name: str
     comment: str
     columns: Mapping[str, tuple[str, str | None]]
+    schema: str = ""
+    is_view: bool = False
 
     def role(self, column: str) -> str:
         """Role of a column by its comment, '' for none."""
@@ -81,25 +91,38 @@ class PlainValue:
         return f"hex({self.sql})" if self.kind.upper() == "BLOB" else f"({self.sql})::varchar"
 
 
-def read_table(
-    con: duckdb.DuckDBPyConnection, database: str, schema: str, name: str, comment: str | None
-) -> SourceTable:
-    """One of the tables, with the types and comments of its columns.
-
-    Args:
-        con: where the database is attached.
-        database: name of the database.
-        schema: the table's schema in it.
-        name: the table.
-        comment: the table's comment.
-    """
+def tables_of(con: duckdb.DuckDBPyConnection, *databases: str) -> list[SourceTable]:
+    """The tables and views of databases, or of all that are attached, with the types and comments of their columns."""
     rows = con.execute(
-        "select column_name, data_type, comment from duckdb_columns() "
-        "where database_name = ? and schema_name = ? and table_name = ? order by column_index",
-        [database, schema, name],
+        """
+        with found as (
+          select database_name, schema_name, table_name, comment, false as is_view from duckdb_tables()
+          where not internal and not temporary
+          union all
+          select database_name, schema_name, view_name, comment, true from duckdb_views() where not internal)
+        select found.*, list({name: column_name, kind: data_type, comment: c.comment} order by column_index)
+        from found join duckdb_columns() as c using (database_name, schema_name, table_name)
+        where list_contains($databases, database_name) or (len($databases) = 0 and database_name in
+          (select database_name from duckdb_databases() where not internal))
+        group by all order by all""",
+        {"databases": list(databases)},
     ).fetchall()
-    columns = {column: (kind, text) for column, kind, text in rows}
-    return SourceTable(f"{ident(database)}.{ident(schema)}.{ident(name)}", name, comment or "", columns)
+    return [
+        SourceTable(
+            f"{ident(database)}.{ident(schema)}.{ident(name)}", name, comment or "",
+            {column["name"]: (column["kind"], column["comment"]) for column in columns}, schema, is_view,
+        )
+        for database, schema, name, comment, is_view, columns in rows
+    ]  # fmt: skip
+
+
+def original_of(release: SourceTable, tables: Iterable[SourceTable]) -> SourceTable | None:
+    """The table that the description of a release names, which is no release itself; None for none."""
+    description = read_description(release.comment)
+    if description is None or description.original in ("", QUERY):
+        return None
+    name = fold(names_of(description.original)[-1])
+    return next((t for t in tables if fold(t.name) == name and not t.is_view and not is_release(t.comment)), None)
 
 
 def described_table(
@@ -118,23 +141,6 @@ def described_table(
     return SourceTable(sql, name, comment, {column: (kind, comments.get(column)) for column, kind in rows})
 
 
-def all_tables(con: duckdb.DuckDBPyConnection, database: str) -> list[tuple[str, str, str | None]]:
-    """Schema, name and comment of every table."""
-    return con.execute(
-        "select schema_name, table_name, comment from duckdb_tables() "
-        "where database_name = ? and not internal and not temporary order by all",
-        [database],
-    ).fetchall()
-
-
-def all_views(con: duckdb.DuckDBPyConnection, database: str) -> list[tuple[str, str, str | None]]:
-    """Schema, name and comment of every view."""
-    return con.execute(
-        "select schema_name, view_name, comment from duckdb_views() where database_name = ? and not internal",
-        [database],
-    ).fetchall()
-
-
 def clean_comment(text: str | None, tree: Callable[[str], str]) -> str:
     """What a column's comment says of roles and hierarchies, without other text, such as paths.
 
@@ -151,15 +157,3 @@ def clean_comment(text: str | None, tree: Callable[[str], str]) -> str:
     if labels:
         return attributes_comment({name: renamed(label) for name, label in labels.items() if label is not None})
     return "" if own is None else renamed(own).comment()
-
-
-def tables_called(con: duckdb.DuckDBPyConnection, database: str, name: str) -> list[SourceTable]:
-    """The tables of a database that have a name; the case of letters does not matter."""
-    places = [place for place in all_tables(con, database) if fold(place[1]) == fold(name)]
-    return [read_table(con, database, *place) for place in places]
-
-
-def naming_tables(con: duckdb.DuckDBPyConnection, databases: Iterable[str]) -> list[SourceTable]:
-    """The tables of databases that have a column which names individuals."""
-    found = (read_table(con, database, *row) for database in databases for row in all_tables(con, database))
-    return [table for table in found if table.naming()]

@@ -20,7 +20,7 @@ from duckdb_anon.engine.catalog import write_comments
 from duckdb_anon.engine.duckdb_metadata import describing, functions_there
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.sql_quoting import ident, literal
-from duckdb_anon.gate.source_tables import all_views, read_table
+from duckdb_anon.gate.source_tables import tables_of
 from duckdb_anon.measures.queries.query_tables import query_tables
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.identifier_case import fold
@@ -111,8 +111,7 @@ class Answers:
 def _draw(con: duckdb.DuckDBPyConnection, original: str, release: str, seed: int) -> None:
     """Put a plausible table in the place of the shape of an original."""
     name = ident(original)
-    shape = next(place for place in all_views(con, "memory") if fold(place[1]) == fold(original))
-    labels = read_table(con, "memory", *shape).columns
+    labels = next(t for t in tables_of(con, "memory") if t.is_view and fold(t.name) == fold(original)).columns
     drawn = f"impute({literal(release)}, original := {literal(original)}, seed := {seed})"
     con.execute(f"create table main._anon_drawn as from {drawn}")
     con.execute(f"drop view main.{name}")

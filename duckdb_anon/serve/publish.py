@@ -33,7 +33,7 @@ from duckdb_anon.engine.register import registered
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.gate.checks import refuse
 from duckdb_anon.gate.published_trees import PublishedTrees
-from duckdb_anon.gate.source_tables import SourceTable, all_tables, all_views, clean_comment, naming_tables, read_table
+from duckdb_anon.gate.source_tables import SourceTable, clean_comment, original_of, tables_of
 from duckdb_anon.model.errors import AnonError, RewriteError, cause_of, listed, nearest, with_code
 from duckdb_anon.model.hierarchy import HIDDEN_LABELS
 from duckdb_anon.model.identifier_case import fold
@@ -68,14 +68,11 @@ class Published:
     risks: dict[str, str] = field(default_factory=dict)
 
 
-def is_shape(comment: str | None) -> bool:
-    """Tell whether a view stands for an original without its rows."""
-    return comment == SHAPE
-
-
-def is_tree(comment: str | None) -> bool:
-    """Tell whether a table is a hierarchy that was published beside a release."""
-    return comment in (_TREE, f"{_TREE}, {HIDDEN_LABELS}")
+def is_published(table: SourceTable) -> bool:
+    """Tell whether a table is one that `publish` writes: a release, a hierarchy beside it, an original's shape."""
+    if table.is_view:
+        return table.comment == SHAPE
+    return is_release(table.comment) or table.comment in (_TREE, f"{_TREE}, {HIDDEN_LABELS}")
 
 
 def publish(
@@ -126,25 +123,26 @@ def publish(
                 f"publish: --storage-version {storage_version} is none that DuckDB {duckdb.__version__} writes. "
                 "Allowed are 'v1.5.0', 'latest' and others"
             ) from cause_of(error)
-        releases = _releases(con)
-        known = _Originals(con, releases, originals)
+        tables = tables_of(con, _SOURCE)
+        releases = _releases(tables)
+        given = [_given_original(name, tables) for name in originals]
+        made_of = {table.name: _original_of(table, tables, given) for table in releases}
         allowed = {fold(name) for name in allow}
         there = {fold(f"{table.name}.{column}") for table in releases for column in table.columns}
         if unknown := allowed - there - {fold(table.name) for table in releases}:
             raise AnonError(f"publish: --allow {listed(unknown)}: there is no such table or column declared a release")
         risks = _joint_risks(con, releases, independent)
-        named = naming_tables(con, [_SOURCE])
-        trees = _CopiedTrees(con, {fold(table.name) for table in releases}, named, public)
+        trees = _CopiedTrees(con, tables, {fold(table.name) for table in releases}, public)
         for table in releases:
-            original = known.of(table)
-            others = [other for other in named if original is None or other.sql != original.sql]
+            original = made_of[table.name]
+            others = [other for other in trees.named if original is None or other.sql != original.sql]
             keys = [fold(column) for column in table.columns if fold(f"{table.name}.{column}") in allowed]
             refuse(con, "publish", table, original, others, fold(table.name) in allowed, keys=keys)
             trees.published.add(table, original)
         rows = {table.name: _copy(con, table, trees) for table in releases}
-        shapes = known.shapes()
-        for original, shown in shapes:
-            _write_shape(con, original, shown, trees)
+        shapes = {table.name: table for table in [*made_of.values(), *given] if table is not None}
+        for original in shapes.values():
+            _write_shape(con, original, releases, trees)
         budgets: defaultdict[str, float] = defaultdict(float)  # of releases that are published here or not
         for entry in registered(con, _SOURCE):
             if entry.epsilon is not None:
@@ -152,105 +150,82 @@ def publish(
         con.execute(f"detach {_SOURCE}")
         con.execute(f"checkpoint {_TARGET}")
         con.execute(f"detach {_TARGET}")
-    return Published(rows, tuple(original.name for original, _ in shapes), trees.rare, budgets, risks)
+    return Published(rows, tuple(shapes), trees.rare, budgets, risks)
 
 
-class _Originals:
-    """The originals of the releases that are in the file."""
+def _given_original(name: str, tables: Sequence[SourceTable]) -> SourceTable:
+    """The table of an option --original."""
+    known = {fold(table.name): table for table in tables if not table.is_view}
+    if fold(name) not in known:
+        raise AnonError(f"publish: --original {name} is not a table{nearest(name, known)}")
+    if is_release(known[fold(name)].comment):
+        raise AnonError(f"publish: --original {name} is a release itself")
+    return known[fold(name)]
 
-    def __init__(self, con: duckdb.DuckDBPyConnection, releases: Sequence[SourceTable], named: Sequence[str]) -> None:
-        self._con, self._releases = con, releases
-        self._tables = {fold(name): (schema, name, comment) for schema, name, comment in all_tables(con, _SOURCE)}
-        self._named = [self._given(name) for name in named]
 
-    def of(self, release: SourceTable) -> SourceTable | None:
-        """The original a release was made from: as its comment says, else the one named for those that do not say."""
-        description = read_description(release.comment)
-        if description is not None and description.original not in ("", QUERY):
-            last = names_of(description.original)[-1]
-            found = self._tables.get(fold(last))
-            return read_table(self._con, _SOURCE, *found) if found and not is_release(found[2]) else None
-        return self._named[0] if len(self._named) == 1 else None
-
-    def shapes(self) -> list[tuple[SourceTable, list[str]]]:
-        """Each original, and its columns that some release shows."""
-        every = {o.name: o for o in [*(self.of(r) for r in self._releases), *self._named] if o is not None}
-        shown = {fold(field) for release in self._releases for field in _shown(release)}
-        found = []
-        for original in every.values():
-            columns = [column for column in original.columns if fold(column) in shown]
-            if not columns:
-                raise AnonError(f"publish: no release shows a column of {original.name}; is it their original?")
-            found.append((original, columns))
-        return found
-
-    def _given(self, name: str) -> SourceTable:
-        found = self._tables.get(fold(name))
-        if found is None:
-            raise AnonError(f"publish: --original {name} is not a table{nearest(name, self._tables)}")
-        if is_release(found[2]):
-            raise AnonError(f"publish: --original {name} is a release itself")
-        return read_table(self._con, _SOURCE, *found)
+def _original_of(
+    release: SourceTable, tables: Sequence[SourceTable], given: Sequence[SourceTable]
+) -> SourceTable | None:
+    """What a release was made from: as its comment says, else the one original given for those that do not say."""
+    description = read_description(release.comment)
+    if description is not None and description.original not in ("", QUERY):
+        return original_of(release, tables)
+    return given[0] if len(given) == 1 else None
 
 
 class _CopiedTrees:
     """Hierarchies that releases name, written once each; `taken` are names of tables."""
 
     def __init__(
-        self,
-        con: duckdb.DuckDBPyConnection,
-        taken: set[str],
-        named: Sequence[SourceTable],
-        public: Sequence[str],
+        self, con: duckdb.DuckDBPyConnection, tables: Sequence[SourceTable], taken: set[str], public: Sequence[str]
     ) -> None:
-        self.con, self.taken, self._named = con, taken, named
+        self.con, self.taken = con, taken
+        self.named = [table for table in tables if table.naming() and not table.is_view]
         self.published = PublishedTrees(con, frozenset(map(fold, public)))
         self.written: dict[str, str] = {}
         self.rare: dict[str, int] = {}
+        self._tables = {fold(table.name): table for table in tables}
 
     def copied(self, name: str) -> str:
         """Name of the copy of a hierarchy."""
-        places = [*all_tables(self.con, _SOURCE), *all_views(self.con, _SOURCE)]
-        known = {fold(place[1]): place for place in places}
-        place = known.get(fold(name))
-        if place is None:
+        tree = self._tables.get(fold(name))
+        if tree is None:
             raise AnonError(
                 f"publish: the hierarchy {name} is not a table of the file, so the release could not be read without "
-                f"it; make it one{nearest(name, known)}"
+                f"it; make it one{nearest(name, self._tables)}"
             )
-        if place[1] not in self.written:
-            target = place[1]
+        if tree.name not in self.written:
+            target = tree.name
             while fold(target) in self.taken:
                 target += "_tree"
             self.taken.add(fold(target))
-            rows, rare = self.published.rows(read_table(self.con, _SOURCE, *place), self._named)
+            rows, rare = self.published.rows(tree, self.named)
             copy = f"{_TARGET}.main.{ident(target)}"
             self.con.register("_anon_tree", rows)
             self.con.execute(f"create table {copy} as from _anon_tree")
             self.con.unregister("_anon_tree")
-            description = f"{_TREE}, {HIDDEN_LABELS}" if rare else _TREE
-            write_comments(self.con, copy, description, {})
+            write_comments(self.con, copy, f"{_TREE}, {HIDDEN_LABELS}" if rare else _TREE, {})
             self.rare[target] = rare
-            self.written[place[1]] = target
-        return self.written[place[1]]
+            self.written[tree.name] = target
+        return self.written[tree.name]
 
 
-def _releases(con: duckdb.DuckDBPyConnection) -> list[SourceTable]:
-    views = [name for _, name, comment in all_views(con, _SOURCE) if is_release(comment)]
+def _releases(tables: Sequence[SourceTable]) -> list[SourceTable]:
+    declared = [table for table in tables if is_release(table.comment)]
+    views = [table.name for table in declared if table.is_view]
     if views:
         raise AnonError(
             f"publish: {listed(views)} is a view commented 'anon: release'. A view draws its noise again at "
             "each read, and readers could average it away. Write a table with duckdb-anon release or .release"
         )
-    found = [read_table(con, _SOURCE, *row) for row in all_tables(con, _SOURCE) if is_release(row[2])]
-    if not found:
+    if not declared:
         raise AnonError("publish: no table is declared a release. Write one with duckdb-anon release or .release")
-    names = [fold(table.name) for table in found]
+    names = [fold(table.name) for table in declared]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise AnonError(f"publish: two releases are called {listed(twice)}. All are copied into one schema: rename one")
-    for table in found:
-        if table.sql.startswith(f"{ident(_SOURCE)}.{ident(REGISTER)}."):
+    for table in declared:
+        if table.schema == REGISTER:
             raise AnonError(f"publish: {table.name} belongs to the register of releases, which is never published")
         internal = [column for column in table.columns if SOURCE.stands_for(column)]
         if internal:
@@ -258,7 +233,7 @@ def _releases(con: duckdb.DuckDBPyConnection) -> list[SourceTable]:
                 f"publish: {table.name} has the column {listed(internal)}, which links its rows to the original. "
                 "It is for your own checks. Make the release without row_id"
             )
-    return found
+    return declared
 
 
 def _joint_risks(con: duckdb.DuckDBPyConnection, releases: Sequence[SourceTable], independent: bool) -> dict[str, str]:
@@ -306,9 +281,13 @@ def _copy(con: duckdb.DuckDBPyConnection, table: SourceTable, trees: _CopiedTree
 
 
 def _write_shape(
-    con: duckdb.DuckDBPyConnection, original: SourceTable, shown: Sequence[str], trees: _CopiedTrees
+    con: duckdb.DuckDBPyConnection, original: SourceTable, releases: Sequence[SourceTable], trees: _CopiedTrees
 ) -> None:
-    """Create the view that has the original's name and columns and answers with an error."""
+    """Create the view that has the original's name and columns that releases show, and answers with an error."""
+    released = {fold(field) for release in releases for field in _shown(release)}
+    shown = [column for column in original.columns if fold(column) in released]
+    if not shown:
+        raise AnonError(f"publish: no release shows a column of {original.name}; is it their original?")
     if fold(original.name) in trees.taken:
         raise AnonError(
             f"publish: {original.name} is the name of an original and of another published table; rename it"

@@ -26,16 +26,15 @@ import duckdb
 from duckdb_anon.engine.catalog import write_comments
 from duckdb_anon.engine.private_files import spill_folder
 from duckdb_anon.engine.sql_quoting import ident, literal
-from duckdb_anon.gate.source_tables import all_tables, all_views, read_table
+from duckdb_anon.gate.source_tables import tables_of
 from duckdb_anon.model.errors import AnonError, listed, without_values
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import is_release
 from duckdb_anon.serve.answers import Answer, Answers
 from duckdb_anon.serve.audit import fingerprint
 from duckdb_anon.serve.catalog import CLOSED, LOCKED, Catalog
 from duckdb_anon.serve.guard import Guard, Refused
 from duckdb_anon.serve.limits import ServingLimits
-from duckdb_anon.serve.publish import is_shape, is_tree
+from duckdb_anon.serve.publish import is_published
 from duckdb_anon.serve.statements import FLUSH, Statements
 from duckdb_anon.serve.tokens import Client
 from duckdb_anon.sql_functions import load, macros
@@ -181,9 +180,8 @@ class Analyst:
                 guard = self._answers.guard if self._answers else self._published
                 if tables is not None:
                     guard = guard.narrowed(tables)
-                every = [*all_views(self.con, "memory"), *all_tables(self.con, "memory")]
-                shown = [place for place in every if place[0] == "main" and fold(place[1]) in guard.published]
-                self._seen[tables] = (guard, Catalog(read_table(self.con, "memory", *place) for place in shown))
+                every = [table for table in tables_of(self.con, "memory") if table.schema == "main"]
+                self._seen[tables] = (guard, Catalog(t for t in every if fold(t.name) in guard.published))
             return self._seen[tables]
 
     def lock(self) -> None:
@@ -196,21 +194,19 @@ class Analyst:
         self.con.close()
 
     def _views(self) -> list[str]:
-        tables, views = all_tables(self.con, "published"), all_views(self.con, "published")
-        strange = [name for _, name, comment in tables if not (is_release(comment) or is_tree(comment))]
-        strange += [name for _, name, comment in views if not is_shape(comment)]
+        tables = tables_of(self.con, "published")
+        strange = [table.name for table in tables if not is_published(table)]
         if strange or not tables:
             raise AnonError(
                 f"serve: the file holds {listed(strange) or 'no table'}; analysts are served files made by "
                 "duckdb-anon publish, which hold releases and nothing else"
             )
-        for place in [*tables, *views]:
-            table = read_table(self.con, "published", *place)
+        for table in tables:
             view = f"main.{ident(table.name)}"
             self.con.execute(f"create view {view} as from {table.sql}")
             self.con.execute(f"comment on view {view} is {literal(table.comment)}")
             write_comments(self.con, view, None, {name: text for name, (_, text) in table.columns.items() if text})
-        return [name for _, name, _ in [*tables, *views]]
+        return [table.name for table in tables]
 
 
 def listen(served: Curator | Analyst, address: str, token: str, report: Callable[[Mapping[str, object]], None]) -> None:
