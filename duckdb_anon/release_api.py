@@ -17,7 +17,7 @@ from pathlib import Path
 
 import duckdb
 
-from duckdb_anon.engine.call_text import Recorded, function_called, planned_only, recording
+from duckdb_anon.engine.call_text import Recorded, function_called, recording
 from duckdb_anon.engine.catalog import located, names_of, table_sql, write_comments
 from duckdb_anon.engine.register import Register, released_meanwhile
 from duckdb_anon.engine.release_digest import release_digest, row_checksum
@@ -207,7 +207,7 @@ def _refuse_taken(con: duckdb.DuckDBPyConnection, name: str, is_file: bool, repl
 def _resolved(con: duckdb.DuckDBPyConnection, call: str, method: Method) -> Recorded:
     """What a call was planned to be, without running it."""
     try:
-        with recording(_refuse_unpublishable) as recorded, planned_only():
+        with recording(_refuse_unpublishable) as recorded:
             con.execute(f"describe from {call}")
             found = recorded()
     except duckdb.Error as error:

@@ -217,7 +217,7 @@ def _shared() -> dict[str, tuple[Answers, str, bool]]:
         "_anon_take": (lambda call: result_encoding.take(_combined(call)), result_encoding.ROWS_TYPE),
     }
     acting[imputation.KEPT] = lambda call: imputation.are_stored(_combined(call)), "BOOLEAN"
-    acting[imputation.FUNCTION] = functools.partial(_run_each, imputation.run), imputation.RETURN_TYPE
+    acting[imputation.FUNCTION] = functools.partial(_run_each, imputation.run), result_encoding.RETURN_TYPE
     acting |= {task_function(entry): _task(entry) for entry in ENTRIES if isinstance(entry, Task)}
     return {
         # rows of a release are in Arrow's own memory already

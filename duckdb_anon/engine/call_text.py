@@ -77,7 +77,6 @@ class _Notes(threading.local):
     check: Callable[[Recorded], None] | None = None
     outermost: object | None = None
     recorded: Recorded | None = None
-    planned_only: bool = False
 
 
 _notes = _Notes()
@@ -85,7 +84,7 @@ _notes = _Notes()
 
 @contextmanager
 def recording(check: Callable[[Recorded], None]) -> Iterator[Callable[[], Recorded | None]]:
-    """Note the outermost call planned on this thread inside the block."""
+    """Note the outermost call planned on this thread inside the block; none of its calls is run."""
     _notes.check, _notes.outermost, _notes.recorded = check, None, None
     try:
         yield lambda: _notes.recorded
@@ -107,19 +106,9 @@ def note(call: object, recorded: Callable[[], Recorded]) -> None:
         _notes.recorded = found
 
 
-@contextmanager
-def planned_only() -> Iterator[None]:
-    """Let the calls of this thread be planned, whatever it would take to run them."""
-    _notes.planned_only = True
-    try:
-        yield
-    finally:
-        _notes.planned_only = False
-
-
 def will_run() -> bool:
     """Whether the call this thread plans is going to be run on its table as it is."""
-    return not _notes.planned_only
+    return _notes.check is None
 
 
 def call_on(recorded: Recorded, table: str) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from duckdb_anon.engine.column_coding import value_texts
 from duckdb_anon.engine.hierarchy_io import read_tree
 from duckdb_anon.engine.number_formatting import texts
 from duckdb_anon.engine.release_reader import read_tables
+from duckdb_anon.engine.result_encoding import Result, error_result
 from duckdb_anon.engine.rng import generator
 from duckdb_anon.kernels import thread_pool
 from duckdb_anon.kernels.plausible import Options, plausible_tables, read_release
@@ -35,18 +36,6 @@ from duckdb_anon.model.hierarchy import NULL_LEAF
 from duckdb_anon.model.release_formats import Contents, read
 
 FUNCTION, KEPT = "_anon_impute", "_anon_impute_kept"
-RETURN_TYPE = "STRUCT(error VARCHAR, rows BIGINT[], draw BIGINT[], places INTEGER[][], texts VARCHAR[][])"
-_ARROW = pa.struct(
-    [
-        ("error", pa.string()),
-        ("rows", pa.list_(pa.int64())),
-        ("draw", pa.list_(pa.int64())),
-        ("places", pa.list_(pa.list_(pa.int32()))),
-        ("texts", pa.list_(pa.list_(pa.string()))),
-    ]
-)
-
-
 _MOST_BYTES = 1 << 30
 """Of all stored tables together."""
 
@@ -139,9 +128,10 @@ def _key(call: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def run(call: pa.StructArray) -> pa.Array:
-    """Answer one call; a one-element array of type `RETURN_TYPE`."""
+    """Answer one call; a one-element array of type `result_encoding.RETURN_TYPE`."""
     planned = ImputeCall(**json.loads(call.field("call")[0].as_py()))
-    facts = {name: call.field(name)[0].as_py() for name in ("instance", "call", "key", "kept", "wanted")}
+    names = ("instance", "caller", "statement", "call", "key", "kept", "wanted")
+    facts = {name: call.field(name)[0].as_py() for name in names}
     try:
         with progress.running("impute"), thread_pool.allowed(planned.threads):
             tables = _find(_key(facts))
@@ -153,9 +143,14 @@ def run(call: pa.StructArray) -> pa.Array:
                 tables = _drawn(planned, call)
                 if facts["key"] is not None:
                     _store(_key(facts), tables)
-            return _answer(tables, facts["wanted"])
+            result = Result()
+            result.rows.numbers |= {"row": tables.rows, "draw": tables.draw}
+            result.rows.codes |= {name: tables.places[name] for name in facts["wanted"]}
+            result.looked_up.texts |= {name: tables.texts[name] for name in facts["wanted"]}
+            statement = facts["instance"], facts["caller"], facts["statement"]
+            return result.to_arrow("impute", len(tables.rows), statement)
     except Exception as error:
-        return pa.array([{"error": reported("impute", error)}], _ARROW)
+        return error_result(reported("impute", error))
 
 
 def _rows(array: pa.Array) -> pa.StructArray:
@@ -186,22 +181,6 @@ def _drawn(call: ImputeCall, given: pa.StructArray) -> DrawnTables:
         {name: places for name, (places, _) in found.items()},
         {name: texts for name, (_, texts) in found.items()},
     )
-
-
-def _answer(tables: DrawnTables, wanted: Sequence[str]) -> pa.Array:
-    """The wanted columns, as `RETURN_TYPE`."""
-    places = _listed([pa.array(tables.places[name], pa.int32()) for name in wanted], pa.int32())
-    values = _listed([pa.array(tables.texts[name], pa.string()) for name in wanted], pa.string())
-    columns = [pa.nulls(1, pa.string())]
-    for array in (pa.array(tables.rows), pa.array(tables.draw), places, values):
-        columns.append(pa.ListArray.from_arrays(pa.array([0, len(array)], pa.int32()), array))
-    return pa.StructArray.from_arrays(columns, fields=list(_ARROW))
-
-
-def _listed(arrays: list[pa.Array], kind: pa.DataType) -> pa.ListArray:
-    """Arrays as the elements of one list array."""
-    offsets = np.cumsum([0, *(len(array) for array in arrays)])
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.concat_arrays([pa.array([], kind), *arrays]))
 
 
 def _placed(domain: Attribute, draws: list[tuple[CodeArray, Any]]) -> tuple[CodeArray, list[str | None]]:

@@ -58,11 +58,6 @@ class Columns:
     texts: dict[str, Sequence[str | None]] = field(default_factory=dict)
     lists: dict[str, tuple[IntArray, Array]] = field(default_factory=dict)
 
-    def update(self, other: Columns) -> None:
-        """Add the columns of another one."""
-        for name, columns in vars(other).items():
-            getattr(self, name).update(columns)
-
     def maps(self, function: str) -> list[pa.Array]:
         """A map from names to columns for each type but lists; columns go as they are copied."""
         maps = []
@@ -81,11 +76,6 @@ class Result:
     # columns with an entry a row, which SQL takes in the last step: they would be copied with each step before
     rows: Columns = field(default_factory=Columns)
     looked_up: Columns = field(default_factory=Columns)  # lists of what rows look up
-
-    def update(self, other: Result) -> None:
-        """Add the columns of another result."""
-        self.rows.update(other.rows)
-        self.looked_up.update(other.looked_up)
 
     def to_arrow(self, function: str, count: int, statement: Statement) -> pa.StructArray:
         """An array of one struct, with the number under which its rows are stored for `take`."""
@@ -150,18 +140,15 @@ def encode_release(
     plans: Sequence[ColumnPlan], cells: dict[str, c.Cells], encoder: ReleaseEncoder, function: str
 ) -> Result:
     """The columns of a release, encoded side by side; `cells` are taken out one by one."""
+    release = Result()
 
-    def encode(plan: ColumnPlan) -> Result:
+    def encode(plan: ColumnPlan) -> None:
         given = cells.pop(plan.name, cells.get(c.ROWS) if plan.cells is c.Source else None)
         if given is None:
             raise TypeError(f"{function} planned the column '{plan.name}' and did not release it")
-        result = Result()
-        encoder.column(result, plan, given, ident(plan.name))
-        return result
+        encoder.column(release, plan, given, ident(plan.name))
 
-    release = Result()
-    for result in parallel_map(encode, plans):
-        release.update(result)
+    parallel_map(encode, plans)
     return release
 
 

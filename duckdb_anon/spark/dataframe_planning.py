@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 
-from duckdb_anon.engine.call_text import Recorded, on_table, planned_only, recording
+from duckdb_anon.engine.call_text import Recorded, on_table, recording
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, ParameterError, cause_of
 from duckdb_anon.model.identifier_case import fold
@@ -66,7 +66,7 @@ def planned(
         raise ParameterError(f'spark.release: {call!r} is not one call of a method, such as "muco(0.2)"')
     statement = f"{statement[:-1]}{arguments})"
     try:
-        with recording(_may_be_released) as recorded, planned_only():
+        with recording(_may_be_released) as recorded:
             con.execute(f"describe from {statement}")
             found = recorded()
             described = con.execute(f"describe from {statement}").fetchall()

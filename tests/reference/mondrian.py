@@ -19,8 +19,7 @@ def attribute(name: str, values: Sequence[object], kind: str = "", tree: Sequenc
     """Code a list of values; `tree` lists leaf, ancestors, root."""
     paths = None
     if tree:
-        rows = [{f"level{i}": label for i, label in enumerate(path)} for path in tree]
-        paths = read_tree("test", name, pa.array(rows))
+        paths = read_tree("test", name, [pa.array(level) for level in zip(*tree, strict=True)])
     return code_column("test", name, pa.array(values), kind, paths)
 
 

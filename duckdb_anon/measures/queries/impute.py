@@ -21,7 +21,7 @@ from duckdb_anon.engine.column_roles import ROLE_PARAMETERS, with_labels_of
 from duckdb_anon.engine.imputation import FUNCTION, KEPT, ImputeCall
 from duckdb_anon.engine.input_sql import as_texts
 from duckdb_anon.engine.planner import SEED
-from duckdb_anon.engine.sql_quoting import CALLER, ident, literal
+from duckdb_anon.engine.sql_quoting import CALLER, STATEMENT, ident, literal
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import REQUIRED, ColumnInfo, Parameter, Params, Query, Roles
 from duckdb_anon.model.identifier_case import fold
@@ -143,7 +143,7 @@ def _columns(release: Relation, original: Relation, contents: Contents, person: 
 def _select(context: Any, release: Relation, call: ImputeCall, columns: dict[str, Content], contents: Contents) -> str:
     """SQL that hands the release over, and puts the answer's rows together."""
     wanted = [name for name, content in columns.items() if not _is_released_value(content)]
-    lists = ["unnest(r.rows) as _anon_row", "unnest(r.draw) as _anon_draw"]
+    lists = ["unnest(rows.numbers['row']) as _anon_row", "unnest(rows.numbers['draw']) as _anon_draw"]
     steps, selected, joins = _handed_over(context, release, call, contents, wanted), [], []
     by_person = any(_is_list(content) for content in contents.columns.values())
     value = "first({x}) as {name}" if by_person else "{x} as {name}"
@@ -157,16 +157,17 @@ def _select(context: Any, release: Relation, call: ImputeCall, columns: dict[str
                 stored = f"(_anon_row + 1)::{content.type}"
             selected.append(value.format(x=stored, name=ident(name)))
             continue
-        k = wanted.index(name) + 1
+        k, key = wanted.index(name), literal(name)
         kind = content.original_type or content.value_type or "VARCHAR"
         kind = (list_type(kind) or kind) if _is_list(content) else kind
-        values = f"unnest(range(len(r.texts[{k}]))) as place, unnest(r.texts[{k}]::{kind}[]) as value"
-        lists.append(f"unnest(r.places[{k}]) as _anon_p{k}")
+        values = f"unnest(range(len(r.texts[{key}]))) as place, unnest(r.texts[{key}]::{kind}[]) as value"
+        lists.append(f"unnest(rows.codes[{key}]) as _anon_p{k}")
         steps.append(f"_anon_values{k} as materialized (select {values} from _anon_answer)")
         joins.append(f"join _anon_values{k} on _anon_values{k}.place = _anon_p{k}")
         drawn = "list({x}) as {name}" if _is_list(content) else value
         selected.append(drawn.format(x=f"_anon_values{k}.value", name=ident(name)))
-    steps.append(f"_anon_drawn as (select {', '.join(lists)} from _anon_answer)")
+    steps.append("_anon_taken as (select _anon_take({rows: r.rows}) as rows from _anon_answer)")
+    steps.append(f"_anon_drawn as (select {', '.join(lists)} from _anon_taken)")
     if call.draws > 1:
         selected.append(f"_anon_draw as {ident(free_name('draw', columns))}")
     grouped = "\ngroup by _anon_draw, _anon_row" if by_person else ""
@@ -187,7 +188,7 @@ def _handed_over(
     key = f"concat_ws(',', count(*), sum(hash({rows})), bit_xor(hash({rows})){hashes})"
     messages = f"call: {literal(call.text())}, {CALLER}"
     answer = (
-        f"{FUNCTION}({{{messages}, wanted: {value_text(wanted)}::varchar[], "
+        f"{FUNCTION}({{{messages}, {STATEMENT}, wanted: {value_text(wanted)}::varchar[], "
         "key: (select key from _anon_kept), kept: (select kept from _anon_kept), "
         f"rows: (select list({{_anon_rn: _anon_rn{fields}}}) from _anon_release, _anon_kept where not kept)"
         f"{''.join(f', {name}: {listed}' for name, listed in trees.items())}}})"

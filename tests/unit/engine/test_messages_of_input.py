@@ -86,19 +86,19 @@ def test_a_count_that_is_an_attribute_is_left_alone(con):
     assert con.execute("select count(*) from mondrian('visits', 2, qi := ['age', 'sex', 'n'])").fetchone() == (80,)
 
 
-def rows(*paths: tuple[str, ...]) -> pa.StructArray:
-    return pa.array([{f"level{i}": label for i, label in enumerate(path)} for path in paths])
+def levels(*paths: tuple[str, ...]) -> list[pa.Array]:
+    return [pa.array(level) for level in zip(*paths, strict=True)]
 
 
 def test_short_branch_padded_with_its_leaf_is_one_node():
-    tree = read_tree("f", "t", rows(("a", "a", "*"), ("b1", "b", "*"), ("b2", "b", "*")))
+    tree = read_tree("f", "t", levels(("a", "a", "*"), ("b1", "b", "*"), ("b2", "b", "*")))
     assert sorted(tree.labels) == ["*", "a", "b", "b1", "b2"]
 
 
 @pytest.mark.parametrize("group", ["d1", "d10"])
 def test_leaf_that_bears_the_name_of_its_group_is_refused(group):
     with pytest.raises(ParameterError, match="name of a group"):
-        read_tree("f", "t", rows(("d1", group, "*"), ("d10", group, "*"), ("d2", "d2", "*")))
+        read_tree("f", "t", levels(("d1", group, "*"), ("d10", group, "*"), ("d2", "d2", "*")))
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata"])
