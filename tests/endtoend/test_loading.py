@@ -4,7 +4,6 @@ import gc
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
 import pytest
@@ -173,18 +172,3 @@ def test_planning_alone_runs_nothing(statement):
     con.execute(statement.format(call))
     with pytest.raises(duckdb.Error, match="largest"):
         con.execute(f"from {call}")
-
-
-def test_connections_opened_at_the_same_time_are_all_loaded(tmp_path):
-    """As a web server does: each request its own thread and connection, one database instance."""
-    started = threading.Barrier(4)
-
-    def one(_: int) -> bool:
-        started.wait(30)
-        with duckdb_anon.connect(str(tmp_path / "shared.duckdb")) as con:
-            found = con.execute("select count(*) > 0 from anon_functions()").fetchone()
-            started.wait(30)
-        return found == (True,)
-
-    with ThreadPoolExecutor(4) as pool:
-        assert all(pool.map(one, range(4)))

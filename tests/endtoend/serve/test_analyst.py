@@ -30,19 +30,6 @@ def test_analyst_has_queries_over_the_original_rewritten_and_runs_them(
         assert sum(estimate.values()) == pytest.approx(sum(t for _, t in con.execute(query).fetchall()), rel=0.1)
 
 
-def test_the_originals_name_answers_with_what_to_ask_instead(analyst: Any) -> None:
-    for query in ("select count(*) from patients", "from patients", "select 1 from patients limit 1"):
-        done = analyst.ask(query)
-        assert done.returncode != 0 and "estimate(" in done.stderr, query
-
-
-def test_analyst_asks_the_original_question_of_a_release(analyst: Any) -> None:
-    call = "estimate('select count(*) as n from patients where age < 40', 'boxes', original := 'patients')"
-    assert analyst.ask(f"from {call}").returncode != 0  # the guard takes a query and a release, nothing else
-    told = analyst.rows("select fact from describe_release('boxes')")
-    assert ["column"] in told
-
-
 def test_database_with_originals_is_not_served_to_analysts(run: Any, folder: Path) -> None:
     code, said = run("serve", str(folder / "original.duckdb"))
     assert code == 1

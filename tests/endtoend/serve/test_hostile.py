@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -182,52 +182,6 @@ def test_stranger_cannot_have_a_large_body_stored(analyst: Any) -> None:
     assert analyst.rows("select count(*) from covered") == ANSWER
 
 
-@pytest.mark.parametrize("framing", [b"", b"Content-Length: 5\r\n"])
-def test_body_of_no_stated_length_is_not_read(analyst: Any, framing: bytes) -> None:
-    before = peak(analyst.process.pid)
-    head = b"POST /quack HTTP/1.1\r\nHost: x\r\n" + framing + b"Transfer-Encoding: chunked\r\n\r\n"
-    with connections(analyst, 1, head) as (one,):
-        assert re.match(rb"HTTP/1\.[01] (411|400) ", one.recv(4096))
-    with connections(analyst, 40, head) as opened:
-        sent = 0
-        for one in opened:
-            try:
-                for _ in range(40):
-                    one.sendall(b"100000\r\n" + b"x" * (1 << 20) + b"\r\n")
-                    sent += 1
-            except OSError:
-                pass
-        assert sent < 40 * 10  # MB: what lies in buffers of the system
-        assert analyst.rows("select count(*) from covered") == ANSWER
-    assert peak(analyst.process.pid) < before + 50
-
-
-def test_clients_that_are_silent_or_send_a_byte_at_a_time_keep_nobody_waiting(folder: Path, serve: Any) -> None:
-    with serve(folder / "releases.duckdb", "analyst", "--connections", "64") as endpoint:
-        with (
-            connections(endpoint, 150, b"POST /quack HTTP/1.1\r\nContent-Le"),
-            connections(endpoint, 150, b"") as opened,
-        ):
-            over = threading.Event()
-
-            def drip() -> None:
-                while not over.wait(1):
-                    for one in opened:
-                        with suppress(OSError):
-                            one.send(b"P")
-
-            dripping = threading.Thread(target=drip)
-            dripping.start()
-            try:
-                for _ in range(5):
-                    assert endpoint.rows("select count(*) from covered") == ANSWER
-                    time.sleep(0.5)
-            finally:
-                over.set()
-                dripping.join()
-            assert peak(endpoint.process.pid) < 400
-
-
 def test_worker_ends_with_its_front(folder: Path, serve: Any) -> None:
     with serve(folder / "releases.duckdb", "analyst") as endpoint:
         worker = worker_of(endpoint)
@@ -254,12 +208,3 @@ def test_worker_is_isolated_as_the_endpoint_says(folder: Path, serve: Any) -> No
         owner = Path(f"/proc/{worker_of(endpoint)}/status").read_text().split("Uid:")[1].split()[0]
         assert ("runs as an unprivileged user" in holds) == (os.geteuid() == 0 and owner != "0")
         assert endpoint.rows("select count(*) from covered") == ANSWER
-
-
-def test_rows_that_nobody_fetches_are_dropped_and_the_session_goes_on(folder: Path, serve: Any) -> None:
-    with serve(folder / "releases.duckdb", "analyst", "--idle", "1") as endpoint:
-        rows = "from r.query('select a.cost as n from covered a, covered b limit 200000')"
-        script = f"create table few as {rows} limit 1;\n.shell sleep 3\nselect count(*) as n from r.covered;\n"
-        done = endpoint.attached(script, from_file=True)
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.split() == ["n", "2000"]

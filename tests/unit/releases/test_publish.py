@@ -131,6 +131,34 @@ def test_what_must_not_be_shown_is_refused(place, statements, reason):
     assert sorted(p.name for p in place.iterdir()) == ["o.duckdb"]
 
 
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("create view v as from r; comment on view v is 'anon: release'", "is a view"),
+        ("create table s as select *, 1 as row_id from r; comment on table s is 'anon: release'", "row_id"),
+        ("create schema s; create table s.r as select 1 as a; comment on table s.r is 'anon: release'", "two releases"),
+        ("drop table r", "no table is declared a release"),
+    ],
+)
+def test_what_is_no_release_by_itself_is_refused(place, statement, reason):
+    change(place, statement, call=RELEASE)
+    with pytest.raises(AnonError, match=reason):
+        published(place)
+    assert sorted(p.name for p in place.iterdir()) == ["o.duckdb"]
+
+
+def test_a_file_is_replaced_only_when_asked_and_an_original_that_is_not_there_is_named(place):
+    change(place, call=RELEASE)
+    source, target = str(place / "o.duckdb"), place / "kept.duckdb"
+    target.write_text("something else")
+    with pytest.raises(AnonError, match="--replace"):
+        publish(source, str(target))
+    assert target.read_text() == "something else"
+    assert publish(source, str(target), replace=True).releases == {"r": 600}
+    with pytest.raises(AnonError, match="did you mean 'people'"):
+        publish(source, str(place / "x.duckdb"), ["poeple"])
+
+
 @pytest.mark.parametrize("comment", ["anon: release", "anon: release of people by mondrian(k := 5)"])
 def test_a_table_that_release_did_not_write_is_published_only_when_it_is_named(place, comment):
     change(place, "create table r as select age // 10 as age from people", f"comment on table r is '{comment}'")
@@ -141,16 +169,6 @@ def test_a_table_that_release_did_not_write_is_published_only_when_it_is_named(p
     else:  # nothing supports what it claims
         with pytest.raises(AnonError, match="claims to be made by mondrian"):
             published(place, "R")
-
-
-@pytest.mark.parametrize(
-    "edit", ["insert into r by name select * from r limit 1", "update r set disease = 'd1' where rowid = 0",
-             "alter table r add column pid integer", "delete from r where rowid < 3"]
-)  # fmt: skip
-def test_a_release_that_was_changed_afterwards_is_refused(place, edit):
-    change(place, edit.replace("where rowid = 0", "where disease <> 'd1'"), call=RELEASE)
-    with pytest.raises(AnonError, match=r"r has other rows than its description.*--allow r"):
-        published(place)
 
 
 def test_a_name_that_is_no_declared_release_cannot_be_allowed(place):
@@ -350,32 +368,17 @@ def test_seeds_are_known_in_any_words(place, text):
         published(place)
 
 
-def test_rows_are_published_in_an_order_of_their_own(place):
-    change(
-        place,
-        "create table r as select age // 10 as decade, disease from people",
-        "comment on table r is 'anon: release'",
-    )
+@pytest.mark.parametrize("call", ["", f"anatomy('people', 3, {ROLES})"])
+def test_rows_are_published_in_an_order_of_their_own(place, call):
+    plain = "create table r as select age, disease from people", "comment on table r is 'anon: release'"
+    change(place, *(() if call else plain), call=call)
     orders = []
     for _ in range(2):
         with duckdb.connect(str(published(place, "r")), read_only=True) as con:
-            orders.append(con.execute("select decade, disease from r").fetchall())
+            orders.append(con.execute("select age, disease from r").fetchall())
     with duckdb.connect(str(place / "o.duckdb"), read_only=True) as con:
-        orders.append(con.execute("select decade, disease from r").fetchall())
-    assert sorted(orders[0]) == sorted(orders[1]) == sorted(orders[2])
-    assert orders[0] != orders[1] and orders[0] != orders[2] and orders[1] != orders[2]
-
-
-def test_rows_of_buckets_are_published_in_an_order_of_their_own(place):
-    change(place, call=f"anatomy('people', 3, {ROLES})")
-    orders = []
-    for again in (True, True, False):
-        file = published(place) if again else place / "o.duckdb"
-        with duckdb_anon.connect(str(file), read_only=True) as con:
-            orders.append(con.execute("select bucket, age, edu, ward from r").fetchall())
-            call = "select rewrite_query('select disease, count(*) from people group by 1', 'people', 'r')"
-            text = con.execute(call).fetchall()[0][0]
-            assert con.execute(text).fetchall()
+        orders.append(con.execute("select age, disease from r").fetchall())
+    assert sorted(map(str, orders[0])) == sorted(map(str, orders[1])) == sorted(map(str, orders[2]))
     assert orders[0] != orders[1] and orders[0] != orders[2] and orders[1] != orders[2]
 
 
@@ -420,16 +423,6 @@ def test_what_independent_releases_reveal_together_is_measured(tmp_path):
 def test_a_list_of_places_beside_the_release_is_no_original(place):
     change(place, "create table towns as select distinct age, edu from people", call=RELEASE)
     assert published(place).exists()
-
-
-def test_muco_on_census_is_published(tmp_path, shared_data):
-    with duckdb_anon.connect(str(tmp_path / "o.duckdb")) as con:
-        con.execute(
-            f"create table census as from read_csv('{shared_data / 'census.csv'}') using sample 4000 rows (reservoir, 1)"
-        )
-        call = "muco('census', 0.2, qi := ['SEX', 'AGE', 'MARST', 'EDUC', 'UHRSWORK'], sensitive := 'INCWAGE')"
-        duckdb_anon.release(con, "r", call)
-    assert publish(str(tmp_path / "o.duckdb"), str(tmp_path / "r.duckdb")).releases == {"r": 4000}
 
 
 def test_an_analysts_endpoint_answers_estimates_and_nothing_around_them(place):
