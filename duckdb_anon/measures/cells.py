@@ -23,10 +23,13 @@ from duckdb_anon.kernels.partition.sort_count import ranges
 from duckdb_anon.kernels.row_keys import keys_of, keys_of_lists
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_table import BoolArray, ReadColumn, ReadTable
 
 _MOST_ENTRIES = 1 << 25
 """Cells times values up to which it is looked up which cells cover which values."""
+_MOST_COMPARED = 4_000_000
+"""Individuals times boxes that are compared at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,12 +308,28 @@ class Boxes:
         """How many there are."""
         return len(self.first_row)
 
-    def covered(self, values: Sequence[NDArray[Any]]) -> BoolArray:
-        """Whether each box covers each combination of codes, an array a column, shape (combinations, boxes)."""
-        result = self.columns[0].covered(values[0])
-        for cells, codes in zip(self.columns[1:], values[1:], strict=True):
-            result &= cells.covered(codes)
-        return result
+    def matches(self, values: Sequence[NDArray[Any]]) -> sparse.csr_matrix:
+        """Which boxes cover each individual, from codes by column: 1 where one does, shape (individuals, boxes)."""
+        if all(cells.plain for cells in self.columns):
+            pairs = zip(self.columns, values, strict=True)
+            keys = keys_of([np.concatenate([cells.codes, codes]) for cells, codes in pairs])
+            of_box, of_individual = keys.of_row[: self.number], keys.of_row[self.number :]
+            box = np.full(keys.number, -1, dtype=np.int64)
+            box[of_box] = np.arange(self.number)
+            found = np.flatnonzero(box[of_individual] >= 0)
+            entries = (found, box[of_individual[found]])
+            return sparse.csr_matrix((np.ones(len(found)), entries), (len(of_individual), self.number))
+        alike = keys_of(values)
+        step = max(1, _MOST_COMPARED // self.number)
+        blocks = []
+        for at in range(0, alike.number, step):
+            tick()
+            some = alike.first[at : at + step]
+            covered = self.columns[0].covered(values[0][some])
+            for cells, codes in zip(self.columns[1:], values[1:], strict=True):
+                covered &= cells.covered(codes[some])
+            blocks.append(sparse.csr_matrix(covered, dtype=np.float64))
+        return sparse.vstack(blocks, format="csr")[alike.of_row]
 
 
 def distinct_boxes(release: ReadTable, names: Sequence[str]) -> Boxes:

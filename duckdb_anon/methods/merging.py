@@ -149,11 +149,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     """Merge a table."""
     refuse_unique(table)
     names, sensitive = [a.name for a in table.qi], table.sensitive[0]
-    grouping = (
-        find_grouping(table, params, alone=True)
-        if params["columns"] is None
-        else checked_grouping(NAME, params["columns"], names, sensitive.name, alone=True)
-    )
+    grouping = checked_grouping(NAME, params["columns"], names, sensitive.name, alone=True)
     columns = [tuple(names.index(name) for name in column) for column in grouping.qi]
     rules = rules_of(table, params)
     drawn = with_fakes(table.rows, params["fake"], params["fake_mode"] == "per_record", rng)

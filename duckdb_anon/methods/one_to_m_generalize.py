@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -37,7 +38,7 @@ from duckdb_anon.kernels.slicing.fake_records import of_records
 from duckdb_anon.methods.partition_params import CUTS, cut_groups, cutting
 from duckdb_anon.model.coded_table import CodeArray, CodedTable
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
+from duckdb_anon.model.function_specs import REQUIRED, Cutting, Method, Parameter, Params, Sweep
 from duckdb_anon.model.released_columns import Cells
 
 NAME = "one_to_m_generalize"
@@ -90,11 +91,6 @@ def _check_table(codes: CodeArray, requirement: PrivacyModel, k: int) -> None:
         )
 
 
-def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
-    """Boxes and lists of nodes."""
-    return layout_of_persons(NAME, roles, params)
-
-
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
     """Persons by their quasi-identifiers; each part finds lists of k persons of its own."""
     least = KAnonymity(max(params["k"], math.ceil(params["l"])))
@@ -125,7 +121,7 @@ METHOD = Method(
         CHANGING,
         EXPLODE,
     ),
-    layout=layout,
+    layout=partial(layout_of_persons, NAME),
     release=release,
     needs=("qi", "sensitive", "person"),
     unit="person",

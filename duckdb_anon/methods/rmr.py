@@ -13,6 +13,7 @@ Cost: quadratic, n^2/k, for up to `MOST_PERSONS` individuals.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -35,7 +36,7 @@ from duckdb_anon.kernels.slicing.fake_records import of_records
 from duckdb_anon.methods.one_to_m_generalize import CHANGING, EXPLODE, OF_PERSONS
 from duckdb_anon.model.coded_table import CodedTable, IntArray
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
+from duckdb_anon.model.function_specs import REQUIRED, Cutting, Method, Parameter, Params, Sweep
 from duckdb_anon.model.released_columns import Cells
 
 NAME = "rmr"
@@ -87,11 +88,6 @@ def _check_size(persons: int, k: int) -> None:
         )
 
 
-def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
-    """Boxes and lists of nodes."""
-    return layout_of_persons(NAME, roles, params)
-
-
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
     """Persons by their quasi-identifiers, in parts as small as a time that grows with their square allows."""
     return Cutting("loss", KAnonymity(params["k"]), persons=True, most=10_000)
@@ -121,7 +117,7 @@ METHOD = Method(
         CHANGING,
         EXPLODE,
     ),
-    layout=layout,
+    layout=partial(layout_of_persons, NAME),
     release=release,
     needs=("qi", "sensitive", "person"),
     unit="person",

@@ -61,12 +61,8 @@ def buckets(table: CodedTable, params: Params, part: IntArray) -> IntArray:
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
     """Slice a table."""
-    alone = params["sensitive_column"] == "alone"
-    names, sensitive = [a.name for a in table.qi], table.sensitive[0]
-    if params["columns"] is None:
-        grouping = find_grouping(table, params, alone=alone)
-    else:
-        grouping = checked_grouping(NAME, params["columns"], names, sensitive.name, alone=False)
+    sensitive = table.sensitive[0]
+    grouping = checked_grouping(NAME, params["columns"], [a.name for a in table.qi], sensitive.name, alone=False)
     if grouping.partners and table.repeated_person is not None:
         raise RequirementError(
             f"{NAME}: persons have several rows, and l counts them where the sensitive column stands alone; say "

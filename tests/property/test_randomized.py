@@ -62,12 +62,12 @@ def test_inverting_the_expected_table_gives_the_table_back(counts, gain):
 def test_optimal_channels_keep_the_bound_or_the_error_is_right(counts, level, scope):
     problem = Problem(model_of(counts), 1 / level, scope)
     try:
-        solution = optimal_channels(problem, "rr_distort")
+        channels = optimal_channels(problem, "rr_distort")
     except RequirementError:
         assert problem.floor() > (1 / level) * (1 - 1e-6)
         return
-    shares = [c.p for c in solution.channels]
-    assert solution.risk <= 1 / level
+    shares = [c.p for c in channels]
+    assert problem.bounded_risk(channels) <= 1 / level
     assert risk(counts, shares[:-1], shares[-1]).max() <= 1 / level + 1e-12
 
 

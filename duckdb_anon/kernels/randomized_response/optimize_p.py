@@ -88,17 +88,21 @@ class Problem:
         table = self.model.tables[0]
         return float(table.cell_count[table.cell_count < self.min_count].sum() / max(table.records, 1))
 
+    def risks(self, channels: Sequence[RetentionChannel]) -> list[FloatArray]:
+        """Return the risk of each occupied pair, one array per sensitive attribute."""
+        return self.model.risks(channels[: self.qi_count], channels[self.qi_count :])
+
+    def mean_risks(self, channels: Sequence[RetentionChannel]) -> FloatArray:
+        """Return the mean risk of the records covered, one per sensitive attribute that has some."""
+        parts = zip(self.risks(channels), self.included(), self.model.tables, strict=True)
+        return np.array([np.average(r[c], weights=t.pair_count[c]) for r, c, t in parts if c.any()])
+
     def bounded_risk(self, channels: Sequence[RetentionChannel]) -> float:
         """Return the figure compared with the limit: the largest or mean risk of the records covered."""
-        risks = self.model.risks(channels[: self.qi_count], channels[self.qi_count :])
-        worst = 0.0
-        for risk, table, covered in zip(risks, self.model.tables, self.included(), strict=True):
-            if not covered.any():
-                continue
-            weight = table.pair_count[covered]
-            figure = risk[covered].max() if self.target == "max" else np.average(risk[covered], weights=weight)
-            worst = max(worst, float(figure))
-        return worst
+        if self.target == "mean":
+            return float(self.mean_risks(channels).max(initial=0.0))
+        covered = np.concatenate(self.included())
+        return float(np.concatenate(self.risks(channels))[covered].max(initial=0.0))
 
     def feasible(self, gains: FloatArray) -> bool:
         """Whether the risk stays within the limit for these gains of the free attributes."""
@@ -115,10 +119,16 @@ class Problem:
         floor = self.floor()
         if floor <= self.limit * (1.0 - SLACK):
             return
+        advice = "Lower l."
+        if self.scope == "sensitive":
+            advice = (
+                "Randomize the QI as well (scope := 'both' or 'qi'), bin the QI (bins := ...), leave small cells out"
+                " of the bound (min_count := ...), or bound the mean risk (target := 'mean')."
+            )
         reach = f"the smallest reachable risk is {floor:.6g}, that is l below {max(1.0, 1.0 / floor):.6g}"
         raise RequirementError(
             f"{function}: l := {1.0 / self.limit:g} cannot be met with scope := '{self.scope}': {self._cause()};"
-            f" {reach}. {self._advice()}"
+            f" {reach}. {advice}"
         )
 
     def _cause(self) -> str:
@@ -135,41 +145,20 @@ class Problem:
             " whatever p is"
         )
 
-    def _advice(self) -> str:
-        if self.scope != "sensitive":
-            return "Lower l."
-        return (
-            "Randomize the QI as well (scope := 'both' or 'qi'), bin the QI (bins := ...), leave small cells out"
-            " of the bound (min_count := ...), or bound the mean risk (target := 'mean')."
-        )
 
-
-@dataclass(frozen=True)
-class Solution:
-    """Channels that meet the bound."""
-
-    channels: tuple[RetentionChannel, ...]  # one per attribute, QI attributes first, then sensitive ones
-    risk: float  # the bounded risk of the table at these channels, at most the limit
-    norm: float  # F over all attributes (an attribute left alone contributes its domain size)
-    excluded: float  # share of records outside the bound
-
-
-def optimal_channels(problem: Problem, function: str) -> Solution:
-    """Return the channels of least expected squared error whose risk is within the limit."""
-    count = len(problem.free)
-    gains = np.ones(count)
+def optimal_channels(problem: Problem, function: str) -> tuple[RetentionChannel, ...]:
+    """Return the channels of least expected squared error whose risk is within the limit, QI attributes first."""
+    gains = np.ones(len(problem.free))
     if not problem.feasible(gains):
         problem.require_feasible(function)
         gains = min((pull_back(problem, g) for g in _candidates(problem)), key=problem.objective)
         gains = push_out(problem, gains)
     channels = tuple(problem.channels(gains))
-    risk = problem.bounded_risk(channels)
-    if risk > problem.limit:
+    if problem.bounded_risk(channels) > problem.limit:
         raise RequirementError(
             f"{function}: no channels were found with a risk of at most {problem.limit:.6g}; lower l"
         )
-    norm = float(np.prod([c.inverse_norm for c in channels]))
-    return Solution(channels, risk, norm, problem.excluded_share())
+    return channels
 
 
 def _candidates(problem: Problem) -> Iterator[FloatArray]:
@@ -206,7 +195,7 @@ def _single_part_optima(problem: Problem) -> Iterator[FloatArray]:
         if not part.free or part.floor() > part.limit * 0.999:
             continue
         found = optimal_channels(part, "")
-        yield np.array([found.channels[i].gain for i in problem.free])
+        yield np.array([found[i].gain for i in problem.free])
 
 
 def largest(fits: Callable[[float], bool], low: float, high: float) -> float:
@@ -302,9 +291,8 @@ def _solve(problem: Problem, point: FloatArray, watched: IntArray) -> FloatArray
 
 def _riskiest(problem: Problem, point: FloatArray) -> IntArray:
     """Return the positions, over all sensitive attributes' pairs, of the riskiest pairs the bound covers."""
-    channels = problem.channels(np.exp(point))
-    risks = problem.model.risks(channels[: problem.qi_count], channels[problem.qi_count :])
-    flat = np.where(np.concatenate(problem.included()), np.concatenate(risks), -1.0)
+    risks = np.concatenate(problem.risks(problem.channels(np.exp(point))))
+    flat = np.where(np.concatenate(problem.included()), risks, -1.0)
     if problem.target == "mean":
         return np.flatnonzero(flat >= 0)
     count = min(WATCHED, int((flat >= 0).sum()))
@@ -314,10 +302,6 @@ def _riskiest(problem: Problem, point: FloatArray) -> IntArray:
 def _log_slack(problem: Problem, point: FloatArray, watched: IntArray) -> FloatArray:
     """log(limit) - log(risk) of the watched pairs; with target 'mean', of the mean risk of each sensitive attribute."""
     channels = problem.channels(np.exp(point))
-    risks = problem.model.risks(channels[: problem.qi_count], channels[problem.qi_count :])
-    if problem.target == "mean":
-        parts = zip(risks, problem.included(), problem.model.tables, strict=True)
-        risk = np.array([np.average(r[c], weights=t.pair_count[c]) for r, c, t in parts if c.any()])
-    else:
-        risk = np.concatenate(risks)[watched]
+    mean = problem.target == "mean"
+    risk = problem.mean_risks(channels) if mean else np.concatenate(problem.risks(channels))[watched]
     return np.asarray(np.log(problem.limit) - np.log(risk), dtype=np.float64)

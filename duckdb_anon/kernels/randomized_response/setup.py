@@ -197,8 +197,11 @@ def choose(table: CodedTable, params: Params, function: str, with_risk: bool = T
     if params["p"] is None:
         if problem is None:
             raise ColumnError(f"{function}: l bounds the risk of a sensitive column; say sensitive := '...'")
-        return Choice(qi, sensitive, optimal_channels(problem, function).channels, problem)
-    channels = tuple(_given_channel(c, params["p"], function) for c in qi + sensitive)
+        return Choice(qi, sensitive, optimal_channels(problem, function), problem)
+    given = params["p"]
+    if isinstance(given, dict):
+        given = matched(function, "p", given, [c.attribute.name for c in qi + sensitive])
+    channels = tuple(_given_channel(c, given, function) for c in qi + sensitive)
     if level and problem and (risk := problem.bounded_risk(channels)) > problem.limit:
         raise RequirementError(
             f"{function}: with the p given the risk is {risk:.6g}, above 1/l = {problem.limit:.6g}; lower p, or"
@@ -275,10 +278,7 @@ def _cut_points(attribute: Attribute, bins: float | Sequence[float], function: s
 
 
 def _given_channel(column: Column, given: Any, function: str) -> RetentionChannel:
-    p = given
-    if isinstance(given, dict):
-        folded = {fold(name): value for name, value in given.items()}
-        p = folded.get(fold(column.attribute.name), 1.0)
+    p = given.get(column.attribute.name, 1.0) if isinstance(given, dict) else given
     channel = RetentionChannel(column.size, p if column.randomized else 1.0)
     try:
         inverse_terms(channel)

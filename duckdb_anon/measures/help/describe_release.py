@@ -53,30 +53,22 @@ def _made(given: str, description: Description, entries: Mapping[str, Entry]) ->
     """What the table's comment tells."""
     entry = entries.get(description.method)
     original = description.original or None
+    does = entry.summary if entry else "not stated, or unknown to this version"
     facts: list[Fact] = [
         ("release", given, description.comment(), "the whole description, as the table's comment has it"),
         ("original", original, None, f"the table it stands for: {original or 'not stated'}"),
-        (
-            "method",
-            description.method or None,
-            description.call or None,
-            entry.summary if entry else "not stated, or unknown to this version",
-        ),
+        ("method", description.method or None, description.call or None, does),
     ]
     docs = {p.name: p.doc for p in parameters_of(entry)} if entry else {}
     facts += [("parameter", n, value_text(v), docs.get(n, "")) for n, v in description.parameters.items()]
-    if entry is not None and entry.paper:
-        facts.append(("paper", None, entry.paper, "where the method comes from"))
-    if description.independent:
-        facts.append(
-            ("independent", None, "true", "made regardless of earlier releases, whose risks add up with its own")
-        )
-    if description.date:
-        facts.append(("date", None, description.date, "the day it was made"))
-    if description.seal:
-        facts.append(
-            ("seal", None, description.seal, "digest of description, rows and roles; verify_release checks it")
-        )
+    independent = "true" if description.independent else None
+    stated: list[Fact] = [
+        ("paper", None, entry.paper if entry else None, "where the method comes from"),
+        ("independent", None, independent, "made regardless of earlier releases, whose risks add up with its own"),
+        ("date", None, description.date, "the day it was made"),
+        ("seal", None, description.seal, "digest of description, rows and roles; verify_release checks it"),
+    ]
+    facts += [fact for fact in stated if fact[2]]
     if description.signature:
         try:
             found = signer_of(description)

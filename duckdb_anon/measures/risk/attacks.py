@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -37,15 +36,6 @@ Tilt = Callable[[Targets], FloatArray]
 _BLOCK = 4_000_000
 
 
-def unscored(release: PublishedRecords) -> list[ColumnScore]:
-    """Columns that add nothing, for attackers who score labels of rows alone."""
-
-    def nothing(cells: int, values: CodeArray) -> FloatArray:
-        return np.zeros((len(values), cells))
-
-    return [partial(nothing, cells.number) for cells in release.columns]
-
-
 @dataclass(frozen=True)
 class Label:
     """What rows have in common besides their cells, such as the group that an attacker finds them in."""
@@ -58,7 +48,8 @@ class Label:
 class Scoring:
     """How one attacker scores one release."""
 
-    columns: list[ColumnScore]  # for each quasi-identifier, values to scores, shape (values, cells of the column)
+    # for each quasi-identifier, values to scores, shape (values, cells of the column); none where labels alone count
+    columns: list[ColumnScore]
     floor: float = -np.inf  # least score of a row; lower sums are raised to it
     # a bucket of a sliced release scores the log of the mean of its rows' exponentials, else the best row's
     share: bool = False
@@ -147,6 +138,8 @@ class Scores:
 
     def _sums(self, part: JoinedPart) -> FloatArray:
         """Scores of the distinct rows of a part, shape (records, distinct rows)."""
+        if not self.scoring.columns:
+            return np.zeros((len(self.some.values), part.cells.cells.shape[1]))
         values, known = self.some.values, np.ascontiguousarray(self.some.known[:, part.columns])
         of_cell = np.hstack([self.scoring.columns[a](values[:, a]) for a in part.columns])
         scores = part.cells.scores(np.ascontiguousarray(of_cell, dtype=np.float64), known, self.scoring.floor)

@@ -96,7 +96,7 @@ def rows_of(
     """One row an attacker, then the strongest; one that cannot be used is an error where a call names it."""
     chosen = chosen_attackers(names)
     sensitive = [secret.name for secret in release.secrets]
-    without = [_mean(guesses(release, k, targets)) for k in range(len(sensitive))]
+    without = [rate_of(guesses(release, k, targets))[0] for k in range(len(sensitive))]
     rows = []
     for attacker in chosen:
         try:
@@ -109,7 +109,7 @@ def rows_of(
         identity, attribute = attack(release, scoring, targets)
         base = without
         if outside is not None and not scoring.register:  # nobody of a hold-out is in the register
-            base = [_mean(chances) for chances in attack(release, scoring, outside)[1].T]
+            base = [rate_of(chances)[0] for chances in attack(release, scoring, outside)[1].T]
         found = identity if release.persons and release.linked and scoring.finds else None
         row = _row(attacker.name, note_of(attacker, scoring), found, attribute, base, sensitive)
         rows.append(row | {"channel": scoring.channel})
@@ -151,11 +151,6 @@ def _row(
         row |= zip(_FIGURES[3:], (*rates[k], base[k], gains[k]), strict=True)
         row["sensitive"] = sensitive[k]
     return row
-
-
-def _mean(chances: FloatArray) -> float:
-    """Mean over those who have something to be found; NaN for nobody."""
-    return rate_of(chances)[0]
 
 
 def advantage(rate: float, base: float) -> float:

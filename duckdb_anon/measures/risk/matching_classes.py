@@ -41,10 +41,8 @@ class _Slice:
 
     def covered(self, persons: Sequence[IntArray]) -> sparse.csr_matrix:
         """Share of each class's parts that cover each person, shape (persons, classes)."""
-        alike = keys_of([persons[a] for a in self.columns])
-        covered = self.parts.covered([persons[a][alike.first] for a in self.columns])
-        shares = sparse.csr_matrix(covered, dtype=np.float64)
-        return (shares if self.shares is None else shares @ self.shares).tocsr()[alike.of_row]
+        shares = self.parts.matches([persons[a] for a in self.columns])
+        return shares if self.shares is None else (shares @ self.shares).tocsr()
 
 
 @dataclass(frozen=True)

@@ -15,102 +15,69 @@ sort where all columns are plain.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.cells import distinct_boxes
-from duckdb_anon.measures.released_rows import is_plain, require_columns
+from duckdb_anon.measures.released_rows import require_columns
 from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.function_specs import Params, Report, fields
-from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_table import ReadTable
 
 CLASSES = ("rows", "boxes", "buckets", "sampled", "suppressed", "retained")
-_BLOCK = 4_000_000
 
 
-@dataclass(frozen=True)
-class Matched:
-    """Classes of a release and the persons of a population."""
-
-    rows: IntArray  # released rows of each class
-    persons: IntArray  # persons of the population in each class
-    classes_of_person: IntArray  # number of classes each person of the population belongs to
-    class_of_person: IntArray  # the last of them, -1 for none
-
-
-def matched(release: ReadTable, population: ReadTable, names: Sequence[str]) -> Matched:
-    """Match a population, a row an individual, to the classes of a release of rows or boxes."""
-    for table in (release, population):
+def matched(tables: Sequence[ReadTable], names: Sequence[str]) -> tuple[IntArray, sparse.csr_matrix]:
+    """Released rows of each class, and whom of the population it fits, shape (individuals, classes)."""
+    release, population = tables
+    for table in tables:
         require_columns(table, names)
     if not release.rows or not population.rows:
         raise RequirementError("the release or the population is empty; there is nothing to match")
-    theirs = [population.columns[name].value_codes().astype(np.int64) for name in names]
     boxes = distinct_boxes(release, names)
-    rows = np.bincount(boxes.of_row, minlength=boxes.number)
-    if is_plain(release, names):
-        ours = [cells.codes.astype(np.int64) for cells in boxes.columns]
-        key = keys_of([np.concatenate(pair) for pair in zip(ours, theirs, strict=True)])
-        box_of_key = np.full(key.number, -1, dtype=np.int64)
-        box_of_key[key.of_row[: boxes.number]] = np.arange(boxes.number)
-        box_of_person = box_of_key[key.of_row[boxes.number :]]
-        persons = np.bincount(box_of_person[box_of_person >= 0], minlength=boxes.number)
-        return Matched(rows, persons, (box_of_person >= 0).astype(np.int64), box_of_person)
-    alike = keys_of(theirs)
-    many = np.bincount(alike.of_row).astype(np.float64)
-    persons_of = np.zeros(boxes.number)
-    classes, last = np.zeros(alike.number, dtype=np.int64), np.full(alike.number, -1, dtype=np.int64)
-    step = max(1, _BLOCK // boxes.number)
-    for at in range(0, alike.number, step):
-        tick()
-        block = slice(at, at + step)
-        covered = boxes.covered([codes[alike.first[block]] for codes in theirs])
-        persons_of += many[block] @ covered.astype(np.float32)
-        classes[block] = covered.sum(axis=1)
-        last[block] = np.where(covered.any(axis=1), covered.argmax(axis=1), -1)
-    return Matched(rows, persons_of.astype(np.int64), classes[alike.of_row], last[alike.of_row])
+    fits = boxes.matches([population.columns[name].value_codes() for name in names])
+    return np.bincount(boxes.of_row, minlength=boxes.number), fits
 
 
 def k_map(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
     """One row."""
-    release, population = tables
     names = [info.name for info in params["roles"].qi]
-    found = matched(release, population, names)
-    risk = np.divide(1.0, found.persons, out=np.zeros(len(found.persons)), where=found.persons > 0)
-    k, unmatched = int(found.persons.min()), int(found.rows[found.persons == 0].sum())
-    average = float((risk * found.rows).sum() / release.rows)
-    return K_MAP.columns([(k, ", ".join(names), release.rows, population.rows, float(risk.max()), average, unmatched)])
+    rows, fits = matched(tables, names)
+    persons = np.asarray(fits.sum(axis=0)).ravel().astype(np.int64)
+    risk = np.divide(1.0, persons, out=np.zeros(len(persons)), where=persons > 0)
+    average, unmatched = float((risk * rows).sum() / rows.sum()), int(rows[persons == 0].sum())
+    individuals = fits.shape[0]
+    figures = rows.sum(), individuals, float(risk.max()), average, unmatched
+    return K_MAP.columns([(int(persons.min()), ", ".join(names), *figures)])
 
 
 def delta_presence(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
     """One row."""
-    release, population = tables
     names = [info.name for info in params["roles"].qi]
-    found = matched(release, population, names)
-    several = int((found.classes_of_person > 1).sum())
+    rows, fits = matched(tables, names)
+    individuals, several = fits.shape[0], int((np.diff(fits.indptr) > 1).sum())
     if several:
         raise RequirementError(
-            f"{several} of {population.rows} persons fit several classes of the release, so their "
+            f"{several} of {individuals} persons fit several classes of the release, so their "
             "chance to be in it does not follow from counts; it reads releases whose classes do not overlap "
             "(membership_risk measures any)"
         )
-    short = int((found.rows > found.persons).sum())
+    persons = np.asarray(fits.sum(axis=0)).ravel()
+    short = int((rows > persons).sum())
     if short:
         raise RequirementError(
             f"{short} classes of the release have more rows than persons of the population fit them; "
             "the population must hold everybody in the release, and the release its true values (membership_risk "
             "measures one whose values were moved)"
         )
-    share = found.rows / np.maximum(found.persons, 1)
-    chance = np.where(found.class_of_person >= 0, share[found.class_of_person], 0.0)
-    ends = float(chance.min()), float(chance.max())
+    chance = fits @ (rows / np.maximum(persons, 1))
     certain = int((chance == 1).sum()), int((chance == 0).sum())
-    return DELTA_PRESENCE.columns([(*ends, ", ".join(names), release.rows, population.rows, *certain)])
+    ends = float(chance.min()), float(chance.max())
+    return DELTA_PRESENCE.columns([(*ends, ", ".join(names), rows.sum(), individuals, *certain)])
 
 
 _of_population = partial(

@@ -34,10 +34,8 @@ def rr_risk(tables: Sequence[CodedTable], params: Params, rng: np.random.Generat
     problem = chosen.problem
     if problem is None:
         raise ColumnError("there is no sensitive column; say sensitive := '...'")
-    count = len(chosen.qi)
     flat = [RetentionChannel(c.size, 1.0 / c.size if c.randomized else 1.0) for c in chosen.columns]
-    found = problem.model.risks(chosen.channels[:count], chosen.channels[count:])
-    least = problem.model.risks(flat[:count], flat[count:])
+    found, least = problem.risks(chosen.channels), problem.risks(flat)
     rows = []
     for number, column in enumerate(chosen.sensitive):
         table, covered = problem.model.tables[number], problem.included()[number]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from duckdb_anon.kernels.partition.sort_count import offsets_of
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.released_rows import is_plain, spelled
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords
@@ -112,7 +113,7 @@ def draw_targets(
     to_find, known_values = [], []
     for each in codes[d:]:
         pairs = np.unique(np.stack([target, each.astype(np.int64)], axis=1), axis=0)
-        values_of_target = TargetValues(_starts(pairs[:, 0], len(who)), np.ascontiguousarray(pairs[:, 1]))
+        values_of_target = TargetValues(offsets_of(pairs[:, 0], len(who)), np.ascontiguousarray(pairs[:, 1]))
         unknown, drawn = _some_known(values_of_target, params["known_values"], rng)
         to_find.append(unknown)
         known_values.append(drawn)
@@ -124,8 +125,8 @@ def draw_targets(
             known = np.column_stack([known, there[of_record]])
     own = np.full(len(rows), -1, dtype=np.int64) if row is None else row[rows]
     return Targets(
-        _starts(of_record, len(who)), np.ascontiguousarray(values), np.ascontiguousarray(known),
-        _starts(target[own >= 0], len(who)), own[own >= 0], tuple(to_find), tuple(known_values), who,
+        offsets_of(of_record, len(who)), np.ascontiguousarray(values), np.ascontiguousarray(known),
+        offsets_of(target[own >= 0], len(who)), own[own >= 0], tuple(to_find), tuple(known_values), who,
     )  # fmt: skip
 
 
@@ -154,10 +155,6 @@ def _rows_of(who: IntArray, individual_of_row: IntArray | None) -> tuple[IntArra
     return rows, number[individual_of_row[rows]]
 
 
-def _starts(target: IntArray, targets: int) -> IntArray:
-    return np.searchsorted(target, np.arange(targets + 1)).astype(np.int64)
-
-
 def _some_known(column: TargetValues, number: int, rng: np.random.Generator) -> tuple[TargetValues, TargetValues]:
     """Values that stay to be found, and up to `number` of each target drawn at random, which the attacker knows."""
     targets = len(column.offsets) - 1
@@ -167,7 +164,7 @@ def _some_known(column: TargetValues, number: int, rng: np.random.Generator) -> 
     order = np.lexsort((rng.random(len(target)), target))
     code = column.code[order]
     drawn = np.arange(len(target)) - column.offsets[:-1][target] < number
-    to_find, known = (TargetValues(_starts(target[some], targets), code[some]) for some in (~drawn, drawn))
+    to_find, known = (TargetValues(offsets_of(target[some], targets), code[some]) for some in (~drawn, drawn))
     return to_find, known
 
 

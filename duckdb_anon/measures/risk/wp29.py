@@ -45,7 +45,6 @@ Term = tuple[int, str, float]
 class Numbers:
     """A table as numbers."""
 
-    names: list[str]
     values: FloatArray  # places on the line of ordered columns, codes of the others, shape (columns, rows)
     nominal: BoolArray
     span: FloatArray  # range of each ordered column over all tables, 1 where it is 0
@@ -55,11 +54,6 @@ class Numbers:
     def rows(self) -> int:
         """Number of rows."""
         return int(self.values.shape[1])
-
-    def only(self, names: Sequence[str]) -> Numbers:
-        """Some of its columns."""
-        at = [self.names.index(name) for name in names]
-        return Numbers(list(names), np.ascontiguousarray(self.values[at]), self.nominal[at], self.span[at], self.boxes)
 
 
 def _numbers(read: Mapping[str, ReadTable], which: str, names: Sequence[str]) -> Numbers:
@@ -72,7 +66,7 @@ def _numbers(read: Mapping[str, ReadTable], which: str, names: Sequence[str]) ->
     values = np.stack([each.middles()[each.of_row] for each in cells])
     nominal = np.array([each.domain.kind != "ordered" for each in cells])
     span = np.array([each.domain.span or 1.0 for each in cells])
-    return Numbers(list(names), np.ascontiguousarray(values), nominal, span, not all(each.plain for each in cells))
+    return Numbers(np.ascontiguousarray(values), nominal, span, not all(each.plain for each in cells))
 
 
 def _columns_of(
@@ -136,7 +130,7 @@ def singling_out(tables: Sequence[ReadTable], params: Params, rng: np.random.Gen
 def _univariate(release: Numbers, attacks: int, rng: np.random.Generator) -> list[list[Term]]:
     """Predicates on one column that hold for exactly one released row."""
     found: list[list[Term]] = []
-    for a in range(len(release.names)):
+    for a in range(len(release.values)):
         values, counts = np.unique(release.values[a], return_counts=True)
         found += [[(a, "=", float(v))] for v in values[counts == 1]]
         if not release.nominal[a]:
@@ -148,7 +142,7 @@ def _univariate(release: Numbers, attacks: int, rng: np.random.Generator) -> lis
 def _multivariate(release: Numbers, attacks: int, rng: np.random.Generator, n: int) -> list[list[Term]]:
     """Predicates on n columns of a random row that hold for exactly one released row."""
     median = np.median(release.values, axis=1)
-    n = min(n, len(release.names))
+    n = min(n, len(release.values))
     found: dict[tuple[Term, ...], None] = {}
     for attempt in range(TRIES * attacks):
         if len(found) == attacks:
@@ -157,7 +151,7 @@ def _multivariate(release: Numbers, attacks: int, rng: np.random.Generator, n: i
             tick()
         row = int(rng.integers(release.rows))
         terms = []
-        for a in np.sort(rng.choice(len(release.names), n, replace=False)).tolist():
+        for a in np.sort(rng.choice(len(release.values), n, replace=False)).tolist():
             value = float(release.values[a, row])
             terms.append((a, "=" if release.nominal[a] else ">=" if value > median[a] else "<=", value))
         if _singled(release, terms):
@@ -168,7 +162,7 @@ def _multivariate(release: Numbers, attacks: int, rng: np.random.Generator, n: i
 def _random(release: Numbers, n: int, rng: np.random.Generator) -> list[Term]:
     """A predicate with the values of a random row for each column, and random comparisons."""
     terms = []
-    for a in rng.choice(len(release.names), min(n, len(release.names)), replace=False).tolist():
+    for a in rng.choice(len(release.values), min(n, len(release.values)), replace=False).tolist():
         value = float(release.values[a, rng.integers(release.rows)])
         terms.append((a, "=" if release.nominal[a] else str(rng.choice([">=", "<="])), value))
     return terms
@@ -204,7 +198,8 @@ def linkability(tables: Sequence[ReadTable], params: Params, rng: np.random.Gene
     def attack(table: str) -> FloatArray:
         people = _numbers(read, table, [*first, *second])
         targets = rng.choice(people.rows, min(params["attacks"], people.rows), replace=False)
-        return _common(*(_nearest(people, release, columns, targets, k, rng) for columns in (first, second)))
+        sides = slice(len(first)), slice(len(first), None)
+        return _common(*(_nearest(people, release, side, targets, k, rng) for side in sides))
 
     found = attack("original")
     guess = _common(*(rng.choice(release.rows, (len(found), k)) for _ in range(2)))
@@ -254,7 +249,7 @@ def _inferred(
         if at_random:
             record = rng.integers(0, release.rows, len(targets))
         else:
-            record = _nearest(people, release, known, targets, 1, rng)[:, 0]
+            record = _nearest(people, release, slice(-1), targets, 1, rng)[:, 0]
         guess, truth = release.values[-1, record], people.values[-1, targets]
         tolerance = params["tolerance"] * np.abs(truth) if continuous else 0.0
         right: FloatArray = (np.abs(guess - truth) <= tolerance).astype(np.float64)
@@ -268,14 +263,13 @@ def _inferred(
 
 
 def _nearest(
-    people: Numbers, release: Numbers, columns: Sequence[str], targets: IntArray, k: int, rng: np.random.Generator
+    people: Numbers, release: Numbers, columns: slice, targets: IntArray, k: int, rng: np.random.Generator
 ) -> IntArray:
     """The k released records nearest to some individuals on some columns, ties at random, shape (targets, k)."""
-    people, release = people.only(columns), release.only(columns)
     out = np.zeros((len(targets), k), dtype=np.int64)
     nearest_rows(
-        np.ascontiguousarray(people.values[:, targets]), release.values, release.nominal, release.span,
-        rng.permutation(release.rows), out, stop_flag(),
+        np.ascontiguousarray(people.values[columns, targets]), release.values[columns], release.nominal[columns],
+        release.span[columns], rng.permutation(release.rows), out, stop_flag(),
     )  # fmt: skip
     return out
 

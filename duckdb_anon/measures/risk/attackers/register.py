@@ -14,10 +14,11 @@ from scipy import sparse
 
 from duckdb_anon.kernels.partition.sort_count import ranges
 from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.measures.cells import Boxes, PublishedCells
 from duckdb_anon.measures.risk.attackers.record_linkage import REACH
 from duckdb_anon.measures.risk.attackers.regroup import GroupValues
 from duckdb_anon.measures.risk.attackers.sensitive_model import models_of
-from duckdb_anon.measures.risk.attacks import Attacker, Label, NotApplicable, Scoring, unscored
+from duckdb_anon.measures.risk.attacks import Attacker, Label, NotApplicable, Scoring
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, Register
 from duckdb_anon.measures.risk.targets import Targets
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
@@ -60,7 +61,7 @@ def scoring(release: PublishedRecords) -> Scoring:
         return scores
 
     labels = [Label(np.arange(rows), assigned)]
-    return Scoring(unscored(release), reach=REACH, labels=labels, register=True, channel=release.channel)
+    return Scoring([], reach=REACH, labels=labels, register=True, channel=release.channel)
 
 
 def balanced(person: IntArray, row: IntArray, score: FloatArray, people: int, rows: int) -> FloatArray:
@@ -129,34 +130,17 @@ def _members(group: IntArray, size: IntArray, row: IntArray, of_pair: IntArray, 
 
 def _covered(release: PublishedRecords, register: Register, group_of_unit: IntArray) -> _Pairs:
     """Pairs of individuals and rows of the classes that cover them, each class over the values that it covers."""
-    part = release.parts[0]
-    group, first = np.unique(group_of_unit, return_index=True)
-    cells = part.cells[:, first]
-    alike = keys_of([column for column, known in zip(register.values, register.known, strict=True) if known])
-    if alike.number * len(group) > MOST_SCORES:
-        raise NotApplicable(f"{alike.number:,} individuals and {len(group):,} classes are too many; measure a sample")
-    width = np.zeros(len(group))
-    for a in np.flatnonzero(register.known):
-        width += np.log(np.maximum(release.columns[a].sizes[cells[a]], 1))
-    found: list[tuple[IntArray, IntArray]] = []
-    for at in range(0, alike.number, _BLOCK):
-        tick()
-        some = alike.first[at : at + _BLOCK]
-        inside = np.ones((len(some), len(group)), dtype=bool)
-        for a in np.flatnonzero(register.known):
-            inside &= release.columns[a].covered(register.values[a, some])[:, cells[a]]
-        which, where = np.nonzero(inside)
-        found.append((which + at, where))
-    facts, of_pair = (np.concatenate(each) for each in zip(*found, strict=True))
-    people = np.bincount(alike.of_row, minlength=alike.number)
-    number = np.unique(group_of_unit, return_inverse=True)[1][release.unit_of_row]
-    size = np.bincount(number, minlength=len(group))
-    if int((people[facts] * size[of_pair]).sum()) > MOST_PAIRS:
-        raise NotApplicable("Classes are too large to assign their records one to one")
-    person, which, score = _members(alike.of_row, people, of_pair, facts, -width[of_pair])
-    # `_members` has spread facts over individuals; now classes are spread over their rows
-    row, pair, score = _members(number, size, np.arange(len(person)), which, score)
-    return person[pair], row, score
+    _, first, number = np.unique(group_of_unit, return_index=True, return_inverse=True)
+    facts = list(register.values[register.known])
+    different, size = keys_of(facts).number, np.bincount(number[release.unit_of_row], minlength=len(first))
+    if different * len(first) > MOST_SCORES:
+        raise NotApplicable(f"{different:,} individuals and {len(first):,} classes are too many; measure a sample")
+    rows, known = release.first_row[first], np.flatnonzero(register.known)
+    columns = [PublishedCells.of_rows(release.columns[a].column, rows) for a in known]
+    fits = Boxes(number, rows, columns).matches(facts).tocoo()
+    width = np.sum([np.log(np.maximum(cells.sizes, 1)) for cells in columns], axis=0)
+    row, person, score = _members(number[release.unit_of_row], size, fits.row, fits.col, -width[fits.col])
+    return person, row, score
 
 
 REGISTER = Attacker(

@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 
 from duckdb_anon.measures.risk.attackers import regroup
 from duckdb_anon.measures.risk.attackers.record_linkage import REACH, likelihood, likelihood_excluding, most_equal
-from duckdb_anon.measures.risk.attacks import Attacker, Label, NotApplicable, Scoring, unscored
+from duckdb_anon.measures.risk.attacks import Attacker, Label, NotApplicable, Scoring
 from duckdb_anon.measures.risk.baseline_inference import Bins, bins_of
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, once_per_release
 from duckdb_anon.measures.risk.sensitive_attributes import Secret
@@ -119,7 +119,7 @@ def with_rows(release: PublishedRecords) -> Scoring:
 
 def without_rows(release: PublishedRecords) -> Scoring:
     """The model alone."""
-    return Scoring(unscored(release), reach=REACH, labels=_labels(models_of(release)), finds=False)
+    return Scoring([], reach=REACH, labels=_labels(models_of(release)), finds=False)
 
 
 def _labels(models: list[SensitiveModel]) -> list[Label]:
