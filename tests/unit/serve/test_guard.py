@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from duckdb_anon.serve.guard import Guard, Refused
+from tests.reference.hostile_statements import HOSTILE
 
 ALLOWED = [
     "from visits",
@@ -43,57 +44,26 @@ CATALOG = [
 REFUSED = [
     "",
     "not sql at all",
-    "select 1; select 2",
     "select 1; drop table visits",
     "from patients_secret",
     "from published.main.visits",
-    "from duckdb_settings()",
-    "from pg_catalog.pg_settings",
     "from memory.information_schema.tables",
     "from pragma_table_info('(from other)')",
-    "describe from other",
-    "describe from read_csv('/etc/passwd')",
     "select * from duckdb_tables(), visits",
     "select (select count(*) from visits), * from (show tables)",
     "from estimate('from duckdb_tables()', 'visits')",
     "from estimate('select 1', 'visits', original := 'visits')",
-    "from impute('visits')",
     'from "duckdb_settings"()',
-    "from sqlite_master",
-    "call quack_stop('quack:localhost')",
-    "from quack_active_connections()",
     "from query_table(['visits', 'patients'])",
     "from visits; drop view visits",
     "from \"read_csv\"('/etc/passwd')",
-    "create view v as from duckdb_settings()",
     "explain analyze from read_csv('/etc/passwd')",
     "from duckdb_databases",
-    "summarize visits",
-    "from read_csv('/etc/passwd')",
-    "from '/etc/passwd'",
-    "from 'secrets.parquet'",
-    "select content from read_text('/etc/passwd')",
-    "select (select content from read_text('/etc/passwd'))",
-    "select * from visits, lateral (select * from glob('/*'))",
-    "from glob('*')",
-    "attach 'original.duckdb' as o",
-    "copy visits to 'out.csv'",
     "copy (select 1) to 'out.csv'",
-    "create table t as select 1",
     "create temp macro m(x) as x",
-    "insert into visits values (1)",
     "update visits set age = 1",
-    "delete from visits",
-    "drop view visits",
-    "prepare p as select 1",
     "execute p",
     "select ?",
-    "set threads = 1",
-    "pragma database_list",
-    "call pragma_version()",
-    "explain select 1",
-    "explain analyze select 1",
-    "install httpfs",
     "load httpfs",
     "use memory",
     "begin",
@@ -102,21 +72,10 @@ REFUSED = [
     "with duckdb_tables as (select 1 as x) select * from duckdb_tables",
     'with "x.csv" as (select 1) from "x.csv"',
     "with recursive r as (select 1 as x union all select x + 1 from r) from r",
-    "from query('from visits')",
-    "from query_table('visits')",
     "select * from query('select ' || '1')",
-    "select current_setting('secret_directory')",
-    "select getvariable('x')",
-    "select current_query()",
-    "select nextval('s')",
-    "select main._anon_plan({function: 'muco'})",
     "select _anon_run({call: 'x'})",
-    "select system.main.sum(1)",
-    "from json_execute_serialized_sql('{}')",
-    "select * from sniff_csv('x')",
     "from sql_auto_complete('s')",
     "from range(10)",
-    "from muco('visits', 0.2)",
     "select rewrite_query('select * from read_csv(''x'')', 'patients', 'visits')",
     "select rewrite_query('select 1; select 2', 'patients', 'visits')",
     "select rewrite_query('select 1', '(select * from read_csv(''x''))', 'visits')",
@@ -127,7 +86,6 @@ REFUSED = [
     "from anatomy_st(sensitive := 'visits', release := '(from other)')",
     "select rewrite_query(release := 'visits', original := 'visits', query := 'from read_csv(''x'')')",
     "select rewrite_query(bounds := 'visits', 'select 1', 'patients', 'visits')",
-    "from visits at (version => 1)",
     "values (getenv('HOME'))",
 ]
 
@@ -165,6 +123,13 @@ def test_reading_published_tables_is_allowed(guard: Guard, statement: str) -> No
 def test_everything_else_is_refused(guard: Guard, statement: str) -> None:
     with pytest.raises(Refused):
         guard.check(statement)
+
+
+def test_what_reads_something_else_is_refused() -> None:
+    guard = Guard(["people"], hidden=["boxes"])
+    for statement in HOSTILE:
+        with pytest.raises(Refused):
+            guard.check(statement)
 
 
 @pytest.mark.parametrize("statement", CATALOG)
