@@ -9,6 +9,7 @@ Cost: rows times columns times bins, a few dozen times.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -70,34 +71,52 @@ def _fitted(release: PublishedRecords, secret: Secret) -> SensitiveModel:
     bin_of_row = bin_of_value[code].astype(np.int64)
     rows = np.arange(0, len(bin_of_row), max(1, -(-len(bin_of_row) // MOST_ROWS)))
     bins = bins_of(release)
-    design = [inside[cells.of_row[rows]] for cells, inside in zip(release.columns, bins.spread, strict=True)]
     number = int(bin_of_value.max()) + 1
     if len(bins.marginal) * number > MOST_COEFFICIENTS:
         raise NotApplicable(f"'{secret.name}' has too many values for a model of each")
     prior = np.bincount(bin_of_row, minlength=number) + 0.5
     log_prior = np.log(prior / prior.sum())
-    coefficient = _logit(sparse.csr_matrix(sparse.hstack(design)), bin_of_row[rows], log_prior)
-    for part, start in zip(design, bins.first, strict=False):
-        some = slice(start, start + part.shape[1])
-        share = np.asarray(part.mean(axis=0)).ravel()
+    columns = [(inside, cells.of_row[rows]) for cells, inside in zip(release.columns, bins.spread, strict=True)]
+    coefficient = _logit(columns, bin_of_row[rows], log_prior)
+    for (inside, cell), start in zip(columns, bins.first, strict=False):
+        some = slice(start, start + inside.shape[1])
+        share = inside.T @ np.bincount(cell, minlength=inside.shape[0])
         coefficient[some] -= share @ coefficient[some] / max(share.sum(), _SMALLEST_TERM)
     return SensitiveModel(bin_of_row, bins, coefficient, log_prior)
 
 
-def _logit(design: sparse.csr_matrix, outcome: IntArray, log_prior: FloatArray) -> FloatArray:
-    """Coefficients of a multinomial logit with a ridge, offsets `log_prior`; shape (features, outcomes)."""
+def _logit(
+    columns: Sequence[tuple[sparse.csr_matrix, IntArray]], outcome: IntArray, log_prior: FloatArray
+) -> FloatArray:
+    """Coefficients of a multinomial logit with a ridge, offsets `log_prior`; shape (bins of all columns, outcomes).
+
+    Args:
+        columns: of each column the share of each cell in its bins, and the cell of each row. A cell with many bins is
+            multiplied once, however many rows have it.
+        outcome: outcome of each row.
+        log_prior: log share of each outcome.
+    """
     from scipy.optimize import minimize
 
-    rows, shape = np.arange(len(outcome)), (design.shape[1], len(log_prior))
-    transposed = design.T.tocsr()
-    counted = (transposed @ sparse.csr_matrix((np.ones(len(rows)), (rows, outcome)), (len(rows), shape[1]))).toarray()
+    rows = np.arange(len(outcome))
+    ends = np.cumsum([inside.shape[1] for inside, _ in columns])
+    shape = (int(ends[-1]), len(log_prior))
+    rows_of_cell = [
+        sparse.csr_matrix((np.ones(len(rows)), (cell, rows)), (inside.shape[0], len(rows))) for inside, cell in columns
+    ]
 
     def loss(flat: FloatArray) -> tuple[float, FloatArray]:
         tick()
         weight = flat.reshape(shape)
-        score = design @ weight + log_prior
+        score = np.tile(log_prior, (len(rows), 1))
+        for (inside, cell), part in zip(columns, np.split(weight, ends[:-1]), strict=True):
+            score += (inside @ part)[cell]
         score -= logsumexp(score, axis=1, keepdims=True)
-        gradient = transposed @ np.exp(score) - counted + RIDGE * weight
+        error = np.exp(score)
+        error[rows, outcome] -= 1
+        gradient = RIDGE * weight
+        for (inside, _), of_cell, part in zip(columns, rows_of_cell, np.split(gradient, ends[:-1]), strict=True):
+            part += inside.T @ (of_cell @ error)
         return float(0.5 * RIDGE * (flat @ flat) - score[rows, outcome].sum()), gradient.ravel()
 
     found = minimize(loss, np.zeros(shape[0] * shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": STEPS})

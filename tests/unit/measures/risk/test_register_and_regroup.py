@@ -46,7 +46,7 @@ def test_the_logit_is_where_the_gradient_vanishes():
     rng = np.random.default_rng(3)
     first, outcome = rng.integers(0, 3, 400), rng.integers(0, 3, 400)
     design = sparse.csr_matrix((np.ones(400), (np.arange(400), first)), (400, 3))
-    coefficient = _logit(design, outcome, np.log(np.full(3, 1 / 3)))
+    coefficient = _logit([(design, np.arange(len(outcome)))], outcome, np.log(np.full(3, 1 / 3)))
     for value in range(3):
         chance = np.exp(coefficient[value]) / np.exp(coefficient[value]).sum()
         rows = first == value
