@@ -77,15 +77,6 @@ def test_classes_of_persons_are_those_of_their_boxes(visits):
     persons = [(str(a), tuple(nodes)) for _, a, nodes in PERSONS]
     assert answered(visits, "from kl_diversity('released', ['a'], 'd')") == pytest.approx(kl_diversity(persons))
     assert visits.execute("from km_anonymity('released', ['a'], 'd', m := 2)").fetchall() == km_anonymity(persons, 2)
-    raw = [
-        (str(next(a for p, a, _ in VISITS if p == who)), tuple(d for p, _, d in VISITS if p == who)) for who in "pqrt"
-    ]
-    assert answered(visits, "from kl_diversity('visits', ['a'], 'd', person := 'p')") == pytest.approx(
-        kl_diversity(raw)
-    )
-    assert visits.execute("from km_anonymity('visits', ['a'], 'd', m := 2, person := 'p')").fetchall() == km_anonymity(
-        raw, 2
-    )
 
 
 def test_losses_of_persons_are_those_of_their_boxes_and_nodes(visits):

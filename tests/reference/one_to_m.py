@@ -1,8 +1,6 @@
 """Slow, obvious versions of what itemsets/ does, straight from the papers' text, on Python sets."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
 
 Tree = Mapping[str, str | None]
 """Parent of every node; the root's is None."""
@@ -36,17 +34,3 @@ def sa_ncp(records: Sequence[set[str]], cuts: Sequence[frozenset[str]], tree: Tr
     """Mean NCP over original items of the nodes that replace them (Gong et al. 2017, equation 4)."""
     losses = [ncp(tree, cover(tree, cut, x)) for record, cut in zip(records, cuts, strict=True) for x in record]
     return sum(losses) / len(losses)
-
-
-def supports(lists: Iterable[Iterable[str]], m: int) -> Counter[tuple[str, ...]]:
-    """How many lists contain each set of at most m of their distinct nodes."""
-    found: Counter[tuple[str, ...]] = Counter()
-    for nodes in lists:
-        for size in range(1, m + 1):
-            found.update(combinations(sorted(set(nodes)), size))
-    return found
-
-
-def km_anonymity(lists: Iterable[Iterable[str]], m: int) -> int:
-    """Smallest support of a set of at most m nodes that occurs."""
-    return min(supports(lists, m).values())

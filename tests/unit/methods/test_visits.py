@@ -150,48 +150,6 @@ def test_what_is_constant_over_a_persons_rows(visits, method):
         assert "permuted record by record" in " ".join(about[0][0].split())
 
 
-def test_delta_is_of_persons(visits):
-    """`n` names a person: what a row shows of it is some person of her group, hers in at most one of ten."""
-    visits.execute("create or replace table named as select *, dense_rank() over (order by person_id) as n from visits")
-    roles = "qi := ['year_of_birth', 'n', 'income'], sensitive := 'diagnosis', person := 'person_id'"
-    own, exchanged = 0.0, []
-    for seed in range(4):
-        visits.execute(f"create or replace table r as from muco('named', 0.1, repair := false, {roles}, "
-                       f"row_id := true, seed := {seed})")  # fmt: skip
-        rows = visits.execute("""
-            select v.n, r.n from r join (select *, row_number() over () - 1 as row_id from named) v using (row_id)
-        """).fetchall()
-        own += sum(a == b for a, b in rows) / len(rows) / 4
-        exchanged += rows
-    # persons who exchange values share a group; nobody's rows may come from fewer than ten
-    home = {n: n for n, _ in exchanged}
-
-    def root(n: int) -> int:
-        while home[n] != n:
-            n = home[n]
-        return n
-
-    for a, b in exchanged:
-        home[root(a)] = root(b)
-    sizes: dict[int, int] = {}
-    for n in home:
-        sizes[root(n)] = sizes.get(root(n), 0) + 1
-    assert min(sizes.values()) >= 10
-    assert own <= 0.1 + 4 * (0.1 * 0.9 / (4 * len(home))) ** 0.5
-
-
-def test_sensitive_columns_stay_with_their_rows_in_muco(visits):
-    visits.execute("create or replace table r as from muco('visits', 0.2, row_id := true)")
-    changed = visits.execute("""
-        select count(*) from r join (select *, row_number() over () - 1 as row_id from visits) v using (row_id)
-        where r.diagnosis <> v.diagnosis
-    """).fetchall()
-    assert changed == [(0,)]
-    for name in CONSTANT:
-        counts = f"select {name}, count(*) from {{}} group by all order by all"
-        assert visits.execute(counts.format("r")).fetchall() == visits.execute(counts.format("visits")).fetchall()
-
-
 def test_what_counts_rows_alone_is_refused(visits):
     refused = {
         "muco('visits', 0.1, tables := 'linear')": "bounds the share of a row",

@@ -82,12 +82,6 @@ def test_hospital_classes_reach_two_of_everything_and_three_quarters(plain):
     assert sizes == (8, 4, 2, 2.0, 2, 16.0)
 
 
-def test_sample_uniques_and_threshold_count_rows(plain):
-    plain.execute("create table t as select unnest([1, 2, 2, 3, 3, 3, 3, 3]) as a")
-    risk = plain.execute("from reidentification_risk('t', ['a'])").fetchone()
-    assert risk == (8, 1.0, 1.0, pytest.approx(3 / 8), pytest.approx(3 / 8), 1, pytest.approx(3))
-
-
 def test_classes_are_formed_from_published_intervals_sets_and_nodes(plain):
     plain.execute("""
         create table r as select unnest([
