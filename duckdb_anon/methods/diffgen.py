@@ -25,7 +25,7 @@ from duckdb_anon.kernels.differential_privacy.mechanisms import MAX_CELLS, Ledge
 from duckdb_anon.kernels.slicing.generalized_layout import cell_layout
 from duckdb_anon.model.coded_table import FARTHEST, Attribute, CodedTable, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
-from duckdb_anon.model.function_specs import REQUIRED, ColumnInfo, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.quoting import literal
 from duckdb_anon.model.release_formats import COUNT
@@ -173,13 +173,9 @@ def _check_bounds(roles: Roles, params: Params) -> None:
             )
         if not isinstance(ends, (list, tuple)) or len(ends) != 2 or not float(ends[0]) < float(ends[1]):
             raise ParameterError(f"diffgen: bounds of '{name}' must be [low, high] with low below high")
-    dates = [info.name for info in ordered.values() if _is_time(info)]
+    dates = [info.name for info in ordered.values() if is_moment(info.type)]
     if dates:
         raise ColumnError(f"diffgen: {listed(dates)} are dates or times; turn them into numbers, such as a year")
-
-
-def _is_time(info: ColumnInfo) -> bool:
-    return is_moment(info.type)
 
 
 def _check_declared(roles: Roles, params: Params) -> None:

@@ -16,12 +16,11 @@ the search, and bounded by `max_nodes`.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 
-from duckdb_anon.kernels.guarantees import classes_of, parameters_of_guarantee, recheck, required_model
-from duckdb_anon.kernels.guarantees import refine as refine_guarantee
+from duckdb_anon.kernels.guarantees import classes_of, parameters_of_guarantee, recheck, refine, required_model
 from duckdb_anon.kernels.lattice import (
     FrequencySet,
     GeneralizationLevels,
@@ -42,11 +41,6 @@ from duckdb_anon.model.release_formats import SUPPRESSED
 from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Interval, Node, Source, ValueSet, Whole
 
 NAME = "incognito"
-
-
-def refine(params: dict[str, Any]) -> dict[str, Any]:
-    """Check parameters that must fit together."""
-    return refine_guarantee(NAME, params)
 
 
 def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict[str, Cells]:
@@ -155,7 +149,7 @@ METHOD = Method(
     ),
     layout=layout,
     release=release,
-    refine=refine,
+    refine=partial(refine, NAME),
     unit="person",
     sweeps=(Sweep("k := {n}, l := {l}", (5, 10, 25)),),
 )  # fmt: skip

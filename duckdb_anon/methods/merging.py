@@ -43,10 +43,10 @@ from duckdb_anon.kernels.slicing.bucket_permutation import (
     swapped,
 )
 from duckdb_anon.kernels.slicing.fake_records import Records, insensitive_rows, of_records, with_fakes
-from duckdb_anon.kernels.slicing.slice_layout import COLUMNS, Grouping, checked_grouping, sliced_layout
+from duckdb_anon.kernels.slicing.slice_layout import COLUMNS, checked_grouping, sliced_layout
 from duckdb_anon.kernels.slicing.validity_rules import ValidityRule, parse_rules, rule_of, unseen_pairs
 from duckdb_anon.methods.partition_params import CUTS, cut_by_person, cut_groups, cutting
-from duckdb_anon.methods.slicing import find_grouping
+from duckdb_anon.methods.slicing import found_columns, given_columns
 from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError
 from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
@@ -185,17 +185,10 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
 
 def resolve_params(roles: Roles, params: Params, rows: Callable[[], CodedTable]) -> dict[str, Any]:
     """Columns of the call, checked, or found in the table's rows."""
+    roles.one_sensitive(NAME)
     if params["columns"] is None:
-        roles.one_sensitive(NAME)
-        grouping = find_grouping(rows(), params, alone=True)
-    else:
-        grouping = _given(roles, params)
-    return {"columns": [list(column) for column in grouping.columns]}
-
-
-def _given(roles: Roles, params: Params) -> Grouping:
-    names = [info.name for info in roles.qi]
-    return checked_grouping(NAME, params["columns"], names, roles.one_sensitive(NAME).name, alone=True)
+        params = {**params, "columns": found_columns(rows(), params, alone=True)}
+    return {"columns": [list(column) for column in given_columns(NAME, roles, params, alone=True).columns]}
 
 
 def conditions(roles: Roles, params: Params) -> dict[str, str]:
@@ -220,7 +213,7 @@ def refuse_unique(table: CodedTable) -> None:
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     """`bucket`, one STRUCT a column, insensitive columns."""
-    return sliced_layout(roles, _given(roles, params))
+    return sliced_layout(roles, given_columns(NAME, roles, params, alone=True))
 
 
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:

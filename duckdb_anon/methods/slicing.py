@@ -35,12 +35,16 @@ from duckdb_anon.model.released_columns import Cells
 NAME = "slicing"
 
 
-def find_grouping(table: CodedTable, params: Params, *, alone: bool) -> Grouping:
-    """Columns found by association."""
-    sensitive = table.sensitive[0].name
+def found_columns(table: CodedTable, params: Params, *, alone: bool) -> list[list[str]]:
+    """Columns found by association; `alone`: the sensitive attribute in none of them."""
     attributes = table.qi if alone else (*table.qi, table.sensitive[0])
-    columns = related_columns(attributes, params["column_count"], params["bins"])
-    return checked_grouping(NAME, columns, [a.name for a in table.qi], sensitive, alone=alone)
+    return [list(column) for column in related_columns(attributes, params["column_count"], params["bins"])]
+
+
+def given_columns(function: str, roles: Roles, params: Params, *, alone: bool = False) -> Grouping:
+    """Columns of the call, checked."""
+    names = [info.name for info in roles.qi]
+    return checked_grouping(function, params["columns"], names, roles.one_sensitive(function).name, alone=alone)
 
 
 def last_column_part(table: CodedTable, partners: tuple[str, ...]) -> IntArray:
@@ -81,22 +85,16 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
 
 def resolve_params(roles: Roles, params: Params, rows: Callable[[], CodedTable]) -> dict[str, Any]:
     """Columns of the call, checked, or found in the table's rows."""
+    roles.one_sensitive(NAME)
     if params["columns"] is None:
-        roles.one_sensitive(NAME)
-        grouping = find_grouping(rows(), params, alone=params["sensitive_column"] == "alone" or bool(roles.person))
-    else:
-        grouping = _given(roles, params)
-    return {"columns": [list(column) for column in grouping.columns]}
-
-
-def _given(roles: Roles, params: Params) -> Grouping:
-    names = [info.name for info in roles.qi]
-    return checked_grouping(NAME, params["columns"], names, roles.one_sensitive(NAME).name, alone=False)
+        alone = params["sensitive_column"] == "alone" or bool(roles.person)
+        params = {**params, "columns": found_columns(rows(), params, alone=alone)}
+    return {"columns": [list(column) for column in given_columns(NAME, roles, params).columns]}
 
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     """`bucket`, one STRUCT a column, insensitive columns."""
-    return sliced_layout(roles, _given(roles, params))
+    return sliced_layout(roles, given_columns(NAME, roles, params))
 
 
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:

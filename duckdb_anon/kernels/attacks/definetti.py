@@ -26,11 +26,9 @@ def spread_values(
     strength: float,
     rounds: int,
     passes: int,
-    persons_with_value: FloatArray,
-    prior: FloatArray,
-    weight: FloatArray,
+    values: int,
     stop: IntArray,
-) -> None:
+) -> tuple[FloatArray, FloatArray]:
     """Fit the model and spread the values of every bucket over its rows.
 
     Args:
@@ -46,16 +44,19 @@ def spread_values(
         strength: persons that each conditional distribution is smoothed with, drawn as `marginal` says.
         rounds: rounds of expectation maximization.
         passes: passes of scaling rows and values, each round.
-        persons_with_value: persons of each bin that have each value, shape (bins of all columns, values); filled.
-        prior: persons that have each value, shape (values,); filled.
-        weight: persons of each row that have each value of its bucket: row after row, one entry a value of the bucket,
-            shape (sum of rows times values over the buckets,); filled.
+        values: number of sensitive codes.
+
+    Returns:
+        Persons of each bin that have each value, shape (bins of all columns, values), and persons of each row that have
+        each value of its bucket: row after row, one entry a value of the bucket.
     """
     columns = bins.shape[0]
     buckets = len(start) - 1
-    most = 0
+    most, entries = 0, 0
     for b in range(buckets):
         most = max(most, offsets[b + 1] - offsets[b])
+        entries += (start[b + 1] - start[b]) * (offsets[b + 1] - offsets[b])
+    persons_with_value, prior, weight = np.zeros((len(marginal), values)), np.zeros(values), np.empty(entries)
     fitted, scale = np.empty(most), np.empty(most)
     smooth, surprise = strength * marginal, 1.0 / marginal
     at = 0
@@ -84,42 +85,43 @@ def spread_values(
         first = 0
         for b in range(buckets):
             if stop[0] != 0:
-                return
-            rows, values = start[b + 1] - start[b], offsets[b + 1] - offsets[b]
-            fitted[:values] = 0.0
+                return persons_with_value, weight
+            rows, width = start[b + 1] - start[b], offsets[b + 1] - offsets[b]
+            fitted[:width] = 0.0
             for r in range(rows):
                 j, best = start[b] + r, 0.0
-                row_weights = weight[first + r * values : first + (r + 1) * values]
-                for v in range(values):
+                row_weights = weight[first + r * width : first + (r + 1) * width]
+                for v in range(width):
                     s, fit = code[offsets[b] + v], 1.0
                     for a in range(columns):
                         i = bins[a, j]
                         fit *= (persons_with_value[i, s] + smooth[i]) * (surprise[i] * share[s])
                     row_weights[v] = fit
                     best = max(best, fit)
-                for v in range(values):
+                for v in range(width):
                     row_weights[v] *= size[j] / best
                     fitted[v] += row_weights[v]
             # columns are scaled while rows are summed, and summed while rows are scaled
             for _ in range(passes):
                 if stop[0] != 0:
-                    return
-                for v in range(values):
+                    return persons_with_value, weight
+                for v in range(width):
                     scale[v] = count[offsets[b] + v] / fitted[v] if fitted[v] > 0 else 0.0
                     fitted[v] = 0.0
                 off = 0.0
                 for r in range(rows):
-                    row_weights = weight[first + r * values : first + (r + 1) * values]
+                    row_weights = weight[first + r * width : first + (r + 1) * width]
                     total = 0.0
-                    for v in range(values):
+                    for v in range(width):
                         row_weights[v] *= scale[v]
                         total += row_weights[v]
                     people = size[start[b] + r]
                     off = max(off, abs(total / people - 1.0))
                     ratio = people / total if total > 0 else 0.0
-                    for v in range(values):
+                    for v in range(width):
                         row_weights[v] *= ratio
                         fitted[v] += row_weights[v]
                 if off < 1e-6:
                     break
-            first += rows * values
+            first += rows * width
+    return persons_with_value, weight

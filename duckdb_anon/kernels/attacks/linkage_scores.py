@@ -126,7 +126,7 @@ def combine_rows(cells: CodeArray, local: FloatArray, out: FloatArray) -> None:
 
 
 @compiled
-def bucket_scores(scores: FloatArray, look: CodeArray, start: IntArray, share: bool, out: FloatArray) -> None:
+def bucket_scores(scores: FloatArray, look: IntArray, start: IntArray, share: bool, out: FloatArray) -> None:
     """Score of each bucket for one column of a sliced release, whose rows stand bucket by bucket.
 
     Args:

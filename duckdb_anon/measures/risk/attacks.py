@@ -22,9 +22,8 @@ from duckdb_anon.kernels.attacks.linkage_scores import (
     share_of_likeliest,
     votes,
 )
-from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.kernels.thread_pool import run_queue, threads
-from duckdb_anon.measures.risk.linkage_view import PublishedRecords, refined
+from duckdb_anon.measures.risk.linkage_view import PublishedPart, PublishedRecords, refined
 from duckdb_anon.measures.risk.targets import Targets
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import AnonError
@@ -67,28 +66,6 @@ class Scoring:
     channel: str | None = None
 
 
-@dataclass(frozen=True)
-class JoinedPart:
-    """The distinct rows of one part."""
-
-    columns: list[int]  # places of its columns among the quasi-identifiers
-    cells: JoinedCells  # its distinct rows, columns of few cells joined
-    row_of_voter: CodeArray  # which of them each row of a sliced release is, shape (voters,); else empty
-
-
-def joined_parts(release: PublishedRecords) -> list[JoinedPart]:
-    """Distinct rows of each part."""
-    found = []
-    for part in release.parts:
-        cells, row_of_voter = part.cells, np.zeros(0, dtype=np.int32)
-        if release.start is not None:
-            keys = keys_of(list(cells))
-            cells, row_of_voter = cells[:, keys.first], keys.of_row.astype(np.int32)
-        numbers = [release.columns[a].number for a in part.columns]
-        found.append(JoinedPart(list(part.columns), JoinedCells.of(cells, numbers), row_of_voter))
-    return found
-
-
 class NotApplicable(AnonError):
     """The attacker needs something that neither the release nor the call has."""
 
@@ -108,14 +85,16 @@ class Attacker:
 class Scores:
     """What one attacker makes of some targets: the score of each unit for each record, shape (records, units)."""
 
-    def __init__(self, release: PublishedRecords, scoring: Scoring, parts: Sequence[JoinedPart], some: Targets) -> None:
-        """Score the units; `parts`: of `joined_parts`; `some`: the targets."""
-        self.release, self.scoring, self.parts, self.some = release, scoring, parts, some
-        self._of_part = [self._sums(part) for part in parts]
+    def __init__(self, release: PublishedRecords, scoring: Scoring, some: Targets) -> None:
+        """Score the units; `some`: the targets."""
+        self.release, self.scoring, self.some = release, scoring, some
+        self._of_part = [self._sums(*part) for part in zip(release.parts, release.joined, strict=True)]
         if release.start is None:
             units = self._of_part[0]
+            if scoring.labels:
+                units = units[:, release.parts[0].row_of_voter]
             for label in scoring.labels:
-                units = units + label.score(some)[:, label.of_row[release.first_row]]
+                units += label.score(some)[:, label.of_row[release.first_row]]
             self.units = self._in_group(units)
         else:
             self.units = self._buckets(release.start, None)
@@ -126,26 +105,26 @@ class Scores:
         if start is None or part < 0:
             return self.units
         scores = np.repeat(self._buckets(start, part), np.diff(start), axis=1)
-        return np.maximum(scores + self._of_part[part][:, self.parts[part].row_of_voter], self.scoring.floor)
+        return np.maximum(scores + self._of_part[part][:, self.release.parts[part].row_of_voter], self.scoring.floor)
 
     def _buckets(self, start: IntArray, skipped: int | None) -> FloatArray:
         """Scores of the buckets by all parts but one."""
         units = np.zeros((len(self.some.values), len(self.release.size)))
         for k, scores in enumerate(self._of_part):
             if k != skipped:
-                bucket_scores(scores, self.parts[k].row_of_voter, start, self.scoring.share, units)
+                bucket_scores(scores, self.release.parts[k].row_of_voter, start, self.scoring.share, units)
         return self._in_group(np.maximum(units, self.scoring.floor))
 
-    def _sums(self, part: JoinedPart) -> FloatArray:
+    def _sums(self, part: PublishedPart, rows: JoinedCells) -> FloatArray:
         """Scores of the distinct rows of a part, shape (records, distinct rows)."""
         if not self.scoring.columns:
-            return np.zeros((len(self.some.values), part.cells.cells.shape[1]))
-        values, known = self.some.values, np.ascontiguousarray(self.some.known[:, part.columns])
+            return np.zeros((len(self.some.values), part.cells.shape[1]))
+        values, known = self.some.values, np.ascontiguousarray(self.some.known[:, list(part.columns)])
         of_cell = np.hstack([self.scoring.columns[a](values[:, a]) for a in part.columns])
-        scores = part.cells.scores(np.ascontiguousarray(of_cell, dtype=np.float64), known, self.scoring.floor)
+        scores = rows.scores(np.ascontiguousarray(of_cell, dtype=np.float64), known, self.scoring.floor)
         if self.scoring.most_equal is not None:
             equal = np.hstack([self.release.columns[a].covered(values[:, a]) for a in part.columns])
-            same = part.cells.scores(np.ascontiguousarray(equal, dtype=np.float64), known, 0.0)
+            same = rows.scores(np.ascontiguousarray(equal, dtype=np.float64), known, 0.0)
             scores[same > self.scoring.most_equal] = -np.inf
         return scores
 
@@ -162,14 +141,13 @@ def _scored(
     release: PublishedRecords, scoring: Scoring, targets: Targets, use: Callable[[Scores, slice], None]
 ) -> None:
     """Hand the scores of some targets at a time to `use`, with the places of these targets."""
-    parts = joined_parts(release)
-    voters = (part.cells.shape[1] for part in release.parts)
+    voters = (len(part.row_of_voter) for part in release.parts)
     widest = max(sum(c.number for c in release.columns), *voters, *(secret.domain for secret in release.secrets))
     at_a_time = max(1, min(256, int(_BLOCK // widest // threads())))  # on all threads some tens of megabytes
 
     def score(block: tuple[int, int], flag: IntArray) -> list[tuple[int, int]]:
         if not flag[0]:
-            use(Scores(release, scoring, parts, targets.between(*block)), slice(*block))
+            use(Scores(release, scoring, targets.between(*block)), slice(*block))
         return []
 
     run_queue(targets.blocks(at_a_time), score, tick)

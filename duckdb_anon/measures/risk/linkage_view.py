@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy import sparse
 
+from duckdb_anon.kernels.attacks.linkage_scores import JoinedCells
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.cells import PublishedCells, comparable, slices
 from duckdb_anon.measures.released_rows import is_plain, require_columns, require_rows, source_rows, times_counted
@@ -35,8 +36,12 @@ class PublishedPart:
     """Columns that are published together."""
 
     columns: tuple[int, ...]  # their places among the quasi-identifiers
-    # cell of each of them in each voter (a unit, or a row of a sliced release), shape (columns, voters)
-    cells: CodeArray
+    cells: CodeArray  # cell of each of them in each different row, shape (columns, rows)
+    row_of_voter: IntArray  # which of them each voter is (a unit, or a row of a sliced release), shape (voters,)
+
+    def cell_of_voter(self, a: int) -> CodeArray:
+        """Cell of each voter in column `a`."""
+        return np.asarray(self.cells[self.columns.index(a), self.row_of_voter])
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,11 @@ class PublishedRecords:
         """A released row of each unit."""
         return np.unique(self.unit_of_row, return_index=True)[1]
 
+    @cached_property
+    def joined(self) -> list[JoinedCells]:
+        """The different rows of each part, columns of few cells joined."""
+        return [JoinedCells.of(part.cells, [self.columns[a].number for a in part.columns]) for part in self.parts]
+
     @property
     def channel(self) -> str:
         """How P(published | value) is known, `PUBLISHED`, `SIMULATED` or `BOOTSTRAP`."""
@@ -107,7 +117,7 @@ class PublishedRecords:
     def values_of_cells(self, secret: Secret, a: int) -> sparse.csr_matrix:
         """Rows of each cell of column `a` that hold each sensitive value; in other slices by the bucket's shares."""
         k, part = next((k, part) for k, part in enumerate(self.parts) if a in part.columns)
-        cell, values = part.cells[part.columns.index(a)], secret.by_voter
+        cell, values = part.cell_of_voter(a), secret.by_voter
         voters = np.arange(len(cell))
         of_cell = sparse.csr_matrix((np.ones(len(cell)), (cell, voters)), (self.columns[a].number, len(cell)))
         if self.start is not None and k != secret.part:
@@ -181,7 +191,7 @@ def _ordinary(
     # known values of a list distinguish rows of a class; knowledge of the class does not
     group = bucket[first] if bucket is not None else keys_of(cell_of_unit).of_row if boxes else None
     secrets = [read_secret(name, release.columns[name], 0, unit, weight, len(first)) for name in sensitive]
-    part = PublishedPart(tuple(range(len(columns))), cells)
+    part = PublishedPart(tuple(range(len(columns))), cells, np.arange(len(first)))
     return {
         "parts": [part], "start": None, "size": size, "unit_of_row": unit.astype(np.int64), "group_of_unit": group,
         "secrets": secrets,
@@ -202,10 +212,11 @@ def _sliced(
     voter = np.empty(release.rows, dtype=np.int64)
     voter[order] = np.arange(release.rows)
     members = slices(release, qi)
-    parts = [
-        PublishedPart(tuple(which), np.stack([columns[a].of_row[order] for a in which]).astype(np.int32))
-        for which in members.values()
-    ]
+    parts = []
+    for which in members.values():
+        cells = np.stack([columns[a].of_row[order] for a in which]).astype(np.int32)
+        rows = keys_of(list(cells))
+        parts.append(PublishedPart(tuple(which), cells[:, rows.first], rows.of_row))
     part_number = {name: k for k, name in enumerate(members)}
     size = np.bincount(bucket).astype(np.float64)
     start = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
@@ -268,7 +279,7 @@ def refined(release: PublishedRecords, label_of_row: Sequence[IntArray]) -> Publ
         replace(secret, by_voter=(to_unit @ secret.of_rows(np.arange(rows))).tocsr()) for secret in release.secrets
     ]
     group = None if release.group_of_unit is None else release.group_of_unit[before]
-    parts = [PublishedPart(part.columns, np.ascontiguousarray(part.cells[:, before])) for part in release.parts]
+    parts = [replace(part, row_of_voter=part.row_of_voter[before]) for part in release.parts]
     return replace(
         release, parts=parts, size=size, unit_of_row=unit.astype(np.int64), group_of_unit=group, secrets=secrets
     )

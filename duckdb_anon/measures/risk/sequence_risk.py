@@ -27,7 +27,7 @@ from duckdb_anon.engine.register import Registered, named_release, numbered_rows
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.measures.released_rows import require_rows
 from duckdb_anon.measures.risk.attackers import ATTACKERS
-from duckdb_anon.measures.risk.attacks import JoinedPart, NotApplicable, Scores, Scoring, joined_parts, rate_of
+from duckdb_anon.measures.risk.attacks import NotApplicable, Scores, Scoring, rate_of
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, published
 from duckdb_anon.measures.risk.targets import Targets, draw_targets, persons_of
 from duckdb_anon.model.coded_table import FloatArray, IntArray
@@ -50,7 +50,6 @@ class _View:
     """One release as an attacker sees it."""
 
     release: PublishedRecords
-    parts: list[JoinedPart]  # their distinct rows
     scoring: Scoring
     shares: sparse.csr_matrix  # how much of each sensitive value each row carries, shape (rows, values)
     mixed: bool  # whether rows show the values of their bucket and not their own
@@ -70,11 +69,11 @@ class _View:
         offsets = np.append(first, len(rows))
         means = sparse.csr_matrix((np.repeat(1 / count, count), rows, offsets), shape=(len(people), shares.shape[0]))
         carried = (means @ shares).tocsr()
-        return _View(release, joined_parts(release), scoring, shares, secret.mixed, people, rows, first, carried)
+        return _View(release, scoring, shares, secret.mixed, people, rows, first, carried)
 
     def scores(self, some: Targets) -> FloatArray:
         """Score of each released row for one target, by the known record that fits it best; shape (rows,)."""
-        units: FloatArray = Scores(self.release, self.scoring, self.parts, some).units
+        units: FloatArray = Scores(self.release, self.scoring, some).units
         return np.asarray(units.max(axis=0)[self.release.unit_of_row])
 
     def of_people(self, score: FloatArray) -> FloatArray:

@@ -143,19 +143,17 @@ def _fitted(part: PublishedPart, bins: Bins, bucket: IntArray, size: FloatArray,
     """Fit the model; `values` is how often each bucket shows each value, shape (buckets, domain)."""
     places = np.stack(
         [  # the bin in which most of each cell lies
-            np.asarray(bins.spread[a].argmax(axis=1)).ravel()[cells] + bins.first[a]
-            for a, cells in zip(part.columns, part.cells, strict=True)
+            np.asarray(bins.spread[a].argmax(axis=1)).ravel()[part.cell_of_voter(a)] + bins.first[a]
+            for a in part.columns
         ]
     )
     alike = keys_of([bucket, *places])  # numbered bucket by bucket
     start = offsets_of(bucket[alike.first], values.shape[0])
     together = np.bincount(alike.of_row, weights=size).astype(np.float64)
     offsets = values.indptr.astype(np.int64)
-    counts = np.zeros((len(bins.marginal), values.shape[1]))
-    weight = np.zeros(int((np.diff(start) * np.diff(offsets)).sum()))
-    spread_values(
+    counts, weight = spread_values(
         np.ascontiguousarray(places[:, alike.first]), together, start, offsets, values.indices.astype(np.int64),
-        values.data, bins.marginal, STRENGTH, ROUNDS, PASSES, counts, np.zeros(values.shape[1]), weight, stop_flag(),
+        values.data, bins.marginal, STRENGTH, ROUNDS, PASSES, values.shape[1], stop_flag(),
     )  # fmt: skip
     return _Fitted(alike, together, counts, weight)
 
