@@ -29,7 +29,7 @@ from duckdb_anon.engine import (
     runner,
 )
 from duckdb_anon.engine import sensitive_coarsening as edges
-from duckdb_anon.engine.arrow import Answers, owning
+from duckdb_anon.engine.arrow import Answers, listed_rows, owning
 from duckdb_anon.engine.call_text import will_run
 from duckdb_anon.engine.catalog import Catalog, use_schema
 from duckdb_anon.engine.planner import parameters_of, plan, task_function
@@ -261,7 +261,7 @@ def _done(call: pa.StructArray) -> dict[str, Any]:
     entry = _BY_NAME[function]
     if not isinstance(entry, Task):
         raise TypeError(f"{function} is no task")
-    rows = {f.name: _rows(call.field(f.name)) for f in call.type if f.name not in facts}
+    rows = {f.name: listed_rows(call.field(f.name)) for f in call.type if f.name not in facts}
     con = _cursor(number, caller)[0] if entry.database == "callers" else duckdb.connect()
     try:
         if con is None:
@@ -357,19 +357,13 @@ def _ran(call: pa.StructArray) -> pa.Array:
     def tables() -> list[input_scan.InputTable]:
         return [buffered] if buffered is not None else [_table(call.field(n)) for n in names if n.startswith("t")]
 
-    trees = {name: _rows(call.field(f"h{k}")) for k, name in enumerate(extra["trees"])}
+    trees = {name: listed_rows(call.field(f"h{k}")) for k, name in enumerate(extra["trees"])}
     return runner.run_call(entry, text, tables, trees, (instance, caller, query))
 
 
 def _table(buffered: pa.StructArray) -> input_scan.InputTable:
     """Rows of a table that was buffered."""
     return input_scan.take_buffer(buffered.field("buffer")[0].as_py(), buffered.type.field("row").type.value_type)
-
-
-def _rows(array: pa.Array) -> pa.StructArray:
-    """Rows of a one-element list array; an aggregate over no rows arrives as NULL."""
-    flat = array.flatten()
-    return flat.combine_chunks() if isinstance(flat, pa.ChunkedArray) else flat
 
 
 def _macro(entry: Entry) -> str:

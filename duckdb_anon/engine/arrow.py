@@ -31,6 +31,12 @@ def owned(array: pa.Array) -> pa.Array:
     return pa.concat_arrays([array, array.slice(0, 0)])
 
 
+def listed_rows(array: pa.Array) -> pa.StructArray:
+    """Rows of a one-element list array; an aggregate over no rows arrives as NULL."""
+    flat = array.flatten()
+    return flat.combine_chunks() if isinstance(flat, pa.ChunkedArray) else flat
+
+
 def plain(array: pa.Array) -> pa.Array:
     """Return enums as text, extension types as their storage, and -0.0 as 0.0."""
     if isinstance(array, pa.ChunkedArray):

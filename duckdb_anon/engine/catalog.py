@@ -51,11 +51,10 @@ class Relation:
     """A `table` argument resolved: what stands after FROM, and what is known of its columns."""
 
     given: str  # the argument as the user wrote it
-    sql: str  # text that can follow FROM
+    sql: str  # text that can follow FROM, without a name of its own: a name, a file, or (SELECT ...)
     columns: dict[str, str]  # column name to type, in table order; empty when the planner cannot see the relation
     comments: dict[str, str]  # column name to comment
     hint: str = ""  # the error for a user when a column of an invisible relation is needed
-    text: str = ""  # the same without a name of its own, as macros of sql/ take it: a name, a file, or (SELECT ...)
     comment: str = ""  # the comment of the table itself
     # whether it is a table of the catalog, which has comments of its own, and no view, file or SELECT
     is_table: bool = False
@@ -106,9 +105,7 @@ class Catalog:
                     place, comments = described(self.cursor, sql)
                 is_table = place is not None and place[3] == "table"
                 comment = comments.pop("", "")
-                return Relation(
-                    given, sql, columns, _with_fields(comments), text=sql, comment=comment, is_table=is_table
-                )
+                return Relation(given, sql, columns, _with_fields(comments), comment=comment, is_table=is_table)
         if _FILE.match(text):
             raise self._unreadable(function, parameter, text)
         return self._unseen(function, parameter, text)
@@ -165,7 +162,7 @@ class Catalog:
 
     def _subquery(self, function: str, parameter: str, text: str) -> Relation:
         try:
-            statements = duckdb.extract_statements(f"select * from {text} as _anon_given")
+            statements = duckdb.extract_statements(f"from {text} as _anon_given")
             single = len(statements) == 1
         except duckdb.Error as error:
             raise ParameterError(
@@ -175,10 +172,8 @@ class Catalog:
             raise ParameterError(
                 f"{function}: {parameter} is not a single SELECT in parentheses. Give one and nothing after it"
             )
-        sql = f"{text} as _anon_given"
-        columns = self._describe(sql)
         hint = "the planner cannot see the tables of this SELECT (temporary, CTE or uncommitted?)"
-        return Relation(text, sql, columns, {}, hint, text)
+        return Relation(text, text, self._describe(text), {}, hint)
 
     def _unreadable(self, function: str, parameter: str, text: str) -> ParameterError:
         """Why a file cannot be read."""
@@ -210,8 +205,7 @@ class Catalog:
             "is a temporary table, a CTE, a DataFrame or not committed yet, "
             + (f"name its columns: {given}" if given else "make it a table and commit it")
         )
-        spelled = self._spellings(text)[0]
-        return Relation(text, spelled, {}, {}, hint, spelled)
+        return Relation(text, self._spellings(text)[0], {}, {}, hint)
 
 
 def _with_fields(comments: dict[str, str]) -> dict[str, str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 from duckdb_anon.engine.catalog import Relation
@@ -270,10 +269,5 @@ def with_labels_of(original: Relation, releases: Sequence[Relation]) -> Relation
 
 def is_described(release: Relation) -> bool:
     """Whether a release's comment names the method that made it."""
-    return _names_method(release.comment)
-
-
-@lru_cache(maxsize=64)
-def _names_method(comment: str) -> bool:
-    description = read_description(comment)
+    description = read_description(release.comment)
     return description is not None and bool(description.method)

@@ -57,7 +57,7 @@ def identifiers_read(catalog: Catalog, relation: Relation) -> Mapping[str, str]:
             f"select {folded_sql('view_name')}, sql from duckdb_views() where not internal"
         ).fetchall()
     )
-    waiting = [relation.text] if relation.text.startswith("(") else []
+    waiting = [relation.sql] if relation.sql.startswith("(") else []
     seen: set[str] = set()
     if not waiting:
         view = fold(relation.sql.rsplit(".", 1)[-1].strip('"'))

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from duckdb_anon.engine.arrow import listed_rows
 from duckdb_anon.engine.column_coding import value_texts
 from duckdb_anon.engine.hierarchy_io import read_tree
 from duckdb_anon.engine.number_formatting import texts
@@ -153,18 +154,15 @@ def run(call: pa.StructArray) -> pa.Array:
         return error_result(reported("impute", error))
 
 
-def _rows(array: pa.Array) -> pa.StructArray:
-    flat = array.flatten()
-    return flat.combine_chunks() if isinstance(flat, pa.ChunkedArray) else flat
-
-
 def _drawn(call: ImputeCall, given: pa.StructArray) -> DrawnTables:
     """Read the release and draw."""
     names = dict.fromkeys(call.trees.values())
-    forest = {name: read_tree("impute", name, _rows(given.field(f"h{k}")).flatten()) for k, name in enumerate(names)}
+    forest = {
+        name: read_tree("impute", name, listed_rows(given.field(f"h{k}")).flatten()) for k, name in enumerate(names)
+    }
     infos = {name: ColumnInfo(name, "", kind, call.trees.get(name)) for name, kind in call.kinds.items()}
     trees = {name: forest[table] for name, table in call.trees.items()}
-    table = read_tables("impute", [_rows(given.field("rows"))], infos, trees, contents=[call.contents()])[0]
+    table = read_tables("impute", [listed_rows(given.field("rows"))], infos, trees, contents=[call.contents()])[0]
     if not table.rows:
         raise RequirementError("impute: the release is empty. No rows can be drawn from it. Give a release with rows")
     rng = generator(call.seed)

@@ -141,7 +141,7 @@ def require_no_frequency(
     )
     if not catalog.cursor.execute(counts).fetchall()[0][0]:
         return
-    expanded = f"(SELECT _t.* EXCLUDE ({column}) FROM {relation.text} AS _t, range(_t.{column}))"
+    expanded = f"(SELECT _t.* EXCLUDE ({column}) FROM {relation.sql} AS _t, range(_t.{column}))"
     remedy = (
         f"Leave it out of qi and give sample_weights := {literal(named[0].name)}, or expand" if weights else "Expand"
     )

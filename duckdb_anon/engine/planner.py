@@ -216,11 +216,11 @@ def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
         original = context.relation("original", params["original"])
         person = context.roles(original, only=("person",)).person
         joined = with_persons(entry, relation, contents, original, person.name if person else None)
-        source = replace(relation, sql=joined, text=joined, columns={**relation.columns, "_anon_person": ""})
+        source = replace(relation, sql=joined, columns={**relation.columns, "_anon_person": ""})
         context = replace(context, arguments={**context.arguments, "person": None})
     slices = {name: [field.field for field in fields] for name, fields in contents.slices().items()}
     roles = context.roles(context.flat(relation), needs=entry.needs, nested=True)
-    qi, text = [info.name for info in roles.qi], source.text
+    qi, text = [info.name for info in roles.qi], source.sql
     if slices:
         qi = classes_of_slices(
             slices, contents.bucket, qi, [info.name for info in roles.sensitive] if "sensitive" in entry.needs else []
@@ -303,7 +303,7 @@ def _hierarchy_of(context: Context, roles: Roles, params: Params) -> str | None:
     tree = roles.sensitive[0].hierarchy if roles.sensitive else None
     if tree is None or params.get("distance") not in (None, "hierarchy"):
         return None
-    return context.catalog.relation(context.function, "hierarchy", tree).text
+    return context.catalog.relation(context.function, "hierarchy", tree).sql
 
 
 def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
@@ -338,10 +338,10 @@ def _plan_comparison(entry: Report, context: Context, params: dict[str, Any]) ->
     relations += [context.relation(name) for name in read[len(relations) :]]
     _check_tables(entry, context, relations, labelled, roles)
     for name, select in (entry.further(context, roles, params) if entry.further else {}).items():
-        relations.append(Relation(select, f"{select} as _anon_given", {}, {}, text=select))
+        relations.append(Relation(select, select, {}, {}))
         read.append(name)
     trees, tree_sql = trees_of(context, infos)
-    params = {**params, "tables": [r.text for r in relations], "read": read}
+    params = {**params, "tables": [r.sql for r in relations], "read": read}
     wanted = {info.name for info in infos}
     if params.get("columns") is not None:
         # columns named for their own sake need no role

@@ -103,7 +103,7 @@ class Context:
         require_visible(self.function, relation)
         pair = ReleasePair(self.function, self.catalog, original, relation, self._trees(trees))
         return TableInfo(
-            sql=relation.text,
+            sql=relation.sql,
             columns=tuple(relation.columns.items()),
             given=relation.given,
             generalized=pair.attributes_with_nodes() if bounds else frozenset(),
@@ -120,8 +120,8 @@ class Context:
                 ".release or duckdb-anon release"
             )
         try:
-            if holds_rows_of(self.catalog.cursor, release.text, description.digest, description.checksum):
-                self.verified[release.text] = description.digest
+            if holds_rows_of(self.catalog.cursor, release.sql, description.digest, description.checksum):
+                self.verified[release.sql] = description.digest
                 return ""
         except duckdb.Error:
             tick()  # an interrupt is none of these
@@ -137,11 +137,11 @@ class Context:
         roles = self.roles(relation, nested=True)
         infos, trees = roles.attributes, self._trees(roles.trees())
         return TableInfo(
-            sql=relation.text,
+            sql=relation.sql,
             columns=tuple(relation.columns.items()),
             roles=roles.by_name(),
             hierarchies={
-                n: TableInfo(t.text, tuple(t.columns.items()), hidden=HIDDEN_LABELS in t.comment)
+                n: TableInfo(t.sql, tuple(t.columns.items()), hidden=HIDDEN_LABELS in t.comment)
                 for n, t in trees.items()
             },
             given=relation.given,

@@ -97,7 +97,7 @@ def registers(con: duckdb.DuckDBPyConnection) -> list[str]:
 
 def original_of(con: duckdb.DuckDBPyConnection, relation: Relation, database: str) -> str:
     """Name of an original in the register of `database`; a view or SELECT of one table stands for that table."""
-    text, seen = relation.text, set[str]()
+    text, seen = relation.sql, set[str]()
     while text not in seen:
         seen.add(text)
         found = None if text.startswith(("(", "'")) else located(con, text)

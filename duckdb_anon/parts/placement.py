@@ -19,7 +19,6 @@ from duckdb_anon.engine.call_text import Recorded
 from duckdb_anon.engine.hierarchy_io import read_tree
 from duckdb_anon.engine.input_sql import NUMBER
 from duckdb_anon.engine.sensitive_coarsening import PARAMETER as EDGES
-from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError
 from duckdb_anon.model.function_specs import ColumnInfo, Cutting
@@ -61,6 +60,10 @@ class CodedRows(ABC):
     def distinct(self, columns: int) -> tuple[str, str]:
         """Relation of the first so many codes, and SQL of the rows that its rows stand for."""
         return self.relation, "count(*)"
+
+    @abstractmethod
+    def values(self, k: int) -> str:
+        """Relation of the values (`value`) of the k-th quasi-identifier with their rows (`n`)."""
 
     @abstractmethod
     def _tree_rows(self, info: ColumnInfo) -> pa.Table:
@@ -133,7 +136,7 @@ class CodedRows(ABC):
             self.ask, relation, many, tuple(self.attributes[:q]), tuple(self.attributes[q:]), *self.combinations,
             self.repeated and not cutting.persons, counted,
         )  # fmt: skip
-        tree = parts_of(self.name, coded, cutting, limit, progress.tick).sql()
+        tree = parts_of(self.name, coded, cutting, limit).sql()
         if not of_persons:
             return tree, self.relation
         by_person = f"(select {PERSON} as _anon_whose, {tree} as _anon_whose_part from {relation})"

@@ -15,6 +15,7 @@ from math import ceil
 from duckdb_anon.engine.call_text import Recorded
 from duckdb_anon.engine.sql_quoting import ident, idents
 from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.parts.placement import CodedRows
 
 
 def k_sql(release: str, qi: Sequence[str]) -> str:
@@ -29,12 +30,8 @@ def k_sql(release: str, qi: Sequence[str]) -> str:
 def l_sql(release: str, qi: Sequence[str], sensitive: str, least: int = 2) -> str:
     """SELECT of the l that every class reaches: `distinct_l`, `frequency_l`, `entropy_l`, and `recursive_c`.
 
-    Args:
-        release: relation.
-        qi: quasi-identifiers.
-        sensitive: sensitive column.
-        least: l of recursive (c, l)-diversity; `recursive_c` is the smallest c the release does not quite reach,
-            infinite where a class has fewer than l values.
+    The last is of recursive (c, `least`)-diversity: the smallest c the release does not quite reach, infinite where a
+    class has fewer values.
     """
     keys = idents(qi)
     return (
@@ -50,14 +47,7 @@ def l_sql(release: str, qi: Sequence[str], sensitive: str, least: int = 2) -> st
 
 
 def t_sql(release: str, qi: Sequence[str], sensitive: str, distance: str = "equal") -> str:
-    """SELECT of `t`, the largest distance of a class to the whole release.
-
-    Args:
-        release: relation.
-        qi: quasi-identifiers.
-        sensitive: sensitive column.
-        distance: 'equal', or 'ordered' for values in order.
-    """
+    """SELECT of `t`, the largest distance of a class to the whole release; 'ordered' where values have an order."""
     keys, s = idents(qi), idents([sensitive])
     cells = (
         f"with numbered as (select {s} as s, dense_rank() over (order by {keys}) as class from {release}), "
@@ -85,32 +75,21 @@ def t_sql(release: str, qi: Sequence[str], sensitive: str, distance: str = "equa
     )
 
 
-Ask = Callable[[str], Sequence[tuple[object, ...]]]
-
-
-def check(
-    ask: Ask, recorded: Recorded, release: str, columns: Sequence[str], rows: int, histogram: Callable[[int], str],
-    key: Callable[[str], str] = ident,
-) -> None:  # fmt: skip
-    """Make sure of a finished release.
+def check(original: CodedRows, release: str, columns: Sequence[str], rows: int, key: Callable[[str], str]) -> None:
+    """Refuse a finished release that does not satisfy what its method promises.
 
     Args:
-        ask: answers a query.
-        recorded: the call.
+        original: the table and the call.
         release: what was released, as SQL names it in a string of its own.
         columns: its columns, in the order of the layout.
         rows: rows of the original.
-        histogram: SELECT of the values (`value`) of the k-th quasi-identifier with their rows (`n`) in the original.
-        key: SQL of what identifies the cells of a column; see `hashed`.
-
-    Raises:
-        RequirementError: something does not hold; nothing is released.
+        key: SQL of what identifies the cells of a column: `ident`, or `hashed`.
     """
-    for what, sql in _violations(recorded, release, columns, rows, histogram, key):
-        found = ask(sql)[0][0]
+    for what, sql in _violations(original, release, columns, rows, key):
+        found = original.ask(sql).column(0)[0].as_py()
         if found:
             raise RequirementError(
-                f"{recorded.entry.name}: {what}: {found} of the finished release fail the check in SQL. Nothing is "
+                f"{original.name}: {what}: {found} of the finished release fail the check in SQL. Nothing is "
                 "released. This is an error of the package, not of the call"
             )
 
@@ -124,10 +103,10 @@ def hashed(column: str) -> str:
 
 
 def _violations(
-    recorded: Recorded, release: str, columns: Sequence[str], rows: int, histogram: Callable[[int], str],
-    key: Callable[[str], str],
-) -> Iterator[tuple[str, str]]:  # fmt: skip
+    original: CodedRows, release: str, columns: Sequence[str], rows: int, key: Callable[[str], str]
+) -> Iterator[tuple[str, str]]:
     """What is checked, and the query that counts what fails it."""
+    recorded = original.recorded
     finished, params = recorded.entry.finished, recorded.params
     persons = recorded.roles.person is not None
     qi = [info.name for info in recorded.roles.qi]
@@ -137,11 +116,11 @@ def _violations(
     if "values" in finished and params.get("tables", "uniform") == "uniform":
         for k, column in enumerate(qi):
             released_counts = f"(select {ident(column)} as value, count(*) as n from {release} group by all)"
-            original = f"({histogram(k)})"
+            known = f"(select value, n from {original.values(k)})"
             yield (
                 f"values of {column}",
-                f"select count(*) from ((from {released_counts} except from {original}) union all "
-                f"(from {original} except from {released_counts}))",
+                f"select count(*) from ((from {released_counts} except from {known}) union all "
+                f"(from {known} except from {released_counts}))",
             )
     if "classes" in finished:
         # l persons with a value of their own each are l rows; what else is diverse of persons is checked by the kernels
@@ -165,7 +144,7 @@ def _violations(
     if "lists" in finished and not params["explode"]:
         yield (
             "lists",
-            f"select count(*) from (select 1 from {release} group by {_names(sensitive)} "
+            f"select count(*) from (select 1 from {release} group by {idents(sensitive)} "
             f"having count(*) < {params['k']})",
         )
 
@@ -188,7 +167,3 @@ def _diverse(
                 f"closeness of {column}",
                 f"select count(*) from ({measured}) as measured where t > {params['t']} + 1e-6",
             )
-
-
-def _names(columns: Sequence[str]) -> str:
-    return ", ".join(ident(column) for column in columns)

@@ -212,6 +212,9 @@ class Original(CodedRows):
         counts = found.column("n").combine_chunks().to_numpy(zero_copy_only=False)
         return code_counted(self.name, info, found.column("value"), counts, self.tree(info))
 
+    def values(self, k: int) -> str:  # noqa: D102
+        return f"{DATABASE}.v{k}"
+
     def _tree_rows(self, info: ColumnInfo) -> pa.Table:
         database, schema = self.con.execute("select current_database(), current_schema()").fetchall()[0]
         tree = Catalog(self.con, database, schema).relation(self.name, f"hierarchy of {info.name}", info.hierarchy)

@@ -35,6 +35,7 @@ from duckdb_anon.kernels.partition.split_from_counts import (
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
 from duckdb_anon.model.function_specs import Cutting
+from duckdb_anon.model.progress import tick
 
 CODE = "_anon_c"
 """Columns of codes are called so, with the number of the attribute."""
@@ -192,7 +193,6 @@ class _Planner:
     cutting: Cutting
     limit: int
     root: CutPart
-    tick: Callable[[], None]
     numbers: int = 1
     waiting: dict[int, Iterator[Cut]] = field(default_factory=dict)
     cells: dict[int, Cells] = field(default_factory=dict)
@@ -200,10 +200,10 @@ class _Planner:
     def run(self) -> None:
         """Cut until every part is small enough or cannot be cut."""
         while large := [p for p in self.root.leaves() if p.rows > self.limit and not p.settled]:
-            self.tick()
+            tick()
             self.waiting = {part.number: self._cuts(part, found) for part, found in self._counted(large)}
             while large:
-                self.tick()
+                tick()
                 large = self._next_cuts(large)
 
     def _next_cuts(self, parts: Sequence[CutPart]) -> list[CutPart]:
@@ -331,7 +331,8 @@ class _Planner:
             return self._sampled(parts)
         names = [f"{CODE}{k}" for k in range(len(self.coded.qi))]
         reads = self.cutting.requirement is not None and self.cutting.requirement.needs_sensitive
-        few = not reads or len(parts) * self._most_cells() <= _MOST_CELLS
+        most = sum(attribute.size for attribute in self.coded.qi) * len(self.coded.combinations)  # cells of a part
+        few = not reads or len(parts) * most <= _MOST_CELLS
         sensitive = self._sensitive_columns() if reads and few and not self.coded.persons else []
         with_them = "".join(f", {column}" for column in sensitive)
         sets = ", ".join(f"(_anon_part, {name}{with_them})" for name in names)
@@ -355,10 +356,6 @@ class _Planner:
             counted.append((part, cells.counts()))
         return counted
 
-    def _most_cells(self) -> int:
-        """Cells a part may have at most."""
-        return sum(attribute.size for attribute in self.coded.qi) * len(self.coded.combinations)
-
     def _sampled(self, parts: Sequence[CutPart]) -> list[tuple[CutPart, Any]]:
         names = ", ".join(f"{CODE}{k}" for k in range(len(self.coded.qi)))
         share = {p.number: max(1, round(min(1.0, SAMPLE / p.rows) * _PRIME)) for p in parts}
@@ -378,12 +375,12 @@ class _Planner:
         return cuts_at_median(self.coded.qi, found, self.cutting.width)
 
 
-def parts_of(function: str, coded: CodedPart, cutting: Cutting, part_rows: int, tick: Callable[[], None]) -> CutPart:
+def parts_of(function: str, coded: CodedPart, cutting: Cutting, part_rows: int) -> CutPart:
     """Cut a table into parts; the root of their tree. A table that fails what every part must satisfy is refused."""
     requirement = cutting.requirement
     root = CutPart(0, coded.rows)
     limit = max(part_rows, by_counts(requirement.min_size) if requirement is not None and cutting.by == "loss" else 1)
-    planner = _Planner(coded, cutting, min(limit, cutting.most or limit), root, tick)
+    planner = _Planner(coded, cutting, min(limit, cutting.most or limit), root)
     if requirement is not None:
         sizes = {0: coded.rows}
         if coded.persons:

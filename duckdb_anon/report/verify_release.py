@@ -149,7 +149,7 @@ def _of_lists(
 
 
 def _plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
-    return {"release": context.relation("release").text}, {}
+    return {"release": context.relation("release").sql}, {}
 
 
 def _work(con: Any, planned: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -52,11 +52,10 @@ def planned(
     con.execute("set python_enable_replacements = false")
     # methods that find columns by association read a sample of the rows while they are planned
     finds = getattr(_BY_NAME.get(fold(call.partition("(")[0].strip())), "resolve_params", None) is not None
-    create_labelled(con, TABLE, df, df.orderBy(_rand()).limit(_SAMPLE).toArrow() if finds else df.limit(0).toArrow())
+    rows = df.selectExpr("*", "rand() as _anon_order").orderBy("_anon_order").drop("_anon_order").limit(_SAMPLE)
+    create_labelled(con, TABLE, df, (rows if finds else df.limit(0)).toArrow())
     trees = {f"tree of {column}": _arrow(tree) for column, tree in hierarchies.items()}
-    for name, rows in trees.items():
-        con.register("_anon_tree", rows)
-        con.execute(f"create table {ident(name)} as from _anon_tree")
+    create_tables(con, trees)
     given = {name: list(value) if not isinstance(value, str) else value for name, value in roles.items() if value}
     arguments = "".join(f", {name} := {value_text(value)}" for name, value in given.items())
     if hierarchies:
@@ -76,23 +75,23 @@ def planned(
         raise ParameterError(f'spark.release: {call!r} is not one call of a method, such as "muco(0.2)"')
     typed = ", ".join(f"null::{row[1]} as {ident(row[0])}" for row in described)
     schema = con.sql(f"select {typed} limit 0").to_arrow_table().schema
-    return Planned(con, found, trees, _signed(schema))
+    return Planned(con, found, trees, pa.schema([column.with_type(in_spark(column.type)) for column in schema]))
+
+
+def create_tables(con: duckdb.DuckDBPyConnection, tables: Mapping[str, pa.Table]) -> None:
+    """Create tables of Arrow tables by name."""
+    for name, rows in tables.items():
+        con.register("_anon_table", rows)
+        con.execute(f"create table {ident(name)} as from _anon_table")
 
 
 def create_labelled(con: duckdb.DuckDBPyConnection, name: str, frame: DataFrame, rows: pa.Table) -> None:
     """Create a table of some rows of a DataFrame, with the labels of its columns as comments."""
-    con.register("_anon_rows", rows)
-    con.execute(f"create table {ident(name)} as from _anon_rows")
+    create_tables(con, {name: rows})
     for column in frame.schema.fields:
         comment = (column.metadata or {}).get("comment")
         if comment:
             con.execute(f"comment on column {ident(name)}.{ident(column.name)} is {literal(str(comment))}")
-
-
-def _rand() -> Any:
-    from pyspark.sql import functions
-
-    return functions.rand()
 
 
 def _may_be_released(found: Recorded) -> None:
@@ -112,34 +111,27 @@ def _arrow(rows: Any) -> pa.Table:
     return pa.Table.from_pandas(rows, preserve_index=False)
 
 
-def _signed(schema: pa.Schema) -> pa.Schema:
-    """Types that Spark knows: whole numbers without a sign as the next wider ones with one."""
-    wider = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20)}
-    return pa.schema([pa.field(f.name, wider.get(f.type, f.type)) for f in schema])
-
-
 def quoted(name: str) -> str:
     """A column's name as Spark SQL quotes it."""
     return "`" + name.replace("`", "``") + "`"
 
 
-def in_utc(schema: pa.Schema) -> pa.Schema:
-    """The schema with times that have a zone in UTC, the only one Spark takes from a task; moments stay the same.
+_WIDER = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20)}
 
-    >>> in_utc(pa.schema({"at": pa.list_(pa.timestamp("us", "Etc/UTC"))})).types
-    [ListType(list<item: timestamp[us, tz=UTC]>)]
+
+def in_spark(kind: pa.DataType) -> pa.DataType:
+    """A type as Spark takes it from a task: whole numbers with a sign, the next wider ones, and times in UTC.
+
+    >>> in_spark(pa.list_(pa.timestamp("us", "Etc/UTC"))), in_spark(pa.uint8())
+    (ListType(list<item: timestamp[us, tz=UTC]>), DataType(int16))
     """
-    return pa.schema([field.with_type(_in_utc(field.type)) for field in schema])
-
-
-def _in_utc(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         return pa.timestamp(kind.unit, "UTC")
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_in_utc(field.type)) for field in kind])
+        return pa.struct([field.with_type(in_spark(field.type)) for field in kind])
     if pa.types.is_map(kind):
-        return pa.map_(_in_utc(kind.key_type), _in_utc(kind.item_type))
-    return pa.list_(_in_utc(kind.value_type)) if pa.types.is_list(kind) else kind
+        return pa.map_(in_spark(kind.key_type), in_spark(kind.item_type))
+    return pa.list_(in_spark(kind.value_type)) if pa.types.is_list(kind) else _WIDER.get(kind, kind)
 
 
 def message_in_task(text: str) -> str | None:

@@ -35,7 +35,7 @@ from duckdb_anon.parts.release_checks import check
 from duckdb_anon.parts.run_part import FullTable, message_of, numbered_columns, work_part
 from duckdb_anon.parts.split_planner import CODE, PERSON
 from duckdb_anon.rewrite.dialects import spoken
-from duckdb_anon.spark.dataframe_planning import TABLE, Planned, in_utc, message_in_task, planned, quoted
+from duckdb_anon.spark.dataframe_planning import TABLE, Planned, create_tables, message_in_task, planned, quoted
 from duckdb_anon.sql_functions import connect
 
 if TYPE_CHECKING:
@@ -111,9 +111,10 @@ class _Run(CodedRows):
         """Code, plan, work, shuffle, check."""
         from pyspark import StorageLevel
         from pyspark.sql.functions import lit
+        from pyspark.sql.pandas.types import from_arrow_schema
 
-        for k in range(len(self.coded)):
-            self._read_values(k)
+        for info in self.coded:
+            self._read_values(info)
         coded = self._coded().persist(StorageLevel.MEMORY_AND_DISK)
         try:
             rows = coded.count()
@@ -127,7 +128,8 @@ class _Run(CodedRows):
                 part, relation = self.placed(cutting, rows, self.part_rows)
                 placed = self.spark.sql(spoken(f"select *, {part} as {_PART} from {relation}", "spark"))
             placed = placed.select(*self._read(cutting), NUMBER, _PART)
-            released = placed.groupBy(_PART).applyInArrow(self._worker(cutting), self._schema())
+            schema = from_arrow_schema(self.plan.columns.append(pa.field(_KEY, pa.int64())))
+            released = placed.groupBy(_PART).applyInArrow(self._worker(cutting), schema)
             result = self._labelled(released.orderBy(_KEY).drop(_KEY)).localCheckpoint(eager=True)
         finally:
             for view in self.views:
@@ -140,11 +142,11 @@ class _Run(CodedRows):
         progress.tick()
         return self.spark.sql(spoken(sql, "spark")).toArrow()
 
-    def _read_values(self, k: int) -> None:
+    def _read_values(self, info: ColumnInfo) -> None:
         """The values of a column with their counts, by Spark."""
         from pyspark.sql import functions as f
 
-        info, person = self.coded[k], self.roles.person
+        person = self.roles.person
         many = f.count(f.lit(1)) if person is None else f.count_distinct(f.col(quoted(person.name)))
         found = self.df.groupBy(f.col(quoted(info.name)).alias("value")).agg(many.alias("n")).toArrow()
         if found.num_rows == 0:
@@ -196,12 +198,6 @@ class _Run(CodedRows):
         ranked = f"row_number() over (partition by {', '.join(columns)} order by {_RANDOM})"
         return f"(({ranked} + {' + '.join(columns)}) % {parts})"
 
-    def _schema(self) -> Any:
-        """Types of the released columns and the key, as Spark knows them."""
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        return from_arrow_schema(self.plan.columns.append(pa.field(_KEY, pa.int64())))
-
     def _read(self, cutting: Cutting | None) -> list[str]:
         """Columns that a task reads: codes and what is released as it is, or the table as it is."""
         if cutting is None:
@@ -230,7 +226,7 @@ class _Run(CodedRows):
         typed = pa.table({info.name: keys.slice(0, 0) for info, keys in zip(self.coded, self.keys, strict=True)})
         names = idents([*self.passthrough, *typed.column_names, NUMBER])
         source = f"select {names} from _anon_rows left join _anon_typed on false"
-        schema, numbered = in_utc(self.plan.columns), numbered_columns(self.recorded)
+        schema, numbered = self.plan.columns, numbered_columns(self.recorded)
 
         def work(rows: pa.Table) -> pa.Table:
             with connect() as con:
@@ -262,28 +258,27 @@ class _Run(CodedRows):
 
     def _check(self, result: DataFrame, rows: int) -> None:
         """The checks of the finished release, in Spark's own SQL."""
-        view = f"{self.relation}_released"
-        result.createOrReplaceTempView(view)
-        for k, (attribute, keys) in enumerate(zip(self.attributes, self.keys, strict=True)):
-            if k < len(self.roles.qi):
-                counted = pa.table({"value": keys, "n": attribute.counts[attribute.codes]})
-                self.spark.createDataFrame(counted).createOrReplaceTempView(f"{view}_{k}")
+        views = [f"{self.relation}_released", *(self.values(k) for k in range(len(self.roles.qi)))]
+        frames = [result]
+        for attribute, keys in zip(self.attributes, self.keys[: len(views) - 1], strict=False):
+            counted = pa.table({"value": keys, "n": attribute.counts[attribute.codes]})
+            frames.append(self.spark.createDataFrame(counted))
+        for view, frame in zip(views, frames, strict=True):
+            frame.createOrReplaceTempView(view)
         try:
-            check(
-                lambda sql: [tuple(row.values()) for row in self.ask(sql).to_pylist()], self.recorded, view,
-                result.columns, rows, lambda k: f"select value, n from {view}_{k}",
-            )  # fmt: skip
+            check(self, views[0], result.columns, rows, ident)
         finally:
-            self.spark.catalog.dropTempView(view)
-            for k in range(len(self.roles.qi)):
-                self.spark.catalog.dropTempView(f"{view}_{k}")
+            for view in views:
+                self.spark.catalog.dropTempView(view)
+
+    def values(self, k: int) -> str:
+        """The view of values that `_check` makes."""
+        return f"{self.relation}_values{k}"
 
 
 def _work_table(con: duckdb.DuckDBPyConnection, name: str, call: str, trees: Mapping[str, pa.Table]) -> None:
     """Make the table `released` by the ordinary call on a full table, the view `_anon_rows`."""
-    for tree, table in trees.items():
-        con.register("_anon_tree", table)
-        con.execute(f"create table {ident(tree)} as from _anon_tree")
+    create_tables(con, trees)
     con.execute(f"create table rows as select * exclude ({NUMBER}, {_PART}) from _anon_rows")
     try:
         con.execute(f"create table released as from {call}")

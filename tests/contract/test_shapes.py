@@ -7,8 +7,10 @@ import duckdb
 import pytest
 
 import duckdb_anon
-from duckdb_anon.model.release_formats import Carrier, Claims, Format, Weight, carriers, formats
+from duckdb_anon.model.release_formats import carriers, formats
 from duckdb_anon.model.release_formats.duckdb_types import is_integer
+from duckdb_anon.model.release_formats.formats import Format
+from duckdb_anon.model.release_formats.schema import Carrier, Claims, Weight
 
 PACKAGE = Path(duckdb_anon.__file__).parent
 PARAMETERS = {"row_id", "sensitive_edges", "suppressed"}

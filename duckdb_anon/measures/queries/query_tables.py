@@ -81,11 +81,11 @@ def tables_around(
     require_understood(parse(query), lambda names: functions_there(context.catalog, names))
     both = {fold(original.given), fold(original.sql), fold(release.given), fold(release.sql)}
     others = [context.relation("query", name) for name in tables_of(query) if fold(name) not in both]
-    tables = [TableInfo(r.text, tuple(r.columns.items()), given=r.given) for r in others]
+    tables = [TableInfo(r.sql, tuple(r.columns.items()), given=r.given) for r in others]
     info = context.table_info(original, [release])
     trees = {name: tree.given or tree.sql for name, tree in info.hierarchies.items()}
     released = context.release_info(original, release, trees, bounds=bounds != "none")
-    released = replace(released, shares=ReleaseShares(context.catalog.cursor, release.text, context.verified))
+    released = replace(released, shares=ReleaseShares(context.catalog.cursor, release.sql, context.verified))
     if all(
         weight.meaning != "rows" for weight in contents_of(released, info).weights
     ):  # of noisy counts no rows are drawn

@@ -54,7 +54,7 @@ def replay_select(context: Any, roles: Roles, params: Params) -> dict[str, str]:
     moved = all(kind and not is_nested(kind) for kind in column_types)
     if release.visible and (context.contents(release).channels or not moved):
         return {}
-    given |= {"tbl": literal(release.text), "qi": literal([info.name for info in roles.qi])}
+    given |= {"tbl": literal(release.sql), "qi": literal([info.name for info in roles.qi])}
     infos = roles.qi + roles.sensitive
     named = {"sensitive": roles.sensitive, "categorical": [info for info in infos if info.kind == "nominal"]}
     given |= {role: literal([info.name for info in columns]) for role, columns in named.items() if columns}
@@ -68,7 +68,7 @@ def replay_select(context: Any, roles: Roles, params: Params) -> dict[str, str]:
     if roles.person is None and context.methods[method].groups is not None:
         # the register has no sensitive column, so requirements on one do not apply to its groups
         facts = {name: sql for name, sql in given.items() if name not in _ABOUT_SENSITIVE}
-        facts |= {"tbl": literal(context.relation("original").text), "sensitive": "[]", "force": "true"}
+        facts |= {"tbl": literal(context.relation("original").sql), "sensitive": "[]", "force": "true"}
         facts |= {ASKED_BY: literal(f"{context.function}: the original")}
         found["register"] = f"(from query({planned(method, facts)}))"
     return found
