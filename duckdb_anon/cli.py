@@ -87,9 +87,8 @@ def tree() -> tuple[list[str], argparse.ArgumentParser]:
 
     _shell(command(SHELL, commands.shell, "SQL shell, which opens without a command"))
     demo = command("demo", commands.demo, "Label, protect, attack and query a sample table")
-    demo.add_argument(
-        "--rows", type=serve.at_least(100), default=20_000, help="rows of the sample, 100 or more (default: 20000)"
-    )
+    rows = "rows of the sample, 100 or more (default: %(default)s)"
+    demo.add_argument("--rows", type=serve.at_least(100), default=20_000, help=rows)
     _release(
         command(
             "release", commands.release, "Run a method and write the release with comments that describe it",
@@ -109,9 +108,8 @@ def tree() -> tuple[list[str], argparse.ArgumentParser]:
     )  # fmt: skip
     first.add_argument("database", help="DuckDB file with the tables")
     first.add_argument("-o", "--output", help="file to write (default: standard output); it must not exist")
-    first.add_argument(
-        "-k", type=serve.at_least(1), default=5, help="individuals that share a known record (default: 5)"
-    )
+    individuals = "individuals that share a known record (default: %(default)s)"
+    first.add_argument("-k", type=serve.at_least(1), default=5, help=individuals)
     publish.add_arguments(command("publish", publish.main, "Copy releases into a file of their own to serve or send"))
     _report(command("report", commands.report, "Write one self-contained page on the risk and utility of releases"))
     plan = command(
@@ -166,14 +164,12 @@ def _report(parser: argparse.ArgumentParser) -> None:
     add("--context", metavar="FILE", help="TOML file: purpose, recipients, decision, threshold, queries")
     editions = ("internal", "external", "short")
     add("--edition", choices=editions, default="internal", help="external: no original figures; short: for a board")
-    add(
-        "--targets",
-        type=serve.at_least(1),
-        default=2000,
-        help="individuals that the attacker looks for (default: 2000)",
-    )
-    add("--queries", type=serve.at_least(1), default=300, help="number of queries in the workload (default: 300)")
-    add("--seed", type=serve.at_least(0), default=1, help="makes targets and queries repeatable (default: 1)")
+    for option, low, default, meaning in (
+        ("--targets", 1, 2000, "individuals that the attacker looks for"),
+        ("--queries", 1, 300, "number of queries in the workload"),
+        ("--seed", 0, 1, "makes targets and queries repeatable"),
+    ):
+        add(option, type=serve.at_least(low), default=default, help=f"{meaning} (default: {default})")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from importlib.metadata import version
 
 import duckdb
 
@@ -88,7 +89,8 @@ class DatabaseRegistration:
                 earlier = {one.number for keeper, one in self.earlier[table.name] if keeper == register.database}
                 entered = Registered(
                     number, name, original, None, NAME, self.call_text, datetime.date.today(),
-                    _version(), int(checksum.partition(":")[0]), "", checksum, None, numbers[0], self.follows_others,
+                    version("duckdb-anon"), int(checksum.partition(":")[0]), "", checksum, None, numbers[0],
+                    self.follows_others,
                 )  # fmt: skip
                 register.enter(entered, earlier)
 
@@ -104,9 +106,3 @@ class DatabaseRegistration:
         }  # fmt: skip
         given = "".join(f", {name} := {value_text(value)}" for name, value in options.items() if value is not None)
         return f"{NAME}({value_text([table.name for table in plan.tables])}{given})"
-
-
-def _version() -> str:
-    from duckdb_anon import __version__
-
-    return __version__

@@ -69,19 +69,12 @@ class SourceTable:
 
 @dataclass(frozen=True)
 class PlainValue:
-    """One attribute of each row.
+    """One attribute of each row."""
 
-    Attributes:
-        name: the column, or the field of a STRUCT.
-        sql: its value.
-        kind: its type.
-        role: its role by its comment, '' for none.
-    """
-
-    name: str
-    sql: str
-    kind: str
-    role: str
+    name: str  # the column, or the field of a STRUCT
+    sql: str  # its value
+    kind: str  # its type
+    role: str  # its role by its comment, '' for none
 
     @property
     def text(self) -> str:

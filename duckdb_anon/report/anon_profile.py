@@ -44,9 +44,7 @@ _FILE = re.compile(r"\.(csv|tsv|txt|parquet|json|jsonl|ndjson|xlsx)$", re.IGNORE
 _MOST_VALUES = 400
 _ARGUMENTS = {"date": ", kind := 'date'", "code": ", kind := 'code'", "number": "", "text": ", kind := 'text'"}
 OPTIONS = (
-    Parameter(
-        "rows", "number of records in the random sample that is analysed", "integer", 20_000, low=1, high=1_000_000
-    ),
+    Parameter("rows", "records of the random sample that is analysed", "integer", 20_000, low=1, high=1_000_000),
     Parameter("country", "two-letter country code for phone numbers without a prefix", "text", "US"),
     Parameter("seed", "whole number that makes the sample repeatable", "integer", 1, low=0, high=MOST_SEED),
 )
@@ -95,38 +93,35 @@ def profile(planned: Mapping[str, Any], rows: Mapping[str, Any]) -> list[tuple[F
     number, sample = rows["rows"][0].as_py(), rows["sample"]
     nulls_only = {"d": 0, "n": 0, "u": 0, "codes": None}
     facts = defaultdict(lambda: nulls_only, ((found["k"], found) for found in rows["facts"].to_pylist()))
-    found = []
+    columns = []
     for k, (name, kind, _) in enumerate(planned["columns"]):
         values = pc.unique(sample.field(f"c{k}").drop_null())[:_MOST_VALUES].to_pylist() if len(sample) else []
         real = is_number(kind) and not is_integer(kind)
         kind_seen, share = ("", 0.0) if real or kind == "INTERVAL" else looks_like(values, planned["country"])
-        column = Facts(
-            name, kind, number, facts[k]["d"], 1 - facts[k]["n"] / number if number else 0.0,
-            facts[k]["u"] / number if number else 0.0, hinted(name), kind_seen, share,
-        )  # fmt: skip
-        found.append((column, suggested(column)))
+        nulls, unique = (1 - facts[k]["n"] / number, facts[k]["u"] / number) if number else (0.0, 0.0)
+        columns.append(Facts(name, kind, number, facts[k]["d"], nulls, unique, hinted(name), kind_seen, share))
     labelled = any(role_of(comment) == "person" for _, _, comment in planned["columns"])
-    found = list(zip((column for column, _ in found), with_single_person(found, labelled), strict=True))
-    for k, (column, suggestion) in enumerate(found):
+    found = with_single_person([(column, suggested(column)) for column in columns], labelled)
+    codes = [_codes(sample.field(f"c{k}")) for k in range(len(columns))] if len(sample) else []
+    for k, column in enumerate(columns):
         if facts[k]["codes"] is not None:
             missing = f"probable codes for missing values: {facts[k]['codes']}. Set them to NULL before a release"
-            found[k] = column, replace(suggestion, reason=f"{suggestion.reason}; {missing}")
-    codes = [_codes(sample.field(f"c{k}")) for k in range(len(found))] if len(sample) else []
-    found = [
-        (column, _frequency(planned["table"], column) if _counts_records(k, found, codes) else suggestion)
-        for k, (column, suggestion) in enumerate(found)
-    ]
-    adds = _additions(codes, [suggestion.role == "quasi" for _, suggestion in found])
-    return [(column, suggestion, add) for (column, suggestion), add in zip(found, adds, strict=True)]
+            found[k] = replace(found[k], reason=f"{found[k].reason}; {missing}")
+        if _counts_records(k, columns, found, codes):
+            found[k] = _frequency(planned["table"], column)
+    adds = _additions(codes, [suggestion.role == "quasi" for suggestion in found])
+    return list(zip(columns, found, adds, strict=True))
 
 
-def _counts_records(column: int, found: Sequence[tuple[Facts, Suggestion]], codes: Sequence[IntArray]) -> bool:
+def _counts_records(
+    column: int, columns: Sequence[Facts], found: Sequence[Suggestion], codes: Sequence[IntArray]
+) -> bool:
     """Whether a column of a table of counts says how many records each row stands for."""
-    facts = found[column][0]
+    facts = columns[column]
     if fold(facts.name) not in FREQUENCIES or not is_integer(facts.type) or facts.distinct < 2 or not codes:
         return False
     number = np.zeros(len(codes[0]), dtype=np.int64)
-    for k, (_, suggestion) in enumerate(found):
+    for k, suggestion in enumerate(found):
         if k != column and suggestion.role != "identifier":
             number = _numbered(number, codes[k])
     return _alone(number) == 1

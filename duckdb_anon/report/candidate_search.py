@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from duckdb_anon.engine.interrupts import stoppable
 from duckdb_anon.engine.sensitive_coarsening import PARAMETER as EDGES
+from duckdb_anon.engine.sensitive_coarsening import takes_edges
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model import progress
 from duckdb_anon.model.errors import RequirementError, without_code
-from duckdb_anon.model.function_specs import Sweep
+from duckdb_anon.model.function_specs import Method, Sweep
 from duckdb_anon.model.release_formats.duckdb_types import is_text, kind_of_type
 
 Step = dict[str, Any]
@@ -42,6 +43,12 @@ class Candidate:
     counts_persons: bool
     takes_edges: bool
     parameters: Sequence[str]
+
+    @staticmethod
+    def of(method: Method) -> Candidate:
+        """The candidate that a method is."""
+        names = [parameter.name for parameter in method.parameters]
+        return Candidate(method.name, method.sweeps, method.needs, method.unit == "person", takes_edges(method), names)
 
 
 @dataclass(frozen=True)

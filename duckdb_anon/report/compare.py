@@ -161,16 +161,10 @@ MEASURE = Query(
         Parameter("original", "the original table, its columns labelled", "any", REQUIRED),
         Parameter("releases", "names of its releases, ['a', 'b']", "names", REQUIRED, repeated=True),
         Parameter("n", "number of queries in the workload", "integer", 1000, low=1, high=100_000),
-        Parameter(
-            "dims", "quasi-identifiers with a predicate in each query (default: 4, or all if fewer)", "integer", low=1
-        ),
+        Parameter("dims", "quasi-identifiers in each query (default: 4, or all if fewer)", "integer", low=1),
         Parameter("aggregate", "'count(*)' or 'sum(column)'", "text", "count(*)"),
         Parameter("selectivity", "expected share of rows a query selects, in (0, 1]", "number", 0.05, above=0, high=1),
-        Parameter(
-            "predicate_on_sensitive",
-            "whether queries also ask for sensitive values (default: counts do, sums do not)",
-            "boolean",
-        ),
+        Parameter("predicate_on_sensitive", "also ask for sensitive values (default: counts do, not sums)", "boolean"),
         P_MATCH,
         TARGETS,
         Parameter("seed", "whole number that makes the workload repeatable", "integer", low=0, high=MOST_SEED),

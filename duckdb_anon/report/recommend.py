@@ -20,7 +20,6 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
-from duckdb_anon.engine.sensitive_coarsening import takes_edges
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.measures.queries.workload_error import MEASURE as WORKLOAD_ERROR
 from duckdb_anon.measures.risk.linkage_risk import P_MATCH, TARGETS
@@ -63,12 +62,7 @@ def plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str
         "roles": "".join(f", {name} := {value_text(value)}" for name, value in given.items() if value is not None),
         "unseen": not relation.visible and context.arguments.get("categorical") is None,
         "visible": relation.visible,
-        "candidates": [
-            asdict(
-                Candidate(m.name, m.sweeps, m.needs, m.unit == "person", takes_edges(m), [p.name for p in m.parameters])
-            )
-            for m in _chosen(context.methods, params["methods"])
-        ],
+        "candidates": [asdict(Candidate.of(method)) for method in _chosen(context.methods, params["methods"])],
         "labels": [[info.name, _label(info, roles, list(trees))] for info in columns],
         "workload": options,
         "on_sensitive": on_sensitive,
@@ -110,9 +104,8 @@ def _workload(given: Mapping[str, Any] | None, qi: int) -> tuple[str, bool]:
             )
         options[name] = known[name].check("recommend", value)
     on_sensitive = bool(options.pop("predicate_on_sensitive"))
-    return ", ".join(
-        f"{name} := {literal(value)}" for name, value in options.items() if value is not None
-    ), on_sensitive
+    given_options = [f"{name} := {literal(value)}" for name, value in options.items() if value is not None]
+    return ", ".join(given_options), on_sensitive
 
 
 MEASURE = Task(
@@ -130,14 +123,7 @@ MEASURE = Task(
             "names of the methods to try (default: all that suit the table, except rank_swap and merging)",
             "names",
         ),
-        Parameter(
-            "rows",
-            "number of records in the random sample that methods are tried on",
-            "integer",
-            20_000,
-            low=1,
-            high=1_000_000,
-        ),
+        Parameter("rows", "records of the random sample that is tried", "integer", 20_000, low=1, high=1_000_000),
         P_MATCH,
         replace(TARGETS, default=1000),
         Parameter("seconds", "time limit: methods that are not tried by then say so in `note`", "number", above=0),

@@ -46,29 +46,18 @@ REPLACING = ("anatomy",)
 
 @dataclass
 class Next:
-    """The next release of a sequence.
+    """The next release of a sequence."""
 
-    Attributes:
-        registration: of its call.
-        register: the open register.
-        previous: the release it continues.
-        numbers: those of the releases of the sequence.
-        deleted: 'keep' or 'withdraw', what becomes of published records that the original holds no more.
-        changed: 'keep' or 'replace', what becomes of published records whose values differ by now.
-        scratch: name of the attached database for what is between.
-        counts: records that were added, wait, were deleted, changed, replaced, withdrawn.
-        reason: why new records wait.
-    """
-
-    registration: Registration
-    register: Register
-    previous: Registered
-    numbers: Sequence[int]
-    deleted: str
-    changed: str
+    registration: Registration  # of its call
+    register: Register  # the open register
+    previous: Registered  # the release it continues
+    numbers: Sequence[int]  # those of the releases of the sequence
+    deleted: str  # 'keep' or 'withdraw', what becomes of published records that the original holds no more
+    changed: str  # 'keep' or 'replace', what becomes of published records whose values differ by now
+    # name of the attached database for what is between
     scratch: str = field(default_factory=lambda: f"_anon_next_{secrets.token_hex(6)}")
-    counts: dict[str, int] = field(default_factory=dict)
-    reason: str = ""
+    counts: dict[str, int] = field(default_factory=dict)  # added, waiting, deleted, changed, replaced, withdrawn
+    reason: str = ""  # why new records wait
 
     @staticmethod
     def of(registration: Registration, previous: str, deleted: str, changed: str) -> Next:
@@ -193,15 +182,15 @@ class Next:
         """
         con, source = self.registration.con, self._previous_rows
         rows, columns = self._without_leaving(source), column_types(con, source)
-        for count, new_rows in (("added", self._new_rows), ("replaced", self._replaced_rows)):
-            if not self.counts[count]:
-                continue
-            if column_types(con, new_rows()) != columns:
+        new_rows = [self.registration.without_row_id(f"{self.scratch}.draft")] if self.counts["added"] else []
+        new_rows += [f"(select {idents(columns)} from {self.scratch}.replaced)"] if self.counts["replaced"] else []
+        for more in new_rows:
+            if column_types(con, more) != columns:
                 raise AnonError(
                     f"release: columns or types of the new records differ from those of {self.previous.name}; "
                     "the original has changed its columns. Release it with independent := true"
                 )
-            rows = f"{rows} union all from {new_rows()}"
+            rows = f"{rows} union all from {more}"
         order = self.register.order_sql(f"'{self.previous.number + 1} ' || _anon_n")
         numbered = f"select *, row_number() over () as _anon_n from ({rows})"
         return f"(select * exclude (_anon_n) from ({numbered}) order by {order})"
@@ -233,9 +222,9 @@ class Next:
                 f"from {self.scratch}.replaced"
             )
         if self.counts["added"]:
-            self.registration.enter_records(
-                self.register, number, f"{self.scratch}.draft", f"{self.scratch}.batch", self._offset_sql()
-            )
+            offset = f'(select coalesce(max("group"), 0) from {records} where release in {self._in})'
+            draft, batch = f"{self.scratch}.draft", f"{self.scratch}.batch"
+            self.registration.enter_records(self.register, number, draft, batch, offset)
 
     def report(self) -> str:
         """The note for the data holder after the description; counts of the original are not published."""
@@ -275,13 +264,6 @@ class Next:
                 f"release: {name} has other rows than the register lists, so nothing can continue it. Restore the rows "
                 "that were released"
             )
-
-    def _new_rows(self) -> str:
-        """The new rows without the numbers of the original's."""
-        return self.registration.without_row_id(f"{self.scratch}.draft")
-
-    def _offset_sql(self) -> str:
-        return f'(select coalesce(max("group"), 0) from {self.register.schema}.records where release in {self._in})'
 
     @property
     def _latest(self) -> str:
@@ -341,11 +323,6 @@ class Next:
             f"select _anon_p.* exclude (_anon_h, _anon_k) from ({hashed}) as _anon_p left join ({leaving}) "
             "as _anon_l on _anon_l.row = _anon_p._anon_h where coalesce(_anon_k > _anon_l.n, true)"
         )
-
-    def _replaced_rows(self) -> str:
-        """The rows that take the place of those of changed records."""
-        columns = column_types(self.registration.con, self._previous_rows)
-        return f"(select {idents(columns)} from {self.scratch}.replaced)"
 
 
 def _named(registration: Registration, known: Sequence[Registered], previous: str) -> Registered:

@@ -46,42 +46,25 @@ HIDDEN_GROUPS = ("muco",)
 
 @dataclass(frozen=True)
 class Where:
-    """Databases of a release.
+    """Databases of a release."""
 
-    Attributes:
-        target: database of the table that is written; None for a file.
-        register: database that is to keep the register; None for the original's.
-    """
-
-    target: str | None
-    register: str | None
+    target: str | None  # database of the table that is written; None for a file
+    register: str | None  # database that is to keep the register; None for the original's
 
 
 @dataclass(frozen=True)
 class Registration:
-    """A planned release and the register that it will be entered in.
+    """A planned release and the register that it will be entered in."""
 
-    Attributes:
-        con: the caller's connection.
-        planned: the planned call.
-        database: the database that keeps the register; None where none can be written.
-        target: database of the table that is written; None for a file.
-        version: of the package.
-        original: name of the original in the register.
-        key: the column that identifies a record, '' where the call names none.
-        independent: whether it is declared independent of the earlier releases.
-        earlier: releases of the original that a register lists, each with the database that keeps it.
-    """
-
-    con: duckdb.DuckDBPyConnection
-    planned: Recorded
-    database: str | None
-    target: str | None
-    version: str
-    original: str
-    key: str
-    independent: bool
-    earlier: Sequence[tuple[str, Registered]]
+    con: duckdb.DuckDBPyConnection  # the caller's connection
+    planned: Recorded  # the planned call
+    database: str | None  # the database that keeps the register; None where none can be written
+    target: str | None  # database of the table that is written; None for a file
+    version: str  # of the package
+    original: str  # name of the original in the register
+    key: str  # the column that identifies a record, '' where the call names none
+    independent: bool  # whether it is declared independent of the earlier releases
+    earlier: Sequence[tuple[str, Registered]]  # releases that a register lists, each with the database that keeps it
 
     @staticmethod
     def of(
@@ -126,13 +109,10 @@ class Registration:
                 "it was made without key := '...', so no release can continue it"
             )  # fmt: skip
             more = f"Of the last one, {following}. "
-            raise released_before("release", self.original, self.earlier, self._joint_risk(), more)
-
-    def _joint_risk(self) -> str:
-        """What the releases that were made reveal together; '' where it is not measured."""
-        releases, roles = [release for _, release in self.earlier], roles_as_arguments(self.planned.roles)
-        found = joint_risk(self.con, self.planned.relation.given, releases, roles)
-        return f" (those there are {found})" if found else ""
+            releases, roles = [release for _, release in self.earlier], roles_as_arguments(self.planned.roles)
+            found = joint_risk(self.con, self.planned.relation.given, releases, roles)
+            risk = f" (those there are {found})" if found else ""
+            raise released_before("release", self.original, self.earlier, risk, more)
 
     def with_key_column(self) -> Recorded:
         """The planned call with the key as its last released column, for runs in parts, whose rows have no numbers.

@@ -65,7 +65,8 @@ class Answers:
         names = {str(name) for (name,) in con.execute(tables).fetchall()}
         hidden = [name for name in names if fold(name) not in self._read]
         self.guard = Guard(releases, HARMLESS | {"low", "high"}, {"unnest": ANSWERING["unnest"]}, hidden)
-        self._inner = Guard([*releases.values(), *self._trees()], FUNCTIONS, ANSWERING)
+        trees = [tree.given for info, _ in self._read.values() for tree in info.hierarchies.values()]
+        self._inner = Guard([*releases.values(), *trees], FUNCTIONS, ANSWERING)
 
     def answer(self, text: str, statement: Statement) -> Answer:
         """What answers a statement that the guard has checked."""
@@ -103,9 +104,6 @@ class Answers:
         except AnonError as error:
             raise AnonError(f"serve: --answer {original}:{release} does not hold: {error}") from error
         return info, released
-
-    def _trees(self) -> list[str]:
-        return [tree.given for info, _ in self._read.values() for tree in info.hierarchies.values()]
 
 
 def _draw(con: duckdb.DuckDBPyConnection, original: str, release: str, seed: int) -> None:

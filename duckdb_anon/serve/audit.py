@@ -127,14 +127,12 @@ class Audit:
 def main(given: Namespace) -> int:
     """Print what a log says, with the older files next to it."""
     path = Path(given.file)
-    older = (path.with_name(f"{path.name}.{number}") for number in range(_FILES, 0, -1))
-    files = [str(file) for file in (*older, path) if file.exists()]
     if not path.exists():
         raise AnonError(f"audit: there is no file {path}")
+    older = [path.with_name(f"{path.name}.{number}") for number in range(1, _FILES + 1)]
+    files = [str(file) for file in (*older, path) if file.exists()]
     with duckdb.connect() as con:
-        listed = ", ".join(map(literal, files))
-        columns = ", ".join(f"{name}: '{kind}'" for name, kind in _COLUMNS.items())
-        log = f"read_json([{listed}], format = 'newline_delimited', columns = {{{columns}}})"
+        log = f"read_json({literal(files)}, format = 'newline_delimited', columns = {literal(_COLUMNS)})"
         try:
             con.execute(f"create table log as from {log}")
             foreign = bool(con.sql("from log where time is null or event is null limit 1"))

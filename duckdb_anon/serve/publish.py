@@ -18,7 +18,7 @@ from argparse import ArgumentParser, Namespace
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from dataclasses import replace as with_fields
 from pathlib import Path
 
@@ -51,21 +51,13 @@ STORAGE = "v1.5.0"
 
 @dataclass(frozen=True)
 class Published:
-    """What a call of `publish` wrote.
+    """What a call of `publish` wrote."""
 
-    Attributes:
-        releases: table name to number of rows.
-        originals: names of the views that stand for originals.
-        budgets: originals with differentially private releases, and the sum of epsilon of all that the register lists.
-        trees: names of the hierarchies that were copied, with the number of labels that are hidden.
-        risks: originals with releases that do not continue one another, and what these reveal together.
-    """
-
-    releases: dict[str, int] = field(default_factory=dict)
-    originals: tuple[str, ...] = ()
-    trees: dict[str, int] = field(default_factory=dict)
-    budgets: dict[str, float] = field(default_factory=dict)
-    risks: dict[str, str] = field(default_factory=dict)
+    releases: dict[str, int]  # number of rows by table
+    originals: tuple[str, ...]  # names of the views that stand for originals
+    trees: dict[str, int]  # hierarchies that were copied, with the number of labels that are hidden
+    budgets: dict[str, float]  # sum of epsilon of all releases that the register lists, by original
+    risks: dict[str, str]  # what releases that do not continue one another reveal together, by original
 
 
 def is_published(table: SourceTable) -> bool:
@@ -284,7 +276,9 @@ def _write_shape(
     con: duckdb.DuckDBPyConnection, original: SourceTable, releases: Sequence[SourceTable], trees: _CopiedTrees
 ) -> None:
     """Create the view that has the original's name and columns that releases show, and answers with an error."""
-    released = {fold(field) for release in releases for field in _shown(release)}
+    released = set()
+    for kind, name in [(kind, name) for release in releases for name, (kind, _) in release.columns.items()]:
+        released |= {fold(name), *(fold(field) for field, _ in struct_fields(kind))}  # slices hold attributes
     shown = [column for column in original.columns if fold(column) in released]
     if not shown:
         raise AnonError(f"publish: no release shows a column of {original.name}; is it their original?")
@@ -308,12 +302,6 @@ def _write_shape(
     labels = {column: label for column in shown if (label := label_of(original.columns[column][1])) is not None}
     comments = {column: with_fields(label, hierarchy=None).comment() for column, label in labels.items()}
     write_comments(con, f"{_TARGET}.main.{name}", None, comments)
-
-
-def _shown(release: SourceTable) -> list[str]:
-    """Columns of a release, and the fields of its STRUCT columns (slices hold attributes)."""
-    kinds = (kind for kind, _ in release.columns.values())
-    return [*release.columns, *(name for kind in kinds for name, _ in struct_fields(kind))]
 
 
 def add_arguments(parser: ArgumentParser) -> None:

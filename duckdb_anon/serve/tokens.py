@@ -35,19 +35,12 @@ _MOST_ADDRESSES = 10_000
 
 @dataclass(frozen=True)
 class Client:
-    """Who sends a request.
+    """Who sends a request."""
 
-    Attributes:
-        name: of the token.
-        tables: names that it may read, folded; None for every table that is served.
-        sessions: how many sessions its clients may have open, all together; None for what the server allows.
-        statements: how many of their statements run at once; None for what the server allows.
-    """
-
-    name: str
-    tables: tuple[str, ...] | None = None
-    sessions: int | None = None
-    statements: int | None = None
+    name: str  # of the token
+    tables: tuple[str, ...] | None = None  # names that it may read, folded; None for every table that is served
+    sessions: int | None = None  # that its clients may have open, all together; None for what the server allows
+    statements: int | None = None  # of theirs that run at once; None for what the server allows
 
     def as_json(self) -> str:
         """One line, which `from_json` reads."""

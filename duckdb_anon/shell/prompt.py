@@ -123,19 +123,17 @@ def _opened(path: Path) -> History:
 
 
 def _keys() -> KeyBindings:
-    """Enter runs what is finished and otherwise begins a new line."""
+    """Enter takes a completion, runs what is finished and otherwise begins a new line."""
     keys = KeyBindings()
 
-    @keys.add("enter", filter=has_focus("DEFAULT_BUFFER") & ~completion_is_selected)
+    @keys.add("enter", filter=has_focus("DEFAULT_BUFFER"))
     def _enter(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
-        if is_finished(buffer.text):
+        if completion_is_selected():
+            buffer.complete_state = None
+        elif is_finished(buffer.text):
             buffer.validate_and_handle()
         else:
             buffer.newline(copy_margin=False)
-
-    @keys.add("enter", filter=has_focus("DEFAULT_BUFFER") & completion_is_selected)
-    def _take(event: KeyPressEvent) -> None:
-        event.current_buffer.complete_state = None
 
     return keys

@@ -8,7 +8,7 @@ import shutil
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
-from typing import Any, TextIO
+from typing import TextIO
 
 import duckdb
 
@@ -41,14 +41,16 @@ def _width() -> int:
 
 def _box(result: duckdb.DuckDBPyRelation, max_rows: int, out: TextIO) -> None:
     copied = next((position for position, name in enumerate(result.columns) if name in _COPIED), None)
-    # one run for box and list: it may have taken half a minute, and another one would draw anew
-    keep: Any = getattr(type(result), "materialize", None)  # DuckDB 2.0
-    materialized = keep(result) if copied is not None and keep else result
+    if copied is not None and hasattr(result, "materialize"):  # DuckDB 2.0
+        # one run for box and list: it may have taken half a minute, and another one would draw anew
+        result = result.materialize()
+    else:
+        copied = None
     with redirect_stdout(out):
-        materialized.show(max_rows=max_rows, max_width=_width())
-    if materialized is result or copied is None:
+        result.show(max_rows=max_rows, max_width=_width())
+    if copied is None:
         return
-    texts = [str(row[copied]) for row in materialized.limit(max_rows).fetchall() if row[copied] is not None]
+    texts = [str(row[copied]) for row in result.limit(max_rows).fetchall() if row[copied] is not None]
     if any(len(text) > _FITS for text in texts):
         out.write("".join(f"{text}\n" for text in texts) + "\n")
 
@@ -59,10 +61,8 @@ def wrapped(rows: Sequence[Sequence[str]], out: TextIO) -> None:
     indent = sum(heads) + 2 * len(heads)
     for row in rows:
         lead = "".join(f"{cell:<{size}}  " for cell, size in zip(row[:-1], heads, strict=True))
-        lines = textwrap.wrap(row[-1], max(_width() - indent, 24), break_long_words=False, break_on_hyphens=False) or [
-            ""
-        ]
-        out.write(f"{lead}{lines[0]}".rstrip() + "\n")
+        lines = _broken(row[-1], max(_width() - indent, 24))
+        out.write(f"{lead}{''.join(lines[:1])}".rstrip() + "\n")
         out.write("".join(f"{' ' * indent}{line}\n" for line in lines[1:]))
 
 
@@ -75,15 +75,12 @@ def paragraphs(text: str, out: TextIO, hanging: int = 0) -> None:
     for paragraph in text.split("\n\n"):
         for piece in _BEGINNING.split(paragraph):
             indent = " " * (2 if piece.startswith("* ") else hanging)
-            lines = textwrap.wrap(
-                " ".join(piece.split()),
-                _width(),
-                subsequent_indent=indent,
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-            out.write("".join(f"{line}\n" for line in lines))
+            out.write("".join(f"{line}\n" for line in _broken(" ".join(piece.split()), _width(), indent)))
         out.write("\n")
+
+
+def _broken(text: str, width: int, indent: str = "") -> list[str]:
+    return textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _text_rows(result: duckdb.DuckDBPyRelation) -> Iterator[Row]:

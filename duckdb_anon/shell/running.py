@@ -36,15 +36,11 @@ class Meter:
 
     def watch(self, work: Callable[[], Answer]) -> Answer:
         """Run `work`, which uses the connection, with a progress line; Ctrl-C ends it."""
-        self.start()
+        self.started, self.over = time.monotonic(), False
         try:
             return run_stoppable(self.con, work, self.beat)
         finally:
             self.stop()
-
-    def start(self) -> None:
-        """A statement begins."""
-        self.started, self.over = time.monotonic(), False
 
     def beat(self) -> None:
         """Draw, once the statement has run for a while."""

@@ -35,11 +35,10 @@ def risk_utility_map(report: Findings) -> Spec | None:
     if not rows:
         return None
     ends = {name: 1.15 * max(float(row[name]) for row in rows) or 1.0 for name in ("risk", "error")}
+    scales = {name: alt.Scale(domainMin=0, domainMax=end) for name, end in ends.items()}
     base = alt.Chart(pd.DataFrame(rows)).encode(
-        x=alt.X(
-            "risk:Q", title="identity, by the strongest attacker", scale=alt.Scale(domainMin=0, domainMax=ends["risk"])
-        ),
-        y=alt.Y("error:Q", title="mean relative query error", scale=alt.Scale(domainMin=0, domainMax=ends["error"])),
+        x=alt.X("risk:Q", title="identity, by the strongest attacker", scale=scales["risk"]),
+        y=alt.Y("error:Q", title="mean relative query error", scale=scales["error"]),
     )
     color = _by_release(report, legend=None)
     points = base.mark_point(filled=True, size=120).encode(color=color, tooltip=["release", "risk", "error"])
@@ -74,15 +73,11 @@ def joined_risk(rows: Rows) -> Spec | None:
         if row[side] is not None
     ]
     scale = alt.Scale(domain=list(sides.values()), range=[ORIGINAL, PALETTE[0]])
+    axis, all_shares = alt.Axis(format="%", tickCount=5), alt.Scale(domainMin=0, domainMax=1)
     return _drawn(
         points,
         "bar",
-        x=alt.X(
-            "identity:Q",
-            title="identity",
-            axis=alt.Axis(format="%", tickCount=5),
-            scale=alt.Scale(domainMin=0, domainMax=1),
-        ),
+        x=alt.X("identity:Q", title="identity", axis=axis, scale=all_shares),
         y=alt.Y("known:N", title=None, sort=None),
         yOffset=alt.YOffset("table:N", sort=list(sides.values())),
         color=alt.Color("table:N", title=None, scale=scale, legend=_LEGEND),

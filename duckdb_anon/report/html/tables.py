@@ -150,7 +150,11 @@ def columns_of(rows: Rows) -> list[tuple[str, bool]]:
     >>> columns_of([{"safe_harbor": 1}])
     [('safe harbor', True)]
     """
-    return [(name.replace("_", " "), any(_is_number(row[name]) for row in rows)) for name in (rows[0] if rows else ())]
+
+    def has_number(name: str) -> bool:
+        return any(isinstance(row[name], (int, float)) and not isinstance(row[name], bool) for row in rows)
+
+    return [(name.replace("_", " "), has_number(name)) for name in (rows[0] if rows else ())]
 
 
 def _table(columns: Mapping[str, Show], rows: Rows) -> Rows:
@@ -193,10 +197,6 @@ def number(value: object) -> str:
     if isinstance(value, int) or abs(amount) >= 1000:
         return f"{amount:,.0f}"
     return "0" if abs(amount) < 1e-9 else f"{amount:.3g}"
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _group(keys: Mapping[str, object] | None) -> str:

@@ -17,20 +17,23 @@ class Terminal(io.StringIO):
 def test_result_stands_where_the_meter_was() -> None:
     screen = Terminal()
     drawn = running.Meter(duckdb.connect(), screen)
-    drawn.start()
-    drawn.started -= 2 * running._PATIENCE
-    drawn.beat()
-    out = drawn.making_room(screen)
-    out.write("first")
-    drawn.beat()
-    out.write(" second")
-    drawn.stop()
+
+    def long_statement() -> str:
+        drawn.started -= 2 * running._PATIENCE
+        drawn.beat()
+        return screen.getvalue()
+
+    def with_a_result() -> None:
+        long_statement()
+        out = drawn.making_room(screen)
+        out.write("first")
+        drawn.beat()
+        out.write(" second")
+
+    drawn.watch(with_a_result)
     before, wipe, after = screen.getvalue().rpartition(running.CLEAR)
     assert "2 s" in before and wipe and after == "first second"
-    drawn.start()
-    drawn.started -= 2 * running._PATIENCE
-    drawn.beat()
-    assert screen.getvalue().endswith("2 s")
+    assert drawn.watch(long_statement).endswith("2 s")
 
 
 def test_what_goes_to_a_file_leaves_the_meter_alone() -> None:
