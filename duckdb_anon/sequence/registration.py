@@ -18,6 +18,7 @@ import duckdb
 
 from duckdb_anon.engine.call_text import Recorded, call_on, roles_as_arguments
 from duckdb_anon.engine.catalog import Catalog
+from duckdb_anon.engine.column_roles import column_of
 from duckdb_anon.engine.register import (
     Register,
     Registered,
@@ -31,7 +32,7 @@ from duckdb_anon.engine.register import (
 from duckdb_anon.engine.release_digest import column_types, row_checksum, row_text
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.engine.transaction import in_next_transaction, next_transaction
-from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, listed, nearest
+from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, listed
 from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import HIDDEN, Description
@@ -89,9 +90,8 @@ class Registration:
         database = where.register or database_of(con, planned.relation, target)
         original = original_of(con, planned.relation, database or "")
         earlier = registered_releases(con, planned.relation)
-        return Registration(
-            con, planned, database, target, version, original, _key_column(planned, key), independent, earlier
-        )
+        column = "" if key is None else column_of("release", planned.relation, key)
+        return Registration(con, planned, database, target, version, original, column, independent, earlier)
 
     def guard(self) -> None:
         """Refuse a release that no register would list, or one beside others of its original.
@@ -131,7 +131,7 @@ class Registration:
 
     def with_key(self, key: str) -> Registration:
         """The same with a key column."""
-        return with_fields(self, key=_key_column(self.planned, key))
+        return with_fields(self, key=column_of("release", self.planned.relation, key))
 
     @property
     def in_other_database(self) -> bool:
@@ -333,19 +333,6 @@ class Registration:
         sources = [catalog.relation("release", "hierarchy", tree).sql for tree in sorted(trees)]
         numbered = f"(select *, row_number() over () as _anon_rn from {table or self.planned.relation.sql})"
         return [row_checksum(self.con, source) for source in (numbered, *sources)]
-
-
-def _key_column(planned: Recorded, key: str | None) -> str:
-    if key is None:
-        return ""
-    columns = planned.relation.columns
-    known = {fold(name): name for name in columns}
-    if columns and fold(key) not in known:
-        raise ColumnError(
-            f"release: key := '{key}' is not a column of {planned.relation.given}{nearest(key, columns)}; there are "
-            f"{listed(columns)}"
-        )
-    return known.get(fold(key), key)
 
 
 def unregistered(function: str) -> AnonError:

@@ -64,7 +64,7 @@ def test_draws_come_from_the_secret(people):
             "person_id",
             r"one value in several records \(401 rows, 400 values\)",
         ),
-        ("select 1", "personid", "is not a column of people .did you mean 'person_id'"),
+        ("select 1", "personid", "there is no column 'personid' in people .did you mean 'person_id'"),
     ],
 )
 def test_a_column_that_identifies_no_record_is_refused(people, change, key, reason):
