@@ -26,7 +26,7 @@ from duckdb_anon.engine.register import (
 from duckdb_anon.engine.release_digest import row_checksum
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.engine.transaction import in_next_transaction, next_transaction
-from duckdb_anon.model.release_comment import value_text
+from duckdb_anon.model.quoting import literal
 from duckdb_anon.sequence.registration import released_before, unregistered
 
 
@@ -104,5 +104,5 @@ class DatabaseRegistration:
             "individuals": plan.individuals.name, "key": plan.key, "keys": links, "k": plan.k, "l": plan.l,
             "linked": plan.linked, "events": plan.events, "treatments": treatments,
         }  # fmt: skip
-        given = "".join(f", {name} := {value_text(value)}" for name, value in options.items() if value is not None)
-        return f"{NAME}({value_text([table.name for table in plan.tables])}{given})"
+        given = "".join(f", {name} := {literal(value)}" for name, value in options.items() if value is not None)
+        return f"{NAME}({literal([table.name for table in plan.tables])}{given})"

@@ -19,14 +19,8 @@ from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.rng import derived_seed
 from duckdb_anon.model.function_specs import ColumnPlan, Method, Params, Roles
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import (
-    HIDDEN,
-    Description,
-    Label,
-    attributes_comment,
-    table_name,
-    value_text,
-)
+from duckdb_anon.model.quoting import literal
+from duckdb_anon.model.release_comment import HIDDEN, Description, Label, attributes_comment, table_name
 from duckdb_anon.model.release_formats import CHANNELS
 from duckdb_anon.model.release_formats.duckdb_types import kind_of_type
 
@@ -116,8 +110,8 @@ def call_on(recorded: Recorded, table: str) -> str:
     arguments = dict(recorded.arguments)
     if recorded.entry.resolve_params is not None and "columns" in recorded.params:
         arguments["columns"] = recorded.params["columns"]
-    given = [value_text(table), *(f"{name} := {value_text(value)}" for name, value in arguments.items())]
-    given += [f"{name} := {value_text(value)}" for name, value in roles_as_arguments(recorded.roles).items()]
+    given = [literal(table), *(f"{name} := {literal(value)}" for name, value in arguments.items())]
+    given += [f"{name} := {literal(value)}" for name, value in roles_as_arguments(recorded.roles).items()]
     return f"{recorded.entry.name}({', '.join(given)})"
 
 
@@ -155,9 +149,9 @@ def on_table(call: str, table: str) -> str:
     ("muco('people.parquet', 0.2)", 'anon_functions')
     """
     name, bracket, rest = call.partition("(")
-    if not bracket or rest.lstrip().startswith(value_text(table)):
+    if not bracket or rest.lstrip().startswith(literal(table)):
         return call
-    return f"{name}({value_text(table)}{', ' if rest.strip() != ')' else ''}{rest}"
+    return f"{name}({literal(table)}{', ' if rest.strip() != ')' else ''}{rest}"
 
 
 def seed_of_part(seed: int | None, part: int) -> int | None:

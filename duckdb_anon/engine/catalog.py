@@ -18,7 +18,7 @@ from duckdb_anon.engine.arrow import batches
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, cause_of, listed, nearest, one_line
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import COLUMN_KEY, KEY, field_comments, value_text
+from duckdb_anon.model.release_comment import COLUMN_KEY, KEY, field_comments
 
 PART = r'(?:"(?:[^"]|"")+"|[^\s".()]+)'
 QUALIFIED = re.compile(rf"{PART}(?:\.{PART}){{0,2}}")
@@ -90,7 +90,7 @@ class Catalog:
         """Resolve a `table` argument: name, file, or SELECT in parentheses."""
         if not isinstance(given, str) or not given.strip():
             raise ParameterError(
-                f"{function}: {parameter} := {value_text(given)} is not a table. Give a table or view name, a file "
+                f"{function}: {parameter} := {literal(given)} is not a table. Give a table or view name, a file "
                 "such as 'people.parquet', or '(SELECT ...)'"
             )
         text = given.strip()

@@ -17,7 +17,7 @@ from duckdb_anon.engine.call_text import will_run
 from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.function_specs import Method, Roles
-from duckdb_anon.model.release_comment import value_text
+from duckdb_anon.model.quoting import literal
 
 ROW_BYTES, VALUE_BYTES = 120, 50
 """What a row and a coded value in it take: DuckDB's copy, the coded column, the kernel's copies, the released row."""
@@ -71,8 +71,8 @@ def _remedy(entry: Method, catalog: Catalog, limit: int, arguments: Mapping[str,
             "call it on fewer rows or columns"
         )
     memory = written(max(400_000_000, limit * 3 // 4)).replace(" ", "")
-    given = [value_text(arguments["tbl"])]
-    given += [f"{name} := {value_text(v)}" for name, v in arguments.items() if name != "tbl" and v is not None]
+    given = [literal(arguments["tbl"])]
+    given += [f"{name} := {literal(v)}" for name, v in arguments.items() if name != "tbl" and v is not None]
     call = f"{entry.name}({', '.join(given)})"
     api = f"duckdb_anon.release(con, 'NAME', \"{call}\", memory='{memory}')"
     file = _file(catalog)

@@ -23,7 +23,6 @@ from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.interrupts import stoppable
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import RewriteError, cause_of, one_line
-from duckdb_anon.model.release_comment import value_text
 
 TRUTH_COUNT, REDRAWS = 10, 3
 MOST_ROWS = 200_000
@@ -151,7 +150,7 @@ def _replay_once(con: duckdb.DuckDBPyConnection, call: ReplayCall, roles: str, n
 
 def _written(arguments: Mapping[str, Any]) -> str:
     """Arguments as they follow the first one."""
-    return "".join(f", {name} := {value_text(value)}" for name, value in arguments.items())
+    return "".join(f", {name} := {literal(value)}" for name, value in arguments.items())
 
 
 def _typed(relation: Relation) -> str:

@@ -25,7 +25,7 @@ from duckdb_anon.methods.partition_params import cutting
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.function_specs import Cutting, Method, Parameter, Params
-from duckdb_anon.model.release_comment import value_text
+from duckdb_anon.model.quoting import literal
 from duckdb_anon.model.release_formats import RATE
 from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Real, Source
 
@@ -76,7 +76,7 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
     rate = params["rho"]
     number = isinstance(rate, (int, float)) and not isinstance(rate, bool) and 0 < rate <= 1
     if rate != "auto" and not number:
-        raise ParameterError(f"composition: rho := {value_text(rate)} is neither a number in (0, 1] nor 'auto'")
+        raise ParameterError(f"composition: rho := {literal(rate)} is neither a number in (0, 1] nor 'auto'")
     return params
 
 

@@ -41,7 +41,8 @@ from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntA
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.function_specs import REQUIRED, Cutting, Method, Parameter, Params, Report, Roles, Sweep
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_comment import quoted, value_text
+from duckdb_anon.model.quoting import literal
+from duckdb_anon.model.release_comment import quoted
 from duckdb_anon.model.released_columns import Cells, Coded
 
 PAPER = "Li, B., Li, Y., et al. (2020), arXiv 2008.10771"
@@ -95,7 +96,7 @@ def refine(params: dict[str, Any], function: str = "muco") -> dict[str, Any]:
     for name in muco_lp.DEFAULTS:
         if params.get(name) is not None:
             raise ParameterError(
-                f"{function}: {name} := {value_text(params[name])} belongs to the paper's random output tables; say "
+                f"{function}: {name} := {literal(params[name])} belongs to the paper's random output tables; say "
                 "tables := 'linear' with it, or leave it out"
             )
     if params["repair"] is None:
@@ -134,7 +135,7 @@ def conditions(roles: Roles, params: Params) -> dict[str, str]:
     """Whether the value of each sensitive column is one that l does not bound."""
     if not params["l_except"]:
         return {}
-    values = ", ".join(value_text(value) for value in params["l_except"])
+    values = ", ".join(literal(value) for value in params["l_except"])
     return {_exception(info.name): f"{quoted(info.name)}::varchar in ({values})" for info in roles.sensitive}
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from duckdb_anon.model.errors import ParameterError, listed, nearest
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import value_text
+from duckdb_anon.model.quoting import literal
 
 REQUIRED = object()
 _MOST = {"integer": 2**31 - 1, "number": 1e9}  # beyond any number of rows, and safe to multiply by one
@@ -51,11 +51,11 @@ class Parameter:
             value = _CONVERT[self.kind](given)
         except (TypeError, ValueError, ArithmeticError) as error:
             raise ParameterError(
-                f"{function}: {self.name} := {value_text(given)} is not {_ARTICLE[self.kind]} ({self.doc})"
+                f"{function}: {self.name} := {literal(given)} is not {_ARTICLE[self.kind]} ({self.doc})"
             ) from error
         if self.choices and value not in self.choices:
             raise ParameterError(
-                f"{function}: {self.name} := {value_text(given)} is not one of {listed(self.choices)}"
+                f"{function}: {self.name} := {literal(given)} is not one of {listed(self.choices)}"
                 f"{nearest(str(given), self.choices)}"
             )
         if self.kind == "names" and not self.repeated and (repeated := _repeated(value)):
@@ -76,7 +76,7 @@ class Parameter:
             ends = (("above", self.above), ("at least", self.low), ("at most", self.high if high else most))
             allowed = " and ".join(f"{word} {_plainly(end)}" for word, end in ends if end is not None) or "finite"
             raise ParameterError(
-                f"{function}: {self.name} := {value_text(given)} is out of range. It must be {allowed} ({self.doc})"
+                f"{function}: {self.name} := {literal(given)} is out of range. It must be {allowed} ({self.doc})"
             )
 
 

@@ -101,7 +101,7 @@ class Description:
         """The call without its table and roles: `muco(delta := 0.2)`; '' where no method is named."""
         if not self.method:
             return ""
-        arguments = (f"{name} := {value_text(value)}" for name, value in self.parameters.items() if name not in HIDDEN)
+        arguments = (f"{name} := {literal(value)}" for name, value in self.parameters.items() if name not in HIDDEN)
         return f"{self.method}({', '.join(arguments)})"
 
     def comment(self) -> str:
@@ -191,9 +191,6 @@ def table_name(given: str) -> str:
     *folders, file = re.split(r"[/\\]", text.strip("'"))
     named = [folder for folder in folders if folder and "*" not in folder]
     return quoted(f"{named[-1]}/" if "*" in file and named else file)
-
-
-value_text = literal
 
 
 def quoted(name: str) -> str:

@@ -19,7 +19,7 @@ from duckdb_anon.engine.interrupts import stoppable
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import without_code
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import read_description, value_text
+from duckdb_anon.model.release_comment import read_description
 from duckdb_anon.model.release_formats import SOURCE
 
 
@@ -57,7 +57,7 @@ class Checks:
                 f"call. Write it with duckdb-anon release or .release, or name a table made with {SOURCE.word} := true",
             )  # fmt: skip
             return
-        given = "".join(f", {key} := {value_text(value)}" for key, value in description.parameters.items())
+        given = "".join(f", {key} := {literal(value)}" for key, value in description.parameters.items())
         call = f"{description.method}({literal(self.original)}{given}, {SOURCE.word} := true)"
         try:
             with stoppable():

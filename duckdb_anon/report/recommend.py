@@ -26,7 +26,6 @@ from duckdb_anon.measures.risk.linkage_risk import P_MATCH, TARGETS
 from duckdb_anon.model.errors import ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import ColumnInfo, Method, Parameter, Params, Roles, Task, fields
 from duckdb_anon.model.parameters import MOST_SEED
-from duckdb_anon.model.release_comment import value_text
 from duckdb_anon.report.candidate_search import Candidate, try_candidates
 
 _ON_REQUEST = ("rank_swap", "merging")
@@ -59,7 +58,7 @@ def plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str
     planned = {
         "tbl": relation.given,
         # to be repeated in the recommended calls
-        "roles": "".join(f", {name} := {value_text(value)}" for name, value in given.items() if value is not None),
+        "roles": "".join(f", {name} := {literal(value)}" for name, value in given.items() if value is not None),
         "unseen": not relation.visible and context.arguments.get("categorical") is None,
         "visible": relation.visible,
         "candidates": [asdict(Candidate.of(method)) for method in _chosen(context.methods, params["methods"])],

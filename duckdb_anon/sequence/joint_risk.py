@@ -12,7 +12,6 @@ import duckdb
 
 from duckdb_anon.engine.register import Registered
 from duckdb_anon.engine.sql_quoting import literal
-from duckdb_anon.model.release_comment import value_text
 
 _MOST_ROWS = 200_000
 _TARGETS = 200
@@ -33,7 +32,7 @@ def joint_risk(
     if len(followed) < 2 or sum(release.rows for release in followed) > _MOST_ROWS:
         return ""
     names = list(dict.fromkeys(release.name for release in followed))
-    given = "".join(f", {name} := {value_text(value)}" for name, value in roles.items())
+    given = "".join(f", {name} := {literal(value)}" for name, value in roles.items())
     try:
         identity, attribute = con.execute(
             f"select identity, attribute from sequence_risk({literal(original)}, {literal(names)}{given}, "

@@ -18,7 +18,6 @@ from duckdb_anon.engine.call_text import Recorded, on_table, recording
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, ParameterError, cause_of
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import value_text
 from duckdb_anon.parts.run_part import message_of
 from duckdb_anon.registry import ENTRIES
 from duckdb_anon.sql_functions import connect
@@ -57,9 +56,9 @@ def planned(
     trees = {f"tree of {column}": _arrow(tree) for column, tree in hierarchies.items()}
     create_tables(con, trees)
     given = {name: list(value) if not isinstance(value, str) else value for name, value in roles.items() if value}
-    arguments = "".join(f", {name} := {value_text(value)}" for name, value in given.items())
+    arguments = "".join(f", {name} := {literal(value)}" for name, value in given.items())
     if hierarchies:
-        arguments += f", hierarchies := {value_text({column: f'tree of {column}' for column in hierarchies})}"
+        arguments += f", hierarchies := {literal({column: f'tree of {column}' for column in hierarchies})}"
     statement = on_table(call, TABLE).strip()
     if not statement.endswith(")") or statement == call:
         raise ParameterError(f'spark.release: {call!r} is not one call of a method, such as "muco(0.2)"')

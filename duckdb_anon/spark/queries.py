@@ -15,7 +15,6 @@ import duckdb
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, cause_of, listed, nearest
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import value_text
 from duckdb_anon.parts.release_checks import k_sql, l_sql, t_sql
 from duckdb_anon.parts.run_part import message_of
 from duckdb_anon.rewrite.dialects import spoken
@@ -56,7 +55,7 @@ def estimate_sql(
         spark.sql(estimate_sql("SELECT sex, count(*) FROM people GROUP BY sex", df, release, qi=["age", "sex"]))
     """
     given = {"qi": qi, "sensitive": sensitive}
-    arguments = "".join(f", {name} := {value_text(value)}" for name, value in given.items() if value)
+    arguments = "".join(f", {name} := {literal(value)}" for name, value in given.items() if value)
     with connect() as con:
         con.execute("set python_enable_replacements = false")
         for name, frame in zip(names, (original, release), strict=True):

@@ -23,7 +23,7 @@ from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, Floa
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
 from duckdb_anon.model.function_specs import Parameter, Params
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import value_text
+from duckdb_anon.model.quoting import literal
 
 PAPER = "Guo, L., Ying, X., Wu, X. (2011), JCSE 5(3)"
 
@@ -85,7 +85,7 @@ def _plain_p(function: str, given: Any) -> float | dict[str, float] | None:
         return float(given)
     except (TypeError, ValueError) as error:
         raise ParameterError(
-            f"{function}: p := {value_text(given)} is neither a number nor a MAP or STRUCT from column to number"
+            f"{function}: p := {literal(given)} is neither a number nor a MAP or STRUCT from column to number"
         ) from error
 
 

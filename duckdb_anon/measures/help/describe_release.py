@@ -17,7 +17,8 @@ from duckdb_anon.engine.release_seal import signer_of
 from duckdb_anon.measures.help.anon_functions import rows_as_table
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.function_specs import REQUIRED, Entry, Parameter, Params, Query
-from duckdb_anon.model.release_comment import Description, read_description, value_text
+from duckdb_anon.model.quoting import literal
+from duckdb_anon.model.release_comment import Description, read_description
 from duckdb_anon.model.release_formats import carriers
 from duckdb_anon.model.release_formats.duckdb_types import bag_type, box_type, is_text, list_type, struct_fields
 
@@ -60,7 +61,7 @@ def _made(given: str, description: Description, entries: Mapping[str, Entry]) ->
         ("method", description.method or None, description.call or None, does),
     ]
     docs = {p.name: p.doc for p in parameters_of(entry)} if entry else {}
-    facts += [("parameter", n, value_text(v), docs.get(n, "")) for n, v in description.parameters.items()]
+    facts += [("parameter", n, literal(v), docs.get(n, "")) for n, v in description.parameters.items()]
     independent = "true" if description.independent else None
     stated: list[Fact] = [
         ("paper", None, entry.paper if entry else None, "where the method comes from"),

@@ -26,7 +26,6 @@ from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.measures.plans.missing_codes import LABEL, number_codes
 from duckdb_anon.model.errors import ColumnError, ParameterError, cause_of, listed, nearest, one_line
 from duckdb_anon.model.function_specs import Parameter, Params, Query
-from duckdb_anon.model.release_comment import value_text
 from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment, is_number
 
 NAME = "anon_hierarchy"
@@ -299,7 +298,7 @@ def _breaks(given: Any) -> list[float]:
     except (TypeError, ValueError):
         breaks = []
     if not all(map(math.isfinite, breaks)) or not breaks or breaks != sorted(set(breaks)) or len(breaks) > 1000:
-        raise ParameterError(f"breaks := {value_text(given)} is no list of rising numbers, such as [18, 40, 65]")
+        raise ParameterError(f"breaks := {literal(given)} is no list of rising numbers, such as [18, 40, 65]")
     return breaks
 
 

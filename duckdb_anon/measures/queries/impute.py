@@ -25,7 +25,7 @@ from duckdb_anon.engine.sql_quoting import CALLER, STATEMENT, ident, literal
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import REQUIRED, ColumnInfo, Parameter, Params, Query, Roles
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import QUERY, read_description, value_text
+from duckdb_anon.model.release_comment import QUERY, read_description
 from duckdb_anon.model.release_formats import Content, Contents
 from duckdb_anon.model.release_formats.duckdb_types import comparable, is_nested, list_type
 
@@ -188,7 +188,7 @@ def _handed_over(
     key = f"concat_ws(',', count(*), sum(hash({rows})), bit_xor(hash({rows})){hashes})"
     messages = f"call: {literal(call.text())}, {CALLER}"
     answer = (
-        f"{FUNCTION}({{{messages}, {STATEMENT}, wanted: {value_text(wanted)}::varchar[], "
+        f"{FUNCTION}({{{messages}, {STATEMENT}, wanted: {literal(wanted)}::varchar[], "
         "key: (select key from _anon_kept), kept: (select kept from _anon_kept), "
         f"rows: (select list({{_anon_rn: _anon_rn{fields}}}) from _anon_release, _anon_kept where not kept)"
         f"{''.join(f', {name}: {listed}' for name, listed in trees.items())}}})"

@@ -26,7 +26,7 @@ from duckdb_anon.measures.queries import impute
 from duckdb_anon.measures.queries.replay import replay_of
 from duckdb_anon.model.errors import RewriteError, nearest
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import QUERY, Description, read_description, table_name, value_text
+from duckdb_anon.model.release_comment import QUERY, Description, read_description, table_name
 from duckdb_anon.rewrite.query.parse import parse, tables_of
 from duckdb_anon.rewrite.query.refusals import require_understood
 from duckdb_anon.rewrite.query.tables import (
@@ -134,7 +134,7 @@ def plausible_tables_of(context: Any, original: Relation, release: Relation) -> 
         given = {name: value for name, value in given.items() if value is not None}
         call = replace(context, function="impute", arguments={"release": release.given, "draws": draws, **given})
         plan(impute.MEASURE, call)  # says now what the release cannot give
-        arguments = "".join(f", {name} := {value_text(value)}" for name, value in given.items())
+        arguments = "".join(f", {name} := {literal(value)}" for name, value in given.items())
         text = f"select * from impute({literal(release.given)}, {draws}{arguments})"
         return PlausibleTables(text, impute.free_name("draw", columns), draws)
 

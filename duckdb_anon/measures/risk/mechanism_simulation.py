@@ -26,7 +26,7 @@ from duckdb_anon.model.errors import ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import Params, Roles
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import stop_flag
-from duckdb_anon.model.release_comment import read_description, value_text
+from duckdb_anon.model.release_comment import read_description
 from duckdb_anon.model.release_formats.duckdb_types import is_nested
 
 _ABOUT_SENSITIVE = ("sensitive", "l", "l_except", "sensitive_edges")
@@ -60,7 +60,7 @@ def replay_select(context: Any, roles: Roles, params: Params) -> dict[str, str]:
     given |= {role: literal([info.name for info in columns]) for role, columns in named.items() if columns}
     trees = {info.name: info.hierarchy for info in infos if info.hierarchy}
     if trees:
-        given["hierarchies"] = value_text(trees)
+        given["hierarchies"] = literal(trees)
     if params["seed"] is not None:
         given["seed"] = str(derived_seed(params["seed"], "simulation"))
     given |= {"row_id": "true", ASKED_BY: literal(f"{context.function}: the release")}
