@@ -19,7 +19,7 @@ from duckdb_anon.database.plan import NAME, Plan, Table
 from duckdb_anon.database.record import Cell, Work, make_classes, read_rows
 from duckdb_anon.engine.catalog import write_comments
 from duckdb_anon.engine.sql_quoting import ident, idents, literal
-from duckdb_anon.gate.checks import refuse_table
+from duckdb_anon.gate.checks import refuse
 from duckdb_anon.gate.source_tables import described_table
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.report.profile.key_columns import refuse_keys
@@ -245,7 +245,7 @@ def _check(work: Work, made: ReleasedTable) -> None:
     original = described_table(con, relation.sql, table.name, relation.comment, {**relation.comments, **keys})
     rows = f"(select {idents(copied)} from {work.of(table, 'release')})"
     labels = {name: text for name, text in labels.items() if name in copied}
-    refuse_table(con, NAME, described_table(con, rows, table.name, comment, labels), original, allowed=True)
+    refuse(con, NAME, described_table(con, rows, table.name, comment, labels), original, allowed=True)
 
 
 def write_tables(work: Work, schema: str, *, independent: bool = False) -> None:

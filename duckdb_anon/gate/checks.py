@@ -44,10 +44,10 @@ def refuse(
     con: duckdb.DuckDBPyConnection,
     function: str,
     release: SourceTable,
-    original: SourceTable | None,
-    others: Sequence[SourceTable],
+    original: SourceTable | None = None,
     allowed: bool = False,
     *,
+    tables: Sequence[SourceTable] | None = None,
     made_now: bool = False,
     keys: Collection[str] | None = None,
 ) -> None:
@@ -57,15 +57,19 @@ def refuse(
         con: connection that sees all tables.
         function: the door, for messages.
         release: a table declared a release.
-        original: its original, where it is there.
-        others: the other tables with columns that name individuals, from which identifiers may have been copied.
+        original: what it was made of; by default the table that its description names.
         allowed: whether the caller vouches for a table that `release()` did not write.
+        tables: tables whose identifiers may have been copied; by default all that the connection sees.
         made_now: whether the rows come from the method this moment, which has checked them itself.
         keys: columns written like keys that the caller vouches for; None where such columns are not looked for.
 
     Raises:
         AnonError: naming the release and what is wrong with it.
     """
+    tables = tables_of(con) if tables is None else tables
+    original = original or original_of(release, tables)
+    named = [table for table in tables if table.naming() and not table.is_view]
+    others = [table for table in named if original is None or table.sql != original.sql]
     description = read_description(release.comment) or Description()
     _no_seed(function, release)
     protects(function, release.name, description)
@@ -132,32 +136,6 @@ def _no_copy(
             f"{function}: {unchanged} of {found} unique records of {original.name} stand unchanged in {release.name}, "
             f"which promises delta := {delta:g}. Make the release again"
         )
-
-
-def refuse_table(
-    con: duckdb.DuckDBPyConnection,
-    function: str,
-    release: SourceTable,
-    original: SourceTable | None = None,
-    allowed: bool = False,
-    *,
-    made_now: bool = False,
-) -> None:
-    """`refuse`, with the original and the tables of individuals that a connection sees.
-
-    Args:
-        con: an open connection.
-        function: the door, for messages.
-        release: the release.
-        original: what it was made of; by default the table that its description names.
-        allowed: whether the caller vouches for a table that `release()` did not write.
-        made_now: whether the rows come from the method this moment.
-    """
-    tables = tables_of(con)
-    original = original or original_of(release, tables)
-    named = [table for table in tables if table.naming() and not table.is_view]
-    others = [table for table in named if original is None or table.sql != original.sql]
-    refuse(con, function, release, original, others, allowed, made_now=made_now)
 
 
 def _written_by_release(

@@ -127,9 +127,8 @@ def publish(
         trees = _CopiedTrees(con, tables, {fold(table.name) for table in releases}, public)
         for table in releases:
             original = made_of[table.name]
-            others = [other for other in trees.named if original is None or other.sql != original.sql]
             keys = [fold(column) for column in table.columns if fold(f"{table.name}.{column}") in allowed]
-            refuse(con, "publish", table, original, others, fold(table.name) in allowed, keys=keys)
+            refuse(con, "publish", table, original, fold(table.name) in allowed, tables=tables, keys=keys)
             trees.published.add(table, original)
         rows = {table.name: _copy(con, table, trees) for table in releases}
         shapes = {table.name: table for table in [*made_of.values(), *given] if table is not None}

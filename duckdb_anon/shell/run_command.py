@@ -25,7 +25,7 @@ from duckdb_anon.engine.column_roles import ROLES
 from duckdb_anon.engine.private_files import draft_of, write_private
 from duckdb_anon.engine.register import registered
 from duckdb_anon.engine.sql_quoting import ident, literal
-from duckdb_anon.gate.checks import refuse_table
+from duckdb_anon.gate.checks import refuse
 from duckdb_anon.gate.files import write_parquet
 from duckdb_anon.gate.source_tables import described_table
 from duckdb_anon.model.errors import AnonError
@@ -177,7 +177,7 @@ def _checked(con: duckdb.DuckDBPyConnection, entry: Mapping[str, Any], folder: P
             f"run: {name} is made of {described.original if described else 'another table'}, and its checks compare it "
             f"with {entry['original']}. Name one table in call and original"
         )
-    refuse_table(con, "run", described_table(con, ident(name), name, table, columns))
+    refuse(con, "run", described_table(con, ident(name), name, table, columns))
     lines = []
     with check_releases(con, entry["original"]) as checks:
         if any("{pair}" in CHECKS[check][0] for check in entry["checks"]):
