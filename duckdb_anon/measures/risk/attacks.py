@@ -92,9 +92,9 @@ class Scores:
         if release.start is None:
             units = self._of_part[0]
             if scoring.labels:
-                units = units[:, release.parts[0].row_of_voter]
+                units = np.take(units, release.parts[0].row_of_voter, axis=1)
             for label in scoring.labels:
-                units += label.score(some)[:, label.of_row[release.first_row]]
+                units += np.take(label.score(some), label.of_row[release.first_row], axis=1)
             self.units = self._in_group(units)
         else:
             self.units = self._buckets(release.start, None)

@@ -12,12 +12,12 @@ Cost: persons times classes, plus products of classes for 'ec_pair'.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from duckdb_anon.kernels.partition.sort_count import ranges
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.risk.matching_classes import Evidence, evidence
 from duckdb_anon.model.coded_table import IntArray
@@ -45,13 +45,6 @@ def composition_risk(tables: Sequence[ReadTable], params: Params, rng: np.random
     return MEASURE.columns([(params["unit"], overlap.rows, float(true), float(total - true), alone, risk, total > 0)])
 
 
-def _blocks(first: Evidence, second: Evidence, persons: int) -> Iterator[slice]:
-    step = max(1, _BLOCK // max(1, first.classes, second.classes))
-    for at in range(0, persons, step):
-        tick()
-        yield slice(at, at + step)
-
-
 def _victims(
     first: Evidence, second: Evidence, persons: list[IntArray], secret: IntArray, *, weighted: bool
 ) -> tuple[float, float, int]:
@@ -59,7 +52,10 @@ def _victims(
     alike = keys_of([*persons, secret])
     example, multiplicity = alike.first, np.bincount(alike.of_row)
     true, total, alone = 0.0, 0.0, 0
-    for block in _blocks(first, second, len(example)):
+    step = max(1, _BLOCK // max(1, first.classes, second.classes))
+    for at in range(0, len(example), step):
+        tick()
+        block = slice(at, at + step)
         who = example[block]
         known = [codes[who] for codes in persons]
         both = first.linked(known) * second.linked(known)
@@ -79,31 +75,19 @@ def _pairs(first: Evidence, second: Evidence, persons: list[IntArray], secret: I
         tick()
         first_class, other = first.covered_codes(a), second.covered_codes(a)
         meeting &= first_class.astype(np.float32) @ other.T.astype(np.float32) > 0
-    shared = first.holds.astype(np.float32) @ second.holds.T.astype(np.float32)
-    found = [np.empty(0, dtype=np.int64)]
-    for block in _blocks(first, second, len(secret)):
-        known, true_value = [codes[block] for codes in persons], secret[block]
-        found.append(_true_triples(first, second, known, true_value))
-    triples = np.unique(np.concatenate(found))
-    pair = np.unique(triples // first.holds.shape[1])
-    single = shared.ravel()[pair] == 1
-    return len(triples), round(float(shared[meeting].sum(dtype=np.float64))), int(single.sum())
-
-
-def _true_triples(first: Evidence, second: Evidence, known: list[IntArray], true_value: IntArray) -> IntArray:
-    """Number of each (class, class, value) in which some individual lies with the true value."""
-    sides = []
-    for release in (first, second):
-        lies = (release.shares(known).toarray() > 0) & release.holds[:, true_value].T
-        person, class_number = np.nonzero(lies)
-        sides.append((class_number, np.bincount(person, minlength=len(true_value))))
-    (first_class, first_size), (other, other_size) = sides
-    start = np.cumsum(other_size) - other_size
-    person = np.repeat(np.arange(len(true_value)), first_size)
-    partner = other[ranges(start[person], other_size[person])]
-    left, who = (np.repeat(values, other_size[person]) for values in (first_class, person))
-    key: IntArray = (left * second.classes + partner) * first.holds.shape[1] + true_value[who]
-    return key
+    holds = [first.holds, second.holds]
+    shared = holds[0].astype(np.float32) @ holds[1].T.astype(np.float32)
+    shares = [release.shares(persons) for release in (first, second)]
+    triples, pairs = 0, sparse.csr_matrix(shared.shape, dtype=bool)
+    for value in np.unique(secret).tolist():
+        tick()
+        who = np.flatnonzero(secret == value)
+        lies, other = (share[who].multiply(held[:, value]).tocsr() for share, held in zip(shares, holds, strict=True))
+        together = (lies.T @ other) > 0
+        triples += together.nnz
+        pairs = pairs + together
+    single = shared[pairs.nonzero()] == 1
+    return triples, round(float(shared[meeting].sum(dtype=np.float64))), int(single.sum())
 
 
 def refine(params: dict[str, Any]) -> dict[str, Any]:

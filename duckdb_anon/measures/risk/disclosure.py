@@ -130,9 +130,9 @@ def _of_boxes(release: ReadTable, qi: list[str], targets: _Targets) -> tuple[Flo
     for at in range(0, alike.number, step):
         tick()
         block, some = slice(at, at + step), alike.first[at : at + step]
-        covered = np.zeros((len(some), boxes.number), dtype=np.int64)
+        covered = np.zeros((len(some), boxes.number), dtype=np.int16)
         for a, cells in enumerate(boxes.columns):
-            covered |= cells.covered(targets.values[some, a]).astype(np.int64) << a
+            covered |= cells.covered(targets.values[some, a]).astype(np.int16) << a
         own = np.where(box[some] >= 0, covered[np.arange(len(some)), box[some]], 0)
         place = (covered + sets * np.arange(len(some))[:, None]).ravel()
         rows = [np.broadcast_to(size, covered.shape)]
