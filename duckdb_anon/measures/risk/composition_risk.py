@@ -24,7 +24,7 @@ from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.function_specs import Parameter, Params, Report, fields
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import ReadTable
+from duckdb_anon.model.release_table import BoolArray, ReadTable
 
 _BLOCK = 5_000_000
 
@@ -75,19 +75,25 @@ def _pairs(first: Evidence, second: Evidence, persons: list[IntArray], secret: I
         tick()
         first_class, other = first.covered_codes(a), second.covered_codes(a)
         meeting &= first_class.astype(np.float32) @ other.T.astype(np.float32) > 0
-    holds = [first.holds, second.holds]
+    holds, values = [first.holds, second.holds], first.holds.shape[1]
     shared = holds[0].astype(np.float32) @ holds[1].T.astype(np.float32)
-    shares = [release.shares(persons) for release in (first, second)]
-    triples, pairs = 0, sparse.csr_matrix(shared.shape, dtype=bool)
-    for value in np.unique(secret).tolist():
-        tick()
-        who = np.flatnonzero(secret == value)
-        lies, other = (share[who].multiply(held[:, value]).tocsr() for share, held in zip(shares, holds, strict=True))
-        together = (lies.T @ other) > 0
-        triples += together.nnz
-        pairs = pairs + together
-    single = shared[pairs.nonzero()] == 1
-    return triples, round(float(shared[meeting].sum(dtype=np.float64))), int(single.sum())
+    lies = _lies_in(first, holds[0], persons, secret)
+    other = _lies_in(second, holds[1], persons, secret)
+    # classes of the second release are told apart by the individual's value
+    value = other.indices.astype(np.int64) * values + np.repeat(secret, np.diff(other.indptr))
+    valued = sparse.csr_matrix((other.data, value, other.indptr), (len(secret), second.classes * values))
+    triples = (lies.T @ valued).tocoo()
+    pair = np.unique(triples.row.astype(np.int64) * second.classes + triples.col // values)
+    single = shared.ravel()[pair] == 1
+    return triples.nnz, round(float(shared[meeting].sum(dtype=np.float64))), int(single.sum())
+
+
+def _lies_in(release: Evidence, holds: BoolArray, persons: list[IntArray], secret: IntArray) -> sparse.csr_matrix:
+    """In which classes that hold its own value each individual lies, shape (individuals, classes)."""
+    lies = release.shares(persons).tocoo()
+    inside = (lies.data > 0) & holds[lies.col, secret[lies.row]]
+    entries = (np.ones(int(inside.sum())), (lies.row[inside], lies.col[inside]))
+    return sparse.csr_matrix(entries, lies.shape)
 
 
 def refine(params: dict[str, Any]) -> dict[str, Any]:
