@@ -127,7 +127,10 @@ def _release(session: Session, given: str) -> None:
     call, bracket, words = rest.strip().rstrip(";").rpartition(")")
     if not bracket:
         session.fail(".release takes a name and a call: .release r muco('people', 0.2)")
-    options = _options(session, shlex.split(words))
+    try:
+        options = _options(session, shlex.split(words))
+    except ValueError:
+        session.fail(f".release {given}: a quote is not closed")
     try:
         description = session.meter.watch(lambda: release(session.con, name, f"{call})", **options))
     except (AnonError, duckdb.Error) as error:
@@ -147,7 +150,7 @@ def _options(session: Session, words: list[str]) -> dict[str, Any]:
         else:
             session.fail(
                 f".release: after the call stands {word!r}. Allowed: previous NAME, key COLUMN, deleted keep|withdraw, "
-                "changed keep, independent, replace"
+                "changed keep|replace, independent, replace"
             )
     return found
 

@@ -162,6 +162,7 @@ def test_wrong_point_commands_say_what_is_allowed(run: Run) -> None:
         (".maxrows none", "give a whole number above 0"),
         (".schema peple", "there is no such table"),
         (".output 'a", "a quote is not closed"),
+        (".release r muco('people', 0.2) previous 'x", "a quote is not closed"),
     ):
         done = run(stdin=f"{line}\nselect 'later';\n")
         assert done.returncode == 1
