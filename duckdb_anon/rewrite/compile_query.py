@@ -14,7 +14,6 @@ from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats.duckdb_types import is_enum, is_number
 from duckdb_anon.rewrite.aggregates import LINEAR, MOMENTS, Quantile, read_quantile, weighted, weighted_quantile
 from duckdb_anon.rewrite.factors import (
-    BucketFactor,
     ColumnUse,
     CombinationsError,
     Factor,
@@ -194,45 +193,21 @@ class Block:
             raise NotLinearError("a window function goes through single records")
         self._require_presence(factors, aggregates)
         conditions, exact_conditions = self.push_conditions(factors)
-        bucket = self._spread_by_row(factors)
         moments: dict[str, str] = {}
         quantiles = {
             id(aggregate): found for aggregate in aggregates if (found := read_quantile(aggregate)) is not None
         }
-        linear = [aggregate for aggregate in aggregates if id(aggregate) not in quantiles]
-        self._weigh(linear, moments, grouped=bucket is None)
+        self._weigh([aggregate for aggregate in aggregates if id(aggregate) not in quantiles], moments)
         left = {
             fold(column.name)
             for column in all_of(self.select, exp.Column)
             if column.table == self.alias and column.parent
         }
-        if bucket is not None:
-            rows = bucket.spread_by_row(
-                [f"{self.exact[node]} as {quoted(node)}" for node in sorted(left) if node in self.exact],
-                exact_conditions,
-            )
-            columns = [self.typed(node, quoted(node)) for node in sorted(left)]
-            where = where_all([self.plain(c) for c in conditions[bucket.name]])
-            self._replace(
-                self.steps.add("weighted", f"select {', '.join([*columns, '_weight'])} from ({rows}) as v{where}")
-            )
-        else:
-            uses = {column: self.use(column, conditions) for column in self.read}
-            self._relation(factors, conditions, exact_conditions, left, uses, moments)
+        uses = {column: self.use(column, conditions) for column in self.read}
+        self._relation(factors, conditions, exact_conditions, left, uses, moments)
         self._add_quantiles(
             [(aggregate, quantiles[id(aggregate)]) for aggregate in aggregates if id(aggregate) in quantiles]
         )
-
-    def _spread_by_row(self, factors: Sequence[Factor]) -> BucketFactor | None:
-        """The bucket column that is all the query reads beside exact ones, if each row lists all of its values.
-
-        Rows are spread at once then: to find one row of each bucket takes longer than to spread them all.
-        """
-        shares = self.release.shares
-        if shares is None or self.model.weight != "1" or len(factors) != 1 or not isinstance(factors[0], BucketFactor):
-            return None
-        rows = shares.number(factors[0].combinations(), [self.release.sql])
-        return factors[0] if 0 < rows <= MOST_COMBINATIONS else None
 
     def _require_presence(self, factors: Sequence[Factor], aggregates: Sequence[exp.Expr]) -> None:
         """Refuse joins whose rows without a match depend on values that the release does not show."""
@@ -371,8 +346,8 @@ class Block:
                 column.replace(exp.cast(column.copy(), kind, dialect="duckdb"))
         return str(holder.this.sql("duckdb"))
 
-    def _weigh(self, aggregates: Sequence[exp.Expr], moments: dict[str, str], grouped: bool) -> None:
-        """Replace each aggregate by its estimate; grouped rows have sums over exact columns alone already."""
+    def _weigh(self, aggregates: Sequence[exp.Expr], moments: dict[str, str]) -> None:
+        """Replace each aggregate by its estimate; sums over exact columns alone are added up before rows are spread."""
         weight = self.weight()
         for node in aggregates:
             outer, where = node, None
@@ -382,7 +357,7 @@ class Block:
                 node.set("this", exp.Cast(this=node.this.copy(), to=exp.DataType.build("int")))
             reads = [column for part in (node, where) if part is not None for column in all_of(part, exp.Column)]
             exact = self.preserved and all(read.table == self.alias and fold(read.name) in self.exact for read in reads)
-            if grouped and reads and exact and isinstance(node, LINEAR) and not isinstance(node.this, exp.Distinct):
+            if reads and exact and isinstance(node, LINEAR) and not isinstance(node.this, exp.Distinct):
                 made = self._added_before(node, where, moments)
             else:
                 made = weighted(node, where, weight)

@@ -371,27 +371,6 @@ class BucketFactor(Factor):
                 unnest(list_append(map_values(counts), size - counted)) / size as _share
               from ({sized}) as b) as l where _share > 0"""
 
-    def combinations(self) -> str:
-        """SELECT how many rows `spread_by_row` has; 0 where counts do not cover all rows of each bucket."""
-        buckets = f"""
-            select count(*) as records, count({self.counts}) as listed,
-              any_value(cardinality({self.counts})) as different,
-              any_value(list_sum(map_values({self.counts}))) as counted
-            from {self.release} as r group by {self.cell}"""
-        covered = "bool_and(records = listed and records = counted)"
-        return f"select case when {covered} then sum(records * different) else 0 end from ({buckets}) as b"
-
-    def spread_by_row(self, exact: Sequence[str], conditions: Sequence[str]) -> str:
-        """SELECT exact columns, the column and its weight: each row with every value that its own counts list.
-
-        Args:
-            exact: SELECT items over a row `r`.
-            conditions: SQL over rows `r`; all must hold.
-        """
-        column = f"unnest(map_keys({self.counts})) as {quoted(self.columns[0])}"
-        weight = f"unnest(map_values({self.counts})) / list_sum(map_values({self.counts})) as _weight"
-        return f"select {', '.join([*exact, column, weight])} from {self.release} as r{where_all(conditions)}"
-
 
 @dataclass(frozen=True)
 class SliceFactor(Factor):
