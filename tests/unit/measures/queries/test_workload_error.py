@@ -54,19 +54,23 @@ def check(con: duckdb.DuckDBPyConnection, original: str, release: str, options: 
     assert answered
 
 
-@pytest.mark.parametrize("options", ["dims := 3, aggregate := 'sum(height)'", "dims := 1, aggregate := 'sum(born)'"])
-def test_sums_over_boxes_with_gaps_nulls_and_lengths(con, options):
+@pytest.mark.parametrize(
+    "options", ["dims := 3, aggregate := 'sum(height)'", "dims := 1, aggregate := 'sum(born)'", "dims := 2"]
+)
+def test_answers_over_boxes_with_gaps_nulls_lengths_and_sets(con, options):
     con.execute(
         "create table people as select nullif(1900 + 3 * (hash(i, 1) % 40), 1930)::integer as born, "
-        "(hash(i, 2) % 1000) / 7.0::double as height, (hash(i, 3) % 5)::integer as room, i % 4 as dose "
+        "(hash(i, 2) % 1000) / 7.0::double as height, (hash(i, 3) % 5)::integer as room, i % 4 as dose, "
+        "'j' || floor(sqrt(hash(i, 4) % 100))::integer as job "
         "from range(300) as t(i)"
     )
-    roles = "qi := ['born', 'height', 'room'], sensitive := 'dose'"
+    roles = "qi := ['born', 'height', 'room', 'job'], sensitive := 'dose'"
     con.execute(f"create table release as from mondrian('people', k := 6, {roles}, seed := 1)")
     assert con.execute("select count(*) from release where born is not null and born.lower is null").fetchall() != [
         (0,)
     ]
-    check(con, "people", "release", f"{roles}, selectivity := 0.4, n := 8, seed := 2, {options}")
+    assert con.execute("select count(*) from release where len(job) > 1").fetchall() != [(0,)]
+    check(con, "people", "release", f"{roles}, selectivity := 0.4, n := 12, seed := 2, {options}")
 
 
 @pytest.mark.parametrize("original", ["visits", "persons"])
