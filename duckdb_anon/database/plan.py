@@ -102,6 +102,8 @@ class Plan:
                 raise ParameterError(
                     f"{NAME}: unknown option '{name}'{nearest(name, parameters)}. Options are {listed(parameters)}"
                 )
+        if not tables:
+            raise ParameterError(f"{NAME}: no table is named. Name all tables that are to be released together")
         checked = {name: p.check(NAME, options.get(name)) for name, p in parameters.items()}
         for name in (checked["individuals"], *treatments):
             if name not in tables:
