@@ -114,7 +114,7 @@ def release(
         _refuse_taken(con, name, is_file, replace)
         found = _resolved(con, call, method)
         where = Where(_database_of(con, name, is_file), register)
-        registration = Registration.of(con, found, where, _version(), key, independent)
+        registration = Registration.of(con, found, where, key, independent)
         if previous is None:
             registration.guard()
             return _write(registration, name, replace, is_file)
@@ -157,7 +157,7 @@ def _release_in_parts(
     _refuse_taken(con, name, is_file, replace)
     found = _resolved(con, call, method)
     where = Where(_database_of(con, name, is_file), register)
-    registration = Registration.of(con, found, where, _version(), key, independent)
+    registration = Registration.of(con, found, where, key, independent)
     registration.guard()
     if key is not None:
         found = registration.with_key_column()
@@ -169,7 +169,7 @@ def _release_in_parts(
     try:
         with within(con, bounds), progress.running(method.name):
             run = Run(con, found, location, bounds)
-            finished = run.run(signature_of(found, name, bounds, _version()))
+            finished = run.run(signature_of(found, name, bounds))
             progress.say("writing")
             with _transaction(con):
                 draft = f"({finished})"
@@ -293,12 +293,6 @@ def _database_of(con: duckdb.DuckDBPyConnection, name: str, is_file: bool) -> st
     ).fetchall()[0]
     named = {fold(database): str(database) for database in attached}
     return named.get(places[0], str(here)) if places else str(here)
-
-
-def _version() -> str:
-    from duckdb_anon import __version__
-
-    return __version__
 
 
 def _refuse_unpublishable(found: Recorded) -> None:

@@ -10,13 +10,13 @@ import datetime
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from importlib.metadata import version
 
 from duckdb_anon.database.plan import NAME, Table
 from duckdb_anon.database.record import Work
 from duckdb_anon.database.released_tables import DatabaseRelease, released_rows
 from duckdb_anon.database.risk import KNOWN, STRONGEST, Risk
 from duckdb_anon.engine.release_digest import release_digest
+from duckdb_anon.model.version import __version__
 from duckdb_anon.report.anon_report import require_extra, written
 from duckdb_anon.report.findings import DatabaseFindings, Rows
 from duckdb_anon.treatments import parsed
@@ -36,18 +36,17 @@ def evidence_page(
 
     plan, con = work.plan, work.con
     [(individuals,)] = con.execute(f"select count(*) from {work.of(plan.individuals)}").fetchall()
-    released = version("duckdb-anon")
     digests = {f"SHA-256 of the rows of {t.name}": release_digest(con, released_rows(work, t)) for t in plan.tables}
     provenance = {
         "individuals": f"one row of {plan.individuals.name} each, identified by {plan.key}",
-        "made on, with": f"{datetime.date.today().isoformat()}, duckdb-anon {released}",
+        "made on, with": f"{datetime.date.today().isoformat()}, duckdb-anon {__version__}",
         "known events": f"at most {plan.events} of each table and individual are released",
         "key of pseudonyms and shifts": "read from a file, the same in other releases" if plan.key_file else (
             "drawn for this release and thrown away"
         ),
     } | digests  # fmt: skip
     found = DatabaseFindings(
-        name, datetime.date.today().isoformat(), released, individuals, plan.linked, limit,
+        name, datetime.date.today().isoformat(), __version__, individuals, plan.linked, limit,
         [_table(work, made, table) for table in plan.tables],
         [row for table in plan.tables for row in _columns(made, table)],
         _guarantees(work, made), [asdict(risk) | {"known": _KNOWLEDGE[risk.known]} for risk in risks],

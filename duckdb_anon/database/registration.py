@@ -10,7 +10,6 @@ import datetime
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from importlib.metadata import version
 
 import duckdb
 
@@ -27,6 +26,7 @@ from duckdb_anon.engine.release_digest import row_checksum
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.engine.transaction import in_next_transaction, next_transaction
 from duckdb_anon.model.quoting import literal
+from duckdb_anon.model.version import __version__
 from duckdb_anon.sequence.registration import released_before, unregistered
 
 
@@ -89,7 +89,7 @@ class DatabaseRegistration:
                 earlier = {one.number for keeper, one in self.earlier[table.name] if keeper == register.database}
                 entered = Registered(
                     number, name, original, None, NAME, self.call_text, datetime.date.today(),
-                    version("duckdb-anon"), int(checksum.partition(":")[0]), "", checksum, None, numbers[0],
+                    __version__, int(checksum.partition(":")[0]), "", checksum, None, numbers[0],
                     self.follows_others,
                 )  # fmt: skip
                 register.enter(entered, earlier)

@@ -28,6 +28,7 @@ from duckdb_anon.engine.transaction import transaction
 from duckdb_anon.model import progress
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.function_specs import Params
+from duckdb_anon.model.version import __version__
 from duckdb_anon.parts.release_checks import check, hashed
 from duckdb_anon.parts.run_directory import DATABASE, RunDirectory, fingerprint_of
 from duckdb_anon.parts.run_part import numbered_columns, work_part
@@ -178,6 +179,6 @@ def within(con: duckdb.DuckDBPyConnection, bounds: Bounds) -> Iterator[None]:
             con.execute(f"set memory_limit = {literal(before)}")
 
 
-def signature_of(recorded: Recorded, name: str, bounds: Bounds, version: str) -> str:
+def signature_of(recorded: Recorded, name: str, bounds: Bounds) -> str:
     """What distinguishes a run from others, apart from the rows it reads."""
-    return f"{version} {name} {bounds.part_rows} {call_on(recorded, recorded.relation.given)}"
+    return f"{__version__} {name} {bounds.part_rows} {call_on(recorded, recorded.relation.given)}"

@@ -38,6 +38,7 @@ from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import HIDDEN, Description
 from duckdb_anon.model.release_formats import BUCKET
 from duckdb_anon.model.released_columns import Source
+from duckdb_anon.model.version import __version__
 from duckdb_anon.sequence.joint_risk import joint_risk
 
 _SHOWN = 5
@@ -61,7 +62,6 @@ class Registration:
     planned: Recorded  # the planned call
     database: str | None  # the database that keeps the register; None where none can be written
     target: str | None  # database of the table that is written; None for a file
-    version: str  # of the package
     original: str  # name of the original in the register
     key: str  # the column that identifies a record, '' where the call names none
     independent: bool  # whether it is declared independent of the earlier releases
@@ -72,7 +72,6 @@ class Registration:
         con: duckdb.DuckDBPyConnection,
         planned: Recorded,
         where: Where,
-        version: str,
         key: str | None,
         independent: bool,
     ) -> Registration:
@@ -82,7 +81,6 @@ class Registration:
             con: the caller's connection.
             planned: the planned call.
             where: databases of the release.
-            version: of the package.
             key: the column that identifies a record, None for none.
             independent: whether the release is declared independent.
         """
@@ -91,7 +89,7 @@ class Registration:
         original = original_of(con, planned.relation, database or "")
         earlier = registered_releases(con, planned.relation)
         column = "" if key is None else column_of("release", planned.relation, key)
-        return Registration(con, planned, database, target, version, original, column, independent, earlier)
+        return Registration(con, planned, database, target, original, column, independent, earlier)
 
     def guard(self) -> None:
         """Refuse a release that no register would list, or one beside others of its original.
@@ -160,14 +158,14 @@ class Registration:
             arguments["seed"] = int(arguments["seed"])
         given = table or self.planned.relation.given
         if register is not None and "seed" not in arguments and not self.planned.entry.differentially_private:
-            arguments["seed"] = register.draw_seed(call_on(self.planned, given), self.version, *self._checksums(table))
+            arguments["seed"] = register.draw_seed(call_on(self.planned, given), __version__, *self._checksums(table))
         if row_id:
             arguments["row_id"] = True
         return call_on(with_fields(self.planned, arguments=arguments), given)
 
     def described(self) -> Description:
         """The description of the release."""
-        description = self.planned.description(datetime.date.today().isoformat(), self.version)
+        description = self.planned.description(datetime.date.today().isoformat(), __version__)
         return with_fields(description, independent=self.independent and (bool(self.earlier) or self.database is None))
 
     def entering(self, table: str, *, is_file: bool, write: Callable[[str], None]) -> None:

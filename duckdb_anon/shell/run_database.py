@@ -30,6 +30,7 @@ from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.engine.transaction import transaction
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.toml_files import require_known
+from duckdb_anon.model.version import __version__
 from duckdb_anon.report.anon_report import require_extra
 from duckdb_anon.sql_functions import connect
 
@@ -154,8 +155,6 @@ def mark_of(
 
     `part` is a release or the database, `tables` are its tables; the order of their rows does not count.
     """
-    from duckdb_anon import __version__
-
     rows = {name: row_checksum(con, ident(name)) for name in tables}
     labels, treatments = ({name: plan[kind].get(name) for name in tables} for kind in ("labels", "treatments"))
     stated = json.dumps([rows, labels, treatments, part, __version__], sort_keys=True, default=str)

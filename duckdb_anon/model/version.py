@@ -1,0 +1,3 @@
+"""Version of the package, as releases, registers and reports state it."""
+
+__version__ = "0.3.0"
