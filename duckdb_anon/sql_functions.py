@@ -32,6 +32,7 @@ from duckdb_anon.engine import sensitive_coarsening as edges
 from duckdb_anon.engine.arrow import Answers, listed_rows, owning
 from duckdb_anon.engine.call_text import will_run
 from duckdb_anon.engine.catalog import Catalog, use_schema
+from duckdb_anon.engine.identifier_lineage import identifiers_read
 from duckdb_anon.engine.planner import parameters_of, plan, task_function
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.private_files import private_root, spill_folder
@@ -317,18 +318,20 @@ def _planned_on(cursor: duckdb.DuckDBPyConnection, call: dict[str, Any]) -> str:
         context = Context(entry.name, catalog, call["arguments"], _BY_NAME, connect)
         text = plan(entry, context)
         if isinstance(entry, (Method, PureSql)) and will_run():
-            _warn(context)
+            _warn(entry, context)
         return text
     except Exception as error:
         return f"!{reported(entry.name, error)}"
 
 
-def _warn(context: Context) -> None:
+def _warn(entry: Method | PureSql, context: Context) -> None:
     """Warn of what a planned call takes for individuals."""
     relation = context.relation("tbl")
     named = context.arguments.get("person") or context.arguments.get("original") or context.arguments.get("force")
     if relation.visible and not named and not is_release(relation.comment):
-        warn_of_keys(context.catalog, context.function, relation)
+        # the plan of a method has refused these
+        beneath = {} if isinstance(entry, Method) else identifiers_read(context.catalog, relation)
+        warn_of_keys(context.catalog, context.function, relation, beneath)
 
 
 def _cursor(number: int, caller: int) -> tuple[duckdb.DuckDBPyConnection | None, bool]:

@@ -240,8 +240,8 @@ class Boxes:
     def density(self) -> tuple[Ends, FloatArray]:
         """Starts of segments, the last one where they end, and the share of records per unit in each of them.
 
-        Every cell lies in segments with a share. There are none where no cell holds several values, or where one
-        reaches to infinity.
+        Every cell lies in segments with a share, and neighbours have different ones. There are none where no cell holds
+        several values, or where one reaches to infinity.
         """
         nothing = self.lower[:0], np.zeros(0)
         scale, ended = self.scale(), ~self.null & ~self.unknown
@@ -253,7 +253,9 @@ class Boxes:
         change = np.bincount(np.searchsorted(starts, lower), minlength=len(starts))
         change = change - np.bincount(np.searchsorted(starts, ends), minlength=len(starts))
         mass = np.maximum(np.diff(scale.before(starts)[0]), 1e-200)
-        return starts, np.where(np.cumsum(change)[:-1] > 0, mass / np.diff(starts).astype(np.float64), 0.0)
+        density = np.where(np.cumsum(change)[:-1] > 0, mass / np.diff(starts).astype(np.float64), 0.0)
+        continued = 1 + np.flatnonzero(np.isclose(density[1:], density[:-1], rtol=1e-12, atol=0.0))
+        return np.delete(starts, continued), np.delete(density, continued)
 
 
 def member_weights(codes: IntArray, prior: FloatArray | None, offsets: IntArray, rows: FloatArray) -> FloatArray:

@@ -165,9 +165,7 @@ class CodedPart:
     rows: int  # its rows
     qi: tuple[Attribute, ...]  # attributes of the columns `_anon_c0` ...
     sensitive: tuple[Attribute, ...]  # attributes of the columns after those
-    combinations: (
-        CodeArray  # codes of each combination of sensitive values that occurs, shape (combinations, sensitive)
-    )
+    combinations: CodeArray  # codes of each combination of sensitive values there is, shape (combinations, sensitive)
     combination_counts: IntArray  # rows (persons) of the table that have it
     persons: bool = False  # whether persons are counted, not rows
     counted: str = "count(*)"  # SQL of the rows that rows of the relation stand for

@@ -18,9 +18,8 @@ class ServingLimits:
     connections: int = 256  # of clients at once
     idle: float = 60.0  # seconds after which rows that a client does not fetch are dropped
     at_once: int = 16  # statements that run at once; others wait their turn
-    patience: float = (
-        10.0  # seconds for a client to say who it is and what it wants, and to take each piece of an answer
-    )
+    # seconds for a client to say who it is and what it wants, and to take each piece of an answer
+    patience: float = 10.0
     sessions: int = 100  # that one token may have open
     answer: float = 30.0  # seconds for a client to take a page of an answer
     grace: float = 10.0  # seconds after `seconds` in which a statement must have ended; then the worker is ended

@@ -182,8 +182,6 @@ class ReleaseShares:
         records = np.array([float(row[2]) for row in rows])
         nothing = np.zeros(len(rows), dtype=bool)
         starts, density = Boxes(lower, upper, nothing, nothing, records, int(discrete)).density()
-        same = np.isclose(density[1:], density[:-1], rtol=1e-12, atol=0.0)
-        starts, density = np.delete(starts, 1 + np.flatnonzero(same)), np.delete(density, 1 + np.flatnonzero(same))
         if not 1 < len(density) <= MOST:  # one segment is spread evenly
             return []
         ends = starts[1:] - int(discrete)

@@ -9,6 +9,7 @@ Cost: targets times sensitive values times columns.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -115,9 +116,14 @@ class _Model:
     counts: FloatArray  # rows of each bin that hold each of them, shape (bins, values)
     prior: FloatArray  # rows that hold each
 
+    @cached_property
+    def log_ratio(self) -> FloatArray:
+        """Log P(bin | value) by all rows, shape (bins, values)."""
+        return self.bins.log_ratio(self.counts, self.prior)
+
     def posterior(self, some: Targets) -> FloatArray:
         """P(value | known values) for each record, without the rows of its target, shape (records, values)."""
-        score = self.bins.sums(self.bins.log_ratio(self.counts, self.prior), some.values, some.known)
+        score = self.bins.sums(self.log_ratio, some.values, some.known)
         with np.errstate(divide="ignore"):
             score += np.log(np.where(self.prior > _NO_ROWS, self.prior, 0))
         if len(some.true_row):

@@ -15,7 +15,6 @@ import duckdb
 
 from duckdb_anon.engine.catalog import Catalog, Relation
 from duckdb_anon.engine.column_roles import role_of
-from duckdb_anon.engine.identifier_lineage import identifiers_read
 from duckdb_anon.engine.person_checks import repeated_beneath
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonWarning, ColumnError
@@ -77,13 +76,16 @@ def refuse_keys(
         )
 
 
-def warn_of_keys(catalog: Catalog, function: str, relation: Relation) -> None:
-    """Warn that rows are counted where the key of an individual repeats and no column is labelled person."""
+def warn_of_keys(catalog: Catalog, function: str, relation: Relation, beneath: Mapping[str, str]) -> None:
+    """Warn that rows are counted where the key of an individual repeats and no column is labelled person.
+
+    `beneath`: columns of a view that come from labelled ones, with the label, as `identifiers_read` returns them.
+    """
     roles = {name: role_of(comment) for name, comment in relation.comments.items()}
     if "person" in roles.values():
         return
     counted = "Each row counts as one individual, so that k and risks look better than they are"
-    for name, label in repeated_beneath(catalog, relation, identifiers_read(catalog, relation)):
+    for name, label in repeated_beneath(catalog, relation, beneath):
         warnings.warn(
             f"{function}: column '{name}' of {relation.given} is labelled {label}, and individuals have several rows; "
             f"a view has no labels of its own. {counted}. Say person := {literal(name)}",
