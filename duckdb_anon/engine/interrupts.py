@@ -10,6 +10,7 @@ Cost: a thread a call.
 
 from __future__ import annotations
 
+import _thread
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -75,9 +76,11 @@ def watching() -> Iterator[IntArray]:
 
 def run(work: Callable[[], _Answer]) -> _Answer:
     """Run `work` on a thread of its own and wait for it, so that Ctrl-C reaches this thread meanwhile."""
+    before = pressed()
 
     def watched() -> _Answer:
-        with watching():
+        with watching() as flag:
+            flag[0] = pressed() > before  # Ctrl-C before there was a flag
             return work()
 
     return in_thread(watched)  # on Ctrl-C the handler has set the flag of the call, which ends soon
@@ -89,7 +92,9 @@ def in_thread(
     """Run `work` on a thread of its own and wait for its end."""
     answers: list[_Answer] = []
     errors: list[BaseException] = []
-    ended = threading.Event()
+    # Compiled primitives: KeyboardInterrupt inside `Event.wait` or `Thread.start` may leave a lock taken for ever.
+    ended = threading.Lock()
+    ended.acquire()
 
     def job() -> None:
         try:
@@ -97,12 +102,15 @@ def in_thread(
         except BaseException as error:
             errors.append(error)
         finally:
-            ended.set()
+            ended.release()
 
-    threading.Thread(target=job, name="anon call", daemon=True).start()
-    while not ended.is_set():
+    begun = False
+    while not answers and not errors:
         try:
-            while not ended.wait(_POLL):
+            if not begun:
+                begun = True
+                _thread.start_new_thread(job, ())
+            elif not ended.acquire(timeout=_POLL):
                 beat()
         except KeyboardInterrupt:
             stop()

@@ -157,4 +157,42 @@ def test_a_call_runs_on_a_thread_of_its_own_and_is_stopped_with_all_others():
 
 
 def test_a_call_returns_what_its_work_returns():
-    assert interrupts.run(lambda: threading.current_thread().name) == "anon call"
+    assert interrupts.run(lambda: threading.current_thread() is not threading.main_thread())
+
+
+def test_interrupts_at_any_moment_leave_a_wait_that_ends():
+    script = """
+        import random, signal, time
+        from duckdb_anon.engine import interrupts
+
+        interrupts._POLL = 5e-5
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        stops = 0
+
+        def interrupt_soon():
+            signal.setitimer(signal.ITIMER_REAL, random.random() * 2e-4 + 1e-6)
+
+        def stop():
+            global stops
+            stops += 1
+            interrupt_soon()
+
+        def wait():
+            try:
+                interrupt_soon()
+                interrupts.in_thread(lambda: time.sleep(0.02), stop=stop)
+            except KeyboardInterrupt:
+                pass
+
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            try:
+                wait()
+            except KeyboardInterrupt:  # the last one, after the wait
+                pass
+        print(stops > 100)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "True\n", done.stderr
