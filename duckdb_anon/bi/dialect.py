@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 from duckdb_engine import ConnectionWrapper, CursorWrapper, Dialect
 from sqlalchemy import text, types
+from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.exc import NoSuchTableError
 
 from duckdb_anon.answering.bounded import unbounded
@@ -34,35 +35,27 @@ _TYPES: dict[str, type[types.TypeEngine[Any]]] = {
     "JSON": types.JSON,
 }  # fmt: skip
 _COLUMNS = """
-    select table_name, column_name, data_type, is_nullable, column_default, comment
+    select column_name, data_type, is_nullable, column_default, comment
     from duckdb_columns()
-    where not internal
+    where not internal and table_name = :name
       and database_name = coalesce(:database, current_database())
       and schema_name = coalesce(:schema, current_schema())
-    order by table_name, column_index
+    order by column_index
 """
-
-_KEYS = """
-    select t.table_name, any_value(c.constraint_column_names)
-    from duckdb_tables() t
-    left join duckdb_constraints() c
-      on c.table_oid = t.table_oid and c.database_oid = t.database_oid and c.constraint_type = 'PRIMARY KEY'
-    where not t.internal
-      and t.database_name = coalesce(:database, current_database())
-      and t.schema_name = coalesce(:schema, current_schema())
-    group by all
-"""
-
-_COMMENTS = """
-    select name, comment
+_TABLES = """
+    select any_value(t.comment), any_value(c.constraint_column_names)
     from (
         select table_name as name, comment, internal, database_name, schema_name from duckdb_tables()
         union all
         select view_name, comment, internal, database_name, schema_name from duckdb_views()
-    )
-    where not internal
-      and database_name = coalesce(:database, current_database())
-      and schema_name = coalesce(:schema, current_schema())
+    ) t
+    left join duckdb_constraints() c
+      on c.table_name = t.name and c.schema_name = t.schema_name and c.database_name = t.database_name
+      and c.constraint_type = 'PRIMARY KEY'
+    where not t.internal and t.name = :name
+      and t.database_name = coalesce(:database, current_database())
+      and t.schema_name = coalesce(:schema, current_schema())
+    group by t.name
 """
 
 
@@ -129,73 +122,51 @@ class AnonDialect(Dialect):
         load(connection)
         return LoadedConnection(connection, answering)
 
-    def get_multi_columns(self, connection: Any, schema: Any = None, filter_names: Any = None, **_: Any) -> Any:
-        """Columns of tables and views, asked of DuckDB itself.
+    def get_columns(self, connection: Any, table_name: str, schema: Any = None, **_: Any) -> list[Any]:
+        """Columns of a table or view, asked of DuckDB itself.
 
         The inherited questions go to PostgreSQL's catalog tables, of which DuckDB has a part only.
         """
-        found: dict[tuple[str | None, str], list[dict[str, Any]]] = {}
-        for table, column, declared, nullable, default, comment in _catalog_rows(
-            connection, _COLUMNS, schema, filter_names
-        ):
-            entry = {"name": column, "type": _type_of(declared), "nullable": nullable, "default": default}
-            found.setdefault((schema, table), []).append({**entry, "comment": comment})
-        return list(found.items())
-
-    def get_multi_pk_constraint(self, connection: Any, schema: Any = None, filter_names: Any = None, **_: Any) -> Any:
-        """Primary keys; a table without one has an empty list, as SQLAlchemy expects."""
-        rows = _catalog_rows(connection, _KEYS, schema, filter_names)
-        return [((schema, table), {"constrained_columns": list(key or []), "name": None}) for table, key in rows]
-
-    def get_columns(self, connection: Any, table_name: str, schema: Any = None, **_: Any) -> list[Any]:
-        """Columns of one table, which SQLAlchemy 1.4 (Superset's) asks for."""
-        return list(_single(self.get_multi_columns(connection, schema, [table_name]), table_name))
+        return [
+            {"name": name, "type": _type_of(kind), "nullable": nullable, "default": default, "comment": comment}
+            for name, kind, nullable, default, comment in _found(connection, _COLUMNS, table_name, schema)
+        ]
 
     def get_pk_constraint(self, connection: Any, table_name: str, schema: Any = None, **_: Any) -> Any:
-        """Primary key of one table."""
-        found = self.get_multi_pk_constraint(connection, schema, [table_name])
-        return found[0][1] if found else {"constrained_columns": [], "name": None}
-
-    def get_multi_table_comment(self, connection: Any, schema: Any = None, filter_names: Any = None, **_: Any) -> Any:
-        """Comments of tables and views: of a release, what describes it."""
-        rows = _catalog_rows(connection, _COMMENTS, schema, filter_names)
-        return [((schema, table), {"text": comment}) for table, comment in rows]
+        """Primary key of a table; one without has an empty list, as SQLAlchemy expects."""
+        ((_comment, key),) = _found(connection, _TABLES, table_name, schema)
+        return {"constrained_columns": list(key or []), "name": None}
 
     def get_table_comment(self, connection: Any, table_name: str, schema: Any = None, **_: Any) -> Any:
-        """Comment of one table or view."""
-        return _single(self.get_multi_table_comment(connection, schema, [table_name]), table_name)
-
-    def get_multi_table_options(self, connection: Any, schema: Any = None, filter_names: Any = None, **_: Any) -> Any:
-        """DuckDB's tables have no options: an empty dict for each."""
-        return [(key, {}) for key, _comment in self.get_multi_table_comment(connection, schema, filter_names)]
+        """Comment of a table or view: of a release, what describes it."""
+        ((comment, _key),) = _found(connection, _TABLES, table_name, schema)
+        return {"text": comment}
 
     def get_table_options(self, connection: Any, table_name: str, schema: Any = None, **_: Any) -> Any:
-        """Options of one table, which has none."""
-        self.get_table_comment(connection, table_name, schema)
+        """Options of a table, of which DuckDB has none."""
+        _found(connection, _TABLES, table_name, schema)
         return {}
 
     def _nothing(self, connection: Any, *arguments: Any, **options: Any) -> list[Any]:
         """Foreign keys and other constraints are not reflected; releases have none."""
         return []
 
-    get_multi_foreign_keys = get_multi_unique_constraints = get_multi_check_constraints = _nothing
-    get_multi_indexes = _nothing
     get_foreign_keys = get_unique_constraints = get_check_constraints = get_indexes = _nothing
 
 
-def _single(found: list[Any], table_name: str) -> Any:
-    """What was found of one table."""
-    if not found:
-        raise NoSuchTableError(table_name)
-    return found[0][1]
+# SQLAlchemy 2 asks for many tables at once, which is answered one by one; Superset's 1.4 does not ask.
+for _name in [name for name in vars(DefaultDialect) if name.startswith("get_multi_")]:
+    setattr(AnonDialect, _name, getattr(DefaultDialect, _name))
 
 
-def _catalog_rows(connection: Any, question: str, schema: str | None, tables: Any) -> list[Any]:
-    """Rows of some tables, None for all, of a schema given as NAME or DATABASE.NAME, by default the current one."""
-    database, _, name = (schema or "").rpartition(".")
-    values = {"database": database.strip('"') or None, "schema": name.strip('"') or None}
+def _found(connection: Any, question: str, name: str, schema: str | None) -> list[Any]:
+    """What is known of a table in a schema given as NAME or DATABASE.NAME, by default the current one."""
+    database, _, inner = (schema or "").rpartition(".")
+    values = {"name": name, "database": database.strip('"') or None, "schema": inner.strip('"') or None}
     rows = connection.execute(text(question), values).all()
-    return [row for row in rows if tables is None or row[0] in tables]
+    if not rows:
+        raise NoSuchTableError(name)
+    return list(rows)
 
 
 def _type_of(kind: str) -> types.TypeEngine[Any]:
