@@ -1,142 +1,68 @@
-"""The tables of the report, as an edition of the page contains them."""
+"""What the templates of the page ask for: facts of all releases side by side, and values as a reader wants them.
+
+Titles and headings stand in the templates; here is no text of the page.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from duckdb_anon.report.evidence import tried
-from duckdb_anon.report.findings import RARE, Findings, Measured, Row, Rows
-from duckdb_anon.report.release_context import TEXTS
-
-_RANDOMNESS = "entropy of the operating system, expanded by ChaCha20; releases accept no seed below 2^64"
-Show = str | Callable[[Row], object]
-
-
-def _interval(figure: str) -> Show:
-    return lambda row: interval(row[f"{figure}_low"], row[f"{figure}_high"])
-
-
-_TABLES: dict[str, dict[str, Show]] = {
-    "risk": {
-        "table": "release", "identity": "identity", "95% interval": _interval("identity"), "attribute": "attribute",
-        "baseline": "baseline", "advantage": "advantage", "within the limit": "meets_threshold",
-        "strongest attackers": lambda row: "; ".join(tried(str(row["note"]))),
-    },
-    "classes": {
-        "table": "release", "prosecutor and journalist risk": "prosecutor", "marketer risk": "marketer",
-        "records above the limit": "above_threshold", "unique records": "sample_uniques",
-        f"records in classes of fewer than {RARE}": "small_cells",
-    },
-    "population": {"table": "release", "figure": "figure", "value": "value"},
-    "subgroups": {
-        "release": "release", "column": "column", "group": "value", "individuals": "people", "identity": "identity",
-        "95% interval": _interval("identity"), "attribute": "attribute", "advantage": "advantage",
-    },
-    "wp29": {
-        "release": "release", "criterion": lambda row: str(row["criterion"]).replace("_", " "), "risk": "risk",
-        "95% interval": _interval("risk"), "verdict": "verdict", "baseline": "baseline", "attacks": "attacks",
-        "note": "note",
-    },
-    "guarantee": {
-        "release": "release", "guarantee": "promise", "measured": "found", "holds": "holds", "checked by": "checked by",
-    },
-    "utility": {"release": "release", "measure": "measure", "value": "value", "for comparison": "compare"},
-    "impossible": {
-        "release": "release", "condition": "condition", "original": "original", "estimate": "estimate",
-        "at least": "low", "at most": "high",
-    },
-    "suppression": {
-        "release": "release", "column": "column_name", "group": "value", "original": "original", "released": "released",
-        "suppressed": "left_out",
-    },
-}  # fmt: skip
-"""Facts of each release, some of the original too: titles of the columns, and what stands in them of a row."""
-_ANSWERS: dict[str, Show] = {
-    "group": "group", "measure": "measure", "release": "release", "original": "original",
-    "estimate": "estimate", "bounds": lambda row: interval(row["low"], row["high"]), "relative error": "relative_error",
-}  # fmt: skip
+from duckdb_anon.report.findings import Findings, Row, Rows
 
 
 @dataclass(frozen=True)
 class Facts:
-    """The findings as the page contains them; a table is a list of its rows by the titles of columns."""
+    """The findings across releases; a table is a list of its rows."""
 
     found: Findings
 
     def across(self, name: str) -> Rows:
-        """Rows of a fact, each with the release it belongs to."""
-        return [
-            {**row, "release": release.name} for release in self.found.releases for row in release.facts.get(name, [])
-        ]
+        """Rows of a fact of the original and of each release, with the table they belong to."""
+        of_original = [{**row, "release": "the original"} for row in self.found.facts.get(name, [])]
+        releases = self.found.releases
+        return of_original + [{**row, "release": r.name} for r in releases for row in r.facts.get(name, [])]
 
-    def tables(self) -> dict[str, Rows]:
-        """Every table of the page but those of the single releases."""
-        tables = {}
-        for name, columns in _TABLES.items():
-            of_original = [{**row, "release": "the original"} for row in self.found.facts.get(name, [])]
-            tables[name] = _table(columns, [*of_original, *self.across(name)])
-        order = list(dict.fromkeys(row["measure"] for row in tables["utility"]))
-        tables["utility"].sort(key=lambda row: order.index(row["measure"]))  # releases stand together
-        missing = {what: why for release in self.found.releases for what, why in release.missing.items()}
+    def utility(self) -> Rows:
+        """Measures of utility, releases side by side."""
+        rows = self.across("utility")
+        order = list(dict.fromkeys(row["measure"] for row in rows))
+        return sorted(rows, key=lambda row: order.index(row["measure"]))
+
+    def safe_harbor(self) -> Rows:
+        """What each release does with each identifier."""
         of_identifier: dict[str, Row] = {}
         for row in self.across("safe_harbor"):
             item = of_identifier.setdefault(row["identifier"], {name: row[name] for name in ("identifier", "columns")})
             item[row["release"]] = row["state"]
-        return tables | {
-            "overview": self._overview(), "decision": self._decision(), "safe_harbor": list(of_identifier.values()),
-            "roles": self.found.roles, "missing": listed(self.found.missing, "what", "why"),
-            "missing_of_releases": listed(missing, "what", "why"),
-        }  # fmt: skip
+        return list(of_identifier.values())
 
-    def answers(self) -> list[tuple[str, Rows]]:
-        """Each query of the analyst with the answers of all releases."""
+    def answers(self) -> dict[str, Rows]:
+        """The answers of all releases to each query of the analyst, the groups of an answer one after the other."""
         by_query: dict[str, Rows] = {}
         for row in self.across("queries"):
             by_query.setdefault(row["query"], []).append({**row, "group": _group(row["keys"])})
-        return [
-            (query, _table(_ANSWERS, sorted(rows, key=lambda row: (row["group"], str(row["measure"])))))
-            for query, rows in by_query.items()
-        ]
+        return {
+            query: sorted(rows, key=lambda row: (row["group"], str(row["measure"]))) for query, rows in by_query.items()
+        }
 
-    def provenance(self, release: Measured) -> Rows:
-        """Method, date, randomness and hash of a release."""
-        made, call, randomness = "not recorded", "not recorded in the release", "unknown"
-        if release.description:
-            about = release.description
-            made = f"{about.date or 'date not recorded'}, duckdb-anon {about.version or 'unknown'}"
-            if about.method:
-                call, randomness = about.call, _RANDOMNESS
-        rows = {
-            "method and parameters": call, "made on, with": made, "randomness": randomness, "rows": f"{release.rows:,}",
-            "SHA-256 of its rows": release.sha256, "check release": release.check.note,
-        }  # fmt: skip
-        return listed(rows, "fact", "value")
-
-    def _overview(self) -> Rows:
-        """One row per release with its main figures."""
-        limit = f"within the limit of {number(self.found.context.threshold)}"
+    def overview(self) -> Rows:
+        """The main figures of each release."""
         rows = []
         for release in self.found.releases:
-            risk = next(iter(release.facts["risk"]), {})
             charts = release.charts
+            risk = next(iter(release.facts["risk"]), dict.fromkeys(_RISK))
             frequency = (row["value"] for row in charts["diversity"] if row["measure"] == "frequency")
             loss = (row["iloss"] for row in charts["loss"] if row["attribute"] == "(all)")
             rows.append({
-                "release": release.name, "rows": release.rows,
+                "release": release.name, "rows": release.rows, **{name: risk[name] for name in _RISK},
                 "k": min((row["size"] for row in charts["class_sizes"]), default=None),
-                "frequency l": next(frequency, None), "identity": risk.get("identity"),
-                "95% interval": interval(risk.get("identity_low"), risk.get("identity_high")),
-                limit: risk.get("meets_threshold"), "attribute": risk.get("attribute"),
-                "information loss": next(loss, None), "query error": release.mean_error,
+                "frequency": next(frequency, None), "loss": next(loss, None), "error": release.mean_error,
             })  # fmt: skip
         return rows
 
-    def _decision(self) -> Rows:
-        context = self.found.context
-        rows = {name.replace("_", " "): getattr(context, name) or "not given" for name in TEXTS}
-        rows["largest acceptable risk"] = f"{context.threshold:g} (EMA policy 0070: 0.09)"
-        return listed(rows, "item", "statement of the data holder")
+
+_RISK = ("identity", "identity_low", "identity_high", "attribute", "meets_threshold")
 
 
 def listed(facts: Mapping[str, object], name: str, value: str) -> Rows:
@@ -155,13 +81,6 @@ def columns_of(rows: Rows) -> list[tuple[str, bool]]:
         return any(isinstance(row[name], (int, float)) and not isinstance(row[name], bool) for row in rows)
 
     return [(name.replace("_", " "), has_number(name)) for name in (rows[0] if rows else ())]
-
-
-def _table(columns: Mapping[str, Show], rows: Rows) -> Rows:
-    """A table with the titles of `columns`, and what each of them takes from a row."""
-    return [
-        {title: row[show] if isinstance(show, str) else show(row) for title, show in columns.items()} for row in rows
-    ]
 
 
 def percent(share: float) -> str:
