@@ -126,7 +126,12 @@ def class_sizes(report: Findings, release: Measured) -> Spec | None:
     return _drawn(release.charts["class_sizes"], mark, x=size, y=alt.Y("sum(rows):Q", title="rows"))
 
 
-def marginal(report: Findings, release: Measured, attribute: str) -> Spec | None:
+def marginals(report: Findings, release: Measured) -> list[tuple[str, Spec | None]]:
+    """Counts of the values of each quasi-identifier."""
+    return [(f"Counts by {name}", _marginal(report, release, name)) for name in report.qi]
+
+
+def _marginal(report: Findings, release: Measured, attribute: str) -> Spec | None:
     """Counts of one column's values, original against the estimate from the release."""
     rows = [row for row in release.charts["marginals"] if row["column"] == attribute]
     if not rows:
