@@ -79,7 +79,6 @@ def _risk(con: Any, info: Mapping[str, Any], rows: Mapping[str, Any]) -> list[di
 RELEASE = Task(
     name="anon_release_database",
     summary="release several tables together: they still join, and k individuals share every known record",
-    paper="",
     example="FROM anon_release_database(['patients', 'visits'], individuals := 'patients', key := 'pid', k := 5, "
     "keys := {'visits.pid': 'patients.pid'}, independent := true, replace := true)",
     section="Preparing a call",

@@ -34,6 +34,7 @@ from duckdb_anon.model.errors import ColumnError, RequirementError, reported
 from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Method, Params, Report, Roles
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.release_formats import EDGES, GROUP, Contents, in_doubt, read, refuse
+from duckdb_anon.model.release_table import MeasureCall
 from duckdb_anon.model.released_columns import Whole as Numbers
 
 ASKED_BY = "asked_by"
@@ -166,12 +167,12 @@ def _report(
     rng = generator(params["seed"])
     coded: CodedTable | None = None
     if not entry.tables:
-        columns = entry.compute([], params, rng)
+        answer = entry.compute([], params, rng)
     elif entry.reads == "coded":
         seeded, conditions = params["seed"] is not None, extra.get("conditions", ())
         coded, _ = coded_table(entry.name, roles, tables[0], trees, conditions, canonical=seeded)
         check_persons(entry, coded.person)
-        columns = entry.compute([coded], params, rng)
+        answer = entry.compute([coded], params, rng)
     else:
         infos = {info.name: info for info in (*roles.coded, *roles.keep)}
         of_column = {name: trees[info.hierarchy] for name, info in infos.items() if info.hierarchy}
@@ -181,8 +182,9 @@ def _report(
         if roles.person is not None:
             labelled = found[entry.tables.index(entry.labelled or entry.tables[0])]
             check_persons(entry, labelled.attribute(roles.person.name))
-        columns = entry.compute(found, {**params, "roles": roles}, rng)
-    result = Result()
+        read_by_name = dict(zip(params["read"], found, strict=True))
+        answer = entry.compute(MeasureCall(read_by_name, roles, params, rng))
+    result, columns = Result(), entry.columns(answer)
     for name, kind in entry.returns.items():
         if kind == "VARCHAR":
             result.rows.texts[ident(name)] = columns[name]

@@ -5,14 +5,15 @@ out); `Report` has a fixed schema and a kernel over coded tables; `Query` writes
 runs; `Task` does its work when the call runs, with the package's functions on a connection; `PureSql` is a macro of
 `sql/` whose column lists are filled in from the columns' roles.
 
-A module in `methods/`, `measures/` or `report/` declares its entries as module-level values, and `registry` finds them
-there. An entry is whole: SQL functions, help, function pages, `recommend`, contract tests and random calls read it.
+A module in `methods/`, `measures/` or `report/` declares its entries as module-level values, or writes a `Report` or
+`Query` as a decorator of its function, which makes the function's name the entry; `registry` finds them there.
+An entry is whole: SQL functions, help, function pages, `recommend`, contract tests and random calls read it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -169,13 +170,13 @@ class Sweep:
 class Function:
     """What every entry has."""
 
-    name: str  # SQL name
+    name: str  # SQL name; of an entry that decorates its function, by default the function's name
     summary: str  # one line for `anon_functions()` and the function's page
-    paper: str  # authors, year, section
+    paper: str = ""  # authors, year, section
     example: str  # a statement that runs on the tables of tests/contract and gives rows
     section: str  # heading of the function page it stands under, one of `SECTIONS`
     # its own parameters; tables, roles, `row_id` and `seed` are added, see `planner.parameters_of`
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[Parameter, ...] = ()
     # named arguments that a call cannot do without besides its tables, as weak as a tiny table can meet. In a measure
     # {original} and {release} stand for tables, {number} and {text} for an ordered and a nominal quasi-identifier,
     # {sensitive} for the sensitive column.
@@ -224,14 +225,23 @@ def fields(text: str) -> dict[str, str]:
     return dict(field.strip().split(" ", 1) for field in text.split(","))
 
 
+Answer = Mapping[str, Any] | Sequence[Sequence[Any]] | Sequence[Mapping[str, Any]]
+"""Columns of an answer by name, or its rows: values in the order of the columns, or by name."""
+
+
+def _without_function(*_: object) -> Any:
+    raise TypeError("the entry decorates no function")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Report(Function):
-    """A fixed-schema table function computed by a kernel."""
+    """A fixed-schema table function computed by a kernel, which the entry decorates."""
 
+    name: str = ""
     # released column to DuckDB type (BIGINT, DOUBLE, VARCHAR or BOOLEAN); 'DOUBLE OR NULL' shows NaN so
     returns: Mapping[str, str]
-    # (tables, params, generator) -> column arrays of equal length
-    compute: Callable[[Sequence[Any], Params, np.random.Generator], Mapping[str, Any]]
+    # gives the answer: of (tables, params, generator), or of a `MeasureCall` where it reads 'tables'
+    compute: Callable[..., Answer] = _without_function
     # names of the parameters that are tables, in order; those of releases begin with 'release'
     tables: tuple[str, ...] = ("tbl",)
     unit: Unit = "row"
@@ -255,21 +265,34 @@ class Report(Function):
     conditions: Callable[[Roles, Params], Mapping[str, str]] | None = None
     refine: Callable[[dict[str, Any]], dict[str, Any]] | None = None
 
-    def columns(self, rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
-        """Rows of the answer as `compute` gives them back: a list a column."""
+    def __call__(self, compute: Callable[..., Answer]) -> Report:
+        """The entry of a function, called as the function is where it has no name."""
+        return replace(self, name=self.name or compute.__name__, compute=compute)
+
+    def columns(self, answer: Answer) -> Mapping[str, Any]:
+        """An answer as one sequence a column."""
+        if isinstance(answer, Mapping):
+            return answer
+        rows = [[row[name] for name in self.returns] if isinstance(row, Mapping) else row for row in answer]
         columns = zip(*rows, strict=True) if rows else ((),) * len(self.returns)
         return dict(zip(self.returns, map(list, columns), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Query(Function):
-    """A function whose planner writes the SQL that answers it."""
+    """A function whose planner, which the entry decorates, writes the SQL that answers it."""
 
-    plan: Callable[[Any, Params], str]  # (planning context, checked parameters) -> SQL text of one SELECT
+    name: str = ""
+    # (planning context, checked parameters) -> SQL text of one SELECT
+    plan: Callable[[Any, Params], str] = _without_function
     tables: tuple[str, ...] = ("tbl",)  # names of the parameters that are tables, given to `plan` resolved
     scalar: bool = False  # true for a scalar function (the SQL text itself is the result), such as rewrite_query
     # formats of releases it is right on; its plan refuses others, with `release_formats.refuse` or query by query
     answers: tuple[str, ...] = ("rows",)
+
+    def __call__(self, plan: Callable[[Any, Params], str]) -> Query:
+        """The entry of a planner, called as the planner is where it has no name."""
+        return replace(self, name=self.name or plan.__name__, plan=plan)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.function_specs import Params, Roles
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats import Contents
 
@@ -147,3 +148,43 @@ class ReadTable:
             raise ColumnError(f"there is no column '{name}'{_SWAPPED}")
         column = self.columns[name]
         return column.domain.with_codes(column.value_codes())
+
+
+@dataclass(frozen=True)
+class MeasureCall:
+    """A call of a measure: the tables it reads, and what is asked of them."""
+
+    read: Mapping[str, ReadTable]  # by the names of their parameters; last those that `Report.further` selects
+    roles: Roles
+    params: Params  # the arguments, and in `tables` how SQL calls the tables
+    rng: np.random.Generator
+
+    @property
+    def original(self) -> ReadTable:
+        """The original, where there is one."""
+        return self.read["original"]
+
+    @property
+    def release(self) -> ReadTable:
+        """The release, where there is one."""
+        return self.read["release"]
+
+    @property
+    def qi(self) -> list[str]:
+        """Names of the quasi-identifiers."""
+        return [info.name for info in self.roles.qi]
+
+    @property
+    def sensitive(self) -> list[str]:
+        """Names of the sensitive columns."""
+        return [info.name for info in self.roles.sensitive]
+
+    @property
+    def labelled(self) -> list[str]:
+        """Names of both."""
+        return [*self.qi, *self.sensitive]
+
+    @property
+    def person(self) -> str | None:
+        """Name of the column that identifies individuals; None for none."""
+        return None if self.roles.person is None else self.roles.person.name

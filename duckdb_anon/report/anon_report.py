@@ -102,7 +102,6 @@ def written(function: str, path: str, html: str, facts: str) -> Iterator[None]:
 MEASURE = Task(
     name="anon_report",
     summary="writes a page on risk, guarantees and utility of releases with charts, and a JSON file; returns its path",
-    paper="",
     example="FROM anon_report('people', ['release', 'boxes'], 'report.html')",
     section="Choosing",
     smallest="releases := ['{release}'], path := 'report.html'",

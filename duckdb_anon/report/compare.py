@@ -24,9 +24,8 @@ from duckdb_anon.engine.person_checks import check_described, refusing
 from duckdb_anon.engine.register import registered_releases
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.measures.risk.equivalence_classes import CLASSES, VALUES
-from duckdb_anon.measures.risk.linkage_risk import MEASURE as LINKAGE_RISK
-from duckdb_anon.measures.risk.linkage_risk import P_MATCH, TARGETS
-from duckdb_anon.measures.risk.wp29 import SINGLING_OUT
+from duckdb_anon.measures.risk.linkage_risk import P_MATCH, TARGETS, linkage_risk
+from duckdb_anon.measures.risk.wp29 import singling_out
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.identifier_case import fold
@@ -79,7 +78,7 @@ def _row(original: TableInfo, release: TableInfo, params: Params) -> str:
         figures["l"] = f"least({', '.join(lowest)})"
     if shape == "sliced" and qi and sensitive:
         figures["l"] = f"(select l from slicing_diversity({first}, {second}))"
-    if linked and contents.answered(LINKAGE_RISK.answers):
+    if linked and contents.answered(linkage_risk.answers):
         risk = (
             f"(select {', '.join(_RISK)}, note from linkage_risk({first}, {second}, p_match := {params['p_match']}, "
             f"targets := {params['targets']}, seed := {params['seed']}) where attacker = 'strongest') as _risk"
@@ -90,7 +89,7 @@ def _row(original: TableInfo, release: TableInfo, params: Params) -> str:
     tables = [risk]
     figures |= {name: f"_risk.{name}" for name in _RISK}
     notes = ["_risk.note"]
-    if contents.answered(SINGLING_OUT.answers):
+    if contents.answered(singling_out.answers):
         # a bucket's counts are no values of a row
         columns = qi if "buckets" in contents.shapes else [*qi, *sensitive]
         tables.append(

@@ -27,7 +27,6 @@ def _work(con: Any, arguments: Mapping[str, Any], rows: Mapping[str, Any]) -> li
 MEASURE = Task(
     name="anon_release",
     summary="run a method, write its release with a description, and enter it in the register",
-    paper="",
     example="FROM anon_release('monthly', 'mondrian(''people'', 10)', independent := true)",
     section="Preparing a call",
     smallest="name := 'again', call := 'mondrian(''people'', 2)', independent := true, replace := true",

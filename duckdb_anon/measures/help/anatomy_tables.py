@@ -40,12 +40,29 @@ def _counted(context: Any, given: str | None) -> tuple[Any, str, list[str]]:
     return relation, contents.bucket, maps
 
 
-def _qit(context: Any, params: Params) -> str:
+_of_anatomy = partial(
+    Query, paper="Xiao, X., Tao, Y. (2006), Anatomy, section 3", section="Help", answers=("buckets",),
+    tables=("release",),
+    parameters=(Parameter("sensitive", "column of bucket counts (default: the release's MAP columns)", "text"),),
+)  # fmt: skip
+
+
+@_of_anatomy(
+    summary="the quasi-identifier table of an Anatomy release: exact values and the bucket of each row",
+    example="FROM anatomy_qit('buckets')",
+)
+def anatomy_qit(context: Any, params: Params) -> str:
+    """Exact values and bucket of each row."""
     release, _, maps = _counted(context, params["sensitive"])
     return f"select * exclude ({idents(maps)}) from {release.sql}"
 
 
-def _st(context: Any, params: Params) -> str:
+@_of_anatomy(
+    summary="the sensitive table of an Anatomy release: bucket, value, count",
+    example="FROM anatomy_st('buckets')",
+)
+def anatomy_st(context: Any, params: Params) -> str:
+    """One row a bucket and value."""
     release, bucket, names = _counted(context, params["sensitive"])
     if len(names) > 1:
         raise ColumnError(f"{release.given} has several MAP columns, {listed(names)}; say sensitive := one")
@@ -54,22 +71,3 @@ def _st(context: Any, params: Params) -> str:
         f'select {key}, unnest(map_keys(_m)) as {name}, unnest(map_values(_m)) as "count" '
         f"from (select {key}, any_value({name}) as _m from {release.sql} group by {key})"
     )
-
-
-_of_anatomy = partial(
-    Query, paper="Xiao, X., Tao, Y. (2006), Anatomy, section 3", section="Help", answers=("buckets",),
-    tables=("release",),
-    parameters=(Parameter("sensitive", "column of bucket counts (default: the release's MAP columns)", "text"),),
-)  # fmt: skip
-QIT = _of_anatomy(
-    name="anatomy_qit",
-    summary="the quasi-identifier table of an Anatomy release: exact values and the bucket of each row",
-    example="FROM anatomy_qit('buckets')",
-    plan=_qit,
-)
-ST = _of_anatomy(
-    name="anatomy_st",
-    summary="the sensitive table of an Anatomy release: bucket, value, count",
-    example="FROM anatomy_st('buckets')",
-    plan=_st,
-)

@@ -21,7 +21,13 @@ _COLUMNS = ("function", "summary", "section", "signature", "example", "paper", "
 _PARAMETER_COLUMNS = ("function", "parameter", "default", "meaning")
 
 
-def plan(context: Any, params: Params) -> str:
+@Query(
+    summary="this list: one row per function",
+    example="FROM anon_functions() WHERE \"function\" = 'muco'",
+    section="Help",
+    tables=(),
+)
+def anon_functions(context: Any, params: Params) -> str:
     """One row per function, in the order of the function pages."""
     return rows_as_table(
         _COLUMNS,
@@ -59,7 +65,14 @@ def about(entry: Entry) -> str | None:
     return inspect.getdoc(sys.modules[work.__module__])
 
 
-def plan_parameters(context: Any, params: Params) -> str:
+@Query(
+    summary="parameters of one function, or of all: default and meaning",
+    example="FROM anon_parameters('muco')",
+    section="Help",
+    parameters=(Parameter("name", "name of a function (default: all)", "text"),),
+    tables=(),
+)
+def anon_parameters(context: Any, params: Params) -> str:
     """One row per parameter, in the order in which they are given."""
     name = params["name"]
     if name is not None and name.lower() not in context.entries:
@@ -69,25 +82,3 @@ def plan_parameters(context: Any, params: Params) -> str:
     entries = [entry for entry in context.entries.values() if name is None or entry.name == name.lower()]
     rows = [(e.name, p.name, default_of(e, p), p.doc) for e in entries for p in parameters_of(e)]
     return rows_as_table(_PARAMETER_COLUMNS, rows)
-
-
-FUNCTIONS = Query(
-    name="anon_functions",
-    summary="this list: one row per function",
-    paper="",
-    example="FROM anon_functions() WHERE \"function\" = 'muco'",
-    section="Help",
-    parameters=(),
-    plan=plan,
-    tables=(),
-)
-PARAMETERS = Query(
-    name="anon_parameters",
-    summary="parameters of one function, or of all: default and meaning",
-    paper="",
-    example="FROM anon_parameters('muco')",
-    section="Help",
-    parameters=(Parameter("name", "name of a function (default: all)", "text"),),
-    plan=plan_parameters,
-    tables=(),
-)

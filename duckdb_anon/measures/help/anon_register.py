@@ -20,7 +20,13 @@ _COLUMNS = (
 )
 
 
-def plan(context: Any, params: Params) -> str:
+@Query(
+    summary="releases that the data holder has made: original, key, call, day, and how each continues another",
+    example="SELECT name, original, previous FROM anon_register()",
+    section="Help",
+    tables=(),
+)
+def anon_register(context: Any, params: Params) -> str:
     """One row a release of each register."""
     databases = registers(context.catalog.cursor)
     if not databases:
@@ -36,15 +42,3 @@ def plan(context: Any, params: Params) -> str:
         joined = f"{releases} as _anon_r left join {releases} as _anon_p on _anon_p.number = _anon_r.previous"
         found.append(f"select {literal(database)} as database, {selected} from {joined}")
     return "\nunion all\n".join(found) + "\norder by database, number"
-
-
-MEASURE = Query(
-    name="anon_register",
-    summary="releases that the data holder has made: original, key, call, day, and how each continues another",
-    paper="",
-    example="SELECT name, original, previous FROM anon_register()",
-    section="Help",
-    parameters=(),
-    plan=plan,
-    tables=(),
-)

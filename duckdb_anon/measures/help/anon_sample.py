@@ -8,13 +8,12 @@ marriage, education and pay, hours and pay). Cost: O(rows).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from duckdb_anon.model.coded_table import FloatArray, IntArray
-from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Report, fields
+from duckdb_anon.model.function_specs import REQUIRED, Answer, Parameter, Params, Report, fields
 from duckdb_anon.model.progress import tick
 
 GENDERS = ("female", "male")
@@ -40,7 +39,25 @@ _RACE_SHARES = np.array([0.74, 0.11, 0.012, 0.016, 0.006, 0.045, 0.046, 0.022, 0
 _EDUCATION_SHARES = np.array([0.01, 0.01, 0.025, 0.02, 0.025, 0.03, 0.36, 0.26, 0.17, 0.09])
 
 
-def sample(tables: Sequence[object], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+@Report(
+    summary="made-up microdata with the attributes and domain sizes of a census extract; salary is sensitive",
+    paper="attributes and domain sizes: Li et al. (2020), Table 1",
+    example="FROM anon_sample('census', 1000, seed := 1)",
+    section="Help",
+    smallest="name := 'census', rows := 10",
+    parameters=(
+        Parameter("name", "which sample: 'census'", "text", REQUIRED, ("census",)),
+        Parameter("rows", "number of rows, 1 to 10,000,000", "integer", 40_152, low=1, high=10_000_000),
+    ),
+    returns=fields(
+        "gender VARCHAR, age INTEGER, relationship VARCHAR, marital_status VARCHAR, race VARCHAR, education VARCHAR, "
+        "hours_per_week INTEGER, salary INTEGER"
+    ),
+    unit="any",
+    tables=(),
+    needs=(),
+)
+def anon_sample(tables: Sequence[object], params: Params, rng: np.random.Generator) -> Answer:
     """Draw `rows` rows of the sample `name`."""
     n = params["rows"]
     gender: IntArray = np.where(rng.random(n) < 0.52, 1, 0)
@@ -135,25 +152,3 @@ def _salary(
     if len(age) >= 20 * len(SALARIES):
         salary[rng.choice(len(age), len(SALARIES), replace=False)] = SALARIES  # so that every amount occurs
     return salary
-
-
-MEASURE = Report(
-    name="anon_sample",
-    summary="made-up microdata with the attributes and domain sizes of a census extract; salary is sensitive",
-    paper="attributes and domain sizes: Li et al. (2020), Table 1",
-    example="FROM anon_sample('census', 1000, seed := 1)",
-    section="Help",
-    smallest="name := 'census', rows := 10",
-    parameters=(
-        Parameter("name", "which sample: 'census'", "text", REQUIRED, ("census",)),
-        Parameter("rows", "number of rows, 1 to 10,000,000", "integer", 40_152, low=1, high=10_000_000),
-    ),
-    returns=fields(
-        "gender VARCHAR, age INTEGER, relationship VARCHAR, marital_status VARCHAR, race VARCHAR, education VARCHAR, "
-        "hours_per_week INTEGER, salary INTEGER"
-    ),
-    compute=sample,
-    unit="any",
-    tables=(),
-    needs=(),
-)

@@ -36,7 +36,15 @@ _UNDECLARED = (
 )
 
 
-def plan(context: Any, params: Params) -> str:
+@Query(
+    summary="the description of a release: original, method, parameters, date, and how to read each column",
+    paper="the paper of the release's method, which it names",
+    example="FROM describe_release('boxes')",
+    section="Help",
+    parameters=(Parameter("release", "the release", "any", REQUIRED),),
+    tables=("release",),
+)
+def describe_release(context: Any, params: Params) -> str:
     """One row a fact."""
     relation = context.relation("release")
     require_visible("describe_release", relation)
@@ -120,15 +128,3 @@ def _cells(kind: str, role: str, tree: str | None) -> str:
     if tree is not None and is_text(kind):
         return f"nodes of the hierarchy {tree}: a leaf is a value, any other node stands for one of its leaves"
     return f"values of {kind}"
-
-
-MEASURE = Query(
-    name="describe_release",
-    summary="the description of a release: original, method, parameters, date, and how to read each column",
-    paper="the paper of the release's method, which it names",
-    example="FROM describe_release('boxes')",
-    section="Help",
-    parameters=(Parameter("release", "the release", "any", REQUIRED),),
-    plan=plan,
-    tables=("release",),
-)

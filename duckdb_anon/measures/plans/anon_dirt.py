@@ -28,7 +28,14 @@ _ISO, _SLASH, _DOT, _PLAIN = (
 _POSTCODE = r"(?i)(^|_|\b)(zip|plz|post(al)?_?code|postcode|cap|cp)(_?code)?($|_|\b)"
 
 
-def _plan(context: Any, params: Params) -> str:
+@Query(
+    summary="what to clean before a release (blanks, codes, date formats, spellings, lost zeros), with the SELECT",
+    example="FROM anon_dirt('(SELECT * FROM (VALUES (''f''), (''F''), (''F''), (''f '')) AS t (sex))')",
+    section="Preparing a call",
+    answers=("*",),
+)
+def anon_dirt(context: Any, params: Params) -> str:
+    """One row a column and problem, and one for all of them."""
     relation = context.relation("tbl")
     require_visible(NAME, relation)
     parts = [
@@ -137,15 +144,3 @@ def _postcodes(source: str, name: str) -> str:
         f"max(length({text})) as longest, avg(regexp_full_match({text}, '[0-9]+')::integer) as share, "
         f"count(*) filter (length({text}) < (select max(length({text})) from {source})) as shorter from {source})"
     )
-
-
-DIRT = Query(
-    name=NAME,
-    summary="what to clean before a release (blanks, codes, date formats, spellings, lost zeros), with the SELECT",
-    paper="",
-    example="FROM anon_dirt('(SELECT * FROM (VALUES (''f''), (''F''), (''F''), (''f '')) AS t (sex))')",
-    section="Preparing a call",
-    parameters=(),
-    plan=_plan,
-    answers=("*",),
-)

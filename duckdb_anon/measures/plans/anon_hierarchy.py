@@ -54,7 +54,24 @@ _HEEDED = {
 """Options of each kind."""
 
 
-def plan_hierarchy(context: Any, params: Params) -> str:
+@Query(
+    summary="a hierarchy for a column, as a table: dates, codes by prefix, intervals of numbers, groups of texts",
+    example="FROM anon_hierarchy('people', 'age', bins := 8)",
+    section="Preparing a call",
+    smallest="column_name := '{number}'",
+    parameters=(
+        Parameter("column_name", "the column whose values are the leaves", "text"),
+        Parameter("kind", "what the values are; 'arx' reads a CSV file that ARX wrote", "text", "auto", KINDS),
+        Parameter("levels", "dates: units, ['month', 'year']; codes: number of leading characters, [3, 1]", "any"),
+        Parameter("bins", "numbers: intervals of the finest level", "integer", 8, low=2, high=1000),
+        Parameter("breaks", "numbers: ends of the intervals, [18, 40, 65]", "any"),
+        Parameter("bottom", "numbers: all values below it are grouped", "number"),
+        Parameter("top", "numbers: all values from it on are grouped", "number"),
+        Parameter("mapping", "texts: value to group, {'France': 'Europe'}", "mapping"),
+        Parameter("rare", "texts: values in fewer records are grouped", "integer", 5, low=1),
+    ),
+)
+def anon_hierarchy(context: Any, params: Params) -> str:
     """Write the SQL of a hierarchy: SELECT level0, level1, ..."""
     given = [name for name in dict.fromkeys(sum(_HEEDED.values(), ())) if context.arguments.get(name) is not None]
     kind = params["kind"]
@@ -305,25 +322,3 @@ def _breaks(given: Any) -> list[float]:
 def _select(levels: Sequence[str], source: str) -> str:
     columns = "".join(f", {sql} as level{k}" for k, sql in enumerate(levels, start=1))
     return f"select _v as level0{columns}, {literal(ROOT)} as level{len(levels) + 1} from {source} order by _v"
-
-
-MEASURE = Query(
-    name=NAME,
-    summary="a hierarchy for a column, as a table: dates, codes by prefix, intervals of numbers, groups of texts",
-    paper="",
-    example="FROM anon_hierarchy('people', 'age', bins := 8)",
-    section="Preparing a call",
-    smallest="column_name := '{number}'",
-    parameters=(
-        Parameter("column_name", "the column whose values are the leaves", "text"),
-        Parameter("kind", "what the values are; 'arx' reads a CSV file that ARX wrote", "text", "auto", KINDS),
-        Parameter("levels", "dates: units, ['month', 'year']; codes: number of leading characters, [3, 1]", "any"),
-        Parameter("bins", "numbers: intervals of the finest level", "integer", 8, low=2, high=1000),
-        Parameter("breaks", "numbers: ends of the intervals, [18, 40, 65]", "any"),
-        Parameter("bottom", "numbers: all values below it are grouped", "number"),
-        Parameter("top", "numbers: all values from it on are grouped", "number"),
-        Parameter("mapping", "texts: value to group, {'France': 'Europe'}", "mapping"),
-        Parameter("rare", "texts: values in fewer records are grouped", "integer", 5, low=1),
-    ),
-    plan=plan_hierarchy,
-)

@@ -8,20 +8,38 @@ Cost: one pass; 6 s for a million hashes on one core.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.column_roles import column_of
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.errors import ParameterError, listed
-from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query, Report, fields
+from duckdb_anon.model.function_specs import REQUIRED, Answer, Parameter, Params, Query, Report, fields
 from duckdb_anon.treatments import Column, Key, treated, treatments
 
 NAME = "anon_treat"
 
 
-def _plan(context: Any, params: Params) -> str:
+@Query(
+    summary="a table with treated columns: pseudonyms, shifted dates, masked, faked, noisy or rounded values",
+    paper="HMAC: RFC 2104",
+    example="FROM anon_treat('visits', {'pid': 'pseudonym', 'age': 'top(89)', 'disease': 'mask(keep := 1)'})",
+    section="Preparing a call",
+    smallest="treatments := {{'{number}': 'mask'}}",
+    parameters=(
+        Parameter("treatments", "treatment of each column, {'birth': 'shift(90)'}", "mapping", REQUIRED),
+        Parameter(
+            "person", "column that identifies the individual of each record (default: commented 'anon: person')", "text"
+        ),
+        Parameter(
+            "key_file", "file with the key of pseudonyms and shifts (default: a key drawn for this call)", "text"
+        ),
+    ),
+    answers=("*",),
+)
+def anon_treat(context: Any, params: Params) -> str:
+    """The table with its treated columns."""
     relation = context.relation("tbl")
     require_visible(NAME, relation)
     given = {column_of(NAME, relation, name): text for name, text in params["treatments"].items()}
@@ -43,44 +61,18 @@ def _plan(context: Any, params: Params) -> str:
     return f"select {', '.join(items)} from {relation.sql}"
 
 
-TREAT = Query(
-    name=NAME,
-    summary="a table with treated columns: pseudonyms, shifted dates, masked, faked, noisy or rounded values",
-    paper="HMAC: RFC 2104",
-    example="FROM anon_treat('visits', {'pid': 'pseudonym', 'age': 'top(89)', 'disease': 'mask(keep := 1)'})",
-    section="Preparing a call",
-    smallest="treatments := {{'{number}': 'mask'}}",
-    parameters=(
-        Parameter("treatments", "treatment of each column, {'birth': 'shift(90)'}", "mapping", REQUIRED),
-        Parameter(
-            "person", "column that identifies the individual of each record (default: commented 'anon: person')", "text"
-        ),
-        Parameter(
-            "key_file", "file with the key of pseudonyms and shifts (default: a key drawn for this call)", "text"
-        ),
-    ),
-    plan=_plan,
-    answers=("*",),
-)
-
-
-def _listed(tables: Sequence[object], params: Params, rng: object) -> Mapping[str, Any]:
-    return LIST.columns([
-        (each.name, each.summary, each.promise, "; ".join(f"{p.name}: {p.doc}" for p in each.parameters))
-        for each in treatments().values()
-    ])  # fmt: skip
-
-
-LIST = Report(
-    name="anon_treatments",
+@Report(
     summary="the treatments of columns: what each does, what it protects, its parameters",
-    paper="",
     example="FROM anon_treatments()",
     section="Help",
-    parameters=(),
     returns=fields("treatment VARCHAR, summary VARCHAR, protects VARCHAR, parameters VARCHAR"),
-    compute=_listed,
     unit="any",
     tables=(),
     needs=(),
 )
+def anon_treatments(tables: Sequence[object], params: Params, rng: object) -> Answer:
+    """One row a treatment."""
+    return [
+        (each.name, each.summary, each.promise, "; ".join(f"{p.name}: {p.doc}" for p in each.parameters))
+        for each in treatments().values()
+    ]  # fmt: skip

@@ -12,9 +12,8 @@ table the number of numeric quasi-identifiers alone counts. Cost: that of the ta
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -23,41 +22,10 @@ from duckdb_anon.kernels.partition.structural_values import rows_alone
 from duckdb_anon.methods.diffgen import SPENDING
 from duckdb_anon.methods.muco import GROUPING, L_EXCEPT, conditions, covers, groups_of, least_size, refine
 from duckdb_anon.model.coded_table import CodedTable
-from duckdb_anon.model.function_specs import Params, Report, fields
+from duckdb_anon.model.function_specs import Answer, Params, Report, fields
 
 
-def attained(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
-    """One row an attribute: largest share of one record in a column's mass, and expected change."""
-    table = tables[0]
-    groups = groups_of(table, params, "delta_probability")
-    every = covers(table, params, groups)
-    delta, number = float(params["delta"]), int(groups.max()) + 1
-    return DELTA_PROBABILITY.columns([
-        (a.name, number, delta, c.max_ratio, c.max_ratio <= delta + 1e-7, float(c.cost.sum()) / table.rows)
-        for a, c in zip(table.qi, every, strict=True)
-    ])  # fmt: skip
-
-
-def structural_values(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
-    """One row a value that some cut would separate alone, in as many records as a group has or more."""
-    table, least = tables[0], least_size(params)
-    rows = []
-    for attribute in table.sensitive:
-        alone = rows_alone(table.qi, attribute)
-        for code in np.flatnonzero(alone >= least).tolist():
-            rows.append((attribute.name, code, int(attribute.counts[code]), int(alone[code])))
-    return STRUCTURAL_VALUES.columns(rows)
-
-
-def diffgen_steps(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> dict[str, Any]:
-    """List the steps with their budget."""
-    numeric = sum(attribute.kind == "ordered" for attribute in tables[0].qi)
-    steps = Budget(params["epsilon"], numeric, params["specializations"]).steps()
-    return DIFFGEN_PLAN.columns(steps)
-
-
-DELTA_PROBABILITY = Report(
-    name="delta_probability",
+@Report(
     summary="largest share of one record in a published value, per attribute, in the tables muco would draw from",
     paper="Li et al. (2020), arXiv 2008.10771, section 3, definition 3",
     example="FROM delta_probability('people', 0.2)",
@@ -68,12 +36,22 @@ DELTA_PROBABILITY = Report(
     returns=fields(
         "attribute VARCHAR, groups BIGINT, delta DOUBLE, attained DOUBLE, holds BOOLEAN, expected_change DOUBLE"
     ),
-    compute=attained,
     conditions=conditions,
     refine=partial(refine, function="delta_probability"),
 )
-STRUCTURAL_VALUES = Report(
-    name="structural_values",
+def delta_probability(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> Answer:
+    """One row an attribute: largest share of one record in a column's mass, and expected change."""
+    table = tables[0]
+    groups = groups_of(table, params, "delta_probability")
+    every = covers(table, params, groups)
+    delta, number = float(params["delta"]), int(groups.max()) + 1
+    return [
+        (a.name, number, delta, c.max_ratio, c.max_ratio <= delta + 1e-7, float(c.cost.sum()) / table.rows)
+        for a, c in zip(table.qi, every, strict=True)
+    ]  # fmt: skip
+
+
+@Report(
     summary="sensitive values that a part of the table has alone, which l keeps in large groups; for l_except of muco",
     paper="Machanavajjhala et al. (2007), section 4.2 (don't-care sensitive values)",
     example="FROM structural_values('(SELECT age, gender, if(age < 25, 0, salary) AS pay FROM people)', 0.1, "
@@ -83,11 +61,20 @@ STRUCTURAL_VALUES = Report(
     instead=("muco",),
     parameters=(GROUPING[0],),
     returns={"attribute": "VARCHAR", "value": "CODE", "records": "BIGINT", "alone": "BIGINT"},
-    compute=structural_values,
     needs=("qi", "sensitive"),
 )
-DIFFGEN_PLAN = Report(
-    name="diffgen_plan",
+def structural_values(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> Answer:
+    """One row a value that some cut would separate alone, in as many records as a group has or more."""
+    table, least = tables[0], least_size(params)
+    rows = []
+    for attribute in table.sensitive:
+        alone = rows_alone(table.qi, attribute)
+        for code in np.flatnonzero(alone >= least).tolist():
+            rows.append((attribute.name, code, int(attribute.counts[code]), int(alone[code])))
+    return rows
+
+
+@Report(
     summary="how diffgen spends its budget, step by step",
     paper="Mohammed, Chen, Fung & Yu (2011), KDD, section 4",
     example="FROM diffgen_plan('people', 1.0)",
@@ -96,6 +83,10 @@ DIFFGEN_PLAN = Report(
     instead=("mondrian",),
     parameters=SPENDING,
     returns=fields("step VARCHAR, mechanism VARCHAR, times BIGINT, epsilon_each DOUBLE, epsilon_total DOUBLE"),
-    compute=diffgen_steps,
     needs=("qi",),
 )
+def diffgen_plan(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> Answer:
+    """List the steps with their budget."""
+    numeric = sum(attribute.kind == "ordered" for attribute in tables[0].qi)
+    steps = Budget(params["epsilon"], numeric, params["specializations"]).steps()
+    return steps

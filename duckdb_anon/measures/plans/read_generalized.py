@@ -34,7 +34,27 @@ _RANGE = rf"({_NUMBER})\s*(?:-|\.\.|to)\s*({_NUMBER})"
 _AT_MOST, _AT_LEAST = r"(<=?|≤)\s*(.+)", r"(>=?|≥)\s*(.+)"
 
 
-def _plan(context: Any, params: Params) -> str:
+@Query(
+    summary="a table that ARX, sdcMicro or another tool generalized, with cells that the measures read",
+    paper="formats: manuals of ARX and sdcMicro",
+    example="FROM read_generalized('people', '(SELECT * REPLACE ((age // 10) || ''*'' AS age) FROM people)', "
+    "qi := ['age', 'gender'])",
+    section="Preparing a call",
+    parameters=(
+        *ROLE_PARAMETERS,
+        Parameter(
+            SOURCE.word,
+            "true adds the number of the row, from 0, which is that of the original's row where the other tool keeps "
+            "the order of records; for the data holder's checks, never for publication",
+            "boolean",
+            False,
+        ),
+    ),
+    tables=("original", "release"),
+    answers=("*",),
+)
+def read_generalized(context: Any, params: Params) -> str:
+    """The release with cells that measures read."""
     original, release = context.relation("original"), context.relation("release")
     require_visible(NAME, original)
     require_visible(NAME, release)
@@ -139,26 +159,3 @@ def _unread(name: str) -> str:
         f"'*'. Name a hierarchy that has the other labels: hierarchies := {{...}} [{ColumnError.code}]"
     )
     return f"error({literal(message)})"
-
-
-MEASURE = Query(
-    name=NAME,
-    summary="a table that ARX, sdcMicro or another tool generalized, with cells that the measures read",
-    paper="formats: manuals of ARX and sdcMicro",
-    example="FROM read_generalized('people', '(SELECT * REPLACE ((age // 10) || ''*'' AS age) FROM people)', "
-    "qi := ['age', 'gender'])",
-    section="Preparing a call",
-    parameters=(
-        *ROLE_PARAMETERS,
-        Parameter(
-            SOURCE.word,
-            "true adds the number of the row, from 0, which is that of the original's row where the other tool keeps "
-            "the order of records; for the data holder's checks, never for publication",
-            "boolean",
-            False,
-        ),
-    ),
-    plan=_plan,
-    tables=("original", "release"),
-    answers=("*",),
-)

@@ -10,7 +10,6 @@ Cost: O(rows * attributes * n / 64) for the predicates, O(distinct rows * n) for
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,10 @@ from duckdb_anon.measures.queries.estimates import estimated_answers
 from duckdb_anon.measures.queries.workload import Workload, WorkloadSpec, draw, query_texts, replaced
 from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
-from duckdb_anon.model.function_specs import Parameter, Params, Report
+from duckdb_anon.model.function_specs import Answer, Parameter, Params, Report
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats import EVERY
-from duckdb_anon.model.release_table import ReadTable
+from duckdb_anon.model.release_table import MeasureCall, ReadTable
 
 _AGGREGATE = re.compile(
     r'\s*(?:(count)\s*\(\s*\*\s*\)|(sum)\s*\(\s*(?:"((?:[^"]|"")+)"|([^"()\s]+))\s*\))\s*', re.IGNORECASE
@@ -114,9 +113,9 @@ def _is_list(table: ReadTable, name: str) -> bool:
     return name in table.columns and table.columns[name].several and not table.columns[name].counted
 
 
-def workload_error(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+def workload_error(call: MeasureCall) -> Answer:
     """One row a query with a truth other than 0."""
-    original, release = tables
+    original, release, params, rng = call.original, call.release, _params_of(call), call.rng
     workload = draw_workload(original, params, rng)
     truth = answers(workload, original, params, original)
     redrawn = 0
@@ -140,9 +139,14 @@ def workload_error(tables: Sequence[ReadTable], params: Params, rng: np.random.G
     }
 
 
-def _workload(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
-    workload = draw_workload(tables[0], params, rng)
-    return {"query_id": np.arange(1, workload.n + 1), "query": texts(workload, tables[0], params)}
+def _workload(call: MeasureCall) -> Answer:
+    params = _params_of(call)
+    workload = draw_workload(call.original, params, call.rng)
+    return {"query_id": np.arange(1, workload.n + 1), "query": texts(workload, call.original, params)}
+
+
+def _params_of(call: MeasureCall) -> Params:
+    return {**call.params, "roles": call.roles}
 
 
 WORKLOAD = Report(

@@ -13,35 +13,44 @@ Cost: that of linkage_risk, and 20 rounds over rows times values of their bucket
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import numpy as np
 from scipy import sparse
 
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
 from duckdb_anon.measures.released_rows import OfRelease
-from duckdb_anon.measures.risk.linkage_risk import MEASURE as LINKAGE
-from duckdb_anon.measures.risk.linkage_risk import prepared, rows_of
+from duckdb_anon.measures.risk.linkage_risk import linkage_risk, prepared, rows_of
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords
 from duckdb_anon.measures.risk.mechanism_simulation import replay_select
 from duckdb_anon.measures.risk.sensitive_attributes import Secret
-from duckdb_anon.model.function_specs import Params
-from duckdb_anon.model.release_table import ReadTable
-
-NAME = "attribute_risk"
+from duckdb_anon.model.function_specs import Answer
+from duckdb_anon.model.release_table import MeasureCall
 
 
-def attribute_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+@OfRelease(
+    summary="attribute disclosure: how often each attacker infers the sensitive value, compared with what l bounds",
+    paper="Kifer (2009), Attacks on privacy and deFinetti's theorem; see linkage_risk",
+    example="FROM attribute_risk('people', 'release', 'salary', call := 'muco(0.2)', targets := 200)",
+    section="Risk",
+    parameters=(*(p for p in ROLE_PARAMETERS if p.name == "sensitive"), *linkage_risk.parameters),
+    returns={
+        **{name: kind for name, kind in linkage_risk.returns.items() if not name.startswith("identity")},
+        "largest_share": "DOUBLE OR NULL",
+    },
+    answers=linkage_risk.answers,
+    optional=("holdout",),
+    further=replay_select,
+    needs=("qi", "sensitive"),
+    unit="person",
+)
+def attribute_risk(call: MeasureCall) -> Answer:
     """One row an attacker and the strongest, for each sensitive column."""
-    read = dict(zip(params["read"], tables, strict=True))
     rows = []
-    for info in params["roles"].sensitive:
-        release, targets, outside = prepared(read, params, [info.name], rng)
+    for name in call.sensitive:
+        release, targets, outside = prepared(call, [name])
         share = largest_share(release, release.secrets[0])
-        each = rows_of(release, targets, outside, params["attackers"])
-        rows += [{**row, "largest_share": share, "targets": len(targets)} for row in each]
-    return {name: [row[name] for row in rows] for name in MEASURE.returns}
+        each = rows_of(release, targets, outside, call.params["attackers"])
+        rows += [{**row, "largest_share": share} for row in each]
+    return rows
 
 
 def largest_share(release: PublishedRecords, secret: Secret) -> float:
@@ -54,22 +63,3 @@ def largest_share(release: PublishedRecords, secret: Secret) -> float:
     voters, groups = len(group), int(group.max(initial=0)) + 1
     count = sparse.csr_matrix((np.ones(voters), (group, np.arange(voters))), (groups, voters)) @ secret.by_voter
     return float(count.max(axis=1).sum() / count.sum()) if count.sum() else float("nan")
-
-
-_RETURNS = {name: kind for name, kind in LINKAGE.returns.items() if not name.startswith("identity")}
-_RETURNS["largest_share"] = "DOUBLE OR NULL"
-MEASURE = OfRelease(
-    name=NAME,
-    summary="attribute disclosure: how often each attacker infers the sensitive value, compared with what l bounds",
-    paper="Kifer (2009), Attacks on privacy and deFinetti's theorem; see linkage_risk",
-    example="FROM attribute_risk('people', 'release', 'salary', call := 'muco(0.2)', targets := 200)",
-    section="Risk",
-    parameters=(*(p for p in ROLE_PARAMETERS if p.name == "sensitive"), *LINKAGE.parameters),
-    returns=_RETURNS,
-    compute=attribute_risk,
-    answers=LINKAGE.answers,
-    optional=("holdout",),
-    further=replay_select,
-    needs=("qi", "sensitive"),
-    unit="person",
-)

@@ -12,7 +12,6 @@ Cost: persons times classes, plus products of classes for 'ec_pair'.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,27 +21,72 @@ from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.risk.matching_classes import Evidence, evidence
 from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.errors import ParameterError
-from duckdb_anon.model.function_specs import Parameter, Params, Report, fields
+from duckdb_anon.model.function_specs import Answer, Parameter, Report, fields
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import BoolArray, ReadTable
+from duckdb_anon.model.release_table import BoolArray, MeasureCall
 
 _BLOCK = 5_000_000
 
 
-def composition_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+def refine(params: dict[str, Any]) -> dict[str, Any]:
+    """Weights belong to persons; pairs of classes have none."""
+    if params["weighted"] and params["unit"] != "victim":
+        raise ParameterError(
+            "weighted := true weighs a person's candidates; it goes with unit := 'victim', not with "
+            f"unit := '{params['unit']}'"
+        )
+    return params
+
+
+@Report(
+    summary="privacy risk of individuals in two independent releases (composition attack), in percent",
+    paper="Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, section 5.2; unit of counting is a reading",
+    example="FROM composition_risk('boxes', 'second', 'people')",
+    section="Risk",
+    instead=("attribute_risk",),
+    parameters=(
+        Parameter(
+            "unit",
+            "'victim': candidate values of each individual; 'ec_pair': pairs of classes and a shared value",
+            "text",
+            "victim",
+            ("victim", "ec_pair"),
+        ),
+        Parameter(
+            "weighted",
+            "weight each candidate by the probability that both releases link it to the individual; 'victim' only",
+            "boolean",
+            False,
+        ),
+        Parameter("as_published", "read records of sliced releases as printed, not bucket by bucket", "boolean", False),
+    ),
+    returns=fields(
+        "unit VARCHAR, persons BIGINT, true_matches DOUBLE, false_matches DOUBLE, singled_out BIGINT, "
+        "privacy_risk DOUBLE, defined BOOLEAN"
+    ),
+    tables=("release_a", "release_b", "overlap"),
+    labelled="overlap",
+    reads="tables",
+    answers=("rows", "boxes", "buckets", "sliced", "counts", "sampled", "suppressed", "retained"),
+    needs=("qi", "sensitive"),
+    refine=refine,
+)
+def composition_risk(call: MeasureCall) -> Answer:
     """One row: true and false matches and the risk."""
-    release_a, release_b, overlap = tables
-    qi = [info.name for info in params["roles"].qi]
-    sensitive = params["roles"].one_sensitive("composition_risk").name
-    first, second = (evidence(r, qi, sensitive, as_published=params["as_published"]) for r in (release_a, release_b))
-    persons = [overlap.columns[name].value_codes().astype(np.int64) for name in qi]
+    params, overlap = call.params, call.read["overlap"]
+    sensitive = call.roles.one_sensitive("composition_risk").name
+    first, second = (
+        evidence(call.read[name], call.qi, sensitive, as_published=params["as_published"])
+        for name in ("release_a", "release_b")
+    )
+    persons = [overlap.columns[name].value_codes().astype(np.int64) for name in call.qi]
     secret = overlap.columns[sensitive].value_codes().astype(np.int64)
     if params["unit"] == "victim":
         true, total, alone = _victims(first, second, persons, secret, weighted=params["weighted"])
     else:
         true, total, alone = _pairs(first, second, persons, secret)
     risk = 100.0 * true / total if total else 0.0
-    return MEASURE.columns([(params["unit"], overlap.rows, float(true), float(total - true), alone, risk, total > 0)])
+    return [(params["unit"], overlap.rows, float(true), float(total - true), alone, risk, total > 0)]
 
 
 def _victims(
@@ -94,50 +138,3 @@ def _lies_in(release: Evidence, holds: BoolArray, persons: list[IntArray], secre
     inside = (lies.data > 0) & holds[lies.col, secret[lies.row]]
     entries = (np.ones(int(inside.sum())), (lies.row[inside], lies.col[inside]))
     return sparse.csr_matrix(entries, lies.shape)
-
-
-def refine(params: dict[str, Any]) -> dict[str, Any]:
-    """Weights belong to persons; pairs of classes have none."""
-    if params["weighted"] and params["unit"] != "victim":
-        raise ParameterError(
-            "weighted := true weighs a person's candidates; it goes with unit := 'victim', not with "
-            f"unit := '{params['unit']}'"
-        )
-    return params
-
-
-MEASURE = Report(
-    name="composition_risk",
-    summary="privacy risk of individuals in two independent releases (composition attack), in percent",
-    paper="Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, section 5.2; unit of counting is a reading",
-    example="FROM composition_risk('boxes', 'second', 'people')",
-    section="Risk",
-    instead=("attribute_risk",),
-    parameters=(
-        Parameter(
-            "unit",
-            "'victim': candidate values of each individual; 'ec_pair': pairs of classes and a shared value",
-            "text",
-            "victim",
-            ("victim", "ec_pair"),
-        ),
-        Parameter(
-            "weighted",
-            "weight each candidate by the probability that both releases link it to the individual; 'victim' only",
-            "boolean",
-            False,
-        ),
-        Parameter("as_published", "read records of sliced releases as printed, not bucket by bucket", "boolean", False),
-    ),
-    returns=fields(
-        "unit VARCHAR, persons BIGINT, true_matches DOUBLE, false_matches DOUBLE, singled_out BIGINT, "
-        "privacy_risk DOUBLE, defined BOOLEAN"
-    ),
-    compute=composition_risk,
-    tables=("release_a", "release_b", "overlap"),
-    labelled="overlap",
-    reads="tables",
-    answers=("rows", "boxes", "buckets", "sliced", "counts", "sampled", "suppressed", "retained"),
-    needs=("qi", "sensitive"),
-    refine=refine,
-)

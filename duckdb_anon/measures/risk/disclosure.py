@@ -13,10 +13,8 @@ subsets.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -27,9 +25,9 @@ from duckdb_anon.measures.released_rows import OfRelease, is_plain, released_row
 from duckdb_anon.measures.risk.linkage_risk import P_MATCH
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError
-from duckdb_anon.model.function_specs import Parameter, Params, fields
+from duckdb_anon.model.function_specs import Answer, Parameter, fields
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import BoolArray, ReadTable
+from duckdb_anon.model.release_table import BoolArray, MeasureCall, ReadTable
 
 MOST_COLUMNS = 12
 _BLOCK = 4_000_000
@@ -47,26 +45,42 @@ class _Targets:
     weights: FloatArray  # probability of each subset
 
 
-def disclosure(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+@OfRelease(
+    summary="the MuCo paper's disclosure measure, which counts exact matches only; linkage_risk also "
+    "counts near matches",
+    paper="Li et al. (2020), arXiv 2008.10771, section 5.1",
+    example="FROM disclosure('people', 'release', p_match := 0.7)",
+    section="From papers, for comparison",
+    instead=("linkage_risk", "attribute_risk"),
+    parameters=(
+        replace(P_MATCH, default=0.7),
+        Parameter("targets", "number of randomly chosen targets (default: every original record)", "integer", low=1),
+    ),
+    returns=fields(
+        "p_match DOUBLE, targets BIGINT, identity DOUBLE, attribute DOUBLE, identity_highest DOUBLE, "
+        "attribute_highest DOUBLE"
+    ),
+    answers=("rows", "boxes", "buckets", "sliced", "randomized", "sampled", "suppressed", "retained"),
+    needs=("qi", "sensitive"),
+)
+def disclosure(call: MeasureCall) -> Answer:
     """One row: both disclosures, averaged over the targets."""
-    original, release = tables
-    qi = [info.name for info in params["roles"].qi]
-    sensitive = [info.name for info in params["roles"].sensitive]
-    require_columns(release, [*qi, *sensitive])
+    original, release, qi, params = call.original, call.release, call.qi, call.params
+    require_columns(release, call.labelled)
     if not original.rows or not release.rows:
         raise RequirementError("the original or the release is empty, so there is no record to attack")
     true_row = released_rows(original, release)
     targets, wanted = np.arange(original.rows), params["targets"]
     if wanted is not None and wanted < original.rows:
-        targets = np.sort(rng.choice(original.rows, wanted, replace=False))
-    for name in sensitive:
+        targets = np.sort(call.rng.choice(original.rows, wanted, replace=False))
+    for name in call.sensitive:
         if not (release.columns[name].plain or release.columns[name].counted):
             raise ColumnError(
                 f"the release's column '{name}' is neither plain values nor counts of them; releases of "
                 "lists or nodes cannot be read"
             )
     secrets = []
-    for name in sensitive:
+    for name in call.sensitive:
         cells = PublishedCells.distinct(release.columns[name])
         truth = original.columns[name].value_codes()[targets].astype(np.int64)
         secrets.append((truth, cells.shares[cells.of_row]))
@@ -74,7 +88,7 @@ def disclosure(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
     known = _Targets(values, true_row[targets], secrets, *_knowledge(len(qi), params["p_match"]))
     identity, attribute = (_of_rows if is_plain(release, qi) else _of_boxes)(release, qi, known)
     figures = identity.mean(), attribute.mean(), identity.max(), attribute.max()
-    return MEASURE.columns([(params["p_match"], len(targets), *figures)])
+    return [(params["p_match"], len(targets), *figures)]
 
 
 def _knowledge(qi: int, p: float) -> tuple[BoolArray, FloatArray]:
@@ -146,25 +160,3 @@ def _of_boxes(release: ReadTable, qi: list[str], targets: _Targets) -> tuple[Flo
         identity[block] = (share * ((own[:, None] & bits) == bits)).sum(axis=1)
         attribute[block] = (share * counts[1:].max(axis=0)).sum(axis=1)
     return identity[alike.of_row], attribute[alike.of_row]
-
-
-MEASURE = OfRelease(
-    name="disclosure",
-    summary="the MuCo paper's disclosure measure, which counts exact matches only; linkage_risk also "
-    "counts near matches",
-    paper="Li et al. (2020), arXiv 2008.10771, section 5.1",
-    example="FROM disclosure('people', 'release', p_match := 0.7)",
-    section="From papers, for comparison",
-    instead=("linkage_risk", "attribute_risk"),
-    parameters=(
-        replace(P_MATCH, default=0.7),
-        Parameter("targets", "number of randomly chosen targets (default: every original record)", "integer", low=1),
-    ),
-    returns=fields(
-        "p_match DOUBLE, targets BIGINT, identity DOUBLE, attribute DOUBLE, identity_highest DOUBLE, "
-        "attribute_highest DOUBLE"
-    ),
-    compute=disclosure,
-    answers=("rows", "boxes", "buckets", "sliced", "randomized", "sampled", "suppressed", "retained"),
-    needs=("qi", "sensitive"),
-)

@@ -78,7 +78,6 @@ CLASS_STATISTICS = _Macro(
     summary="number and sizes of the classes, discernibility",
     paper="Bayardo and Agrawal (2005)",
     example="FROM class_statistics('people')",
-    parameters=(),
 )
 EQUIVALENCE_CLASSES = _Macro(
     name="equivalence_classes",

@@ -9,9 +9,6 @@ Cost: candidates of all pairs are one product of matrices; larger fragments are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,8 +18,8 @@ from duckdb_anon.measures.released_rows import OfRelease
 from duckdb_anon.measures.utility.sa_ncp import read_lists
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ParameterError
-from duckdb_anon.model.function_specs import Parameter, Params
-from duckdb_anon.model.release_table import ReadTable
+from duckdb_anon.model.function_specs import Answer, Parameter
+from duckdb_anon.model.release_table import MeasureCall
 
 _CHUNK = 1 << 22
 _MOST_CELLS = 1 << 29
@@ -42,32 +39,7 @@ def candidates(covers: Flags, count: FloatArray, fragments: IntArray) -> IntArra
     return found
 
 
-def fragment_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
-    """One row a size of fragments, 1 to m."""
-    original, release = tables
-    info = params["roles"].one_sensitive("fragment_risk")
-    person, item, released = read_lists(original, release, info.name, params["roles"].person.name)
-    if released.number * released.domain.size > _MOST_CELLS:
-        raise ParameterError(
-            f"{released.number} distinct lists and {released.domain.size} values need too large a table; look at a "
-            "sample of the release"
-        )
-    covers = np.asarray((released.shares > 0).toarray(), dtype=np.float32)  # which values each distinct list covers
-    width = np.bincount(person)
-    lists = Lists(np.r_[0, np.cumsum(width)].astype(np.int64), item.astype(np.int32))
-    rows = []
-    for size in range(1, params["m"] + 1):
-        if count_subsets(lists, size) > MOST_SUBSETS:
-            raise ParameterError(f"persons have more than {MOST_SUBSETS} fragments of {size}; lower m")
-        fragments, times = supports(subsets(lists, size))
-        risk = 1 / np.maximum(candidates(covers, released.weights, fragments), 1)
-        average = float((risk * times).sum() / times.sum()) if len(times) else 0.0
-        rows.append((size, len(times), float(risk.max(initial=0)), average))
-    return MEASURE.columns(rows)
-
-
-MEASURE = OfRelease(
-    name="fragment_risk",
+@OfRelease(
     summary="re-identification risk by 1 to m known sensitive values in a release of lists, one row per "
     "number of values",
     paper="Gong, Luo, Yang, Ni and Li (2017), section 3, theorem 1",
@@ -78,8 +50,27 @@ MEASURE = OfRelease(
         Parameter("m", "maximum number of values that the attacker knows, 1 to 4", "integer", 2, low=1, high=4),
     ),
     returns={"size": "BIGINT", "fragments": "BIGINT", "max_risk": "DOUBLE", "mean_risk": "DOUBLE"},
-    compute=fragment_risk,
     answers=("persons", "boxes", "suppressed", "sampled"),
     needs=("sensitive", "person"),
     unit="person",
 )
+def fragment_risk(call: MeasureCall) -> Answer:
+    """One row a size of fragments, 1 to m."""
+    person, item, released = read_lists(call, call.roles.one_sensitive("fragment_risk").name)
+    if released.number * released.domain.size > _MOST_CELLS:
+        raise ParameterError(
+            f"{released.number} distinct lists and {released.domain.size} values need too large a table; look at a "
+            "sample of the release"
+        )
+    covers = np.asarray((released.shares > 0).toarray(), dtype=np.float32)  # which values each distinct list covers
+    width = np.bincount(person)
+    lists = Lists(np.r_[0, np.cumsum(width)].astype(np.int64), item.astype(np.int32))
+    rows = []
+    for size in range(1, call.params["m"] + 1):
+        if count_subsets(lists, size) > MOST_SUBSETS:
+            raise ParameterError(f"persons have more than {MOST_SUBSETS} fragments of {size}; lower m")
+        fragments, times = supports(subsets(lists, size))
+        risk = 1 / np.maximum(candidates(covers, released.weights, fragments), 1)
+        average = float((risk * times).sum() / times.sum()) if len(times) else 0.0
+        rows.append((size, len(times), float(risk.max(initial=0)), average))
+    return rows

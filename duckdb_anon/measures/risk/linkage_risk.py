@@ -31,9 +31,9 @@ from duckdb_anon.measures.risk.mechanism_simulation import bootstrapped, replay_
 from duckdb_anon.measures.risk.targets import Targets, draw_targets, known_columns
 from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ParameterError, listed, nearest
-from duckdb_anon.model.function_specs import Parameter, Params, fields
+from duckdb_anon.model.function_specs import Answer, Parameter, fields
 from duckdb_anon.model.release_formats import SOURCE
-from duckdb_anon.model.release_table import ReadTable
+from duckdb_anon.model.release_table import MeasureCall
 
 NAME = "linkage_risk"
 STRONGEST = "strongest"
@@ -43,48 +43,78 @@ _FIGURES = (
     "identity", "identity_low", "identity_high", "attribute", "attribute_low", "attribute_high", "baseline",
     "advantage",
 )  # fmt: skip
+KNOWN = Parameter("known", "quasi-identifiers that the attacker knows (default: all)", "names")
+P_MATCH = Parameter(
+    "p_match", "probability that the attacker knows each quasi-identifier, in (0, 1]", "number", 1.0, high=1, above=0
+)
+TARGETS = Parameter(
+    "targets", "number of randomly chosen individuals that the attacker looks for", "integer", 2000, low=1
+)
+CALL = Parameter("call", "call that produced the release, 'muco(0.2)' (default: from its description)", "text")
+ANSWERS = (
+    "rows", "boxes", "buckets", "sliced", "randomized", "counts", "sampled", "suppressed", "retained", "persons",
+)  # fmt: skip
 
 
-def linkage_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+@OfRelease(
+    summary="re-identification and attribute disclosure by each attacker and by the strongest; near matches count",
+    paper="attackers: Domingo-Ferrer and Torra (2001); Fellegi and Sunter (1969); Li et al. (2020), section 5.1",
+    example="FROM linkage_risk('people', 'release', call := 'muco(0.2)')",
+    section="Risk",
+    parameters=(
+        KNOWN,
+        P_MATCH,
+        Parameter("attackers", f"'all', or some of {listed(a.name for a in ATTACKERS)}", "names", ["all"]),
+        TARGETS,
+        Parameter(
+            "known_values", "sensitive values that the attacker knows, for lists, 0 to 4", "integer", 0, low=0, high=4
+        ),
+        Parameter("holdout", "table of individuals who are not in the original, for the baseline", "text"),
+        CALL,
+    ),
+    returns=fields(
+        "attacker VARCHAR, identity DOUBLE OR NULL, identity_low DOUBLE OR NULL, identity_high DOUBLE OR NULL, "
+        "attribute DOUBLE OR NULL, attribute_low DOUBLE OR NULL, attribute_high DOUBLE OR NULL, "
+        "baseline DOUBLE OR NULL, advantage DOUBLE OR NULL, sensitive VARCHAR, targets BIGINT, channel VARCHAR, "
+        "note VARCHAR"
+    ),
+    optional=("holdout",),
+    further=replay_select,
+    answers=ANSWERS,
+    unit="person",
+)
+def linkage_risk(call: MeasureCall) -> Answer:
     """One row an attacker, then the strongest."""
-    read = dict(zip(params["read"], tables, strict=True))
-    sensitive = [info.name for info in params["roles"].sensitive]
-    release, targets, outside = prepared(read, params, sensitive, rng, linked=True)
-    rows = rows_of(release, targets, outside, params["attackers"])
+    release, targets, outside = prepared(call, call.sensitive, linked=True)
+    rows = rows_of(release, targets, outside, call.params["attackers"])
     if release.persons and not release.linked:
         rows[-1]["note"] += f"; {UNLINKED}"
-    return {name: [row.get(name, len(targets)) for row in rows] for name in MEASURE.returns}
+    return rows
 
 
 def prepared(
-    read: Mapping[str, ReadTable],
-    params: Params,
-    sensitive: Sequence[str],
-    rng: np.random.Generator,
-    *,
-    linked: bool = False,
+    call: MeasureCall, sensitive: Sequence[str], *, linked: bool = False
 ) -> tuple[PublishedRecords, Targets, Targets | None]:
     """The release, persons who are in the original, and persons of the hold-out, if there is one."""
-    original, qi = read["original"], [info.name for info in params["roles"].qi]
-    known_values = params.get("known_values", 0)
-    params = {**params, "known_values": known_values}
-    person = params["roles"].person.name if params["roles"].person else None
-    release = published(read["release"], qi, sensitive, read.get("replay"), known_values)
+    read, rng, person = call.read, call.rng, call.person
+    known_values = call.params.get("known_values", 0)
+    params = {**call.params, "known_values": known_values}
+    release = published(call.release, call.qi, sensitive, read.get("replay"), known_values)
     for which in ("original", "holdout"):
         if which in read:
             require_rows(read[which], which)
     row = None
     known_call = bool(params["call"]) or "replay" in read
-    scored = read["release"].sources() is not None
+    scored = call.release.sources() is not None
     if release.persons and (scored or (linked and (known_call or not sensitive))):
-        row = released_rows(original, read["release"])
+        row = released_rows(call.original, call.release)
     release = replace(release, linked=scored)
-    targets = draw_targets(original, person, release, row, params, rng)
+    targets = draw_targets(call.original, person, release, row, params, rng)
     if release.plain and release.persons and not release.randomized and not known_call:
         release = replace(release, replay=bootstrapped(release, rng))
     if params["p_match"] == 1 and not known_values and person is None:
-        known = known_columns(qi, params)
-        release = replace(release, register=register_of(original, read.get("register"), qi, known))
+        known = known_columns(call.qi, params)
+        release = replace(release, register=register_of(call.original, read.get("register"), call.qi, known))
     if "holdout" not in read:
         return release, targets, None
     return release, targets, draw_targets(read["holdout"], person, release, None, params, rng)
@@ -113,6 +143,7 @@ def rows_of(
         found = identity if release.persons and release.linked and scoring.finds else None
         row = _row(attacker.name, note_of(attacker, scoring), found, attribute, base, sensitive)
         rows.append(row | {"channel": scoring.channel})
+    rows = [row | {"targets": len(targets)} for row in rows]
     return [*rows, _strongest(rows, chosen)]
 
 
@@ -173,45 +204,3 @@ def _strongest(rows: Sequence[Mapping[str, Any]], chosen: Sequence[Attacker]) ->
         note += f"; not tried: {listed(silent)}"
     found = {f: by_identity[f] for f in _FIGURES[:3]}
     return {**by_attribute, **found, "attacker": STRONGEST, "channel": channel, "note": note}
-
-
-KNOWN = Parameter("known", "quasi-identifiers that the attacker knows (default: all)", "names")
-P_MATCH = Parameter(
-    "p_match", "probability that the attacker knows each quasi-identifier, in (0, 1]", "number", 1.0, high=1, above=0
-)
-TARGETS = Parameter(
-    "targets", "number of randomly chosen individuals that the attacker looks for", "integer", 2000, low=1
-)
-CALL = Parameter("call", "call that produced the release, 'muco(0.2)' (default: from its description)", "text")
-ANSWERS = (
-    "rows", "boxes", "buckets", "sliced", "randomized", "counts", "sampled", "suppressed", "retained", "persons",
-)  # fmt: skip
-MEASURE = OfRelease(
-    name=NAME,
-    summary="re-identification and attribute disclosure by each attacker and by the strongest; near matches count",
-    paper="attackers: Domingo-Ferrer and Torra (2001); Fellegi and Sunter (1969); Li et al. (2020), section 5.1",
-    example="FROM linkage_risk('people', 'release', call := 'muco(0.2)')",
-    section="Risk",
-    parameters=(
-        KNOWN,
-        P_MATCH,
-        Parameter("attackers", f"'all', or some of {listed(a.name for a in ATTACKERS)}", "names", ["all"]),
-        TARGETS,
-        Parameter(
-            "known_values", "sensitive values that the attacker knows, for lists, 0 to 4", "integer", 0, low=0, high=4
-        ),
-        Parameter("holdout", "table of individuals who are not in the original, for the baseline", "text"),
-        CALL,
-    ),
-    returns=fields(
-        "attacker VARCHAR, identity DOUBLE OR NULL, identity_low DOUBLE OR NULL, identity_high DOUBLE OR NULL, "
-        "attribute DOUBLE OR NULL, attribute_low DOUBLE OR NULL, attribute_high DOUBLE OR NULL, "
-        "baseline DOUBLE OR NULL, advantage DOUBLE OR NULL, sensitive VARCHAR, targets BIGINT, channel VARCHAR, "
-        "note VARCHAR"
-    ),
-    compute=linkage_risk,
-    optional=("holdout",),
-    further=replay_select,
-    answers=ANSWERS,
-    unit="person",
-)

@@ -12,9 +12,8 @@ parts in proportion to how often it shows them; the release is l-diverse when no
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -24,9 +23,9 @@ from duckdb_anon.measures.cells import Boxes, PublishedCells, distinct_boxes, sl
 from duckdb_anon.measures.released_rows import OfRelease, require_columns
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.function_specs import Params
+from duckdb_anon.model.function_specs import Answer
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import BoolArray, ReadTable
+from duckdb_anon.model.release_table import BoolArray, MeasureCall, ReadTable
 
 _BLOCK = 5_000_000
 
@@ -140,11 +139,20 @@ def _table(values: FloatArray, row: IntArray, column: IntArray, shape: tuple[int
     return sparse.csr_matrix((values, (row, column)), shape=shape)
 
 
-def slicing_diversity(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+@OfRelease(
+    summary="l of a sliced release by slicing's own definition, over all original records",
+    paper="Li, Li, Zhang & Molloy (2012), IEEE TKDE 24(3), section 5",
+    example="FROM slicing_diversity('people', 'sliced')",
+    section="From papers, for comparison",
+    instead=("l_diversity",),
+    returns={"records": "BIGINT", "matched": "BIGINT", "highest": "DOUBLE", "average": "DOUBLE", "l": "DOUBLE"},
+    answers=("sliced", "sampled"),
+    needs=("qi", "sensitive"),
+)
+def slicing_diversity(call: MeasureCall) -> Answer:
     """One row: l of the release, and the highest and average p(t, s) over the records that some bucket matches."""
-    original, release = tables
-    qi = [info.name for info in params["roles"].qi]
-    sensitive = params["roles"].one_sensitive("slicing_diversity").name
+    original, release, qi = call.original, call.release, call.qi
+    sensitive = call.roles.one_sensitive("slicing_diversity").name
     require_columns(release, [*qi, sensitive])
     if not release.contents.bucket or not release.columns[sensitive].slice:
         raise ColumnError("the release is not sliced: it has no column bucket, or its sensitive column is no STRUCT")
@@ -162,19 +170,4 @@ def slicing_diversity(tables: Sequence[ReadTable], params: Params, rng: np.rando
     highest = float(matched.max(initial=0.0))
     average = float(np.average(matched, weights=times)) if len(matched) else 0.0
     diversity = 1 / highest if highest > 0 else np.inf
-    return MEASURE.columns([(original.rows, int(times.sum()), highest, average, diversity)])
-
-
-MEASURE = OfRelease(
-    name="slicing_diversity",
-    summary="l of a sliced release by slicing's own definition, over all original records",
-    paper="Li, Li, Zhang & Molloy (2012), IEEE TKDE 24(3), section 5",
-    example="FROM slicing_diversity('people', 'sliced')",
-    section="From papers, for comparison",
-    instead=("l_diversity",),
-    parameters=(),
-    returns={"records": "BIGINT", "matched": "BIGINT", "highest": "DOUBLE", "average": "DOUBLE", "l": "DOUBLE"},
-    compute=slicing_diversity,
-    answers=("sliced", "sampled"),
-    needs=("qi", "sensitive"),
-)
+    return [(original.rows, int(times.sum()), highest, average, diversity)]

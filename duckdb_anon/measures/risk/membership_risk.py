@@ -12,7 +12,6 @@ Cost: that of an attacker of linkage_risk on members and others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,22 +22,43 @@ from duckdb_anon.measures.risk.linkage_risk import CALL, KNOWN, P_MATCH, chosen_
 from duckdb_anon.measures.risk.mechanism_simulation import replay_select
 from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ParameterError
-from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params
-from duckdb_anon.model.release_table import ReadTable
+from duckdb_anon.model.function_specs import REQUIRED, Answer, Parameter
+from duckdb_anon.model.release_table import MeasureCall
 
 NAME = "membership_risk"
 CLOSEST = "nearest"
 ATTACKERS = [CLOSEST, "likelihood"]
+_DISTANCES = ("closest", "closest_others")
+_FIGURES = ("auc", "auc_low", "auc_high", "tpr_at_1_fpr", "tpr_low", "tpr_high")
 
 
-def membership_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+@OfRelease(
+    summary="membership disclosure: members of the release compared with individuals of a holdout",
+    paper="Hanley and McNeil (1982); Carlini et al. (2022), Membership inference attacks from first principles",
+    example="FROM membership_risk('people', 'release', holdout := '(SELECT * FROM people USING SAMPLE 50)')",
+    section="Risk",
+    smallest="holdout := '{original}'",
+    instead=("linkage_risk",),
+    parameters=(
+        Parameter("holdout", "table of individuals who are not in the original", "text", REQUIRED),
+        KNOWN,
+        P_MATCH,
+        Parameter("targets", "number of members, and of individuals of the holdout", "integer", 2000, low=1),
+        CALL,
+    ),
+    returns={
+        "attacker": "VARCHAR", **dict.fromkeys((*_FIGURES, *_DISTANCES), "DOUBLE OR NULL"), "members": "BIGINT",
+        "others": "BIGINT", "note": "VARCHAR",
+    },
+    answers=("rows", "boxes", "buckets", "sliced", "randomized", "sampled", "suppressed", "retained"),
+    optional=("holdout",),
+    further=replay_select,
+)  # fmt: skip
+def membership_risk(call: MeasureCall) -> Answer:
     """One row an attacker."""
-    read = dict(zip(params["read"], tables, strict=True))
-    if "holdout" not in read:
-        raise ParameterError("holdout is missing; name a table of persons who are not in the original")
-    release, members, others = prepared(read, params, [], rng)
+    release, members, others = prepared(call, [])
     if others is None:
-        raise TypeError("no holdout")
+        raise ParameterError("holdout is missing; name a table of persons who are not in the original")
     rows: list[dict[str, Any]] = []
     for attacker in chosen_attackers(ATTACKERS):
         row: dict[str, Any] = {"attacker": attacker.name, "members": len(members), "others": len(others)}
@@ -54,7 +74,7 @@ def membership_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.
         if attacker.name == CLOSEST:  # its scores are minus the sum of the distances
             means = [float(-scores.mean()) / len(release.columns) + 0.0 for scores in (inside, outside)]
             row |= zip(_DISTANCES, means, strict=True)
-    return {name: [row[name] for row in rows] for name in MEASURE.returns}
+    return rows
 
 
 def figures(inside: FloatArray, outside: FloatArray) -> dict[str, float]:
@@ -75,31 +95,3 @@ def figures(inside: FloatArray, outside: FloatArray) -> dict[str, float]:
     threshold = np.sort(outside)[::-1][int(np.floor(0.01 * n))] if n else -np.inf
     caught = rate_of((inside > threshold).astype(np.float64))
     return dict(zip(_FIGURES, (auc, max(0.0, auc - half), min(1.0, auc + half), *caught), strict=True))
-
-
-_DISTANCES = ("closest", "closest_others")
-_FIGURES = ("auc", "auc_low", "auc_high", "tpr_at_1_fpr", "tpr_low", "tpr_high")
-MEASURE = OfRelease(
-    name=NAME,
-    summary="membership disclosure: members of the release compared with individuals of a holdout",
-    paper="Hanley and McNeil (1982); Carlini et al. (2022), Membership inference attacks from first principles",
-    example="FROM membership_risk('people', 'release', holdout := '(SELECT * FROM people USING SAMPLE 50)')",
-    section="Risk",
-    smallest="holdout := '{original}'",
-    instead=("linkage_risk",),
-    parameters=(
-        Parameter("holdout", "table of individuals who are not in the original", "text", REQUIRED),
-        KNOWN,
-        P_MATCH,
-        Parameter("targets", "number of members, and of individuals of the holdout", "integer", 2000, low=1),
-        CALL,
-    ),
-    returns={
-        "attacker": "VARCHAR", **dict.fromkeys((*_FIGURES, *_DISTANCES), "DOUBLE OR NULL"), "members": "BIGINT",
-        "others": "BIGINT", "note": "VARCHAR",
-    },
-    compute=membership_risk,
-    answers=("rows", "boxes", "buckets", "sliced", "randomized", "sampled", "suppressed", "retained"),
-    optional=("holdout",),
-    further=replay_select,
-)  # fmt: skip

@@ -14,9 +14,7 @@ sort where all columns are plain.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -25,40 +23,62 @@ from duckdb_anon.measures.cells import distinct_boxes
 from duckdb_anon.measures.released_rows import require_columns
 from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.errors import RequirementError
-from duckdb_anon.model.function_specs import Params, Report, fields
-from duckdb_anon.model.release_table import ReadTable
+from duckdb_anon.model.function_specs import Answer, Report, fields
+from duckdb_anon.model.release_table import MeasureCall
 
 CLASSES = ("rows", "boxes", "buckets", "sampled", "suppressed", "retained")
 
 
-def matched(tables: Sequence[ReadTable], names: Sequence[str]) -> tuple[IntArray, sparse.csr_matrix]:
+def matched(call: MeasureCall) -> tuple[IntArray, sparse.csr_matrix]:
     """Released rows of each class, and whom of the population it fits, shape (individuals, classes)."""
-    release, population = tables
-    for table in tables:
-        require_columns(table, names)
-    if not release.rows or not population.rows:
+    population = call.read["population"]
+    for table in call.read.values():
+        require_columns(table, call.qi)
+    if not call.release.rows or not population.rows:
         raise RequirementError("the release or the population is empty; there is nothing to match")
-    boxes = distinct_boxes(release, names)
-    fits = boxes.matches([population.columns[name].value_codes() for name in names])
+    boxes = distinct_boxes(call.release, call.qi)
+    fits = boxes.matches([population.columns[name].value_codes() for name in call.qi])
     return np.bincount(boxes.of_row, minlength=boxes.number), fits
 
 
-def k_map(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+_of_population = partial(
+    Report, section="Risk", tables=("release", "population"), labelled="population", reads="tables"
+)
+
+
+@_of_population(
+    summary="smallest number of individuals in a population who match a released record, and the risk 1/k",
+    paper="Sweeney (2001), section 5; El Emam and Dankar (2008), journalist risk",
+    example="FROM k_map('boxes', 'people')",
+    instead=("k_anonymity", "linkage_risk"),
+    returns=fields(
+        "k BIGINT, columns VARCHAR, rows BIGINT, population BIGINT, highest DOUBLE, average DOUBLE, unmatched BIGINT"
+    ),
+    answers=CLASSES,
+)
+def k_map(call: MeasureCall) -> Answer:
     """One row."""
-    names = [info.name for info in params["roles"].qi]
-    rows, fits = matched(tables, names)
+    rows, fits = matched(call)
     persons = np.asarray(fits.sum(axis=0)).ravel().astype(np.int64)
     risk = np.divide(1.0, persons, out=np.zeros(len(persons)), where=persons > 0)
     average, unmatched = float((risk * rows).sum() / rows.sum()), int(rows[persons == 0].sum())
-    individuals = fits.shape[0]
-    figures = rows.sum(), individuals, float(risk.max()), average, unmatched
-    return K_MAP.columns([(int(persons.min()), ", ".join(names), *figures)])
+    return [(int(persons.min()), ", ".join(call.qi), rows.sum(), fits.shape[0], float(risk.max()), average, unmatched)]
 
 
-def delta_presence(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+@_of_population(
+    summary="bounds on the probability that an individual of a population is in the release",
+    paper="Nergiz, Atzori and Clifton (2007), definition 3",
+    example="FROM delta_presence('(FROM people LIMIT 300)', 'people')",
+    instead=("linkage_risk",),
+    returns=fields(
+        "delta_min DOUBLE, delta_max DOUBLE, columns VARCHAR, rows BIGINT, population BIGINT, certainly_in BIGINT, "
+        "certainly_out BIGINT"
+    ),
+    answers=("rows", "boxes", "sampled"),
+)
+def delta_presence(call: MeasureCall) -> Answer:
     """One row."""
-    names = [info.name for info in params["roles"].qi]
-    rows, fits = matched(tables, names)
+    rows, fits = matched(call)
     individuals, several = fits.shape[0], int((np.diff(fits.indptr) > 1).sum())
     if several:
         raise RequirementError(
@@ -77,34 +97,4 @@ def delta_presence(tables: Sequence[ReadTable], params: Params, rng: np.random.G
     chance = fits @ (rows / np.maximum(persons, 1))
     certain = int((chance == 1).sum()), int((chance == 0).sum())
     ends = float(chance.min()), float(chance.max())
-    return DELTA_PRESENCE.columns([(*ends, ", ".join(names), rows.sum(), individuals, *certain)])
-
-
-_of_population = partial(
-    Report, section="Risk", parameters=(), tables=("release", "population"), labelled="population", reads="tables"
-)
-K_MAP = _of_population(
-    name="k_map",
-    summary="smallest number of individuals in a population who match a released record, and the risk 1/k",
-    paper="Sweeney (2001), section 5; El Emam and Dankar (2008), journalist risk",
-    example="FROM k_map('boxes', 'people')",
-    instead=("k_anonymity", "linkage_risk"),
-    returns=fields(
-        "k BIGINT, columns VARCHAR, rows BIGINT, population BIGINT, highest DOUBLE, average DOUBLE, unmatched BIGINT"
-    ),
-    compute=k_map,
-    answers=CLASSES,
-)
-DELTA_PRESENCE = _of_population(
-    name="delta_presence",
-    summary="bounds on the probability that an individual of a population is in the release",
-    paper="Nergiz, Atzori and Clifton (2007), definition 3",
-    example="FROM delta_presence('(FROM people LIMIT 300)', 'people')",
-    instead=("linkage_risk",),
-    returns=fields(
-        "delta_min DOUBLE, delta_max DOUBLE, columns VARCHAR, rows BIGINT, population BIGINT, certainly_in BIGINT, "
-        "certainly_out BIGINT"
-    ),
-    compute=delta_presence,
-    answers=("rows", "boxes", "sampled"),
-)
+    return [(*ends, ", ".join(call.qi), rows.sum(), individuals, *certain)]

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -25,12 +24,27 @@ from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, ex
 from duckdb_anon.kernels.randomized_response.setup import GIVEN, LEVEL, PAPER, RISK_PARAMETERS, choose
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.function_specs import REQUIRED, Params, Report, fields
+from duckdb_anon.model.function_specs import REQUIRED, Answer, Params, Report, fields
 
 
-def rr_risk(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> dict[str, Any]:
+@Report(
+    summary="disclosure risk under randomized response, for given p or the p found for l",
+    paper=f"{PAPER}, section IV.A, Result 1",
+    example="FROM rr_risk('people', p := 0.8)",
+    section="Risk",
+    smallest="p := 0.8",
+    instead=("linkage_risk",),
+    parameters=(LEVEL, GIVEN, *RISK_PARAMETERS),
+    returns=fields(
+        "attribute VARCHAR, max_risk DOUBLE, mean_risk DOUBLE, least_risk DOUBLE, sampling_risk DOUBLE, "
+        "mean_sampling_risk DOUBLE, meets_l DOUBLE, excluded DOUBLE"
+    ),
+    needs=("sensitive",),
+    refine=partial(setup.refine, "rr_risk"),
+)
+def rr_risk(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> Answer:
     """Give the risks of each sensitive column over the records the bound covers."""
-    chosen = choose(tables[0], params, RISK.name)
+    chosen = choose(tables[0], params, "rr_risk")
     problem = chosen.problem
     if problem is None:
         raise ColumnError("there is no sensitive column; say sensitive := '...'")
@@ -47,42 +61,10 @@ def rr_risk(tables: Sequence[CodedTable], params: Params, rng: np.random.Generat
         meets_l = 1.0 / worst if worst else float("inf")
         figures = (worst, mean, least_worst, highest_share, mean_share, meets_l, problem.excluded_share())
         rows.append((column.attribute.name, *figures))
-    return RISK.columns(rows)
+    return rows
 
 
-def rr_parameters(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> dict[str, Any]:
-    """Return attribute, domain size and p of each randomized column, and what holds for the whole release."""
-    chosen = choose(tables[0], params, CHOSEN.name)
-    risk, excluded = float("nan"), 0.0
-    if chosen.problem is not None:
-        risk, excluded = chosen.problem.bounded_risk(chosen.channels), chosen.problem.excluded_share()
-    error = float(np.sqrt(expected_squared_error(chosen.channels, tables[0].rows)))
-    return CHOSEN.columns([
-        (column.attribute.name, column.size, channel.p, risk, excluded, error)
-        for column, channel in zip(chosen.columns, chosen.channels, strict=True)
-        if column.randomized
-    ])  # fmt: skip
-
-
-RISK = Report(
-    name="rr_risk",
-    summary="disclosure risk under randomized response, for given p or the p found for l",
-    paper=f"{PAPER}, section IV.A, Result 1",
-    example="FROM rr_risk('people', p := 0.8)",
-    section="Risk",
-    smallest="p := 0.8",
-    instead=("linkage_risk",),
-    parameters=(LEVEL, GIVEN, *RISK_PARAMETERS),
-    returns=fields(
-        "attribute VARCHAR, max_risk DOUBLE, mean_risk DOUBLE, least_risk DOUBLE, sampling_risk DOUBLE, "
-        "mean_sampling_risk DOUBLE, meets_l DOUBLE, excluded DOUBLE"
-    ),
-    compute=rr_risk,
-    needs=("sensitive",),
-    refine=partial(setup.refine, "rr_risk"),
-)
-CHOSEN = Report(
-    name="rr_parameters",
+@Report(
     summary="the probabilities rr_distort would use at this l, their risk and the error to expect",
     paper=f"{PAPER}, section IV.B, Result 2",
     example="FROM rr_parameters('people', 2, qi := ['gender', 'education'])",
@@ -93,7 +75,18 @@ CHOSEN = Report(
     returns=fields(
         "attribute VARCHAR, domain_size BIGINT, p DOUBLE, risk_bound DOUBLE, excluded DOUBLE, expected_error DOUBLE"
     ),
-    compute=rr_parameters,
     needs=("sensitive",),
     refine=lambda params: setup.refine("rr_parameters", {**params, "p": None}),  # p is what is chosen
 )
+def rr_parameters(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> Answer:
+    """Return attribute, domain size and p of each randomized column, and what holds for the whole release."""
+    chosen = choose(tables[0], params, "rr_parameters")
+    risk, excluded = float("nan"), 0.0
+    if chosen.problem is not None:
+        risk, excluded = chosen.problem.bounded_risk(chosen.channels), chosen.problem.excluded_share()
+    error = float(np.sqrt(expected_squared_error(chosen.channels, tables[0].rows)))
+    return [
+        (column.attribute.name, column.size, channel.p, risk, excluded, error)
+        for column, channel in zip(chosen.columns, chosen.channels, strict=True)
+        if column.randomized
+    ]  # fmt: skip

@@ -15,7 +15,7 @@ Source: Ganta, Kasiviswanathan and Smith (2008), composition attacks. Cost: targ
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,10 +32,10 @@ from duckdb_anon.measures.risk.linkage_view import PublishedRecords, published
 from duckdb_anon.measures.risk.targets import Targets, draw_targets, persons_of
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
-from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Report, Roles, fields
+from duckdb_anon.model.function_specs import REQUIRED, Answer, Parameter, Params, Report, Roles, fields
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import BoolArray, ReadTable
+from duckdb_anon.model.release_table import BoolArray, MeasureCall, ReadTable
 
 NAME = "sequence_risk"
 SURE = 0.9
@@ -86,20 +86,85 @@ class _View:
         return self.rows[self.first[at] : [*self.first, len(self.rows)][at + 1]]
 
 
-def sequence_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+def _numbered(context: Any, roles: Roles, params: Params) -> dict[str, str]:
+    """SELECTs of the releases with the numbers of their records."""
+    relation = context.relation("original")
+    require_visible(NAME, relation)
+    if not params["releases"]:
+        raise ParameterError("releases is an empty list. Name one or more releases. FROM anon_register() lists them")
+    known = registered_releases(context.catalog.cursor, relation)
+    selects = {}
+    for k, name in enumerate(params["releases"]):
+        keeper, release = _release(context.catalog.cursor, known, name, relation.given)
+        if params["key"] is not None and fold(params["key"]) != fold(str(release.key)):
+            raise ParameterError(f"key := '{params['key']}' is not that of {name}. Allowed: '{release.key}'")
+        key = str(release.key)
+        if roles.person is None or fold(roles.person.name) != fold(key):
+            counts = f"select count(*), count(distinct {ident(key)}) from {relation.sql}"
+            rows, keys = context.catalog.cursor.execute(counts).fetchall()[0]
+            if keys < rows:
+                raise ColumnError(
+                    f"'{key}' has one value in several of {rows} records. Label it 'anon: person' where it identifies "
+                    "individuals",
+                    code="several-rows",
+                )
+        selects[f"release{k}"] = numbered_rows(context.catalog.cursor, keeper, release, relation.sql)
+    return selects
+
+
+def _release(cursor: Any, known: Sequence[tuple[str, Registered]], name: str, original: str) -> tuple[str, Registered]:
+    names = [release.name for _, release in known]
+    found = [(k, release) for k, release in known if fold(release.name) == fold(named_release(cursor, name, k))]
+    if not found:
+        raise ParameterError(
+            f"releases has '{name}', which the register does not list among those of {original}"
+            f"{nearest(name, names)}; it lists {listed(names) or 'none'}"
+        )
+    if found[-1][1].key is None:
+        raise ParameterError(f"{name} was made without key := '...', so rows cannot be matched to individuals")
+    return found[-1]
+
+
+@Report(
+    summary="re-identification and attribute disclosure by several releases of one original, alone and together",
+    paper="Ganta, S. R., Kasiviswanathan, S. P., Smith, A. (2008), Composition attacks and auxiliary information",
+    example="FROM sequence_risk('numbered', ['first', 'next'], targets := 100)",
+    section="Risk",
+    smallest="releases := ['first']",
+    parameters=(
+        Parameter("releases", "names of releases of the original that the register lists", "names", REQUIRED),
+        Parameter("key", "column that identifies a record (default: as the register has it)", "text"),
+        Parameter(
+            "targets", "number of randomly chosen records that the attacker looks for", "integer", 500, low=1
+        ),
+    ),
+    returns=fields(
+        "release VARCHAR, identity DOUBLE OR NULL, identity_low DOUBLE OR NULL, identity_high DOUBLE OR NULL, "
+        "attribute DOUBLE OR NULL, attribute_low DOUBLE OR NULL, attribute_high DOUBLE OR NULL, "
+        "identity_named DOUBLE OR NULL, identity_named_low DOUBLE OR NULL, identity_named_high DOUBLE OR NULL, "
+        "attribute_named DOUBLE OR NULL, attribute_named_low DOUBLE OR NULL, attribute_named_high DOUBLE OR NULL, "
+        "targets BIGINT"
+    ),
+    tables=("original",),
+    labelled="original",
+    further=_numbered,
+    reads="tables",
+    answers=("rows", "boxes", "buckets", "sliced", "persons"),
+    needs=("qi", "sensitive"),
+    unit="person",
+)  # fmt: skip
+def sequence_risk(call: MeasureCall) -> Answer:
     """One row a release, then all of them together."""
-    read = dict(zip(params["read"], tables, strict=True))
-    original, names = read.pop("original"), params["releases"]
-    qi = [info.name for info in params["roles"].qi]
-    sensitive = params["roles"].one_sensitive(NAME).name
-    person = params["roles"].person.name if params["roles"].person else None
+    original, names, rng = call.original, call.params["releases"], call.rng
+    sensitive = call.roles.one_sensitive(NAME).name
     require_rows(original, "original")
-    person_of_row = persons_of(original, person)
+    person_of_row = persons_of(original, call.person)
     if person_of_row is None:
         person_of_row = np.arange(original.rows, dtype=np.int64)
-    releases = [published(table, qi, [sensitive]) for table in read.values()]
-    individuals = [_individuals(table, person_of_row) for table in read.values()]
-    for name, individual in zip(params["releases"], individuals, strict=True):
+    tables = [table for which, table in call.read.items() if which != "original"]
+    releases = [published(table, call.qi, [sensitive]) for table in tables]
+    individuals = [_individuals(table, person_of_row) for table in tables]
+    for name, individual in zip(names, individuals, strict=True):
         if not (individual >= 0).any():
             raise RequirementError(f"no row of {name} is one that the register lists. Restore what was released")
     people = 1 + max(int(each.max(initial=-1)) for each in (person_of_row, *individuals))
@@ -107,9 +172,9 @@ def sequence_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Ge
     for place, individual in enumerate(individuals):
         presence[individual[individual >= 0], place] = True
     there = np.flatnonzero(presence[: int(person_of_row.max(initial=-1)) + 1].any(axis=1))
-    wanted = np.sort(rng.choice(there, min(params["targets"], len(there)), replace=False))
-    alone = {**params, "known": None, "p_match": 1.0, "known_values": 0, "targets": None}
-    targets = draw_targets(original, person, releases[0], None, alone, rng)
+    wanted = np.sort(rng.choice(there, min(call.params["targets"], len(there)), replace=False))
+    alone = {"known": None, "p_match": 1.0, "known_values": 0, "targets": None}
+    targets = draw_targets(original, call.person, releases[0], None, alone, rng)
     found: dict[str, FloatArray] = {}
     for attacker in (attacker for attacker in ATTACKERS if attacker.name in _ATTACKERS):
         try:
@@ -124,9 +189,7 @@ def sequence_risk(tables: Sequence[ReadTable], params: Params, rng: np.random.Ge
             more = np.nansum(rates, axis=1) > np.nansum(strongest, axis=1)
             strongest[more] = rates[more]
     each = {name: [figure for chances in rates for figure in rate_of(chances)] for name, rates in found.items()}
-    return MEASURE.columns(
-        [(name, *figures, int((~np.isnan(found[name][-1])).sum())) for name, figures in each.items()]
-    )
+    return [(name, *figures, int((~np.isnan(found[name][-1])).sum())) for name, figures in each.items()]
 
 
 def _attacked(
@@ -205,74 +268,3 @@ def _individuals(table: ReadTable, person_of_row: IntArray) -> IntArray:
     beyond = source - len(person_of_row) + int(person_of_row.max(initial=-1)) + 1
     inside = (source >= 0) & (source < len(person_of_row))
     return np.where(inside, person_of_row[np.where(inside, source, 0)], np.where(source < 0, -1, beyond))
-
-
-def _numbered(context: Any, roles: Roles, params: Params) -> dict[str, str]:
-    """SELECTs of the releases with the numbers of their records."""
-    relation = context.relation("original")
-    require_visible(NAME, relation)
-    if not params["releases"]:
-        raise ParameterError("releases is an empty list. Name one or more releases. FROM anon_register() lists them")
-    known = registered_releases(context.catalog.cursor, relation)
-    selects = {}
-    for k, name in enumerate(params["releases"]):
-        keeper, release = _release(context.catalog.cursor, known, name, relation.given)
-        if params["key"] is not None and fold(params["key"]) != fold(str(release.key)):
-            raise ParameterError(f"key := '{params['key']}' is not that of {name}. Allowed: '{release.key}'")
-        key = str(release.key)
-        if roles.person is None or fold(roles.person.name) != fold(key):
-            counts = f"select count(*), count(distinct {ident(key)}) from {relation.sql}"
-            rows, keys = context.catalog.cursor.execute(counts).fetchall()[0]
-            if keys < rows:
-                raise ColumnError(
-                    f"'{key}' has one value in several of {rows} records. Label it 'anon: person' where it identifies "
-                    "individuals",
-                    code="several-rows",
-                )
-        selects[f"release{k}"] = numbered_rows(context.catalog.cursor, keeper, release, relation.sql)
-    return selects
-
-
-def _release(cursor: Any, known: Sequence[tuple[str, Registered]], name: str, original: str) -> tuple[str, Registered]:
-    names = [release.name for _, release in known]
-    found = [(k, release) for k, release in known if fold(release.name) == fold(named_release(cursor, name, k))]
-    if not found:
-        raise ParameterError(
-            f"releases has '{name}', which the register does not list among those of {original}"
-            f"{nearest(name, names)}; it lists {listed(names) or 'none'}"
-        )
-    if found[-1][1].key is None:
-        raise ParameterError(f"{name} was made without key := '...', so rows cannot be matched to individuals")
-    return found[-1]
-
-
-MEASURE = Report(
-    name=NAME,
-    summary="re-identification and attribute disclosure by several releases of one original, alone and together",
-    paper="Ganta, S. R., Kasiviswanathan, S. P., Smith, A. (2008), Composition attacks and auxiliary information",
-    example="FROM sequence_risk('numbered', ['first', 'next'], targets := 100)",
-    section="Risk",
-    smallest="releases := ['first']",
-    parameters=(
-        Parameter("releases", "names of releases of the original that the register lists", "names", REQUIRED),
-        Parameter("key", "column that identifies a record (default: as the register has it)", "text"),
-        Parameter(
-            "targets", "number of randomly chosen records that the attacker looks for", "integer", 500, low=1
-        ),
-    ),
-    returns=fields(
-        "release VARCHAR, identity DOUBLE OR NULL, identity_low DOUBLE OR NULL, identity_high DOUBLE OR NULL, "
-        "attribute DOUBLE OR NULL, attribute_low DOUBLE OR NULL, attribute_high DOUBLE OR NULL, "
-        "identity_named DOUBLE OR NULL, identity_named_low DOUBLE OR NULL, identity_named_high DOUBLE OR NULL, "
-        "attribute_named DOUBLE OR NULL, attribute_named_low DOUBLE OR NULL, attribute_named_high DOUBLE OR NULL, "
-        "targets BIGINT"
-    ),
-    compute=sequence_risk,
-    tables=("original",),
-    labelled="original",
-    further=_numbered,
-    reads="tables",
-    answers=("rows", "boxes", "buckets", "sliced", "persons"),
-    needs=("qi", "sensitive"),
-    unit="person",
-)  # fmt: skip

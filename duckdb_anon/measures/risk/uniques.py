@@ -14,9 +14,8 @@ compares it with the truth. Where a person has several rows and no column says s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import comb, prod
-from typing import Any
 
 import numpy as np
 
@@ -25,17 +24,32 @@ from duckdb_anon.kernels.population.suda import minimal_uniques
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.model.coded_table import CodeArray, CodedTable, FloatArray
 from duckdb_anon.model.errors import ParameterError, RequirementError
-from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Report, fields
-from duckdb_anon.model.release_table import ReadTable
+from duckdb_anon.model.function_specs import REQUIRED, Answer, Parameter, Params, Report, fields
+from duckdb_anon.model.release_table import MeasureCall
 
 MODELS = ("pitman", "zayatz", "snb", "poisson", "best")
 _MOST_SORTED = 4_000_000_000
 
 
-def special_uniques(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+@Report(
+    summary="records that are unique on few attributes (SUDA2), with SUDA and DIS scores",
+    paper="Elliot, Manning and Ford (2002); Manning, Haglin and Keane (2008); DIS: Elliot (2000)",
+    example="FROM special_uniques('people', max_size := 3) LIMIT 10",
+    section="Risk",
+    instead=("reidentification_risk",),
+    parameters=(
+        Parameter("max_size", "maximum number of attributes in a set (default: all)", "integer", low=1),
+        Parameter(
+            "sampling_fraction", "share of the population in the table, for dis", "number", 0.01, above=0, high=1
+        ),
+    ),
+    returns=fields("row_id BIGINT, sets BIGINT, smallest BIGINT, columns VARCHAR, score DOUBLE, dis DOUBLE"),
+    labelled="tbl",  # an original: with a hierarchy its texts are values, no nodes
+    reads="tables",
+)
+def special_uniques(call: MeasureCall) -> Answer:
     """One row a special unique, the highest score first."""
-    table = tables[0]
-    names = [info.name for info in params["roles"].qi]
+    table, names, params = call.read["tbl"], call.qi, call.params
     if not table.rows:
         raise RequirementError("the table is empty, so it has no uniques")
     columns = [table.columns[name].value_codes() for name in names]
@@ -88,7 +102,25 @@ def dis_scores(score: FloatArray, columns: Sequence[CodeArray], fraction: float)
     return np.asarray(1 / (1 + (uniques / overall - uniques) / (weighed * (1 / weighed).sum())))
 
 
-def population_uniqueness(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+@Report(
+    summary="population uniques, estimated from a sample",
+    paper="Hoshino (2001); Zayatz (1991); Chen and Keller-McNulty (1998); Skinner and Shlomo (2008); see Dankar (2012)",
+    example="FROM population_uniqueness('people', 0.05)",
+    section="Risk",
+    smallest="sampling_fraction := 0.1",
+    instead=("reidentification_risk",),
+    parameters=(
+        Parameter(
+            "sampling_fraction", "share of the population that is in the table", "number", REQUIRED, above=0, high=1
+        ),
+        Parameter("model", "statistical model of the population", "text", "best", MODELS),
+    ),
+    returns=fields(
+        "model VARCHAR, rows BIGINT, population BIGINT, sample_uniques BIGINT, population_uniques DOUBLE, "
+        "share_of_population DOUBLE, share_of_sample_uniques DOUBLE"
+    ),
+)
+def population_uniqueness(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> Answer:
     """One row."""
     table, fraction, model = tables[0], params["sampling_fraction"], params["model"]
     columns = [attribute.codes for attribute in table.qi]
@@ -108,46 +140,4 @@ def population_uniqueness(tables: Sequence[CodedTable], params: Params, rng: np.
     population = table.rows / fraction
     found = min(found, alone / fraction)
     of_sample = found * fraction / alone if alone else 0.0
-    return POPULATION_UNIQUENESS.columns(
-        [(how, table.rows, round(population), alone, found, found / population, of_sample)]
-    )
-
-
-SPECIAL_UNIQUES = Report(
-    name="special_uniques",
-    summary="records that are unique on few attributes (SUDA2), with SUDA and DIS scores",
-    paper="Elliot, Manning and Ford (2002); Manning, Haglin and Keane (2008); DIS: Elliot (2000)",
-    example="FROM special_uniques('people', max_size := 3) LIMIT 10",
-    section="Risk",
-    instead=("reidentification_risk",),
-    parameters=(
-        Parameter("max_size", "maximum number of attributes in a set (default: all)", "integer", low=1),
-        Parameter(
-            "sampling_fraction", "share of the population in the table, for dis", "number", 0.01, above=0, high=1
-        ),
-    ),
-    returns=fields("row_id BIGINT, sets BIGINT, smallest BIGINT, columns VARCHAR, score DOUBLE, dis DOUBLE"),
-    compute=special_uniques,
-    labelled="tbl",  # an original: with a hierarchy its texts are values, no nodes
-    reads="tables",
-)
-POPULATION_UNIQUENESS = Report(
-    name="population_uniqueness",
-    summary="population uniques, estimated from a sample",
-    paper="Hoshino (2001); Zayatz (1991); Chen and Keller-McNulty (1998); Skinner and Shlomo (2008); see Dankar (2012)",
-    example="FROM population_uniqueness('people', 0.05)",
-    section="Risk",
-    smallest="sampling_fraction := 0.1",
-    instead=("reidentification_risk",),
-    parameters=(
-        Parameter(
-            "sampling_fraction", "share of the population that is in the table", "number", REQUIRED, above=0, high=1
-        ),
-        Parameter("model", "statistical model of the population", "text", "best", MODELS),
-    ),
-    returns=fields(
-        "model VARCHAR, rows BIGINT, population BIGINT, sample_uniques BIGINT, population_uniques DOUBLE, "
-        "share_of_population DOUBLE, share_of_sample_uniques DOUBLE"
-    ),
-    compute=population_uniqueness,
-)
+    return [(how, table.rows, round(population), alone, found, found / population, of_sample)]

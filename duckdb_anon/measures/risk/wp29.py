@@ -14,7 +14,7 @@ Cost: attacks (singling_out: at most 20 attempts each) times rows times columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -27,9 +27,9 @@ from duckdb_anon.measures.released_rows import OfRelease, require_columns, requi
 from duckdb_anon.measures.risk.attacks import rate_of
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError
-from duckdb_anon.model.function_specs import Parameter, Params, fields
+from duckdb_anon.model.function_specs import Answer, Parameter, fields
 from duckdb_anon.model.progress import stop_flag, tick
-from duckdb_anon.model.release_table import BoolArray, ReadTable
+from duckdb_anon.model.release_table import BoolArray, MeasureCall
 
 BOXES = "boxes are taken at their middle, sets and nodes at their most frequent value"
 ADVICE = " (published as it is; sensitive_edges := 10 in the method's call gives each of its values 10 carriers)"
@@ -56,8 +56,8 @@ class Numbers:
         return int(self.values.shape[1])
 
 
-def _numbers(read: Mapping[str, ReadTable], which: str, names: Sequence[str]) -> Numbers:
-    table = read[which]
+def _numbers(call: MeasureCall, which: str, names: Sequence[str]) -> Numbers:
+    table = call.read[which]
     require_columns(table, names)
     require_rows(table, which)
     if table.counted:
@@ -69,17 +69,20 @@ def _numbers(read: Mapping[str, ReadTable], which: str, names: Sequence[str]) ->
     return Numbers(np.ascontiguousarray(values), nominal, span, not all(each.plain for each in cells))
 
 
-def _columns_of(
-    params: Params, given: Sequence[str] | None, parameter: str, release: ReadTable | None = None
-) -> tuple[list[str], str]:
-    """Columns that a parameter names; by default all of which a release has a value in each row, and the others."""
-    every = [info.name for info in params["roles"].qi + params["roles"].sensitive]
-    if given is not None:
-        return [spelled(n, every, f"{parameter} has '{n}'", "there are", ParameterError) for n in given], ""
-    columns = {} if release is None else release.columns
-    without = [name for name in every if name in columns and columns[name].counted]
+def _named(call: MeasureCall, parameter: str, default: Sequence[str]) -> list[str]:
+    """Columns that a parameter names, among the labelled ones."""
+    given = call.params[parameter]
+    if not given:
+        return list(default)
+    return [spelled(n, call.labelled, f"{parameter} has '{n}'", "there are", ParameterError) for n in given]
+
+
+def _with_values(call: MeasureCall) -> tuple[list[str], str]:
+    """Columns that have a value in each row of the release, and a note on the others."""
+    columns = call.release.columns
+    without = [name for name in call.labelled if name in columns and columns[name].counted]
     left_out = f"{', '.join(without)} left out: rows show counts of their bucket" if without else ""
-    return [name for name in every if name not in without], left_out
+    return [name for name in call.labelled if name not in without], left_out
 
 
 def _rates(
@@ -98,17 +101,41 @@ def _rates(
     return criterion, rate, low, high, float(baseline.mean()), controlled, risk, risk_low, risk_high, attacks, note
 
 
-def singling_out(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+_HOLDOUT = Parameter("holdout", "table of individuals who are not in the original, for the control", "text")
+_criterion = partial(
+    OfRelease, paper="Article 29 Working Party, Opinion 05/2014; Giomi et al. (2023), PETS, section 4", section="Risk",
+    returns=fields(
+        "criterion VARCHAR, attack DOUBLE, attack_low DOUBLE, attack_high DOUBLE, baseline DOUBLE, "
+        "control DOUBLE OR NULL, risk DOUBLE, risk_low DOUBLE, risk_high DOUBLE, attacks BIGINT, note VARCHAR"
+    ),
+    optional=("holdout",),
+    answers=("rows", "boxes", "buckets", "sliced", "randomized", "sampled", "suppressed", "retained"),
+)  # fmt: skip
+
+
+@_criterion(
+    summary="singling out (WP29): conditions on the release that hold for exactly one individual",
+    example="FROM singling_out('people', 'release', attacks := 100)",
+    instead=("linkage_risk", "attribute_risk"),
+    parameters=(
+        Parameter("mode", "'univariate', 'multivariate' or 'both'", "text", "both", (*MODES, "both")),
+        Parameter("n", "number of columns in a multivariate predicate", "integer", 4, low=1),
+        Parameter("columns", "columns of predicates (default: quasi-identifiers and sensitive)", "names"),
+        Parameter("attacks", "number of predicates", "integer", 500, low=1, high=20_000),
+        _HOLDOUT,
+    ),
+)
+def singling_out(call: MeasureCall) -> Answer:
     """One row a mode."""
-    read = dict(zip(params["read"], tables, strict=True))
+    params, rng = call.params, call.rng
     if params["columns"] == []:
         raise ParameterError("columns := [] names none; leave it out, or name those to look at")
-    names, left_out = _columns_of(params, params["columns"], "columns", read["release"])
-    release, original = (_numbers(read, which, names) for which in ("release", "original"))
-    absent = _numbers(read, "holdout", names) if "holdout" in read else None
-    edges = read["release"].numbers.get(read["release"].contents.edges)
+    every, left_out = _with_values(call)
+    names = _named(call, "columns", every)
+    release, original = (_numbers(call, which, names) for which in ("release", "original"))
+    absent = _numbers(call, "holdout", names) if "holdout" in call.read else None
+    edges = call.release.numbers.get(call.release.contents.edges)
     coarser = "" if edges is None else f"sensitive values have {edges[0]:g} carriers or more"
-    sensitive = {info.name for info in params["roles"].sensitive}
     rows = []
     for mode in MODES if params["mode"] == "both" else (params["mode"],):
         width = 1 if mode == "univariate" else params["n"]
@@ -117,14 +144,14 @@ def singling_out(tables: Sequence[ReadTable], params: Params, rng: np.random.Gen
         guesses = [_random(release, width, rng) for _ in predicates]
         attack, baseline = _success(original, predicates), _success(original, guesses)
         control = None if absent is None else _success(absent, predicates)
-        notes = [mode, BOXES if release.boxes else "", left_out, coarser]
+        notes = [mode, BOXES if release.boxes else "", "" if params["columns"] else left_out, coarser]
         if mode == "univariate" and attack.any():
             hits = np.bincount([terms[0][0] for terms, hit in zip(predicates, attack, strict=True) if hit])
             most = names[int(hits.argmax())]
-            notes.append(f"most through column {most}{ADVICE if most in sensitive else ''}")
+            notes.append(f"most through column {most}{ADVICE if most in call.sensitive else ''}")
         note = "; ".join(filter(None, notes))
         rows.append(_rates("singling_out", attack, baseline, control, len(predicates), note))
-    return SINGLING_OUT.columns(rows)
+    return rows
 
 
 def _univariate(release: Numbers, attacks: int, rng: np.random.Generator) -> list[list[Term]]:
@@ -184,29 +211,45 @@ def _singled(table: Numbers, terms: Sequence[Term]) -> float:
     return float(len(rows) == 1)
 
 
-def linkability(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+_ATTACKS = Parameter("attacks", "number of attacks", "integer", 2000, low=1)
+
+
+@_criterion(
+    summary="linkability (WP29): do two sets of an individual's values lead to the same released record?",
+    example="FROM linkability('people', 'release', columns_a := ['age', 'gender'])",
+    smallest="columns_a := ['{number}'], columns_b := ['{text}']",
+    instead=("linkage_risk",),
+    parameters=(
+        Parameter("columns_a", "columns of the first set (default: every second one)", "names"),
+        Parameter("columns_b", "columns of the second set (default: all others)", "names"),
+        Parameter("k", "number of nearest records by each set", "integer", 1, low=1, high=1000),
+        _ATTACKS,
+        _HOLDOUT,
+    ),
+)
+def linkability(call: MeasureCall) -> Answer:
     """One row."""
-    read = dict(zip(params["read"], tables, strict=True))
-    every, left_out = _columns_of(params, None, "columns", read["release"])
-    first, _ = _columns_of(params, params["columns_a"] or every[::2], "columns_a")
-    second, _ = _columns_of(params, params["columns_b"] or [n for n in every if n not in first], "columns_b")
+    params, rng = call.params, call.rng
+    every, left_out = _with_values(call)
+    first = _named(call, "columns_a", every[::2])
+    second = _named(call, "columns_b", [name for name in every if name not in first])
     if set(first) & set(second) or not first or not second:
         raise ParameterError("columns_a and columns_b must be two disjoint sets of columns, none empty")
-    release = _numbers(read, "release", [*first, *second])
+    release = _numbers(call, "release", [*first, *second])
     k = min(params["k"], release.rows)
 
     def attack(table: str) -> FloatArray:
-        people = _numbers(read, table, [*first, *second])
+        people = _numbers(call, table, [*first, *second])
         targets = rng.choice(people.rows, min(params["attacks"], people.rows), replace=False)
         sides = slice(len(first)), slice(len(first), None)
         return _common(*(_nearest(people, release, side, targets, k, rng) for side in sides))
 
     found = attack("original")
     guess = _common(*(rng.choice(release.rows, (len(found), k)) for _ in range(2)))
-    control = attack("holdout") if "holdout" in read else None
+    control = attack("holdout") if "holdout" in call.read else None
     notes = [f"{', '.join(first)} | {', '.join(second)}", BOXES if release.boxes else ""]
     note = "; ".join(filter(None, [*notes, "" if params["columns_b"] else left_out]))
-    return LINKABILITY.columns([_rates("linkability", found, guess, control, len(found), note)])
+    return [_rates("linkability", found, guess, control, len(found), note)]
 
 
 def _common(first: IntArray, second: IntArray) -> FloatArray:
@@ -215,16 +258,27 @@ def _common(first: IntArray, second: IntArray) -> FloatArray:
     return both
 
 
-def inference(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+@_criterion(
+    summary="inference (WP29): can the sensitive value be inferred from the nearest released record?",
+    example="FROM inference('people', 'release')",
+    instead=("attribute_risk",),
+    parameters=(
+        Parameter("secret", "columns to infer (default: the sensitive ones)", "names"),
+        Parameter("known", "columns that the attacker knows (default: all other quasi-identifiers)", "names"),
+        Parameter("tolerance", "relative error up to which a continuous value is correct", "number", 0.05, low=0),
+        _ATTACKS,
+        _HOLDOUT,
+    ),
+)
+def inference(call: MeasureCall) -> Answer:
     """One row a column that is inferred."""
-    read, roles = dict(zip(params["read"], tables, strict=True)), params["roles"]
-    secrets, _ = _columns_of(params, params["secret"] or [i.name for i in roles.sensitive], "secret")
+    secrets = _named(call, "secret", call.sensitive)
     if not secrets:
         raise ParameterError("no sensitive column is labelled; say secret := '...'")
-    every, _ = _columns_of(params, params["known"] or [i.name for i in roles.qi], "known")
+    every, released = _named(call, "known", call.qi), call.release.columns
     rows = []
     for secret in secrets:
-        if secret in read["release"].columns and read["release"].columns[secret].counted:
+        if secret in released and released[secret].counted:
             raise ColumnError(
                 f"rows of the release show counts of '{secret}' in their bucket, so the nearest row tells "
                 f"no value; attribute_risk reads counts, or name a column that rows show: secret := '...'"
@@ -232,19 +286,18 @@ def inference(tables: Sequence[ReadTable], params: Params, rng: np.random.Genera
         known = [name for name in every if name != secret]
         if not known:
             raise ParameterError(f"nothing is known besides '{secret}'; name columns in known := [...]")
-        rows.append(_inferred(read, secret, known, params, rng))
-    return INFERENCE.columns(rows)
+        rows.append(_inferred(call, secret, known))
+    return rows
 
 
-def _inferred(
-    read: Mapping[str, ReadTable], secret: str, known: list[str], params: Params, rng: np.random.Generator
-) -> tuple[Any, ...]:
-    release = _numbers(read, "release", [*known, secret])
-    domain = read["original"].columns[secret].domain
+def _inferred(call: MeasureCall, secret: str, known: list[str]) -> tuple[Any, ...]:
+    params, rng = call.params, call.rng
+    release = _numbers(call, "release", [*known, secret])
+    domain = call.original.columns[secret].domain
     continuous = domain.kind == "ordered" and domain.size > CONTINUOUS
 
     def attack(table: str, *, at_random: bool = False) -> FloatArray:
-        people = _numbers(read, table, [*known, secret])
+        people = _numbers(call, table, [*known, secret])
         targets = rng.choice(people.rows, min(params["attacks"], people.rows), replace=False)
         if at_random:
             record = rng.integers(0, release.rows, len(targets))
@@ -255,7 +308,7 @@ def _inferred(
         right: FloatArray = (np.abs(guess - truth) <= tolerance).astype(np.float64)
         return right
 
-    control = attack("holdout") if "holdout" in read else None
+    control = attack("holdout") if "holdout" in call.read else None
     found, guess = attack("original"), attack("original", at_random=True)
     note = secret + (f", within {params['tolerance']:g} of the value" if continuous else "")
     note += f"; {BOXES}" if release.boxes else ""
@@ -272,59 +325,3 @@ def _nearest(
         release.span[columns], rng.permutation(release.rows), out, stop_flag(),
     )  # fmt: skip
     return out
-
-
-_HOLDOUT = Parameter("holdout", "table of individuals who are not in the original, for the control", "text")
-_ATTACKS = Parameter("attacks", "number of attacks", "integer", 2000, low=1)
-_criterion = partial(
-    OfRelease, paper="Article 29 Working Party, Opinion 05/2014; Giomi et al. (2023), PETS, section 4", section="Risk",
-    returns=fields(
-        "criterion VARCHAR, attack DOUBLE, attack_low DOUBLE, attack_high DOUBLE, baseline DOUBLE, "
-        "control DOUBLE OR NULL, risk DOUBLE, risk_low DOUBLE, risk_high DOUBLE, attacks BIGINT, note VARCHAR"
-    ),
-    optional=("holdout",),
-    answers=("rows", "boxes", "buckets", "sliced", "randomized", "sampled", "suppressed", "retained"),
-)  # fmt: skip
-SINGLING_OUT = _criterion(
-    name="singling_out",
-    summary="singling out (WP29): conditions on the release that hold for exactly one individual",
-    example="FROM singling_out('people', 'release', attacks := 100)",
-    instead=("linkage_risk", "attribute_risk"),
-    parameters=(
-        Parameter("mode", "'univariate', 'multivariate' or 'both'", "text", "both", (*MODES, "both")),
-        Parameter("n", "number of columns in a multivariate predicate", "integer", 4, low=1),
-        Parameter("columns", "columns of predicates (default: quasi-identifiers and sensitive)", "names"),
-        Parameter("attacks", "number of predicates", "integer", 500, low=1, high=20_000),
-        _HOLDOUT,
-    ),
-    compute=singling_out,
-)
-LINKABILITY = _criterion(
-    name="linkability",
-    summary="linkability (WP29): do two sets of an individual's values lead to the same released record?",
-    example="FROM linkability('people', 'release', columns_a := ['age', 'gender'])",
-    smallest="columns_a := ['{number}'], columns_b := ['{text}']",
-    instead=("linkage_risk",),
-    parameters=(
-        Parameter("columns_a", "columns of the first set (default: every second one)", "names"),
-        Parameter("columns_b", "columns of the second set (default: all others)", "names"),
-        Parameter("k", "number of nearest records by each set", "integer", 1, low=1, high=1000),
-        _ATTACKS,
-        _HOLDOUT,
-    ),
-    compute=linkability,
-)
-INFERENCE = _criterion(
-    name="inference",
-    summary="inference (WP29): can the sensitive value be inferred from the nearest released record?",
-    example="FROM inference('people', 'release')",
-    instead=("attribute_risk",),
-    parameters=(
-        Parameter("secret", "columns to infer (default: the sensitive ones)", "names"),
-        Parameter("known", "columns that the attacker knows (default: all other quasi-identifiers)", "names"),
-        Parameter("tolerance", "relative error up to which a continuous value is correct", "number", 0.05, low=0),
-        _ATTACKS,
-        _HOLDOUT,
-    ),
-    compute=inference,
-)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -26,8 +25,8 @@ from duckdb_anon.measures.released_rows import OfRelease, repeated_rows, require
 from duckdb_anon.measures.utility.sampled_microdata import drawn_codes, numbers
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import AnonError, RequirementError
-from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, fields
-from duckdb_anon.model.release_table import BoolArray, ReadColumn, ReadTable
+from duckdb_anon.model.function_specs import REQUIRED, Answer, Parameter, Params, fields
+from duckdb_anon.model.release_table import BoolArray, MeasureCall, ReadColumn, ReadTable
 
 _LARGEST = float(np.finfo(np.float32).max)
 _ONE_HOT_UP_TO = 64
@@ -42,10 +41,30 @@ class LearnerRows:
     record: IntArray  # original record of each row, -1 for none
 
 
-def classification_accuracy(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+@OfRelease(
+    summary="accuracy of a decision tree trained on the release, compared with the original and the largest class",
+    paper="Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, section 5.3 (CART for C4.5)",
+    example="FROM classification_accuracy('people', 'boxes', 'gender')",
+    section="Utility",
+    smallest="target := '{text}', folds := 2",
+    extra="ml",
+    parameters=(
+        Parameter("target", "column to be predicted from all other labelled ones", "text", REQUIRED),
+        Parameter("folds", "number of folds", "integer", 10, low=2),
+        Parameter("test", "records that are predicted", "text", "original", ("original", "published")),
+        Parameter("min_leaf", "least number of rows in a leaf of the tree", "integer", 2, low=1),
+    ),
+    returns=fields(
+        "target VARCHAR, learner VARCHAR, folds BIGINT, accuracy DOUBLE, deviation DOUBLE, original_accuracy DOUBLE, "
+        "majority_accuracy DOUBLE"
+    ),
+    unit="any",
+    answers=("rows", "boxes", "buckets", "sliced", "counts", "randomized", "sampled", "suppressed", "retained"),
+    needs=("qi", "sensitive"),
+)
+def classification_accuracy(call: MeasureCall) -> Answer:
     """One row: accuracy on the release, on the original, and of the largest class."""
-    original, release = tables
-    labelled = [info.name for info in params["roles"].qi + params["roles"].sensitive]
+    original, release, labelled, params, rng = call.original, call.release, call.labelled, call.params, call.rng
     problem = f"target := '{params['target']}' is neither quasi-identifier nor sensitive"
     target = spelled(params["target"], labelled, problem, "there are")
     predictors = [name for name in labelled if name != target]
@@ -58,7 +77,7 @@ def classification_accuracy(tables: Sequence[ReadTable], params: Params, rng: np
     fold_of_record = rng.permutation(original.rows) % params["folds"]
     scores = _scores(truth, offered, fold_of_record, params, rng)
     accuracy, of_original, of_majority = scores.mean(axis=0)
-    return MEASURE.columns([(target, "CART", params["folds"], accuracy, scores[:, 0].std(), of_original, of_majority)])
+    return [(target, "CART", params["folds"], accuracy, scores[:, 0].std(), of_original, of_majority)]
 
 
 def _sample(
@@ -128,28 +147,3 @@ def _accuracy(
             return float((tree.predict(tested.features[rows]) == tested.label[rows]).mean())
 
     return run_detached(fitted)
-
-
-MEASURE = OfRelease(
-    name="classification_accuracy",
-    summary="accuracy of a decision tree trained on the release, compared with the original and the largest class",
-    paper="Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, section 5.3 (CART for C4.5)",
-    example="FROM classification_accuracy('people', 'boxes', 'gender')",
-    section="Utility",
-    smallest="target := '{text}', folds := 2",
-    extra="ml",
-    parameters=(
-        Parameter("target", "column to be predicted from all other labelled ones", "text", REQUIRED),
-        Parameter("folds", "number of folds", "integer", 10, low=2),
-        Parameter("test", "records that are predicted", "text", "original", ("original", "published")),
-        Parameter("min_leaf", "least number of rows in a leaf of the tree", "integer", 2, low=1),
-    ),
-    returns=fields(
-        "target VARCHAR, learner VARCHAR, folds BIGINT, accuracy DOUBLE, deviation DOUBLE, original_accuracy DOUBLE, "
-        "majority_accuracy DOUBLE"
-    ),
-    compute=classification_accuracy,
-    unit="any",
-    answers=("rows", "boxes", "buckets", "sliced", "counts", "randomized", "sampled", "suppressed", "retained"),
-    needs=("qi", "sensitive"),
-)

@@ -12,9 +12,7 @@ response is constant. A box is spread over the values that occur in the release.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -23,8 +21,8 @@ from duckdb_anon.measures.released_rows import OfRelease
 from duckdb_anon.measures.utility.contingency_table import joint_shares
 from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ColumnError, RequirementError
-from duckdb_anon.model.function_specs import Parameter, Params, Report, fields
-from duckdb_anon.model.release_table import ReadTable
+from duckdb_anon.model.function_specs import Answer, Parameter, Report, fields
+from duckdb_anon.model.release_table import MeasureCall
 
 
 def distances(p: FloatArray, q: FloatArray, positive: FloatArray) -> dict[str, float]:
@@ -49,24 +47,46 @@ def distances(p: FloatArray, q: FloatArray, positive: FloatArray) -> dict[str, f
     }
 
 
-def distribution_distance(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+_PROJECTION = Parameter(
+    "projection", "negative cells: 'clip' sets them to 0; 'euclidean' takes the nearest distribution", "text", "clip",
+    ("clip", "euclidean"),
+)  # fmt: skip
+_ANSWERS = ("rows", "boxes", "buckets", "sliced", "randomized", "counts", "sampled", "suppressed", "retained")
+
+
+@OfRelease(
+    summary="KL, chi-squared, L1, L2 and Hellinger distance between the original distribution and the one estimated",
+    paper="Guo, Ying and Wu (2011), section V",
+    example="FROM distribution_distance('people', 'randomized', columns := ['gender', 'education'])",
+    section="Utility",
+    parameters=(
+        Parameter("columns", "columns whose joint distribution is compared (default: each labelled one)", "names"),
+        Parameter(
+            "smoothing", "pseudo-count added to each cell for KL, chi-squared and Hellinger", "number", 0.5, low=0
+        ),
+        _PROJECTION,
+    ),
+    returns=fields("columns VARCHAR, cells BIGINT, kl DOUBLE, chi2 DOUBLE, l1 DOUBLE, l2 DOUBLE, hellinger DOUBLE"),
+    unit="any",
+    answers=_ANSWERS,
+    needs=(),
+)
+def distribution_distance(call: MeasureCall) -> Answer:
     """One row for the joint distribution of `columns`, or one a labelled column of the release."""
-    original, release = tables
-    roles = params["roles"]
-    compared = [list(params["columns"] or ())]
-    if not compared[0]:
-        compared = [[info.name] for info in roles.qi + roles.sensitive if info.name in release.columns]
+    original, release, params = call.original, call.release, call.params
+    named = params["columns"]
+    compared = [named] if named else [[name] for name in call.labelled if name in release.columns]
     if not compared:
         raise ColumnError("no columns to compare; say columns := ['age', 'disease']")
     rows = []
     for names in compared:
-        truth, estimate = (joint_shares(table, names) for table in tables)
+        truth, estimate = (joint_shares(table, names) for table in (original, release))
         if original.rows == 0 or release.rows == 0:
             raise RequirementError("a table without rows has no distribution")
         positive = smooth(project(estimate, params["projection"]), original.rows, params["smoothing"])
         found = distances(truth.ravel(), estimate.ravel(), positive.ravel())
         rows.append((", ".join(names), truth.size, *found.values()))
-    return DISTANCE.columns(rows)
+    return rows
 
 
 def uncertainty(joint: FloatArray) -> tuple[float, float]:
@@ -86,10 +106,23 @@ def uncertainty(joint: FloatArray) -> tuple[float, float]:
     return min(1.0, mutual / of_columns), min(1.0, mutual / of_rows)
 
 
-def correlation(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+@Report(
+    summary="uncertainty coefficient of every ordered pair of columns, in a table or estimated from a release",
+    paper="Theil (1970); Guo, Ying and Wu (2011), section V",
+    example="FROM correlation('people')",
+    section="Utility",
+    parameters=(Parameter("columns", "columns to pair (default: the labelled ones)", "names"), _PROJECTION),
+    returns={"given": "VARCHAR", "response": "VARCHAR", "uncertainty_coefficient": "DOUBLE"},
+    unit="any",
+    tables=("tbl",),
+    reads="tables",
+    answers=_ANSWERS,
+    needs=(),
+)
+def correlation(call: MeasureCall) -> Answer:
     """One row an ordered pair of columns."""
-    table, roles = tables[0], params["roles"]
-    names = list(params["columns"] or [info.name for info in roles.qi + roles.sensitive])
+    table, params = call.read["tbl"], call.params
+    names = params["columns"] or call.labelled
     if len(names) < 2:
         raise ColumnError("a pair of columns is needed; say columns := ['age', 'disease']")
     rows: list[tuple[str, str, float]] = []
@@ -97,45 +130,4 @@ def correlation(tables: Sequence[ReadTable], params: Params, rng: np.random.Gene
         joint = joint_shares(table, [first, second])
         forward, backward = uncertainty(project(joint, params["projection"])) if table.rows else (0.0, 0.0)
         rows += [(first, second, forward), (second, first, backward)]
-    return CORRELATION.columns(rows)
-
-
-_PROJECTION = Parameter(
-    "projection", "negative cells: 'clip' sets them to 0; 'euclidean' takes the nearest distribution", "text", "clip",
-    ("clip", "euclidean"),
-)  # fmt: skip
-_ANSWERS = ("rows", "boxes", "buckets", "sliced", "randomized", "counts", "sampled", "suppressed", "retained")
-DISTANCE = OfRelease(
-    name="distribution_distance",
-    summary="KL, chi-squared, L1, L2 and Hellinger distance between the original distribution and the one estimated",
-    paper="Guo, Ying and Wu (2011), section V",
-    example="FROM distribution_distance('people', 'randomized', columns := ['gender', 'education'])",
-    section="Utility",
-    parameters=(
-        Parameter("columns", "columns whose joint distribution is compared (default: each labelled one)", "names"),
-        Parameter(
-            "smoothing", "pseudo-count added to each cell for KL, chi-squared and Hellinger", "number", 0.5, low=0
-        ),
-        _PROJECTION,
-    ),
-    returns=fields("columns VARCHAR, cells BIGINT, kl DOUBLE, chi2 DOUBLE, l1 DOUBLE, l2 DOUBLE, hellinger DOUBLE"),
-    compute=distribution_distance,
-    unit="any",
-    answers=_ANSWERS,
-    needs=(),
-)
-CORRELATION = Report(
-    name="correlation",
-    summary="uncertainty coefficient of every ordered pair of columns, in a table or estimated from a release",
-    paper="Theil (1970); Guo, Ying and Wu (2011), section V",
-    example="FROM correlation('people')",
-    section="Utility",
-    parameters=(Parameter("columns", "columns to pair (default: the labelled ones)", "names"), _PROJECTION),
-    returns={"given": "VARCHAR", "response": "VARCHAR", "uncertainty_coefficient": "DOUBLE"},
-    compute=correlation,
-    unit="any",
-    tables=("tbl",),
-    reads="tables",
-    answers=_ANSWERS,
-    needs=(),
-)
+    return rows

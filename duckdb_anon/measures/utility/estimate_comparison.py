@@ -24,10 +24,10 @@ from duckdb_anon.measures.released_rows import spelled
 from duckdb_anon.measures.utility.sampled_microdata import BY, COLUMNS, Comparison, Drawn, columns_of, pairs, value_text
 from duckdb_anon.model.coded_table import Attribute, FloatArray
 from duckdb_anon.model.errors import ColumnError, RequirementError
-from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, fields
+from duckdb_anon.model.function_specs import REQUIRED, Answer, Parameter, fields
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import ReadTable
+from duckdb_anon.model.release_table import MeasureCall
 
 _Z = 1.959963984540054
 _VARIANCE = {"pearson": 1.0, "spearman": 1.06}
@@ -52,10 +52,21 @@ def interval_overlap(first: Estimate, second: Estimate) -> FloatArray:
     return np.where((low == other_low) & (high == other_high), 1.0, share)
 
 
-def correlation_comparison(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+@Comparison(
+    summary="correlations of numbers in original and release, and how much their confidence intervals overlap",
+    paper="Karr et al. (2006), section 3.2; correlations as in NIST SDNist",
+    example="FROM correlation_comparison('people', 'release')",
+    parameters=(COLUMNS, BY),
+    returns=fields(
+        "subgroup VARCHAR, first VARCHAR, second VARCHAR, coefficient VARCHAR, original DOUBLE OR NULL, "
+        "original_low DOUBLE OR NULL, original_high DOUBLE OR NULL, release DOUBLE OR NULL, "
+        "release_low DOUBLE OR NULL, release_high DOUBLE OR NULL, difference DOUBLE OR NULL, overlap DOUBLE OR NULL"
+    ),
+)
+def correlation_comparison(call: MeasureCall) -> Answer:
     """One row a subgroup, pair of columns and coefficient."""
-    names = columns_of(params, tables[1])
-    domains = {n: tables[0].columns[n].domain for n in names if n in tables[0].columns}
+    original_columns = call.original.columns
+    domains = {name: original_columns[name].domain for name in columns_of(call) if name in original_columns}
     names = [name for name, domain in domains.items() if domain.kind == "ordered"]
     if len(names) < 2:
         raise ColumnError(
@@ -63,13 +74,13 @@ def correlation_comparison(tables: Sequence[ReadTable], params: Params, rng: np.
             "columns := [...], or ask correlation(...) for names"
         )
     found: list[tuple[Any, ...]] = []
-    for subgroup, *drawn in pairs(tables, names, params["subgroup"], rng):
+    for subgroup, *drawn in pairs(call, names):
         for first, second in combinations(names, 2):
             for kind in _VARIANCE:
                 original, release = (_correlation(side, domains, first, second, kind) for side in drawn)
                 figures = (*original, *release, release[0] - original[0], interval_overlap(original, release))
                 found.append((subgroup, first, second, kind, *(float(each[0]) for each in figures)))
-    return CORRELATION.columns(found)
+    return found
 
 
 def _correlation(table: Drawn, domains: Mapping[str, Attribute], first: str, second: str, kind: str) -> Estimate:
@@ -114,25 +125,32 @@ class _Term:
     code: int | None
 
 
-def regression_comparison(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+@Comparison(
+    summary="a linear regression on original and release: coefficients and the overlap of their intervals",
+    paper="Karr et al. (2006), section 3.2; linear regression as in NIST SDNist",
+    example="FROM regression_comparison('people', 'release', 'salary', columns := ['age', 'gender', 'education'])",
+    smallest="target := '{number}'",
+    parameters=(Parameter("target", "dependent variable: a number or a date", "text", REQUIRED), COLUMNS, BY),
+    returns=fields(
+        "subgroup VARCHAR, term VARCHAR, original DOUBLE OR NULL, original_low DOUBLE OR NULL, "
+        "original_high DOUBLE OR NULL, release DOUBLE OR NULL, release_low DOUBLE OR NULL, "
+        "release_high DOUBLE OR NULL, overlap DOUBLE OR NULL"
+    ),
+    refine=_with_target,
+)
+def regression_comparison(call: MeasureCall) -> Answer:
     """One row a subgroup and coefficient."""
-    names = columns_of(params, tables[1])
-    both = [name for name in tables[1].columns if name in tables[0].columns]
-    numbers = [name for name in both if tables[0].columns[name].domain.kind == "ordered"]
-    problem = f"target := '{params['target']}' is no number or date of both tables"
-    target = spelled(params["target"], numbers, problem, "there are")
-    names = [name for name in names if name != target]
-    domains = {name: tables[0].columns[name].domain for name in [*names, target]}
-    found: dict[str, list[Any]] = {name: [] for name in REGRESSION.returns}
-    for subgroup, *drawn in pairs(tables, [*names, target], params["subgroup"], rng):
+    columns, target = call.original.columns, call.params["target"]
+    numbers = [name for name in call.release.columns if name in columns and columns[name].domain.kind == "ordered"]
+    target = spelled(target, numbers, f"target := '{target}' is no number or date of both tables", "there are")
+    names = [name for name in columns_of(call) if name != target]
+    domains = {name: columns[name].domain for name in [*names, target]}
+    found: list[tuple[Any, ...]] = []
+    for subgroup, *drawn in pairs(call, [*names, target]):
         terms = _terms(drawn[0], domains, names)
         original, release = (_fit(side, domains, terms, target) for side in drawn)
-        found["subgroup"] += [subgroup] * len(terms)
-        found["term"] += [term.name for term in terms]
-        for side, fit in (("original", original), ("release", release)):
-            for end, values in zip(("", "_low", "_high"), fit, strict=True):
-                found[f"{side}{end}"] += values.tolist()
-        found["overlap"] += interval_overlap(original, release).tolist()
+        figures = (*original, *release, interval_overlap(original, release))
+        found += zip([subgroup] * len(terms), [term.name for term in terms], *figures, strict=True)
     return found
 
 
@@ -191,33 +209,3 @@ def _least_squares(design: FloatArray, y: FloatArray) -> tuple[FloatArray, Float
     coefficient[chosen] = solved / length[chosen]
     error[chosen] = np.sqrt((inverse**2).sum(axis=1) * float(rest @ rest) / free) / length[chosen]
     return coefficient, error, free
-
-
-CORRELATION = Comparison(
-    name="correlation_comparison",
-    summary="correlations of numbers in original and release, and how much their confidence intervals overlap",
-    paper="Karr et al. (2006), section 3.2; correlations as in NIST SDNist",
-    example="FROM correlation_comparison('people', 'release')",
-    parameters=(COLUMNS, BY),
-    returns=fields(
-        "subgroup VARCHAR, first VARCHAR, second VARCHAR, coefficient VARCHAR, original DOUBLE OR NULL, "
-        "original_low DOUBLE OR NULL, original_high DOUBLE OR NULL, release DOUBLE OR NULL, "
-        "release_low DOUBLE OR NULL, release_high DOUBLE OR NULL, difference DOUBLE OR NULL, overlap DOUBLE OR NULL"
-    ),
-    compute=correlation_comparison,
-)
-REGRESSION = Comparison(
-    name="regression_comparison",
-    summary="a linear regression on original and release: coefficients and the overlap of their intervals",
-    paper="Karr et al. (2006), section 3.2; linear regression as in NIST SDNist",
-    example="FROM regression_comparison('people', 'release', 'salary', columns := ['age', 'gender', 'education'])",
-    smallest="target := '{number}'",
-    parameters=(Parameter("target", "dependent variable: a number or a date", "text", REQUIRED), COLUMNS, BY),
-    returns=fields(
-        "subgroup VARCHAR, term VARCHAR, original DOUBLE OR NULL, original_low DOUBLE OR NULL, "
-        "original_high DOUBLE OR NULL, release DOUBLE OR NULL, release_low DOUBLE OR NULL, "
-        "release_high DOUBLE OR NULL, overlap DOUBLE OR NULL"
-    ),
-    compute=regression_comparison,
-    refine=_with_target,
-)

@@ -14,9 +14,7 @@ Permuting the columns of a sliced release costs nothing; fake rows count like ot
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -24,24 +22,33 @@ from duckdb_anon.measures.cells import PublishedCells
 from duckdb_anon.measures.released_rows import OfRelease, replaced_rows, require_columns, times_counted
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.function_specs import Params
-from duckdb_anon.model.release_table import BoolArray, ReadColumn, ReadTable
+from duckdb_anon.model.function_specs import Answer
+from duckdb_anon.model.release_table import BoolArray, MeasureCall, ReadColumn, ReadTable
 
 ALL = "(all)"
+_of_quasi = partial(
+    OfRelease, needs=("qi",),
+    answers=("rows", "boxes", "buckets", "sliced", "persons", "counts", "sampled", "suppressed", "retained"),
+    unit="any",
+)  # fmt: skip
 
 
-def information_loss(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+@_of_quasi(
+    summary="ILoss and NCP of the published quasi-identifiers, per attribute and overall",
+    paper="ILoss: Xiao and Tao (2006), personalized privacy preservation; NCP: Xu et al. (2006)",
+    example="FROM information_loss('people', 'boxes')",
+    section="Utility",
+    returns={"attribute": "VARCHAR", "rows": "BIGINT", "iloss": "DOUBLE", "ncp": "DOUBLE", "changed": "DOUBLE"},
+)
+def information_loss(call: MeasureCall) -> Answer:
     """One row an attribute and one for all of them."""
-    original, release = tables
-    qi = [info.name for info in params["roles"].qi]
+    original, release, qi = call.original, call.release, call.qi
     require_columns(release, qi)
     source = replaced_rows(original, release, qi)
     losses = [_losses(original.columns[name], release.columns[name], source) for name in qi]
     means = np.array([[mean_of_rows(part, release) for part in triple] for triple in losses])
     figures = np.vstack([means, means.mean(axis=0)]).tolist()
-    return INFORMATION_LOSS.columns(
-        [(name, release.rows, *each) for name, each in zip([*qi, ALL], figures, strict=True)]
-    )
+    return [(name, release.rows, *each) for name, each in zip([*qi, ALL], figures, strict=True)]
 
 
 def mean_of_rows(values: FloatArray | IntArray, release: ReadTable) -> float:
@@ -108,10 +115,16 @@ def _of_width(
     return iloss, ncp, differs.astype(np.float64)
 
 
-def distortion_ratio(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+@_of_quasi(
+    summary="levels of generalization over the height of the hierarchy, per quasi-identifier and overall",
+    paper="Hasan, Jiang, Chen and Wang (2018), distortion ratio",
+    example="FROM distortion_ratio('visits', 'persons', hierarchies := {'age': 'ages'})",
+    section="From papers, for comparison",
+    returns={"attribute": "VARCHAR", "height": "BIGINT", "distortion_ratio": "DOUBLE"},
+)
+def distortion_ratio(call: MeasureCall) -> Answer:
     """One row an attribute that can be generalized, and one for all of them."""
-    original, release = tables
-    names = [info.name for info in params["roles"].qi]
+    original, release, names = call.original, call.release, call.qi
     require_columns(release, names)
     source = replaced_rows(original, release, names)
     rows: list[tuple[str, int, float]] = []
@@ -124,7 +137,7 @@ def distortion_ratio(tables: Sequence[ReadTable], params: Params, rng: np.random
         rows.append((name, height, mean_of_rows(levels, release) / height))
     overall = float(np.mean([ratio for _, _, ratio in rows])) if rows else 0.0
     highest = max((height for _, height, _ in rows), default=0)
-    return DISTORTION_RATIO.columns([*rows, (ALL, highest, overall)])
+    return [*rows, (ALL, highest, overall)]
 
 
 def _levels(original: ReadColumn, released: ReadColumn, source: IntArray | None) -> IntArray:
@@ -138,28 +151,3 @@ def _levels(original: ReadColumn, released: ReadColumn, source: IntArray | None)
         raise ColumnError(f"column '{released.domain.name}' of the release holds {released.cells}, without a level")
     cells = PublishedCells.distinct(released)
     return cells.levels[cells.of_row]
-
-
-_of_quasi = partial(
-    OfRelease, parameters=(), needs=("qi",),
-    answers=("rows", "boxes", "buckets", "sliced", "persons", "counts", "sampled", "suppressed", "retained"),
-    unit="any",
-)  # fmt: skip
-INFORMATION_LOSS = _of_quasi(
-    name="information_loss",
-    summary="ILoss and NCP of the published quasi-identifiers, per attribute and overall",
-    paper="ILoss: Xiao and Tao (2006), personalized privacy preservation; NCP: Xu et al. (2006)",
-    example="FROM information_loss('people', 'boxes')",
-    section="Utility",
-    returns={"attribute": "VARCHAR", "rows": "BIGINT", "iloss": "DOUBLE", "ncp": "DOUBLE", "changed": "DOUBLE"},
-    compute=information_loss,
-)
-DISTORTION_RATIO = _of_quasi(
-    name="distortion_ratio",
-    summary="levels of generalization over the height of the hierarchy, per quasi-identifier and overall",
-    paper="Hasan, Jiang, Chen and Wang (2018), distortion ratio",
-    example="FROM distortion_ratio('visits', 'persons', hierarchies := {'age': 'ages'})",
-    section="From papers, for comparison",
-    returns={"attribute": "VARCHAR", "height": "BIGINT", "distortion_ratio": "DOUBLE"},
-    compute=distortion_ratio,
-)

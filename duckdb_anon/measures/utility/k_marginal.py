@@ -24,27 +24,44 @@ from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.utility.sampled_microdata import BY, COLUMNS, Comparison, Drawn, binned, columns_of, pairs
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.function_specs import Parameter, Params, fields
+from duckdb_anon.model.function_specs import Answer, Parameter, fields
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import ReadTable
+from duckdb_anon.model.release_table import MeasureCall
 
 ORDERS = (2, 3)
 NAME = "k_marginal"
 
 
-def k_marginal(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+@Comparison(
+    summary="similarity of 2- and 3-way marginals, a score up to 1,000, compared with two halves of the original",
+    paper="Task et al. (2023), NIST SDNist, k-marginal edit distance",
+    example="FROM k_marginal('people', 'release')",
+    parameters=(
+        COLUMNS,
+        Parameter(
+            "bins", "number of bins of numeric columns, at the original's quantiles", "integer", 20, low=2, high=1000
+        ),
+        Parameter("marginals", "maximum number of column sets of each size", "integer", 500, low=1, high=100_000),
+        BY,
+    ),
+    returns=fields(
+        "subgroup VARCHAR, k BIGINT, marginals BIGINT, original_rows BIGINT, release_rows BIGINT, score DOUBLE, "
+        "sampled DOUBLE, worst VARCHAR, worst_score DOUBLE"
+    ),
+)
+def k_marginal(call: MeasureCall) -> Answer:
     """One row a subgroup and number of columns."""
-    names = columns_of(params, tables[1])
+    names, params, rng = columns_of(call), call.params, call.rng
     if len(names) < ORDERS[0]:
         raise ColumnError(f"it compares sets of 2 and 3 columns, and there is only {names[0]}; name another one")
     found: list[tuple[Any, ...]] = []
     bins: dict[str, IntArray] = {}
     sets: dict[int, list[tuple[str, ...]]] = {}
-    for subgroup, original, release in pairs(tables, names, params["subgroup"], rng):
+    for subgroup, original, release in pairs(call, names):
         compared = [name for name in names if fold(name) != fold(params["subgroup"] or "")] if bins else names
         if not bins:
-            bins = {n: binned(tables[0].columns[n].domain, original.columns[n], params["bins"]) for n in names}
+            bins = {n: binned(call.original.columns[n].domain, original.columns[n], params["bins"]) for n in names}
         for order in ORDERS:
             if len(compared) < order:
                 continue
@@ -57,7 +74,7 @@ def k_marginal(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
                 subgroup, order, len(sets[order]), original.rows, release.rows, scores.mean(),
                 1000 * (1 - halves.mean()), ", ".join(sets[order][worst]), scores[worst],
             ))  # fmt: skip
-    return MEASURE.columns(found)
+    return found
 
 
 def _sets(names: Sequence[str], order: int, most: int, rng: np.random.Generator) -> list[tuple[str, ...]]:
@@ -85,24 +102,3 @@ def _distances(
         q = np.bincount(key[first.rows :], minlength=keys) / second.rows
         distance[index] = np.abs(p - q).sum() / 2
     return distance
-
-
-MEASURE = Comparison(
-    name=NAME,
-    summary="similarity of 2- and 3-way marginals, a score up to 1,000, compared with two halves of the original",
-    paper="Task et al. (2023), NIST SDNist, k-marginal edit distance",
-    example="FROM k_marginal('people', 'release')",
-    parameters=(
-        COLUMNS,
-        Parameter(
-            "bins", "number of bins of numeric columns, at the original's quantiles", "integer", 20, low=2, high=1000
-        ),
-        Parameter("marginals", "maximum number of column sets of each size", "integer", 500, low=1, high=100_000),
-        BY,
-    ),
-    returns=fields(
-        "subgroup VARCHAR, k BIGINT, marginals BIGINT, original_rows BIGINT, release_rows BIGINT, score DOUBLE, "
-        "sampled DOUBLE, worst VARCHAR, worst_score DOUBLE"
-    ),
-    compute=k_marginal,
-)

@@ -13,7 +13,6 @@ the tree.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,25 +21,43 @@ from duckdb_anon.kernels.thread_pool import run_detached
 from duckdb_anon.measures.utility.sampled_microdata import BY, COLUMNS, Comparison, columns_of, pairs
 from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.model.function_specs import Parameter, Params, fields
+from duckdb_anon.model.function_specs import Answer, Parameter, fields
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import ReadTable
+from duckdb_anon.model.release_table import MeasureCall
 
 NAME = "propensity"
 LEARNERS = ("logistic", "cart")
 _MOST_NAMES = 50
 
 
-def propensity(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+@Comparison(
+    summary="how well a logistic regression and a tree distinguish released records from original ones (pMSE)",
+    paper="Woo et al. (2009); Snoke et al. (2018), section 3; in NIST SDNist",
+    example="FROM propensity('people', 'release', permutations := 3)",
+    smallest="permutations := 1",
+    extra="ml",
+    parameters=(
+        COLUMNS,
+        Parameter("rows", "maximum number of records drawn from each table", "integer", 20_000, low=10, high=1_000_000),
+        Parameter(
+            "permutations", "number of permutations for the expected value of a tree", "integer", 10, low=1, high=1000
+        ),
+        BY,
+    ),
+    returns=fields(
+        "subgroup VARCHAR, learner VARCHAR, rows BIGINT, pmse DOUBLE, expected DOUBLE OR NULL, ratio DOUBLE OR NULL"
+    ),
+)
+def propensity(call: MeasureCall) -> Answer:
     """One row a subgroup and learner."""
     try:
         import sklearn  # noqa: F401
     except ImportError as error:
         raise AnonError("needs scikit-learn; pip install 'duckdb-anon[ml]'") from error
-    names = columns_of(params, tables[1])
-    domains = {name: tables[0].columns[name].domain for name in names}
+    names, params, rng = columns_of(call), call.params, call.rng
+    domains = {name: call.original.columns[name].domain for name in names}
     found: list[tuple[Any, ...]] = []
-    for subgroup, *drawn in pairs(tables, names, params["subgroup"], rng):
+    for subgroup, *drawn in pairs(call, names):
         parts = []
         for part in drawn:
             chosen = np.zeros(part.rows, dtype=bool)
@@ -53,7 +70,7 @@ def propensity(tables: Sequence[ReadTable], params: Params, rng: np.random.Gener
             pmse, expected = _pmse(learner, features, released, params["permutations"], rng)
             ratio = pmse / expected if expected > 0 else float("nan")
             found.append((subgroup, learner, len(released), pmse, expected, ratio))
-    return MEASURE.columns(found)
+    return found
 
 
 def _features(domain: Attribute, codes: IntArray) -> FloatArray:
@@ -101,25 +118,3 @@ def _chance(learner: str, features: FloatArray, origin: FloatArray) -> FloatArra
         warnings.simplefilter("ignore")
         chance: FloatArray = model.fit(features, origin).predict_proba(features)[:, 1]
     return chance
-
-
-MEASURE = Comparison(
-    name=NAME,
-    summary="how well a logistic regression and a tree distinguish released records from original ones (pMSE)",
-    paper="Woo et al. (2009); Snoke et al. (2018), section 3; in NIST SDNist",
-    example="FROM propensity('people', 'release', permutations := 3)",
-    smallest="permutations := 1",
-    extra="ml",
-    parameters=(
-        COLUMNS,
-        Parameter("rows", "maximum number of records drawn from each table", "integer", 20_000, low=10, high=1_000_000),
-        Parameter(
-            "permutations", "number of permutations for the expected value of a tree", "integer", 10, low=1, high=1000
-        ),
-        BY,
-    ),
-    returns=fields(
-        "subgroup VARCHAR, learner VARCHAR, rows BIGINT, pmse DOUBLE, expected DOUBLE OR NULL, ratio DOUBLE OR NULL"
-    ),
-    compute=propensity,
-)

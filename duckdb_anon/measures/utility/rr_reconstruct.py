@@ -31,7 +31,29 @@ NAME = "rr_reconstruct"
 _RESERVED = ("estimate", "std_error", "projected")
 
 
-def plan(context: Any, params: Params) -> str:
+@Query(
+    summary="the original's cells estimated from a randomized release, raw and projected, with standard errors",
+    paper=f"{PAPER}, section III.B, equation 2",
+    example="FROM rr_reconstruct('randomized', ['gender'])",
+    section="Utility",
+    smallest="columns := ['{text}']",
+    parameters=(
+        Parameter("columns", "columns of the table to estimate", "names", REQUIRED),
+        Parameter(
+            "projection",
+            "'clip' sets negative cells to 0 and rescales; 'euclidean' is the nearest distribution",
+            "text",
+            "clip",
+            ("clip", "euclidean"),
+        ),
+        Parameter(
+            "population", "true adds the sampling of the table from a population to the errors", "boolean", False
+        ),
+    ),
+    answers=("randomized", "boxes"),
+    tables=("release",),
+)
+def rr_reconstruct(context: Any, params: Params) -> str:
     """Write the SQL of one call."""
     release = context.relation("release")
     require_visible(NAME, release)
@@ -118,28 +140,3 @@ _PROJECTED_FROM = {
     "from (select _e / _total as _u, row_number() over (order by _e desc) as _j, sum(_e / _total) over "
     "(order by _e desc rows unbounded preceding) as _sum from _anon_raw)) where _u > _s)",
 }
-
-MEASURE = Query(
-    name=NAME,
-    summary="the original's cells estimated from a randomized release, raw and projected, with standard errors",
-    paper=f"{PAPER}, section III.B, equation 2",
-    example="FROM rr_reconstruct('randomized', ['gender'])",
-    section="Utility",
-    smallest="columns := ['{text}']",
-    parameters=(
-        Parameter("columns", "columns of the table to estimate", "names", REQUIRED),
-        Parameter(
-            "projection",
-            "'clip' sets negative cells to 0 and rescales; 'euclidean' is the nearest distribution",
-            "text",
-            "clip",
-            ("clip", "euclidean"),
-        ),
-        Parameter(
-            "population", "true adds the sampling of the table from a population to the errors", "boolean", False
-        ),
-    ),
-    plan=plan,
-    answers=("randomized", "boxes"),
-    tables=("release",),
-)

@@ -15,9 +15,6 @@ Cost: one sort of items and nodes, times the depth of the hierarchy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import numpy as np
 from scipy import sparse
 
@@ -25,29 +22,31 @@ from duckdb_anon.measures.cells import PublishedCells
 from duckdb_anon.measures.released_rows import OfRelease, require_columns, source_rows
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.function_specs import Parameter, Params
+from duckdb_anon.model.function_specs import Answer, Parameter
 from duckdb_anon.model.quoting import literal
-from duckdb_anon.model.release_table import ReadTable
+from duckdb_anon.model.release_table import MeasureCall
 
 ALL = "(all)"
 
 
-def read_lists(
-    original: ReadTable, release: ReadTable, name: str, person: str
-) -> tuple[IntArray, IntArray, PublishedCells]:
+def read_lists(call: MeasureCall, name: str) -> tuple[IntArray, IntArray, PublishedCells]:
     """Person and value of each original item, distinct and ascending, and the released lists of nodes."""
-    require_columns(release, [name])
-    released = release.columns[name]
-    domain = original.columns[name].domain
+    require_columns(call.release, [name])
+    released, items = call.release.columns[name], call.original.columns[name]
+    domain = items.domain
     if domain.hierarchy is None:
         raise ColumnError(f"'{name}' has no hierarchy; say hierarchies := {{{literal(name)}: 'its_table'}}")
     if not released.lists_nodes:
         raise ColumnError(
             f"'{name}' of the release holds no lists of nodes; give a release with a row a person, made without explode"
         )
-    owner = original.columns[person].value_codes().astype(np.int64)
-    pairs = np.unique(owner * domain.size + original.columns[name].value_codes())
+    pairs = np.unique(_owners(call) * domain.size + items.value_codes())
     return pairs // domain.size, pairs % domain.size, PublishedCells.distinct(released)
+
+
+def _owners(call: MeasureCall) -> IntArray:
+    """Individual of each row of the original."""
+    return call.original.columns[call.person or ""].value_codes().astype(np.int64)
 
 
 def replaced_by(person: IntArray, item: IntArray, lists: PublishedCells, person_of_row: IntArray) -> FloatArray:
@@ -71,37 +70,7 @@ def _ncp(leaves: FloatArray, lists: PublishedCells) -> FloatArray:
     return np.where(leaves > 1.5, leaves / lists.domain.tree()[0].leaves, 0.0)
 
 
-def sa_ncp(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
-    """One row a sensitive attribute, and one over all when there are several."""
-    original, release = tables
-    person = params["roles"].person.name
-    names = [info.name for info in params["roles"].sensitive]
-    owner = None
-    if params["variant"] == "per_item":  # needs the person of each released row
-        row = source_rows(original, release)
-        if (row < 0).any():
-            raise ColumnError(f"{int((row < 0).sum())} released rows belong to no record of the original")
-        owner = original.columns[person].value_codes()[row].astype(np.int64)
-    sums: list[tuple[float, ...]] = []
-    for name in names:
-        who, item, lists = read_lists(original, release, name, person)
-        rows_of_node = np.repeat(lists.weights, np.diff(lists.offsets))
-        lost = float(_ncp((lists.end - lists.first).astype(np.float64), lists) @ rows_of_node)
-        nodes = float(rows_of_node.sum())
-        if owner is not None:
-            per_item = replaced_by(who, item, lists, owner)
-            sums.append((len(per_item), nodes, float(per_item.sum()), len(per_item)))
-        else:
-            sums.append((len(item), nodes, lost, nodes if params["variant"] == "published" else len(item)))
-    if len(names) > 1:
-        names = [*names, ALL]
-        sums.append(tuple(np.sum(sums, axis=0)))
-    items, nodes_of, total, below = (np.array(column) for column in zip(*sums, strict=True))
-    return {"attribute": names, "items": items, "nodes": nodes_of, "sa_ncp": total / np.maximum(below, 1)}
-
-
-MEASURE = OfRelease(
-    name="sa_ncp",
+@OfRelease(
     summary="information loss of sensitive values published as lists of nodes, in [0, 1]",
     paper="Gong, Luo, Yang, Ni and Li (2017), equation 4; NCP: Xu et al. (2006)",
     example="FROM sa_ncp('visits', 'persons')",
@@ -117,8 +86,31 @@ MEASURE = OfRelease(
         ),
     ),
     returns={"attribute": "VARCHAR", "items": "BIGINT", "nodes": "BIGINT", "sa_ncp": "DOUBLE"},
-    compute=sa_ncp,
     answers=("persons", "boxes", "suppressed", "sampled"),
     needs=("sensitive", "person"),
     unit="person",
 )
+def sa_ncp(call: MeasureCall) -> Answer:
+    """One row a sensitive attribute, and one over all when there are several."""
+    names, variant, owner = call.sensitive, call.params["variant"], None
+    if variant == "per_item":  # needs the person of each released row
+        row = source_rows(call.original, call.release)
+        if (row < 0).any():
+            raise ColumnError(f"{int((row < 0).sum())} released rows belong to no record of the original")
+        owner = _owners(call)[row]
+    sums: list[tuple[float, ...]] = []
+    for name in names:
+        who, item, lists = read_lists(call, name)
+        rows_of_node = np.repeat(lists.weights, np.diff(lists.offsets))
+        lost = float(_ncp((lists.end - lists.first).astype(np.float64), lists) @ rows_of_node)
+        nodes = float(rows_of_node.sum())
+        if owner is not None:
+            per_item = replaced_by(who, item, lists, owner)
+            sums.append((len(per_item), nodes, float(per_item.sum()), len(per_item)))
+        else:
+            sums.append((len(item), nodes, lost, nodes if variant == "published" else len(item)))
+    if len(names) > 1:
+        names = [*names, ALL]
+        sums.append(tuple(np.sum(sums, axis=0)))
+    items, nodes_of, total, below = (np.array(column) for column in zip(*sums, strict=True))
+    return {"attribute": names, "items": items, "nodes": nodes_of, "sa_ncp": total / np.maximum(below, 1)}

@@ -19,9 +19,9 @@ from duckdb_anon.measures.cells import PublishedCells, quantile_bins
 from duckdb_anon.measures.released_rows import OfRelease, repeated_rows, require_columns, spelled
 from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, RequirementError
-from duckdb_anon.model.function_specs import Parameter, Params
+from duckdb_anon.model.function_specs import Parameter
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import BoolArray, ReadColumn, ReadTable
+from duckdb_anon.model.release_table import BoolArray, MeasureCall, ReadColumn
 
 ALL = "(all)"
 ANSWERS = ("rows", "boxes", "buckets", "sliced", "counts", "randomized", "sampled", "suppressed", "retained")
@@ -45,31 +45,28 @@ class Drawn:
         return Drawn({name: codes[chosen] for name, codes in self.columns.items()}, int(chosen.sum()))
 
 
-def columns_of(params: Params, release: ReadTable) -> list[str]:
+def columns_of(call: MeasureCall) -> list[str]:
     """The columns a call compares, by default all labelled ones that the release shows."""
-    roles = params["roles"]
-    names = params.get("columns") or [
-        info.name for info in roles.qi + roles.sensitive + roles.keep if info.name in release.columns
-    ]
+    shown = call.release.columns
+    names = call.params["columns"] or [info.name for info in call.roles.attributes if info.name in shown]
     if not names:
         raise ColumnError("the release shows no labelled column; name some in columns := ['age', 'sex']")
-    require_columns(release, names)
+    require_columns(call.release, names)
     return list(names)
 
 
-def pairs(
-    tables: Sequence[ReadTable], names: Sequence[str], by: str | None, rng: np.random.Generator
-) -> Iterator[tuple[str, Drawn, Drawn]]:
+def pairs(call: MeasureCall, names: Sequence[str]) -> Iterator[tuple[str, Drawn, Drawn]]:
     """All rows of the original and of the release, as drawn, then those of each subgroup in the order of its values."""
+    tables, by = (call.original, call.release), call.params["subgroup"]
     if not all(table.rows for table in tables):
         raise RequirementError("the original or the release is empty; there is nothing to compare")
-    both = [name for name in tables[0].columns if name in tables[1].columns]
+    both = [name for name in call.original.columns if name in call.release.columns]
     problem = f"subgroup := '{by}' is no labelled column of both tables"
     group = [] if by is None else [spelled(by, both, problem, "there are")]
     drawn = []
     for table in tables:
         rows = repeated_rows(table)
-        columns = {name: drawn_codes(table.columns[name], rows, rng) for name in dict.fromkeys([*names, *group])}
+        columns = {name: drawn_codes(table.columns[name], rows, call.rng) for name in dict.fromkeys([*names, *group])}
         drawn.append(Drawn(columns, len(rows)))
     if any(side.rows == 0 for side in drawn):
         raise RequirementError("the counts of the release add up to no row; there is nothing to compare")
@@ -82,7 +79,7 @@ def pairs(
             )
         for value in values.tolist():
             original, release = (side.only(side.columns[name] == value) for side in drawn)
-            yield f"{name} = {value_text(tables[0].columns[name].domain, value)}", original, release
+            yield f"{name} = {value_text(call.original.columns[name].domain, value)}", original, release
 
 
 def value_text(domain: Attribute, code: int) -> str:

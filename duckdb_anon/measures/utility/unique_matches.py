@@ -10,7 +10,7 @@ trusts it is misled. How boxes and slices are read: `measures.utility.sampled_mi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,35 +20,51 @@ from duckdb_anon.measures.released_rows import require_columns
 from duckdb_anon.measures.utility.sampled_microdata import BY, COLUMNS, Comparison, Drawn, columns_of, pairs
 from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.function_specs import Params, fields
-from duckdb_anon.model.release_table import ReadTable
+from duckdb_anon.model.function_specs import Answer, fields
+from duckdb_anon.model.release_table import MeasureCall
 
 
-def unique_exact_matches(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+@Comparison(
+    summary="records that are unique in the original and appear unchanged in the release",
+    paper="Task et al. (2023), NIST SDNist, unique exact matches",
+    example="FROM unique_exact_matches('people', 'release')",
+    parameters=(COLUMNS, BY),
+    returns=fields("subgroup VARCHAR, rows BIGINT, uniques BIGINT, matched BIGINT, share DOUBLE"),
+)
+def unique_exact_matches(call: MeasureCall) -> Answer:
     """One row a subgroup."""
-    names = columns_of(params, tables[1])
+    names = columns_of(call)
     found: list[tuple[Any, ...]] = []
-    for subgroup, *drawn in pairs(tables, names, params["subgroup"], rng):
+    for subgroup, *drawn in pairs(call, names):
         original, released = _keys(drawn, names)
         unique = np.bincount(original)[original] == 1
         uniques, matched = int(unique.sum()), int((unique & np.isin(original, released)).sum())
         found.append((subgroup, drawn[0].rows, uniques, matched, matched / uniques if uniques else 0.0))
-    return EXACT.columns(found)
+    return found
 
 
-def apparent_matches(tables: Sequence[ReadTable], params: Params, rng: np.random.Generator) -> Mapping[str, Any]:
+@Comparison(
+    summary="records unique on their quasi-identifiers in both tables, and how much of the rest agrees",
+    paper="Task et al. (2023), NIST SDNist, apparent match distribution",
+    example="FROM apparent_matches('people', 'release')",
+    parameters=(BY,),
+    returns=fields(
+        "subgroup VARCHAR, uniques BIGINT, matched BIGINT, share DOUBLE, agreement DOUBLE OR NULL, fully BIGINT"
+    ),
+    needs=("qi",),
+)
+def apparent_matches(call: MeasureCall) -> Answer:
     """One row a subgroup."""
-    roles, release = params["roles"], tables[1]
-    qi = [info.name for info in roles.qi]
-    require_columns(release, qi)
-    rest = [info.name for info in roles.sensitive + roles.keep if info.name in release.columns]
+    qi, roles = call.qi, call.roles
+    require_columns(call.release, qi)
+    rest = [info.name for info in roles.sensitive + roles.keep if info.name in call.release.columns]
     if not rest:
         raise ColumnError(
             "the release has no column but the quasi-identifiers that could be right or wrong; name "
             "some in sensitive := [...] or keep := [...]"
         )
     found: list[tuple[Any, ...]] = []
-    for subgroup, *drawn in pairs(tables, [*qi, *rest], params["subgroup"], rng):
+    for subgroup, *drawn in pairs(call, [*qi, *rest]):
         original, released = _keys(drawn, qi)
         size = max(int(original.max(initial=-1)), int(released.max(initial=-1))) + 1
         in_original, in_release = np.bincount(original, minlength=size), np.bincount(released, minlength=size)
@@ -62,33 +78,10 @@ def apparent_matches(tables: Sequence[ReadTable], params: Params, rng: np.random
             subgroup, uniques, len(records), len(records) / uniques if uniques else 0.0,
             float(right.mean()) if len(records) else float("nan"), int(right.all(axis=0).sum()),
         ))  # fmt: skip
-    return APPARENT.columns(found)
+    return found
 
 
 def _keys(drawn: Sequence[Drawn], names: Sequence[str]) -> tuple[IntArray, IntArray]:
     """A number for each row of both tables, equal where the rows are equal on `names`."""
     key = keys_of([np.concatenate([side.columns[n] for side in drawn]) for n in names]).of_row
     return key[: drawn[0].rows], key[drawn[0].rows :]
-
-
-EXACT = Comparison(
-    name="unique_exact_matches",
-    summary="records that are unique in the original and appear unchanged in the release",
-    paper="Task et al. (2023), NIST SDNist, unique exact matches",
-    example="FROM unique_exact_matches('people', 'release')",
-    parameters=(COLUMNS, BY),
-    returns=fields("subgroup VARCHAR, rows BIGINT, uniques BIGINT, matched BIGINT, share DOUBLE"),
-    compute=unique_exact_matches,
-)
-APPARENT = Comparison(
-    name="apparent_matches",
-    summary="records unique on their quasi-identifiers in both tables, and how much of the rest agrees",
-    paper="Task et al. (2023), NIST SDNist, apparent match distribution",
-    example="FROM apparent_matches('people', 'release')",
-    parameters=(BY,),
-    returns=fields(
-        "subgroup VARCHAR, uniques BIGINT, matched BIGINT, share DOUBLE, agreement DOUBLE OR NULL, fully BIGINT"
-    ),
-    compute=apparent_matches,
-    needs=("qi",),
-)
