@@ -31,7 +31,7 @@ class Parameter:
     # name is a list of one), 'mapping' (MAP or STRUCT), 'any' (unchecked)
     kind: ParameterKind = "any"
     default: Any = None  # value when not given; REQUIRED has none
-    choices: tuple[str, ...] = ()  # allowed texts, for kind 'text'
+    choices: tuple[str, ...] = ()  # allowed texts, for the kinds 'text' and 'names'
     # inclusive range for numbers; without `high` an integer is below 2^31 and a number at most 1e9; `above` excludes
     # its own value
     low: float | None = None
@@ -53,10 +53,12 @@ class Parameter:
             raise ParameterError(
                 f"{function}: {self.name} := {literal(given)} is not {_ARTICLE[self.kind]} ({self.doc})"
             ) from error
-        if self.choices and value not in self.choices:
+        named = value if self.kind == "names" else [value]
+        wrong = [each for each in named if each not in self.choices]
+        if self.choices and (wrong or not named):
             raise ParameterError(
                 f"{function}: {self.name} := {literal(given)} is not one of {listed(self.choices)}"
-                f"{nearest(str(given), self.choices)}"
+                f"{nearest(str(wrong[0]), self.choices) if wrong else ''}"
             )
         if self.kind == "names" and not self.repeated and (repeated := _repeated(value)):
             raise ParameterError(f"{function}: {self.name} := [...] names {listed(repeated)} twice. Name each once")

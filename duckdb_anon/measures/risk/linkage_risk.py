@@ -30,13 +30,14 @@ from duckdb_anon.measures.risk.linkage_view import BOOTSTRAP, PublishedRecords, 
 from duckdb_anon.measures.risk.mechanism_simulation import bootstrapped, replay_select
 from duckdb_anon.measures.risk.targets import Targets, draw_targets, known_columns
 from duckdb_anon.model.coded_table import FloatArray
-from duckdb_anon.model.errors import ParameterError, listed, nearest
+from duckdb_anon.model.errors import ParameterError, listed
 from duckdb_anon.model.function_specs import Answer, Parameter, fields
 from duckdb_anon.model.release_formats import SOURCE
 from duckdb_anon.model.release_table import MeasureCall
 
 NAME = "linkage_risk"
 STRONGEST = "strongest"
+_BY_NAME = {attacker.name: attacker for attacker in ATTACKERS}
 UNLINKED = f"identity is not measured without {SOURCE.word}, the number of the original row of each record"
 _WEAKER = "weaker, since the method is unknown: learnt by a bootstrap of the release. Pass it as call := 'muco(0.2)'"
 _FIGURES = (
@@ -64,7 +65,7 @@ ANSWERS = (
     parameters=(
         KNOWN,
         P_MATCH,
-        Parameter("attackers", f"'all', or some of {listed(a.name for a in ATTACKERS)}", "names", ["all"]),
+        Parameter("attackers", f"'all', or some of {listed(_BY_NAME)}", "names", ["all"], ("all", *_BY_NAME)),
         TARGETS,
         Parameter(
             "known_values", "sensitive values that the attacker knows, for lists, 0 to 4", "integer", 0, low=0, high=4
@@ -99,6 +100,7 @@ def prepared(
     read, rng, person = call.read, call.rng, call.person
     known_values = call.params.get("known_values", 0)
     params = {**call.params, "known_values": known_values}
+    known = known_columns(call.qi, params)
     release = published(call.release, call.qi, sensitive, read.get("replay"), known_values)
     for which in ("original", "holdout"):
         if which in read:
@@ -113,7 +115,6 @@ def prepared(
     if release.plain and release.persons and not release.randomized and not known_call:
         release = replace(release, replay=bootstrapped(release, rng))
     if params["p_match"] == 1 and not known_values and person is None:
-        known = known_columns(call.qi, params)
         release = replace(release, register=register_of(call.original, read.get("register"), call.qi, known))
     if "holdout" not in read:
         return release, targets, None
@@ -132,7 +133,7 @@ def rows_of(
         try:
             scoring = attacker.scoring(release)
         except NotApplicable as reason:
-            if names != ["all"]:
+            if "all" not in names:
                 raise ParameterError(f"attacker '{attacker.name}' cannot be used. {reason}") from reason
             rows.append(_row(attacker.name, str(reason)))
             continue
@@ -147,19 +148,9 @@ def rows_of(
     return [*rows, _strongest(rows, chosen)]
 
 
-def chosen_attackers(names: list[str]) -> list[Attacker]:
+def chosen_attackers(names: Sequence[str]) -> list[Attacker]:
     """The attackers a call names; all of them by 'all'."""
-    by_name = {attacker.name: attacker for attacker in ATTACKERS}
-    if names == ["all"]:
-        return list(ATTACKERS)
-    for name in names:
-        if name not in by_name:
-            raise ParameterError(
-                f"attackers has '{name}'{nearest(name, by_name)}; allowed are 'all', {listed(by_name)}"
-            )
-    if not names:
-        raise ParameterError(f"attackers := [] is empty. Allowed are 'all', {listed(by_name)}")
-    return [by_name[name] for name in dict.fromkeys(names)]
+    return list(ATTACKERS) if "all" in names else [_BY_NAME[name] for name in names]
 
 
 def note_of(attacker: Attacker, scoring: Scoring) -> str:

@@ -36,12 +36,11 @@ class _Slice:
 
     columns: tuple[int, ...]
     parts: Boxes
-    shares: sparse.csr_matrix | None  # of each part in each class, shape (parts, classes); None where parts are classes
+    shares: sparse.csr_matrix  # of each part in each class, shape (parts, classes)
 
     def covered(self, persons: Sequence[IntArray]) -> sparse.csr_matrix:
         """Share of each class's parts that cover each person, shape (persons, classes)."""
-        shares = self.parts.matches([persons[a] for a in self.columns])
-        return shares if self.shares is None else (shares @ self.shares).tocsr()
+        return (self.parts.matches([persons[a] for a in self.columns]) @ self.shares).tocsr()
 
 
 @dataclass(frozen=True)
@@ -77,8 +76,6 @@ class Evidence:
         each = next(each for each in self.slices if a in each.columns)
         cells = each.parts.columns[each.columns.index(a)]
         covered = cells.covered(np.arange(cells.domain.size)).T
-        if each.shares is None:
-            return covered
         return np.asarray((each.shares.T @ sparse.csr_matrix(covered, dtype=np.float64)).toarray() > 0)
 
 
@@ -91,7 +88,8 @@ def evidence(release: ReadTable, qi: list[str], sensitive: str, *, as_published:
         return _sliced(release, qi, sensitive)
     boxes = distinct_boxes(release, qi)
     weight = _values(release, sensitive, boxes.of_row, boxes.number)
-    return Evidence(boxes.number, weight, [_Slice(tuple(range(len(qi))), boxes, None)])
+    each = sparse.eye_array(boxes.number).tocsr()
+    return Evidence(boxes.number, weight, [_Slice(tuple(range(len(qi))), boxes, each)])
 
 
 def _values(release: ReadTable, sensitive: str, class_of_row: IntArray, classes: int) -> sparse.csr_matrix:

@@ -9,12 +9,14 @@ times columns.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import sqlglot
 from sqlglot import exp
 
+from duckdb_anon.engine.call_text import roles_as_arguments
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
 from duckdb_anon.engine.planner import parameters_of
 from duckdb_anon.engine.rng import derived_seed
@@ -54,13 +56,8 @@ def replay_select(context: Any, roles: Roles, params: Params) -> dict[str, str]:
     moved = all(kind and not is_nested(kind) for kind in column_types)
     if release.visible and (context.contents(release).channels or not moved):
         return {}
-    given |= {"tbl": literal(release.sql), "qi": literal([info.name for info in roles.qi])}
-    infos = roles.qi + roles.sensitive
-    named = {"sensitive": roles.sensitive, "categorical": [info for info in infos if info.kind == "nominal"]}
-    given |= {role: literal([info.name for info in columns]) for role, columns in named.items() if columns}
-    trees = {info.name: info.hierarchy for info in infos if info.hierarchy}
-    if trees:
-        given["hierarchies"] = literal(trees)
+    by_role = roles_as_arguments(replace(roles, keep=(), person=None))
+    given |= {"tbl": literal(release.sql), **{role: literal(names) for role, names in by_role.items() if names}}
     if params["seed"] is not None:
         given["seed"] = str(derived_seed(params["seed"], "simulation"))
     given |= {"row_id": "true", ASKED_BY: literal(f"{context.function}: the release")}

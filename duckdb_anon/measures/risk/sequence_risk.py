@@ -26,8 +26,8 @@ from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.register import Registered, named_release, numbered_rows, registered_releases
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.measures.released_rows import require_rows
-from duckdb_anon.measures.risk.attackers import ATTACKERS
 from duckdb_anon.measures.risk.attacks import NotApplicable, Scores, Scoring, rate_of
+from duckdb_anon.measures.risk.linkage_risk import chosen_attackers
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, published
 from duckdb_anon.measures.risk.targets import Targets, draw_targets, persons_of
 from duckdb_anon.model.coded_table import FloatArray, IntArray
@@ -176,7 +176,7 @@ def sequence_risk(call: MeasureCall) -> Answer:
     alone = {"known": None, "p_match": 1.0, "known_values": 0, "targets": None}
     targets = draw_targets(original, call.person, releases[0], None, alone, rng)
     found: dict[str, FloatArray] = {}
-    for attacker in (attacker for attacker in ATTACKERS if attacker.name in _ATTACKERS):
+    for attacker in chosen_attackers(_ATTACKERS):
         try:
             views = [
                 _View.of(release, attacker.scoring(release), individual)

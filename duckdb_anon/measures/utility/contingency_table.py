@@ -36,16 +36,12 @@ class _Part:
     axes: tuple[int, ...]
     size: int  # number of combinations of their values
     cell_of_row: IntArray
-    shares: sparse.csr_matrix | None = None  # shape (cells, size); None where a cell is one value, of the same number
+    shares: sparse.csr_matrix  # shape (cells, size)
+    single: bool = False  # whether each cell is the combination of its number alone
 
     def spread(self, rows: IntArray) -> FloatArray:
         """Share of each combination in each of some rows, shape (rows, size)."""
-        cells = self.cell_of_row[rows]
-        if self.shares is not None:
-            return np.asarray(self.shares[cells].toarray())
-        found = np.zeros((len(cells), self.size))
-        found[np.arange(len(cells)), cells] = 1
-        return found
+        return np.asarray(self.shares[self.cell_of_row[rows]].toarray())
 
 
 def joint_shares(table: ReadTable, names: Sequence[str]) -> FloatArray:
@@ -84,11 +80,12 @@ def _parts(table: ReadTable, names: Sequence[str]) -> list[_Part]:
 
 
 def _of_column(axis: int, column: ReadColumn) -> _Part:
+    size = column.domain.size
     if column.plain:
-        return _Part((axis,), column.domain.size, column.value_codes().astype(np.int64))
+        return _Part((axis,), size, column.value_codes().astype(np.int64), sparse.eye_array(size).tocsr(), single=True)
     cells = PublishedCells.distinct(column)
     total = np.maximum(np.asarray(cells.shares.sum(axis=1)).ravel(), 1e-300)
-    return _Part((axis,), column.domain.size, cells.of_row, (sparse.diags_array(1 / total) @ cells.shares).tocsr())
+    return _Part((axis,), size, cells.of_row, (sparse.diags_array(1 / total) @ cells.shares).tocsr())
 
 
 def _sliced(table: ReadTable, columns: Sequence[_Part]) -> _Part:
@@ -115,7 +112,7 @@ def _spread(parts: list[_Part], sizes: tuple[int, ...], weights: FloatArray) -> 
     """Sum over the distinct combinations of cells of weight times the outer product of their shares."""
     key = keys_of([part.cell_of_row for part in parts])
     weight = np.bincount(key.of_row, weights=weights).astype(np.float64)
-    if all(part.shares is None for part in parts):
+    if all(part.single for part in parts):
         exact = np.ravel_multi_index([part.cell_of_row[key.first] for part in parts], sizes)
         counted = np.bincount(exact, weights=weight, minlength=math.prod(sizes))
         return np.asarray(counted.reshape(sizes), dtype=np.float64)

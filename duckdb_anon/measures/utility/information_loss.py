@@ -20,10 +20,10 @@ import numpy as np
 
 from duckdb_anon.measures.cells import PublishedCells
 from duckdb_anon.measures.released_rows import OfRelease, replaced_rows, require_columns, times_counted
-from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import Answer
-from duckdb_anon.model.release_table import BoolArray, MeasureCall, ReadColumn, ReadTable
+from duckdb_anon.model.release_table import MeasureCall, ReadColumn, ReadTable
 
 ALL = "(all)"
 _of_quasi = partial(
@@ -57,62 +57,47 @@ def mean_of_rows(values: FloatArray | IntArray, release: ReadTable) -> float:
     return float(np.average(values, weights=weights)) if weights.sum() > 0 else 0.0
 
 
-def _before_and_after(
-    original: ReadColumn, released: ReadColumn, source: IntArray | None
-) -> tuple[CodeArray, CodeArray]:
-    """Codes of each released row in the original and in the release; a permuted column keeps its values."""
-    after = released.value_codes()
-    return after if source is None or released.slice else original.value_codes()[source], after
+def _covered(original: ReadColumn, released: ReadColumn, source: IntArray | None) -> PublishedCells:
+    """What rows cover: a replaced value the interval, or the lowest node, that spans it and the original."""
+    if not released.plain:
+        return PublishedCells.distinct(released)
+    domain, after = original.domain, released.value_codes()
+    # a permuted column keeps its values
+    before = after if source is None or released.slice else original.value_codes()[source]
+    if domain.kind == "hierarchy":
+        tree, leaf = domain.tree()
+        node = tree.lowest_above(tree.node_of_leaf[leaf[before]], leaf[after])
+        column = ReadColumn(domain, node=node.astype(np.int32))
+    elif domain.kind == "ordered":
+        column = ReadColumn(domain, lower=np.minimum(before, after), upper=np.maximum(before, after))
+    else:
+        anything = np.where(before == after, after, -1)
+        column = ReadColumn(domain, lower=anything, upper=anything)
+    return PublishedCells.of_rows(column, np.arange(len(after)))
 
 
-def _common_node(domain: Attribute, first: CodeArray, second: CodeArray) -> IntArray:
-    """Lowest node of the hierarchy above two values, for each pair of codes."""
-    tree, leaf = domain.tree()
-    return tree.lowest_above(tree.node_of_leaf[leaf[first]], leaf[second])
-
-
-def _losses(original: ReadColumn, released: ReadColumn, source: IntArray | None) -> tuple[FloatArray, ...]:
-    """ILoss, NCP and whether it differs from a single true value, for each released row."""
+def _losses(original: ReadColumn, released: ReadColumn, source: IntArray | None) -> FloatArray:
+    """ILoss, NCP and whether it differs from a single true value, for each released row, shape (3, rows)."""
     domain, every = original.domain, original.value_codes()
-    size = len(np.unique(every)) if domain.hierarchy is None else domain.hierarchy.leaves
-    if released.plain:
-        before, after = _before_and_after(original, released, source)
-        differs = before != after
-        if domain.kind == "ordered":
-            special = differs & ((before >= domain.special_from) | (after >= domain.special_from))
-            away = np.abs(domain.positions[before] - domain.positions[after])
-            return _of_width(domain, every, np.where(differs, away, 0.0), special, differs)
-        if domain.hierarchy is None or domain.leaf_of_code is None:
-            return _of_size(np.where(differs, float(size), 1.0), size)
-        return _of_size(domain.hierarchy.leaf_count[_common_node(domain, before, after)].astype(np.float64), size)
     if released.counted:
         raise ColumnError(f"column '{domain.name}' of the release holds {released.cells}, which cover no values")
-    cells = PublishedCells.distinct(released)
-    if released.ordered:
+    cells = _covered(original, released, source)
+    # values may lie too close for their places as floating-point numbers to differ
+    changed = (cells.sizes > 1) | cells.anything
+    if cells.column.ordered:
+        finite = every[every < domain.special_from]
+        span = float(domain.positions[finite.max()] - domain.positions[finite.min()]) if len(finite) else 0.0
+        denominator = span + 1.0 if domain.discrete else span
         lower, upper = cells.ends
-        found = _of_width(domain, every, upper - lower, cells.anything, (cells.sizes > 1) | cells.anything)
+        # a box with rounded ends, or a value from elsewhere, may lie outside the original's range
+        width = np.where(cells.anything, span, np.minimum(upper - lower, span))
+        iloss = width / denominator if denominator > 0 else np.zeros(len(width))
+        ncp = np.where(cells.anything, 1.0, width / span if span > 0 else 0.0)
     else:
-        found = _of_size(cells.sizes, size)
-    return tuple(each[cells.of_row] for each in found)
-
-
-def _of_size(size: FloatArray, domain: int) -> tuple[FloatArray, ...]:
-    wide = size > 1
-    return (size - 1) / domain, np.where(wide, size / domain, 0.0), wide.astype(np.float64)
-
-
-def _of_width(
-    domain: Attribute, every: CodeArray, width: FloatArray, anything: BoolArray, differs: BoolArray
-) -> tuple[FloatArray, ...]:
-    """`differs` is separate: values may lie too close for their places as floating-point numbers to differ."""
-    finite = every[every < domain.special_from]
-    span = float(domain.positions[finite.max()] - domain.positions[finite.min()]) if len(finite) else 0.0
-    denominator = span + 1.0 if domain.discrete else span
-    # a box with rounded ends, or a value from elsewhere, may lie outside the original's range
-    width = np.where(anything, span, np.minimum(width, span))
-    iloss = width / denominator if denominator > 0 else np.zeros(len(width))
-    ncp = np.where(anything, 1.0, width / span if span > 0 else 0.0)
-    return iloss, ncp, differs.astype(np.float64)
+        values = len(np.unique(every)) if domain.hierarchy is None else domain.hierarchy.leaves
+        size = np.minimum(cells.sizes, values)
+        iloss, ncp = (size - 1) / values, np.where(size > 1, size / values, 0.0)
+    return np.stack([iloss, ncp, changed])[:, cells.of_row]
 
 
 @_of_quasi(
@@ -133,21 +118,10 @@ def distortion_ratio(call: MeasureCall) -> Answer:
         height = 1 if before.domain.hierarchy is None else before.domain.hierarchy.height
         if height == 0 or before.domain.size < 2:
             continue
-        levels = _levels(before, after, source)
-        rows.append((name, height, mean_of_rows(levels, release) / height))
+        if after.counted or after.lists_nodes:
+            raise ColumnError(f"column '{name}' of the release holds {after.cells}, without a level")
+        cells = _covered(before, after, source)
+        rows.append((name, height, mean_of_rows(cells.levels[cells.of_row], release) / height))
     overall = float(np.mean([ratio for _, _, ratio in rows])) if rows else 0.0
     highest = max((height for _, height, _ in rows), default=0)
     return [*rows, (ALL, highest, overall)]
-
-
-def _levels(original: ReadColumn, released: ReadColumn, source: IntArray | None) -> IntArray:
-    """Level of each released cell; of a replaced value that of the lowest node above it and the original."""
-    if released.plain:
-        domain, (before, after) = original.domain, _before_and_after(original, released, source)
-        if domain.hierarchy is None or domain.leaf_of_code is None:
-            return np.asarray(before != after, dtype=np.int64)
-        return np.asarray(domain.hierarchy.level[_common_node(domain, before, after)], dtype=np.int64)
-    if released.counted or released.lists_nodes:
-        raise ColumnError(f"column '{released.domain.name}' of the release holds {released.cells}, without a level")
-    cells = PublishedCells.distinct(released)
-    return cells.levels[cells.of_row]
