@@ -71,6 +71,7 @@ class Trials:
     sample: Sample
     deadline: float  # of the clock of `time.perf_counter`
     tbl: str
+    trees: Sequence[str]  # names of the hierarchies, `tree0`, `tree1` and so on here
     roles: str
     workload: str
     on_sensitive: bool
@@ -248,7 +249,10 @@ def _step(trials: Trials, candidate: Candidate, sweep: Sweep, arguments: str) ->
             step.update(zip(names, answer, strict=False))
             notes.append(reason)
     step["seconds"] = time.perf_counter() - started
-    step["note"] = "; ".join(note for note in notes if note) or None
+    note = "; ".join(note for note in notes if note)
+    for number, tree in enumerate(trials.trees):
+        note = note.replace(literal(f"tree{number}"), literal(tree))
+    step["note"] = note or None
     risk = _risk(step)
     step["meets_max_risk"] = None if risk is None else risk <= trials.max_risk
     return step, not problem

@@ -57,6 +57,7 @@ def plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str
     given = {p.name: p.check("recommend", context.arguments.get(p.name)) for p in ROLE_PARAMETERS}
     planned = {
         "tbl": relation.given,
+        "trees": list(trees),
         # to be repeated in the recommended calls
         "roles": "".join(f", {name} := {literal(value)}" for name, value in given.items() if value is not None),
         "unseen": not relation.visible and context.arguments.get("categorical") is None,

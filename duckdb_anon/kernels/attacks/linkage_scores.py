@@ -170,6 +170,7 @@ def leave_out_groups(
         scores[start[t] : start[t + 1], outside] = -np.inf
 
 
+@compiled
 def own_share(
     scores: FloatArray, start: IntArray, size: FloatArray, own_start: IntArray, own_units: IntArray, out: FloatArray
 ) -> None:
@@ -184,10 +185,20 @@ def own_share(
         out: shape (targets,): own rows that score best over all rows that do, each counted for every record it fits.
     """
     for t in range(len(out)):
-        mine = scores[start[t] : start[t + 1]]
-        best = mine.max(initial=-np.inf)
-        hits = (mine[:, own_units[own_start[t] : own_start[t + 1]]] >= best - TIE).sum() if best > -np.inf else 0
-        out[t] = hits / ((mine >= best - TIE) @ size).sum() if hits else 0.0
+        best = -np.inf
+        for r in range(start[t], start[t + 1]):
+            for u in range(len(size)):
+                best = max(best, scores[r, u])
+        hits, fitting = 0, 0.0
+        if best > -np.inf:
+            for r in range(start[t], start[t + 1]):
+                for u in range(len(size)):
+                    if scores[r, u] >= best - TIE:
+                        fitting += size[u]
+                for own in range(own_start[t], own_start[t + 1]):
+                    if scores[r, own_units[own]] >= best - TIE:
+                        hits += 1
+        out[t] = hits / fitting if hits > 0 else 0.0
 
 
 def votes(

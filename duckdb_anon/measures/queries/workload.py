@@ -167,9 +167,9 @@ def _matches(attribute: Attribute, used: BoolArray, spec: WorkloadSpec, rng: np.
         requested = (code >= start[:, None]) & (code < (start + size)[:, None])
     else:
         # the codes with the smallest random numbers are a uniform subset
-        rank = np.argsort(np.argsort(rng.random((n, domain)), axis=1), axis=1)
+        number = rng.random((n, domain))
         requested = np.zeros((n, attribute.domain), dtype=bool)
-        requested[:, :domain] = rank < size[:, None]
+        requested[:, :domain] = number <= np.take_along_axis(np.sort(number, axis=1), size[:, None] - 1, axis=1)
     requested[~used] = True
     return requested
 

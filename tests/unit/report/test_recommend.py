@@ -165,6 +165,13 @@ def test_step_that_cannot_be_taken_says_why_and_comes_last(con):
     assert all(s["meets_max_risk"] is None and not s["on_frontier"] and "muco" in s["note"] for s in failed)
 
 
+def test_a_hierarchy_that_cannot_be_read_is_named_as_its_table_is(con):
+    con.execute("create table t as select range % 50 as age, 'z' || range % 7 as zip from range(200)")
+    con.execute("create table areas as select distinct zip as leaf, zip[:1] || leaf as top from t")
+    found = steps(con, "'t', qi := ['age', 'zip'], hierarchies := {'zip': 'areas'}, methods := ['mondrian']")
+    assert all("hierarchy 'areas' has 7 roots" in step["note"] for step in found)
+
+
 @pytest.fixture(scope="module")
 def visits():
     """500 persons with one to four rows each, and a hierarchy."""

@@ -27,7 +27,7 @@ from duckdb_anon.model.release_table import BoolArray
 CHANNEL = 0.25
 """Weight of a row's own likelihood against that of its group."""
 STRENGTH = 0.2
-_MOST_ENTRIES = 50_000_000
+_MOST_ENTRIES = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,6 +29,8 @@ from duckdb_anon.model.release_table import BoolArray
 
 MOST_ROWS, MOST_COEFFICIENTS = 20_000, 500_000
 STEPS = 40
+CLOSE = 0.003
+"""Slope at which the fit ends, in standard errors of a coefficient."""
 RIDGE = 10.0
 _SMALLEST_TERM = 1e-12
 
@@ -105,9 +107,14 @@ def _logit(
         sparse.csr_matrix((np.ones(len(rows)), (cell, rows)), (inside.shape[0], len(rows))) for inside, cell in columns
     ]
 
-    def loss(flat: FloatArray) -> tuple[float, FloatArray]:
+    # steps in standard errors of the coefficients at the start, so that frequent and rare bins converge alike
+    of_bin = [inside.T @ np.bincount(cell, minlength=inside.shape[0]) for inside, cell in columns]
+    share = np.exp(log_prior)
+    error_of = 1 / np.sqrt(RIDGE + np.concatenate(of_bin)[:, None] * (share * (1 - share)))
+
+    def loss(scaled: FloatArray) -> tuple[float, FloatArray]:
         tick()
-        weight = flat.reshape(shape)
+        weight = scaled.reshape(shape) * error_of
         score = np.tile(log_prior, (len(rows), 1))
         for (inside, cell), part in zip(columns, np.split(weight, ends[:-1]), strict=True):
             score += (inside @ part)[cell]
@@ -117,10 +124,13 @@ def _logit(
         gradient = RIDGE * weight
         for (inside, _), of_cell, part in zip(columns, rows_of_cell, np.split(gradient, ends[:-1]), strict=True):
             part += inside.T @ (of_cell @ error)
-        return float(0.5 * RIDGE * (flat @ flat) - score[rows, outcome].sum()), gradient.ravel()
+        penalty = 0.5 * RIDGE * float((weight * weight).sum())
+        return penalty - float(score[rows, outcome].sum()), (gradient * error_of).ravel()
 
-    found = minimize(loss, np.zeros(shape[0] * shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
-    return np.asarray(found.x).reshape(shape)
+    start = np.zeros(shape[0] * shape[1])
+    found = minimize(loss, start, jac=True, method="CG", options={"maxiter": STEPS, "gtol": CLOSE})
+    coefficient: FloatArray = found.x.reshape(shape) * error_of
+    return coefficient
 
 
 def with_rows(release: PublishedRecords) -> Scoring:
