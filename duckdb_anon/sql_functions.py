@@ -8,11 +8,10 @@ connection and leave nothing in the file.
 from __future__ import annotations
 
 import functools
-import json
 import secrets
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -33,11 +32,11 @@ from duckdb_anon.engine.arrow import Answers, listed_rows, owning
 from duckdb_anon.engine.call_text import will_run
 from duckdb_anon.engine.catalog import Catalog, use_schema
 from duckdb_anon.engine.identifier_lineage import identifiers_read
-from duckdb_anon.engine.planner import parameters_of, plan, task_function
+from duckdb_anon.engine.planner import parameters_of, plan
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.private_files import private_root, spill_folder
 from duckdb_anon.engine.sql_macros import macro_statements
-from duckdb_anon.engine.sql_quoting import ident, literal, planned
+from duckdb_anon.engine.sql_quoting import literal, planned
 from duckdb_anon.model.errors import AnonError, reported
 from duckdb_anon.model.function_specs import Entry, Method, PureSql, Query, Report, Task
 from duckdb_anon.model.progress import stop_flag
@@ -51,7 +50,6 @@ _KEEP: list[Any] = []
 _CONNECTIONS: dict[int, dict[int, weakref.ref[duckdb.DuckDBPyConnection]]] = {}
 _CREATED: list[tuple[Any, ...]] = []  # what `_present` says where all macros are as this version creates them
 _REGISTERING = threading.Lock()  # a web server opens its connections at the same time
-_ARROW_TYPES = {"VARCHAR": pa.string(), "DOUBLE": pa.float64(), "BIGINT": pa.int64(), "BOOLEAN": pa.bool_()}
 _BY_NAME = {entry.name: entry for entry in ENTRIES}
 
 
@@ -219,7 +217,6 @@ def _shared() -> dict[str, tuple[Answers, str, bool]]:
     }
     acting[imputation.KEPT] = lambda call: imputation.are_stored(_combined(call)), "BOOLEAN"
     acting[imputation.FUNCTION] = functools.partial(_run_each, imputation.run), result_encoding.RETURN_TYPE
-    acting |= {task_function(entry): _task(entry) for entry in ENTRIES if isinstance(entry, Task)}
     return {
         # rows of a release are in Arrow's own memory already
         name: (function if name == "_anon_take" else owning(function), kind, side_effects)
@@ -243,37 +240,25 @@ def _opener(call: pa.Array) -> pa.Array:
     return pa.array([input_scan.open_buffer(statement) for statement in statements], pa.int64())
 
 
-def _task(entry: Task) -> tuple[Answers, str]:
-    """The function that runs a task, and the type of what it returns: one struct of its error or its rows a call."""
-    columns = ", ".join(f"{ident(name)} {kind}" for name, kind in entry.returns.items())
-    row = pa.struct([(name, _ARROW_TYPES[kind]) for name, kind in entry.returns.items()])
-    shape = pa.struct([("error", pa.string()), ("rows", pa.list_(row))])
-
-    def ended(call: pa.StructArray) -> pa.Array:
-        return pa.array([_done(call)], shape)
-
-    return functools.partial(_run_each, ended), f"STRUCT(error VARCHAR, rows STRUCT({columns})[])"
-
-
-def _done(call: pa.StructArray) -> dict[str, Any]:
+def _worked(entry: Task, facts: Mapping[str, Any], call: pa.StructArray) -> pa.Array:
     """Do the work of a task on a connection of its own; errors travel as text."""
-    facts = ("function", "info", "database", "schema", "caller", "instance")
-    function, info, database, schema, caller, number = (call.field(name)[0].as_py() for name in facts)
-    entry = _BY_NAME[function]
-    if not isinstance(entry, Task):
-        raise TypeError(f"{function} is no task")
-    rows = {f.name: listed_rows(call.field(f.name)) for f in call.type if f.name not in facts}
+    names = ("call", "caller", "instance", "statement")
+    _, caller, number, statement = (call.field(name)[0].as_py() for name in names)
+    lists = {field.name: listed_rows(call.field(field.name)) for field in call.type if field.name not in names}
     con = _cursor(number, caller)[0] if entry.database == "callers" else duckdb.connect()
     try:
         if con is None:
             raise AnonError(f"{entry.name}: there is no open connection to work on")
         if entry.database == "callers":
-            use_schema(con, database, schema)
+            use_schema(con, facts["database"], facts["schema"])
         con.execute("set enable_progress_bar = false")  # the caller's connection shows the progress
         with interrupts.passing_on(load(con), stop_flag()):
-            return {"error": None, "rows": list(entry.work(con, json.loads(info), rows))}
+            rows = entry.work(con, facts["info"], lists)
+        columns = {name: [row[name] for row in rows] for name in entry.returns}
+        encoded = result_encoding.encode_rows(entry.returns, columns)
+        return encoded.to_arrow(entry.name, len(rows), (number, caller, statement))
     except Exception as error:
-        return {"error": reported(entry.name, error), "rows": None}
+        return result_encoding.error_result(reported(entry.name, error))
     finally:
         if con is not None:
             con.close()
@@ -352,6 +337,8 @@ def _ran(call: pa.StructArray) -> pa.Array:
     text = call.field("call")[0].as_py()
     function, _, _, extra = runner.from_json(text)
     entry = _BY_NAME[function]
+    if isinstance(entry, Task):
+        return _worked(entry, extra, call)
     if not isinstance(entry, (Method, Report)):
         raise TypeError(f"{function} does not run a kernel")
     instance, caller, query = (call.field(name)[0].as_py() for name in ("instance", "caller", "statement"))

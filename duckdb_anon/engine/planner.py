@@ -5,7 +5,6 @@ Nothing is read here but names, types and comments.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -282,20 +281,16 @@ def _plan_query(entry: Query, context: Context, params: Params) -> str:
 def _plan_task(entry: Task, context: Context, params: Params) -> str:
     """SELECT over the rows of a task's answer; the task runs once, when the SELECT does."""
     info, lists = entry.plan(context, params)
-    schema = f"database: {literal(context.catalog.database)}, schema: {literal(context.catalog.schema)}"
+    catalog = context.catalog
+    call = to_json(entry.name, Roles(), {}, {"info": info, "database": catalog.database, "schema": catalog.schema})
     rows = "".join(f", {ident(name)}: {sql}" for name, sql in lists.items())
-    call = f"{{function: {literal(entry.name)}, {schema}, {CALLER}, info: {literal(json.dumps(info))}{rows}}}"
-    columns = ", ".join(f"_anon_row.{ident(name)} as {ident(name)}" for name in entry.returns)
-    return (
-        f"with _anon_ended as materialized (select {task_function(entry)}({call}) as r)\n"
-        f"select {columns} from (select unnest(case when r.error is not null then error(r.error) else r.rows end) "
-        "as _anon_row from _anon_ended)"
-    )
+    return _answered(entry, f"call: {literal(call)}, {CALLER}, {STATEMENT}{rows}")
 
 
-def task_function(entry: Task) -> str:
-    """SQL name of the function that runs a task."""
-    return f"_anon_task_{entry.name}"
+def _answered(entry: Report | Task, arguments: str) -> str:
+    """SELECT of what the runner answers to arguments."""
+    run = f"_anon_run as not materialized (select _anon_run({{{arguments}}}) as r)"
+    return f"with {run},\n{report_select(entry.returns)}"
 
 
 def _hierarchy_of(context: Context, roles: Roles, params: Params) -> str | None:
@@ -310,8 +305,7 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
     """SQL of a report: one coded table, or several tables of any shape."""
     if not entry.tables:
         call = to_json(entry.name, Roles(), params, {"trees": [], **context.catalog.settings()})
-        run = f"_anon_run as not materialized (select _anon_run({{call: {literal(call)}, {CALLER}, {STATEMENT}}}) as r)"
-        return f"with {run},\n{report_select(entry.returns)}"
+        return _answered(entry, f"call: {literal(call)}, {CALLER}, {STATEMENT}")
     if entry.reads == "coded":
         relation = context.relation(entry.tables[0])
         roles = context.roles(relation, needs=entry.needs)

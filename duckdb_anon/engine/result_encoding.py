@@ -53,8 +53,8 @@ class Columns:
     """Named columns by type; a column of lists is their offsets and their values."""
 
     codes: dict[str, Array] = field(default_factory=dict)
-    numbers: dict[str, Array] = field(default_factory=dict)
-    reals: dict[str, Array] = field(default_factory=dict)
+    numbers: dict[str, Array | Sequence[Any]] = field(default_factory=dict)
+    reals: dict[str, Array | Sequence[Any]] = field(default_factory=dict)
     texts: dict[str, Sequence[str | None]] = field(default_factory=dict)
     lists: dict[str, tuple[IntArray, Array]] = field(default_factory=dict)
 
@@ -118,6 +118,22 @@ def error_result(text: str) -> pa.Array:
     """The result of a call that failed."""
     empty: dict[str, Any] = {name: [] for name in (*_TYPES, "lists")}
     return pa.array([{"error": text, "n": 0, "rows": 0, **empty}], _ARROW_TYPE)
+
+
+def encode_rows(returns: Mapping[str, str], columns: Mapping[str, Sequence[Any]]) -> Result:
+    """Columns of an answer, by the type of each as `result_sql.report_select` reads them; None is NULL."""
+    result = Result()
+    for name, kind in returns.items():
+        values, key = columns[name], ident(name)
+        if kind in ("VARCHAR", "CODE"):
+            result.rows.texts[key] = values
+        elif kind.startswith("DOUBLE"):
+            result.rows.reals[key] = values
+        elif kind == "BOOLEAN":
+            result.rows.numbers[key] = [None if value is None else int(value) for value in values]
+        else:
+            result.rows.numbers[key] = values
+    return result
 
 
 def length(cells: Any) -> int:

@@ -23,9 +23,16 @@ from duckdb_anon.engine.hierarchy_io import read_tree
 from duckdb_anon.engine.input_scan import InputTable, Statement
 from duckdb_anon.engine.person_checks import check_persons
 from duckdb_anon.engine.release_reader import read_tables, types_of
-from duckdb_anon.engine.result_encoding import ReleaseEncoder, Result, encode_release, error_result, in_buckets, length
+from duckdb_anon.engine.result_encoding import (
+    ReleaseEncoder,
+    Result,
+    encode_release,
+    encode_rows,
+    error_result,
+    in_buckets,
+    length,
+)
 from duckdb_anon.engine.rng import generator
-from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.kernels import thread_pool
 from duckdb_anon.kernels.rng_streams import random_order
 from duckdb_anon.model import progress, released_columns
@@ -184,17 +191,11 @@ def _report(
             check_persons(entry, labelled.attribute(roles.person.name))
         read_by_name = dict(zip(params["read"], found, strict=True))
         answer = entry.compute(MeasureCall(read_by_name, roles, params, rng))
-    result, columns = Result(), entry.columns(answer)
-    for name, kind in entry.returns.items():
-        if kind == "VARCHAR":
-            result.rows.texts[ident(name)] = columns[name]
-        elif kind == "CODE" and coded is not None:
-            result.rows.texts[ident(name)] = _texts(coded, columns["attribute"], columns[name])
-        elif kind.startswith("DOUBLE"):
-            result.rows.reals[ident(name)] = np.asarray(columns[name], dtype=np.float64)
-        else:
-            result.rows.numbers[ident(name)] = np.asarray(columns[name], dtype=np.int64)
-    return result, len(columns[next(iter(entry.returns))])
+    columns = entry.columns(answer)
+    if coded is not None:
+        codes = [name for name, kind in entry.returns.items() if kind == "CODE"]
+        columns = {**columns, **{name: _texts(coded, columns["attribute"], columns[name]) for name in codes}}
+    return encode_rows(entry.returns, columns), len(columns[next(iter(entry.returns))])
 
 
 def _texts(table: CodedTable, attributes: Sequence[str], codes: Sequence[int]) -> list[str | None]:
