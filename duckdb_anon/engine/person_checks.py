@@ -60,10 +60,7 @@ def refusing(entry: Entry, select: str, table: str, name: str) -> str:
 def repeated_beneath(catalog: Catalog, relation: Relation, beneath: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Columns of a view or SELECT that are the person column of a table it reads and repeat, with that label.
 
-    Args:
-        catalog: where to count.
-        relation: the view or SELECT: it has no labels of its own.
-        beneath: columns that come from labelled ones of the tables that it reads, folded, with the label.
+    `beneath`: columns that come from labelled ones of the tables that it reads, folded, with the label.
     """
     for name in relation.columns:
         if beneath.get(fold(name), "").startswith("person "):

@@ -53,15 +53,9 @@ def refuse(
 ) -> None:
     """Refuse a release that must not leave.
 
-    Args:
-        con: connection that sees all tables.
-        function: the door, for messages.
-        release: a table declared a release.
-        original: what it was made of; by default the table that its description names.
-        allowed: whether the caller vouches for a table that `release()` did not write.
-        tables: tables whose identifiers may have been copied; by default all that the connection sees.
-        made_now: whether the rows come from the method this moment, which has checked them itself.
-        keys: columns written like keys that the caller vouches for; None where such columns are not looked for.
+    `allowed`: whether the caller vouches for a table that `release()` did not write; `made_now`: whether the rows come
+    from the method this moment, which has checked them itself; `keys`: columns written like keys that the caller
+    vouches for; None where such columns are not looked for.
 
     Raises:
         AnonError: naming the release and what is wrong with it.
@@ -175,16 +169,7 @@ def _no_seed(function: str, release: SourceTable) -> None:
 
 
 def protects(function: str, name: str, description: Description) -> None:
-    """Refuse parameters that protect nothing.
-
-    Args:
-        function: the door, for messages.
-        name: the release.
-        description: what it says of itself.
-
-    Raises:
-        AnonError: every parameter of the guarantee is at the value that allows everything.
-    """
+    """Refuse parameters that protect nothing."""
     given = {name: _numbers(value) for name, value in description.parameters.items() if name in _NEUTRAL}
     limits = {name: values for name, values in given.items() if values}
     if limits and all(_NEUTRAL[name](value) for name, values in limits.items() for value in values):

@@ -69,14 +69,7 @@ def write_release(
 ) -> None:
     """Check a release and write it to a file, or to a folder where the goal is not called '.parquet'.
 
-    Args:
-        con: an open connection.
-        function: the door, for messages.
-        release: the release.
-        goal: the file, or the folder of files.
-        original: what it was made of; by default as its description says.
-        allow: whether the caller vouches for a table that `release()` did not write.
-        made_now: whether the rows come from the method this moment.
+    `goal`: the file, or the folder of files; `made_now`: whether the rows come from the method this moment.
 
     Raises:
         AnonError: the release must not leave, or cannot be written.

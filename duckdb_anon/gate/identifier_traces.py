@@ -46,13 +46,7 @@ def trace_of(
 ) -> str | None:
     """What of an identifier column a release carries; None for nothing.
 
-    Args:
-        con: a connection that sees all tables.
-        release: the release.
-        original: what it was made of, where that is there.
-        others: other tables whose identifiers may have been copied.
-        fresh: columns of the release that number persons anew.
-        texts_only: whether numbers may agree.
+    `fresh`: columns of the release that number persons anew; `texts_only`: whether numbers may agree.
 
     Returns:
         A sentence without its end: which column carries which column, transformed how. It quotes no value.

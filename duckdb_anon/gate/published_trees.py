@@ -89,9 +89,7 @@ class PublishedTrees:
     def rows(self, tree: SourceTable, originals: Sequence[SourceTable]) -> tuple[pa.Table, int]:
         """Rows of a hierarchy with rare labels replaced, and the number of these labels.
 
-        Args:
-            tree: the hierarchy.
-            originals: tables whose identifiers may stand in it.
+        `originals`: tables whose identifiers may stand in it.
 
         Raises:
             AnonError: it is no hierarchy, or has columns about individuals.

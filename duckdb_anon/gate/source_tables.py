@@ -121,15 +121,7 @@ def original_of(release: SourceTable, tables: Iterable[SourceTable]) -> SourceTa
 def described_table(
     con: duckdb.DuckDBPyConnection, sql: str, name: str, comment: str, comments: Mapping[str, str]
 ) -> SourceTable:
-    """A table, file or SELECT that a connection reads, with comments that were found elsewhere.
-
-    Args:
-        con: an open connection.
-        sql: what follows FROM.
-        name: what messages call it.
-        comment: its comment.
-        comments: of its columns.
-    """
+    """A table, file or SELECT that a connection reads, with comments that were found elsewhere."""
     rows = con.execute(f"select column_name, column_type from (describe from {sql})").fetchall()
     return SourceTable(sql, name, comment, {column: (kind, comments.get(column)) for column, kind in rows})
 
@@ -137,9 +129,7 @@ def described_table(
 def clean_comment(text: str | None, tree: Callable[[str], str]) -> str:
     """What a column's comment says of roles and hierarchies, without other text, such as paths.
 
-    Args:
-        text: the comment.
-        tree: name of a hierarchy where the comment is going.
+    `tree`: name of a hierarchy where the comment is going.
     """
     labels = {name: label_of(comment) for name, comment in field_comments(text).items()}
     own = label_of(text)

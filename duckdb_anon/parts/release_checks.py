@@ -78,12 +78,8 @@ def t_sql(release: str, qi: Sequence[str], sensitive: str, distance: str = "equa
 def check(original: CodedRows, release: str, columns: Sequence[str], rows: int, key: Callable[[str], str]) -> None:
     """Refuse a finished release that does not satisfy what its method promises.
 
-    Args:
-        original: the table and the call.
-        release: what was released, as SQL names it in a string of its own.
-        columns: its columns, in the order of the layout.
-        rows: rows of the original.
-        key: SQL of what identifies the cells of a column: `ident`, or `hashed`.
+    `release`: what was released, as SQL names it in a string of its own; `key`: SQL of what identifies the cells of a
+    column: `ident`, or `hashed`.
     """
     for what, sql in _violations(original, release, columns, rows, key):
         found = original.ask(sql).column(0)[0].as_py()

@@ -89,14 +89,8 @@ def work_part(
 ) -> None:
     """Make the temporary table `out` of what a method releases of one part.
 
-    Args:
-        con: a loaded connection.
-        table: the full table.
-        params: parameters of the method on this part.
-        rows: see `FullTable.part`.
-        source: SELECT of the columns that are released as they are, of a column of the type of each attribute, and
-            `_anon_rn`.
-        out: name of the table to make, as SQL writes it.
+    `source`: SELECT of the columns that are released as they are, of a column of the type of each attribute, and
+    `_anon_rn`; `out`: name of the table to make, as SQL writes it.
     """
     entry, roles, layout = table.recorded.entry, table.recorded.roles, table.recorded.layout
     *statement, threads = con.execute(

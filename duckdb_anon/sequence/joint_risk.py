@@ -20,14 +20,7 @@ _TARGETS = 200
 def joint_risk(
     con: duckdb.DuckDBPyConnection, original: str, releases: Sequence[Registered], roles: Mapping[str, Any]
 ) -> str:
-    """The joint risk in words; '' where there are fewer than two releases with a key, or it cannot be measured at once.
-
-    Args:
-        con: a connection with the functions of the package, which sees the original and its register.
-        original: the original, as SQL names it.
-        releases: entries of its register.
-        roles: columns by role, as arguments of a call; empty where the original is labelled.
-    """
+    """The joint risk in words; '' where fewer than two releases have a key, or it cannot be measured at once."""
     followed = [release for release in releases if release.key]
     if len(followed) < 2 or sum(release.rows for release in followed) > _MOST_ROWS:
         return ""

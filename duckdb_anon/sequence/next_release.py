@@ -63,11 +63,7 @@ class Next:
     def of(registration: Registration, previous: str, deleted: str, changed: str) -> Next:
         """Check the options of a next release.
 
-        Args:
-            registration: of the call, with the columns of its key.
-            previous: name of the release that is continued.
-            deleted: what becomes of deleted records.
-            changed: what becomes of changed records.
+        `registration`: of the call, with the columns of its key.
 
         Raises:
             AnonError: saying what is allowed.

@@ -75,15 +75,7 @@ class Registration:
         key: str | None,
         independent: bool,
     ) -> Registration:
-        """Look up the register.
-
-        Args:
-            con: the caller's connection.
-            planned: the planned call.
-            where: databases of the release.
-            key: the column that identifies a record, None for none.
-            independent: whether the release is declared independent.
-        """
+        """Look up the register."""
         target = where.target
         database = where.register or database_of(con, planned.relation, target)
         original = original_of(con, planned.relation, database or "")
@@ -148,10 +140,7 @@ class Registration:
     def call(self, register: Register | None, *, row_id: bool, table: str | None = None) -> str:
         """Text of the call with the register's draws.
 
-        Args:
-            register: the open register; None where there is none.
-            row_id: whether rows are numbered by those of the original.
-            table: what takes the place of the original.
+        `row_id`: whether rows are numbered by those of the original; `table`: what takes the place of the original.
         """
         arguments = dict(self.planned.arguments)
         if "seed" in arguments:
@@ -169,13 +158,7 @@ class Registration:
         return with_fields(description, independent=self.independent and (bool(self.earlier) or self.database is None))
 
     def entering(self, table: str, *, is_file: bool, write: Callable[[str], None]) -> None:
-        """Write to the register, in a transaction of its own where the table is in another database.
-
-        Args:
-            table: table or file that was written.
-            is_file: whether it is a file.
-            write: writes what the register says of it, given its name there.
-        """
+        """Write to the register, in a transaction of its own where the table is in another database."""
         undo = "" if is_file else f"drop table {table}"
         with in_next_transaction(self.con, undo) if self.in_other_database else nullcontext():
             write(release_name(self.con, table, self.database or "", is_file=is_file))
@@ -183,11 +166,7 @@ class Registration:
     def enter_first(self, register: Register, name: str, description: Description, draft: str = "") -> None:
         """Enter a release that continues no other, with its records where it has a key.
 
-        Args:
-            register: the open register.
-            name: of the release in it.
-            description: the description of the release, with its digest.
-            draft: the released rows with the numbers of the original's, or with their keys.
+        `draft`: the released rows with the numbers of the original's, or with their keys.
         """
         entered = self.described_in_register(register, name, description)
         register.enter(entered, self.known_numbers)
@@ -200,13 +179,7 @@ class Registration:
         return {release.number for keeper, release in self.earlier if keeper == self.database}
 
     def described_in_register(self, register: Register, name: str, description: Description) -> Registered:
-        """What the register says of a release that continues no other.
-
-        Args:
-            register: the open register.
-            name: of the release in it.
-            description: the description of the release, with its digest.
-        """
+        """What the register says of a release that continues no other."""
         number, entry, epsilon = register.next_number(), self.planned.entry, self.planned.params.get("epsilon")
         rows = int(description.checksum.partition(":")[0])
         return Registered(
@@ -234,12 +207,8 @@ class Registration:
     def enter_records(self, register: Register, number: int, draft: str, source: str, offset: str = "0") -> None:
         """Enter the released records.
 
-        Args:
-            register: the open register.
-            number: of the release.
-            draft: the released rows; the last column numbers the rows of the source, or is the key.
-            source: what follows FROM for the rows that were released.
-            offset: SQL of the greatest group number of the sequence.
+        `draft`: the released rows; the last column numbers the rows of the source, or is the key; `source`: what
+        follows FROM for the rows that were released; `offset`: SQL of the greatest group number of the sequence.
         """
         columns = column_types(self.con, draft)
         *shown, row_id = columns
@@ -275,11 +244,7 @@ class Registration:
         return person is not None and fold(person.name) == fold(self.key)
 
     def require_keys(self, source: str) -> None:
-        """Refuse a key column with NULL or with one value in several records.
-
-        Args:
-            source: what follows FROM.
-        """
+        """Refuse a key column with NULL or with one value in several records."""
         column = ident(self.key)
         rows, present, distinct = self.con.execute(
             f"select count(*), count({column}), count(distinct {column}) from {source}"
@@ -334,11 +299,7 @@ class Registration:
 
 
 def unregistered(function: str) -> AnonError:
-    """Why a release that cannot be registered is refused.
-
-    Args:
-        function: for messages.
-    """
+    """Why a release that cannot be registered is refused."""
     return AnonError(
         f"{function}: the database is read-only, so the release cannot be entered in its register of releases. Open it "
         "for writing, or say independent := true, which the description shows",
@@ -351,12 +312,7 @@ def released_before(
 ) -> AnonError:
     """Why a second release of an original is refused.
 
-    Args:
-        function: for messages.
-        original: the original.
-        earlier: its releases, each with the database that keeps its register.
-        joint: what they reveal together, behind a blank.
-        following: how the last one is continued, before a blank.
+    `joint`: what they reveal together, behind a blank; `following`: how the last one is continued, before a blank.
     """
     made = listed((f"{r.name} ({r.method}, {r.day})" for _, r in earlier), _SHOWN)
     return AnonError(

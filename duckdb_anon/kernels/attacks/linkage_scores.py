@@ -83,10 +83,8 @@ class JoinedCells:
     def scores(self, local: FloatArray, active: BoolArray, floor: float) -> FloatArray:
         """Sum each row's scores for each target.
 
-        Args:
-            local: score of each cell for each target, shape (targets, cells of all columns).
-            active: columns the attacker knows of each target, shape (targets, columns); others add nothing.
-            floor: least sum; lower ones are raised to it.
+        `active`: columns the attacker knows of each target, shape (targets, columns); others add nothing; `floor`:
+        least sum; lower ones are raised to it.
 
         Returns:
             Shape (targets, rows).

@@ -71,10 +71,7 @@ class Mechanisms:
     def counts(self, counts: IntArray, epsilon: float, changed: int = 1) -> tuple[IntArray, float]:
         """Counts with discrete Laplace noise, whole, and the loss.
 
-        Args:
-            counts: true counts, of disjoint rows, shape (cells,).
-            epsilon: most that may be lost.
-            changed: by how much neighbouring tables may differ, summed over all counts.
+        `changed`: by how much neighbouring tables may differ, summed over all counts.
         """
         dp = _opendp(self.function)
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
@@ -139,11 +136,8 @@ def _opendp(function: str) -> Any:
 def check_written(function: str, cells: int, entries: int, most: int, remedy: str) -> None:
     """Refuse to write more than `most`.
 
-    Args:
-        cells: rows that would be released.
-        entries: values in the lists of these rows; 0 where there are none.
-        most: the call's `max_cells`.
-        remedy: what to change in the call so that fewer are made, apart from `max_cells`.
+    `entries`: values in the lists of these rows; 0 where there are none; `remedy`: what to change in the call so that
+    fewer are made, apart from `max_cells`.
 
     Raises:
         RequirementError: cells and entries together are more.

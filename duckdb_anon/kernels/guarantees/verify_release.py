@@ -29,10 +29,7 @@ def recheck(
 ) -> None:
     """Make sure that every class of published cells satisfies the requirement.
 
-    Args:
-        rows: source row of each published row; t-closeness still refers to the whole table.
-        requirement: what every class must satisfy.
-        person: person of each source row, None where every row is a person.
+    `rows`: source row of each published row; t-closeness still refers to the whole table.
 
     Raises:
         RequirementError: some class does not.

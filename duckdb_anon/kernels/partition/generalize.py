@@ -80,10 +80,7 @@ def _widen(group_of_row: IntArray, codes: CodeArray, low: CodeArray, high: CodeA
 def interval(attribute: Attribute, low: NDArray[Any], high: NDArray[Any], index: IntArray) -> Interval:
     """Cells of the intervals between two codes, ends inside.
 
-    Args:
-        low: smallest code of each group.
-        high: largest code of each group; where NULL, NaN or an infinity meets values, the cell covers everything.
-        index: group of each released row.
+    `high`: largest code of each group; where NULL, NaN or an infinity meets values, the cell covers everything.
     """
     mixed = attribute.mixed(low, high)
     lower, upper = np.where(mixed, -1, low), np.where(mixed, -1, high)

@@ -54,10 +54,7 @@ def repaired(
 ) -> IntArray:
     """Exchange values inside groups.
 
-    Args:
-        qi: the columns that were permuted, n codes each.
-        sensitive: columns that stayed with their rows.
-        source: row whose value each row takes, shape (quasi-identifiers, n); changed in place to save memory.
+    `source`: row whose value each row takes, shape (quasi-identifiers, n); changed in place to save memory.
 
     Returns:
         `source`.

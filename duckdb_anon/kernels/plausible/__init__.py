@@ -33,12 +33,6 @@ def plausible_tables(
 ) -> Iterator[Draw]:
     """Draw tables that may have been the original.
 
-    Args:
-        release: the release.
-        draws: how many tables.
-        rng: source of randomness.
-        options: how the model is learnt.
-
     Yields:
         The columns that are not exact, each with as many rows as `release.rows`.
     """

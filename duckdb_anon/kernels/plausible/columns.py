@@ -60,11 +60,7 @@ class Column:
     def of(cells: Cells, cell: NDArray[Any], shares: FloatArray, most: int) -> Column:
         """Put the values of a column into bins.
 
-        Args:
-            cells: its distinct cells.
-            cell: cell of each row.
-            shares: share of each atom.
-            most: greatest number of bins.
+        `most`: greatest number of bins.
         """
         shares = np.maximum(shares / shares.sum(), _LEAST)
         bin_of_atom = _bins(shares, most)
@@ -96,10 +92,7 @@ class Column:
     def atoms(self, cell: CodeArray, bins: CodeArray, random: FloatArray) -> IntArray:
         """Draw an atom of each cell inside a bin by the shares.
 
-        Args:
-            cell: cell of each draw.
-            bins: bin of each draw, one of the cell's.
-            random: a number in [0, 1) for each draw.
+        `random`: a number in [0, 1) for each draw.
 
         >>> column = Column.of(Ranges(np.array([0]), np.array([3])), np.zeros(2), np.ones(4), 2)
         >>> column.atoms(np.array([0, 0]), np.array([1, 1]), np.array([0.1, 0.9])).tolist()

@@ -41,9 +41,7 @@ class Line:
     def numbers(self, atoms: IntArray, random: FloatArray) -> Numbers:
         """Numbers in the segments of atoms, even in each.
 
-        Args:
-            atoms: any number of them.
-            random: a number in [0, 1) for each.
+        `random`: a number in [0, 1) for each.
         """
         low, high = _array(self.low)[atoms], _array(self.high)[atoms]
         if low.dtype == np.float64:
@@ -88,12 +86,7 @@ def read_release(
 ) -> Release:
     """Read a release as evidence.
 
-    Args:
-        function: SQL function, for messages.
-        table: the release.
-        sensitive: its sensitive columns.
-        rng: draws the rows that stand for several, and the first arrangement of buckets.
-        options: how columns are binned.
+    `rng`: draws the rows that stand for several, and the first arrangement of buckets.
 
     Raises:
         ColumnError: it holds noisy counts, or a column that cannot be drawn.

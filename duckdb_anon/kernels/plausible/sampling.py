@@ -84,16 +84,8 @@ def complete(
 ) -> None:
     """Draw the bins of rows `low` .. `high` - 1 given their cells.
 
-    Args:
-        low: first row.
-        high: row after the last one.
-        seed: a random word of 64 bits.
-        tree: the model.
-        cells: the cells of the columns.
-        cell: cell of each row, shape (columns, rows).
-        level: level of each row, shape (rows,).
-        weight: scratch, shape (columns, most bins of a cell).
-        state: gets the bins, shape (columns, rows).
+    `cell`: cell of each row, shape (columns, rows); `level`: level of each row, shape (rows,); `weight`: scratch, shape
+    (columns, most bins of a cell); `state`: gets the bins, shape (columns, rows).
     """
     for i in range(low, high):
         stream = _stream(seed, i)
@@ -169,20 +161,8 @@ def exchange(
 ) -> None:  # fmt: skip
     """Exchange a block of columns between rows of the same bucket, by the odds of the model.
 
-    Args:
-        low: first bucket.
-        high: bucket after the last one.
-        seed: a random word of 64 bits.
-        times: proposals for each row.
-        members: rows by bucket.
-        starts: where each bucket starts in `members`, and the end of the last one.
-        block: the block that is exchanged.
-        block_of: block of each column.
-        moves_level: whether the column that tells a row's level is in the block.
-        tree: the model.
-        state: bins, shape (columns, rows), changed in place.
-        cell: cells, the same.
-        level: level of each row, changed in place.
+    `times`: proposals for each row; `members`: rows by bucket; `starts`: where each bucket starts in `members`, and the
+    end of the last one.
     """
     for b in range(low, high):
         first, size = starts[b], starts[b + 1] - starts[b]

@@ -77,20 +77,13 @@ class Completion:
 
 
 def independent(shares: list[FloatArray]) -> Tree:
-    """Columns without edges, each with its shares.
-
-    Args:
-        shares: share of each bin, by column.
-    """
+    """Columns without edges, each with its shares."""
     columns = np.arange(len(shares))
     return _flat(columns, np.full(len(shares), -1), [share[None, None] for share in shares])
 
 
 def information(completion: Completion) -> FloatArray:
     """Mutual information of each pair of columns given the level, in nats, less its expected bias.
-
-    Args:
-        completion: completed rows.
 
     Returns:
         Shape (columns, columns), symmetric, 0 on the diagonal.
@@ -106,9 +99,7 @@ def information(completion: Completion) -> FloatArray:
 def structure(completion: Completion, root: int) -> Structure:
     """The tree of largest information: columns, each after its parent, and the parent of each.
 
-    Args:
-        completion: completed rows.
-        root: its root: the column that tells levels, where there are any.
+    `root`: its root: the column that tells levels, where there are any.
     """
     return _spanning(information(completion), root)
 
@@ -116,11 +107,7 @@ def structure(completion: Completion, root: int) -> Structure:
 def fitted(completion: Completion, prior: list[FloatArray], edges: Structure, options: Options) -> Tree:
     """A tree with the tables of completed rows.
 
-    Args:
-        completion: completed rows.
-        prior: share of each bin before any row was completed, by column; half a row a bin in weight.
-        edges: its structure.
-        options: how tables are smoothed.
+    `prior`: share of each bin before any row was completed, by column; half a row a bin in weight.
     """
     order, parent = edges
     rows = np.arange(completion.state.shape[1])

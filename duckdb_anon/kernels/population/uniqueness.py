@@ -108,10 +108,7 @@ def snb(sizes: IntArray, fraction: float) -> float:
 def poisson(columns: Sequence[CodeArray], class_of_row: IntArray, sizes: IntArray, fraction: float) -> float:
     """Expected number of population uniques by a Poisson model with independent columns.
 
-    Args:
-        columns: code of each row on each quasi-identifier.
-        class_of_row: class of each row.
-        fraction: share of the population that is in the sample.
+    `fraction`: share of the population that is in the sample.
     """
     alone = np.flatnonzero(sizes[class_of_row] == 1)
     rows = len(class_of_row)

@@ -28,10 +28,7 @@ MOST_SUBSETS = 200_000_000
 def publish_globally(persons: Persons, k: int, m: int, function: str = "rmr") -> CodeArray:
     """Return the node published for every entry of `persons.items`.
 
-    Args:
-        persons: records, none empty, at least k of them.
-        k: records that contain each set, at least.
-        m: size of the sets an adversary may know.
+    `k`: records that contain each set, at least; `m`: size of the sets an adversary may know.
 
     Raises:
         RequirementError: there are fewer than k records, or too many subsets to count.
