@@ -12,18 +12,20 @@ a group has none. Cost: O(n log n) for 'sse', O(n^2 / k) for 'mdav', times the q
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from duckdb_anon.kernels.partition import KAnonymity, partition
 from duckdb_anon.kernels.partition.mdav import mdav_groups
 from duckdb_anon.kernels.partition.sort_count import most_frequent
-from duckdb_anon.methods.partition_params import unchanged
+from duckdb_anon.methods.partition_params import plain_layout, unchanged
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import Attribute, CodedTable, IntArray
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.released_columns import Cells, Coded, Source, Value
+from duckdb_anon.model.released_columns import Cells, Coded, Value
 
 NAME = "microaggregate"
 
@@ -73,8 +75,7 @@ def modes(attribute: Attribute, group: IntArray) -> Coded:
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     """Every column keeps its type: quasi-identifiers, sensitive, insensitive."""
     qi = tuple(ColumnPlan(i.name, Value if i.kind == "ordered" else Coded) for i in roles.qi)
-    coded = tuple(ColumnPlan(info.name, Coded) for info in roles.sensitive)
-    return qi + coded + tuple(ColumnPlan(info.name, Source) for info in roles.keep)
+    return qi + plain_layout(replace(roles, qi=()), params)
 
 
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:

@@ -16,7 +16,6 @@ Cost: O(n log n) an attribute and level of cuts.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from duckdb_anon.kernels.guarantees import refine as refine_guarantee
 from duckdb_anon.kernels.partition import boxes, partition
 from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
 from duckdb_anon.kernels.slicing.generalized_layout import record_layout
-from duckdb_anon.methods.partition_params import CUTS, GUARANTEE_TRIALS, unchanged
+from duckdb_anon.methods.partition_params import GUARANTEE_TRIALS, WIDTHS, cutting, unchanged
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.function_specs import ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
@@ -76,8 +75,7 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
 
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
     """The first cuts of the whole table; relaxed ones are strict as long as they cut it into parts."""
-    requirement, codes = required_model(NAME, table, params, persons=repeated)
-    return Cutting(params["cut"], requirement, codes, params["width"])
+    return cutting(params, *required_model(NAME, table, params, persons=repeated))
 
 
 METHOD = Method(
@@ -101,11 +99,14 @@ METHOD = Method(
             "mode", "'strict' keeps equal values on one side of a cut; 'relaxed' splits them at the median", "text",
             "strict", ("strict", "relaxed"),
         ),
-        replace(
-            CUTS[0], default=None, choices=("loss", "median"), doc="'loss': cut where information loss falls most; "
-            "'median': widest attribute at its median (default: loss; median where mode is relaxed or width is given)",
+        Parameter(
+            "cut", "'loss': cut where information loss falls most; 'median': widest attribute at its median (default: "
+"loss; median where mode is relaxed or width is given)", "text", None, ("loss", "median"),
         ),
-        replace(CUTS[1], default=None, doc=CUTS[1].doc.replace("range", "range (default)")),
+        Parameter(
+            "width", "attribute that a median cut takes first: by range (default), distinct values or squared spread",
+            "text", None, WIDTHS,
+        ),
         EDGES,
     ),
     layout=layout,

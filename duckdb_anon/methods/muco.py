@@ -19,7 +19,6 @@ Cost: O(n log n) times the quasi-identifiers, and as much for the repair.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from math import ceil, floor
@@ -35,7 +34,7 @@ from duckdb_anon.kernels.random_output_tables import MutualCover, uniform_cover
 from duckdb_anon.kernels.random_output_tables.min_changed import require_movable
 from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.methods import muco_lp
-from duckdb_anon.methods.partition_params import CUTS, cut_by_person, cutting, plain_layout, unchanged
+from duckdb_anon.methods.partition_params import WIDTHS, cut_by_person, cutting, plain_layout, unchanged
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import ParameterError, RequirementError
@@ -49,11 +48,14 @@ PAPER = "Li, B., Li, Y., et al. (2020), arXiv 2008.10771"
 DEFAULT_L = 2.0
 MARGIN = Fraction(8, 5)  # by which groups exceed 1 / delta: what an insider gains by a model of the sensitive values
 LINEAR = (
-    replace(
-        CUTS[0], default=None, choices=("loss", "median"),
-        doc="linear: 'loss' (default) cuts where information loss falls most, 'median' as Mondrian",
+    Parameter(
+        "cut", "linear: 'loss' (default) cuts where information loss falls most, 'median' as Mondrian", "text", None,
+        ("loss", "median"),
     ),
-    replace(CUTS[1], default=None, doc="linear: " + CUTS[1].doc.replace("range", "'range' (default)")),
+    Parameter(
+        "width", "linear: attribute that a median cut takes first: by 'range' (default), distinct values or squared "
+"spread", "text", None, WIDTHS,
+    ),
     Parameter("subdivide", "linear: 'assign' splits each group into small ones with distinct sensitive values "
               "(default: "
 "'none')", "text", None, ("none", "assign")),

@@ -16,6 +16,7 @@ from duckdb_anon.model.function_specs import ColumnPlan, Cutting, Parameter, Par
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Source
 
+WIDTHS = ("range", "distinct", "spread")
 CUTS = (
     Parameter(
         "cut",
@@ -30,7 +31,7 @@ CUTS = (
         "attribute that a median cut takes first: by range, distinct values or squared spread",
         "text",
         "range",
-        ("range", "distinct", "spread"),
+        WIDTHS,
     ),
 )
 

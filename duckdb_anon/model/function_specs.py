@@ -124,7 +124,7 @@ class Cutting:
     # 'deal': rows at random, for methods to which no row is nearer than another; 'deal by value': the rows of each
     # sensitive value spread over the parts
     by: Literal["loss", "median", "sse", "deal", "deal by value"]
-    requirement: Any = None  # what every part must satisfy (a `kernels.partition.PrivacyModel`), None for none
+    requirement: Any = None  # what every part must satisfy (a `kernels.partition.PrivacyModel`); None with 'deal'
     codes: Any = None  # sensitive code the requirement reads, of each row of the table it was made from
     width: Literal["range", "distinct", "spread"] = "range"  # how median cuts rank attributes
     persons: bool = False  # whether parts are of persons, all rows of one together, cut by the first row of each

@@ -96,11 +96,14 @@ class CodedRows(ABC):
         return np.stack(codes, axis=1).astype(np.int32), rows
 
     @cached_property
-    def cutting(self) -> Cutting | None:
-        """How the method cuts; None where it decides for the table as a whole."""
+    def cutting(self) -> Cutting:
+        """How the method cuts."""
         entry, params = self.recorded.entry, self.recorded.params
         if entry.parts is None:
-            return None
+            raise ParameterError(
+                f"{self.name}: decides for the table as a whole, so it cannot be worked in parts. Leave part_rows and "
+                "memory out, with a larger memory_limit, or use mondrian, muco or anatomy"
+            )
         if (fewest := params.get(EDGES.name)) is not None:
             raise ColumnError(
                 f"{self.name}: sensitive_edges := {fewest} would count records in each part of the table alone. "
@@ -130,8 +133,7 @@ class CodedRows(ABC):
                 "worked in parts. Release one of them, or leave out part_rows and memory"
             )
         elif not self.repeated and cutting.by != "sse":
-            reads = cutting.requirement is not None and cutting.requirement.needs_sensitive
-            relation, counted = self.distinct(len(self.attributes) if reads else q)
+            relation, counted = self.distinct(len(self.attributes) if cutting.requirement.needs_sensitive else q)
         coded = CodedPart(
             self.ask, relation, many, tuple(self.attributes[:q]), tuple(self.attributes[q:]), *self.combinations,
             self.repeated and not cutting.persons, counted,
@@ -148,7 +150,7 @@ class CodedRows(ABC):
         if cutting.by == "deal":
             return self.deal((), parts)
         names = ", ".join(self._sensitive_codes())
-        least = cutting.requirement.least if cutting.requirement is not None else 1
+        least = cutting.requirement.least
         for many in range(parts, 1, -1):
             part = self.deal(self._sensitive_codes(), many)
             dealt = f"(select {part} as part, {names} from {self.relation}) as dealt"

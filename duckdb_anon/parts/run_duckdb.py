@@ -87,7 +87,7 @@ class Run:
             self._start(fingerprint)
         parts = self.original.ask(f"select part, rows from {DATABASE}.parts order by rows desc, part").to_pylist()
         done = {row["part"] for row in self.original.ask(f"select part from {DATABASE}.done").to_pylist()}
-        params = {**self.recorded.params, **(self.original.cut.settled or {})}
+        params = {**self.recorded.params, **(self.original.cutting.settled or {})}
         for k, part in enumerate(parts):
             progress.say(f"part {k + 1} of {len(parts)}", k / len(parts))
             if part["part"] not in done:
@@ -98,7 +98,7 @@ class Run:
         """Copy the original, plan the parts, and lay the rows out part by part."""
         rows = self.original.copy()
         progress.say("planning parts")
-        part, relation = self.original.placed(self.original.cut, rows, self.bounds.part_rows)
+        part, relation = self.original.placed(self.original.cutting, rows, self.bounds.part_rows)
         self.original.lay_out(part, relation)
         self._check_parts()
         self.con.execute(f"drop table {DATABASE}.source; drop table if exists {DATABASE}.counted")

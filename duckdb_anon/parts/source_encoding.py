@@ -26,8 +26,8 @@ from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import Attribute
-from duckdb_anon.model.errors import AnonError, ParameterError, RequirementError
-from duckdb_anon.model.function_specs import ColumnInfo, Cutting
+from duckdb_anon.model.errors import AnonError, RequirementError
+from duckdb_anon.model.function_specs import ColumnInfo
 from duckdb_anon.parts.placement import CodedRows
 from duckdb_anon.parts.run_directory import DATABASE
 from duckdb_anon.parts.run_part import FullTable
@@ -151,16 +151,6 @@ class Original(CodedRows):
             self._attribute(info, f"select value, n from {DATABASE}.v{k} order by code")
             for k, info in enumerate(self.coded)
         ]
-
-    @property
-    def cut(self) -> Cutting:
-        """How the method cuts."""
-        if self.cutting is None:
-            raise ParameterError(
-                f"{self.name}: decides for the table as a whole, so it cannot be worked in parts. Leave part_rows and "
-                "memory out, with a larger memory_limit, or use mondrian, muco or anatomy"
-            )
-        return self.cutting
 
     @contextmanager
     def registered(self, name: str, table: pa.Table) -> Iterator[str]:

@@ -229,18 +229,16 @@ class _Planner:
     def _allowed(self, tried: Sequence[CutPart]) -> set[int]:
         """Numbers of the sides of cuts that satisfy the requirement; sets their rows."""
         sides = {child.number: child for part in tried for child in part.children}
-        least = self.cutting.requirement.min_size if self.cutting.requirement is not None else 1
         cells = self._cells_of_sides(tried) if self.cells else None
         for number, rows in cells.rows() if cells is not None else self._grouped(sides, ()):
             sides[number].rows = rows
-        enough = {number: side for number, side in sides.items() if side.rows >= least}
-        if self.cutting.requirement is None or not enough:
-            return set(enough)
+        enough = {number: side for number, side in sides.items() if side.rows >= self.cutting.requirement.min_size}
+        if not enough:
+            return set()
         sizes = {number: side.rows for number, side in enough.items()}
         if self.coded.persons:
             sizes = dict(self._grouped(enough, (), f"count(distinct {PERSON})"))
-        groups = self._groups(sizes, cells)
-        holds = self.cutting.requirement.holds(groups)
+        holds = self.cutting.requirement.holds(self._groups(sizes, cells))
         return {number for number, good in zip(sorted(sizes), holds, strict=True) if good}
 
     def _cells_of_sides(self, tried: Sequence[CutPart]) -> _SideCells:
@@ -328,7 +326,7 @@ class _Planner:
         if self.cutting.by == "sse":
             return self._sampled(parts)
         names = [f"{CODE}{k}" for k in range(len(self.coded.qi))]
-        reads = self.cutting.requirement is not None and self.cutting.requirement.needs_sensitive
+        reads = self.cutting.requirement.needs_sensitive
         most = sum(attribute.size for attribute in self.coded.qi) * len(self.coded.combinations)  # cells of a part
         few = not reads or len(parts) * most <= _MOST_CELLS
         sensitive = self._sensitive_columns() if reads and few and not self.coded.persons else []
@@ -365,7 +363,7 @@ class _Planner:
         return [(part, rows[number == part.number]) for part in parts]
 
     def _cuts(self, part: CutPart, found: Any) -> Iterator[Cut]:
-        least = max(1, self.cutting.requirement.min_size if self.cutting.requirement is not None else 1)
+        least = self.cutting.requirement.min_size
         if self.cutting.by == "sse":
             return cuts_by_error(self.coded.qi, part.rows, found, least) if len(found) > 1 else iter(())
         if self.cutting.by == "loss":
@@ -377,14 +375,12 @@ def parts_of(function: str, coded: CodedPart, cutting: Cutting, part_rows: int) 
     """Cut a table into parts; the root of their tree. A table that fails what every part must satisfy is refused."""
     requirement = cutting.requirement
     root = CutPart(0, coded.rows)
-    limit = max(part_rows, by_counts(requirement.min_size) if requirement is not None and cutting.by == "loss" else 1)
+    limit = max(part_rows, by_counts(requirement.min_size) if cutting.by == "loss" else 1)
     planner = _Planner(coded, cutting, min(limit, cutting.most or limit), root)
-    if requirement is not None:
-        sizes = {0: coded.rows}
-        if coded.persons:
-            sizes = dict(planner._grouped((0,), (), f"count(distinct {PERSON})"))
-        table = planner._groups(sizes, None)
-        require_table(function, requirement, table)
+    sizes = {0: coded.rows}
+    if coded.persons:
+        sizes = dict(planner._grouped((0,), (), f"count(distinct {PERSON})"))
+    require_table(function, requirement, planner._groups(sizes, None))
     planner.run()
     return root
 

@@ -122,7 +122,7 @@ class _Run(CodedRows):
                 raise RequirementError(f"{self.name}: the table is empty. Give a table with rows")
             coded.createOrReplaceTempView(self.relation)
             self._check_size(rows)
-            cutting = self.cutting
+            cutting = self.cutting if self.recorded.entry.parts else None
             placed = coded.withColumn(_PART, lit(0))
             if cutting is not None:
                 part, relation = self.placed(cutting, rows, self.part_rows)
