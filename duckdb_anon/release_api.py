@@ -36,7 +36,7 @@ from duckdb_anon.parts.run_part import message_of
 from duckdb_anon.registry import ENTRIES
 from duckdb_anon.report.profile.key_columns import refuse_keys
 from duckdb_anon.sequence.next_release import Next
-from duckdb_anon.sequence.registration import Registration, Where
+from duckdb_anon.sequence.registration import Registration
 from duckdb_anon.sql_functions import load
 
 _OTHER_FILE = re.compile(
@@ -113,8 +113,7 @@ def release(
     with _errors_of_method(method, call), _transaction(con):
         _refuse_taken(con, name, is_file, replace)
         found = _resolved(con, call, method)
-        where = Where(_database_of(con, name, is_file), register)
-        registration = Registration.of(con, found, where, key, independent)
+        registration = Registration.of(con, found, _database_of(con, name, is_file), register, key, independent)
         if previous is None:
             registration.guard()
             return _write(registration, name, replace, is_file)
@@ -156,8 +155,7 @@ def _release_in_parts(
     is_file = name.lower().endswith((".parquet", "/", "\\"))
     _refuse_taken(con, name, is_file, replace)
     found = _resolved(con, call, method)
-    where = Where(_database_of(con, name, is_file), register)
-    registration = Registration.of(con, found, where, key, independent)
+    registration = Registration.of(con, found, _database_of(con, name, is_file), register, key, independent)
     registration.guard()
     if key is not None:
         found = registration.with_key_column()

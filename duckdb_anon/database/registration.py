@@ -24,7 +24,7 @@ from duckdb_anon.engine.register import (
 )
 from duckdb_anon.engine.release_digest import row_checksum
 from duckdb_anon.engine.sql_quoting import ident
-from duckdb_anon.engine.transaction import in_next_transaction, next_transaction
+from duckdb_anon.engine.transaction import in_next_transaction
 from duckdb_anon.model.quoting import literal
 from duckdb_anon.model.version import __version__
 from duckdb_anon.sequence.registration import released_before, unregistered
@@ -60,26 +60,20 @@ class DatabaseRegistration:
         return self.independent and (self.database is None or any(self.earlier.values()))
 
     @property
-    def in_another_database(self) -> bool:
+    def in_other_database(self) -> bool:
         """Whether the register is in another database than the released tables."""
         [(here,)] = self.con.execute("select current_database()").fetchall()
         return self.database is not None and self.database != here
 
     def open(self) -> Register | None:
-        """Open the register; None where there is none. DuckDB writes to one database in a transaction."""
-        if self.database is None:
-            return None
-        register = Register.made(self.con, self.database)
-        for table in self.plan.tables:
-            register.expect(original_of(self.con, table.relation, self.database))
-        if self.in_another_database:
-            next_transaction(self.con)
-        return register
+        """Open the register; None where there is none."""
+        originals = (original_of(self.con, table.relation, self.database or "") for table in self.plan.tables)
+        return Register.opened(self.con, self.database, originals, elsewhere=self.in_other_database)
 
     def enter(self, register: Register, schema: str) -> None:
         """Enter the released tables."""
         undo = f"drop schema {ident(schema)} cascade"
-        with in_next_transaction(self.con, undo) if self.in_another_database else nullcontext():
+        with in_next_transaction(self.con, undo) if self.in_other_database else nullcontext():
             numbers = [register.next_number() for _ in self.plan.tables]
             for number, table in zip(numbers, self.plan.tables, strict=True):
                 written = f"{ident(schema)}.{ident(table.name)}"

@@ -14,7 +14,7 @@ import hmac
 import os
 import re
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -25,6 +25,7 @@ from duckdb_anon.engine.catalog import Relation, located, table_sql
 from duckdb_anon.engine.identifier_lineage import parsed, tree_nodes
 from duckdb_anon.engine.release_digest import column_types, row_text
 from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.engine.transaction import next_transaction
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.identifier_case import fold
 
@@ -199,6 +200,23 @@ class Register:
         return Register.read(con, database)
 
     @staticmethod
+    def opened(
+        con: duckdb.DuckDBPyConnection, database: str | None, originals: Iterable[str], *, elsewhere: bool
+    ) -> Register | None:
+        """The register, ready to enter releases of some originals, which are written next; None without a database.
+
+        `elsewhere`: whether they are written to another database: DuckDB writes to one in a transaction.
+        """
+        if database is None:
+            return None
+        register = Register.made(con, database)
+        for original in originals:
+            con.execute(f"insert into {register.schema}.originals values (?, 0) on conflict do nothing", [original])
+        if elsewhere:
+            next_transaction(con)
+        return register
+
+    @staticmethod
     def read(con: duckdb.DuckDBPyConnection, database: str) -> Register:
         """The register that a database has."""
         return Register(con, database, con.execute(f"select secret from {_schema(database)}.secret").fetchall()[0][0])
@@ -229,10 +247,6 @@ class Register:
     def order_sql(self, text: str) -> str:
         """SQL of a number to sort by, which nobody can compute without the secret."""
         return f"md5_number({literal(self.secret)} || {text})"
-
-    def expect(self, original: str) -> None:
-        """Prepare to enter a release of an original, before it is made."""
-        self.con.execute(f"insert into {self.schema}.originals values (?, 0) on conflict do nothing", [original])
 
     def enter(self, release: Registered, earlier: Collection[int]) -> None:
         """Enter a release."""

@@ -31,7 +31,7 @@ from duckdb_anon.engine.register import (
 )
 from duckdb_anon.engine.release_digest import column_types, row_checksum, row_text
 from duckdb_anon.engine.sql_quoting import ident
-from duckdb_anon.engine.transaction import in_next_transaction, next_transaction
+from duckdb_anon.engine.transaction import in_next_transaction
 from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, listed
 from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan
 from duckdb_anon.model.identifier_case import fold
@@ -44,14 +44,6 @@ from duckdb_anon.sequence.joint_risk import joint_risk
 _SHOWN = 5
 HIDDEN_GROUPS = ("muco",)
 """Methods whose groups are not published."""
-
-
-@dataclass(frozen=True)
-class Where:
-    """Databases of a release."""
-
-    target: str | None  # database of the table that is written; None for a file
-    register: str | None  # database that is to keep the register; None for the original's
 
 
 @dataclass(frozen=True)
@@ -71,13 +63,13 @@ class Registration:
     def of(
         con: duckdb.DuckDBPyConnection,
         planned: Recorded,
-        where: Where,
+        target: str | None,
+        register: str | None,
         key: str | None,
         independent: bool,
     ) -> Registration:
-        """Look up the register."""
-        target = where.target
-        database = where.register or database_of(con, planned.relation, target)
+        """Look up the register: that of the database `register`, by default of the original's."""
+        database = register or database_of(con, planned.relation, target)
         original = original_of(con, planned.relation, database or "")
         earlier = registered_releases(con, planned.relation)
         column = "" if key is None else column_of("release", planned.relation, key)
@@ -129,13 +121,8 @@ class Registration:
         return self.database is not None and self.target not in (None, "temp", self.database)
 
     def open(self) -> Register | None:
-        """Open the register; None where there is none. DuckDB writes to one database in a transaction."""
-        register = None if self.database is None else Register.made(self.con, self.database)
-        if register is not None:
-            register.expect(self.original)
-        if self.in_other_database:
-            next_transaction(self.con)
-        return register
+        """Open the register; None where there is none."""
+        return Register.opened(self.con, self.database, [self.original], elsewhere=self.in_other_database)
 
     def call(self, register: Register | None, *, row_id: bool, table: str | None = None) -> str:
         """Text of the call with the register's draws.
