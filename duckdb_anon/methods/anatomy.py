@@ -19,8 +19,9 @@ from math import ceil
 import numpy as np
 
 from duckdb_anon.kernels.bucketize import anatomize
-from duckdb_anon.kernels.partition import All, FrequencyDiversity, KAnonymity, assign, partition
-from duckdb_anon.kernels.partition.privacy_models import diverse_persons
+from duckdb_anon.kernels.partition.m_invariance import assign
+from duckdb_anon.kernels.partition.partition import partition
+from duckdb_anon.kernels.partition.privacy_models import All, FrequencyDiversity, KAnonymity, diverse_persons
 from duckdb_anon.kernels.partition.sort_count import count_cells, offsets_of
 from duckdb_anon.methods.partition_params import cut_by_person
 from duckdb_anon.model.coded_table import Attribute, CodedTable, IntArray

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.partition import All, KAnonymity
+from duckdb_anon.kernels.partition.privacy_models import All, KAnonymity
 from duckdb_anon.kernels.slicing.chance import ESTIMATE, CommonValue, Population, chance_of_occurrence, largest_rate
 from duckdb_anon.kernels.slicing.generalized_layout import record_layout
 from duckdb_anon.methods.generalized_baselines import boxed_groups, layout_of, parameters, sampled_rows

@@ -11,8 +11,9 @@ from collections.abc import Callable
 import numpy as np
 
 from duckdb_anon.kernels.guarantees.verify_release import recheck
-from duckdb_anon.kernels.partition import PrivacyModel, boxes
+from duckdb_anon.kernels.partition.generalize import boxes
 from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
+from duckdb_anon.kernels.partition.privacy_models import PrivacyModel
 from duckdb_anon.kernels.slicing.fake_records import of_records
 from duckdb_anon.kernels.slicing.generalized_layout import record_layout
 from duckdb_anon.methods.partition_params import CUTS, cut_groups

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from duckdb_anon.kernels.differential_privacy.mechanisms import MAX_CELLS, Ledger, Mechanisms, check_written
-from duckdb_anon.kernels.partition import KAnonymity
+from duckdb_anon.kernels.partition.privacy_models import KAnonymity
 from duckdb_anon.kernels.slicing.generalized_layout import cell_layout
 from duckdb_anon.methods.generalized_baselines import boxed_groups, layout_of, parameters
 from duckdb_anon.methods.partition_params import cutting

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.guarantees import all_of
+from duckdb_anon.kernels.guarantees.privacy_spec import all_of
 from duckdb_anon.kernels.partition.privacy_models import (
     All,
     BoolArray,

@@ -16,8 +16,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from duckdb_anon.kernels.partition import KAnonymity, partition
 from duckdb_anon.kernels.partition.mdav import mdav_groups
+from duckdb_anon.kernels.partition.partition import partition
+from duckdb_anon.kernels.partition.privacy_models import KAnonymity
 from duckdb_anon.kernels.partition.sort_count import most_frequent
 from duckdb_anon.methods.partition_params import plain_layout, unchanged
 from duckdb_anon.model import progress

@@ -26,12 +26,19 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.guarantees import all_of, every_column
-from duckdb_anon.kernels.partition import FrequencyDiversity, KAnonymity, PersonShare, PrivacyModel, partition
-from duckdb_anon.kernels.partition.privacy_models import diverse_persons
-from duckdb_anon.kernels.permutation import permuted, permuted_codes, repaired
-from duckdb_anon.kernels.random_output_tables import MutualCover, uniform_cover
+from duckdb_anon.kernels.guarantees.privacy_spec import all_of, every_column
+from duckdb_anon.kernels.partition.partition import partition
+from duckdb_anon.kernels.partition.privacy_models import (
+    FrequencyDiversity,
+    KAnonymity,
+    PersonShare,
+    PrivacyModel,
+    diverse_persons,
+)
+from duckdb_anon.kernels.permutation.marginal_calibration import repaired
+from duckdb_anon.kernels.permutation.permute_within_groups import permuted, permuted_codes
 from duckdb_anon.kernels.random_output_tables.min_changed import require_movable
+from duckdb_anon.kernels.random_output_tables.output_tables import MutualCover, uniform_cover
 from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.methods import muco_lp
 from duckdb_anon.methods.partition_params import WIDTHS, cut_by_person, cutting, plain_layout, unchanged

@@ -22,15 +22,15 @@ from functools import partial
 import numpy as np
 
 from duckdb_anon.kernels.guarantees.verify_release import classes_of
-from duckdb_anon.kernels.partition import (
+from duckdb_anon.kernels.partition.equivalence_classes import Groups
+from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
+from duckdb_anon.kernels.partition.privacy_models import (
     DistinctDiversity,
     EntropyDiversity,
     FrequencyDiversity,
-    Groups,
     KAnonymity,
     PrivacyModel,
 )
-from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
 from duckdb_anon.kernels.set_valued.partition_top_down import publish_top_down
 from duckdb_anon.kernels.set_valued.person_output import NodeLists, layout_of_persons, released
 from duckdb_anon.kernels.set_valued.person_sets import boxes_of_persons, fingerprints_of, person_of_row, row_of_person

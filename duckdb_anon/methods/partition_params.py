@@ -10,7 +10,8 @@ from typing import Literal
 
 import numpy as np
 
-from duckdb_anon.kernels.partition import KAnonymity, PrivacyModel, partition, person_level
+from duckdb_anon.kernels.partition.partition import partition, person_level
+from duckdb_anon.kernels.partition.privacy_models import KAnonymity, PrivacyModel
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
 from duckdb_anon.model.function_specs import ColumnPlan, Cutting, Parameter, Params, Roles
 from duckdb_anon.model.progress import tick

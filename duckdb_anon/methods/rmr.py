@@ -18,8 +18,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from duckdb_anon.kernels.partition import KAnonymity
 from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
+from duckdb_anon.kernels.partition.privacy_models import KAnonymity
 from duckdb_anon.kernels.partition.sort_count import run_starts
 from duckdb_anon.kernels.set_valued.apriori_km import publish_globally
 from duckdb_anon.kernels.set_valued.clustering import clusters_of, merge_up_to

@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.partition import FrequencyDiversity
-from duckdb_anon.kernels.partition.privacy_models import ConditionalDiversity, diverse_persons
+from duckdb_anon.kernels.partition.privacy_models import ConditionalDiversity, FrequencyDiversity, diverse_persons
 from duckdb_anon.kernels.row_keys import compact, joint
 from duckdb_anon.kernels.slicing.attribute_clustering import related_columns
 from duckdb_anon.kernels.slicing.bucket_permutation import check_columns, check_diversity, shuffled_slots, sliced_cells

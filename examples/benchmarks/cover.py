@@ -23,9 +23,11 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from duckdb_anon.engine.column_coding import code_column
-from duckdb_anon.kernels.partition import FrequencyDiversity, assign, partition
-from duckdb_anon.kernels.random_output_tables import cover
+from duckdb_anon.kernels.partition.m_invariance import assign
+from duckdb_anon.kernels.partition.partition import partition
+from duckdb_anon.kernels.partition.privacy_models import FrequencyDiversity
 from duckdb_anon.kernels.random_output_tables.lp_grouping import find_classes, find_patterns, spread
+from duckdb_anon.kernels.random_output_tables.output_tables import cover
 from duckdb_anon.model.coded_table import Attribute
 from tests.reference.cover_lp import distances, in_tree, merged_cost, nominal, ordered
 

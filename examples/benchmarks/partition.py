@@ -17,15 +17,15 @@ import duckdb
 import numpy as np
 
 from duckdb_anon.engine.column_coding import code_column
-from duckdb_anon.kernels.partition import (
+from duckdb_anon.kernels.partition.generalize import boxes, range_width, set_width
+from duckdb_anon.kernels.partition.m_invariance import assign
+from duckdb_anon.kernels.partition.partition import partition
+from duckdb_anon.kernels.partition.privacy_models import (
     All,
     DistinctDiversity,
     FrequencyDiversity,
     KAnonymity,
     PrivacyModel,
-    assign,
-    box_loss,
-    partition,
 )
 from duckdb_anon.model.coded_table import Attribute
 
@@ -51,8 +51,14 @@ def best(work: Callable[[], np.ndarray], repeat: int) -> tuple[float, np.ndarray
 
 def ncp(qi: list[Attribute], groups: np.ndarray) -> float:
     """Mean normalized certainty penalty over rows and attributes, tight boxes."""
-    sizes = np.bincount(groups)
-    return float(np.mean([(sizes * box_loss(a, groups).ncp).sum() / len(groups) for a in qi]))
+    boxed = boxes(qi, groups)
+    widths = [
+        set_width(a, np.diff(boxed[a.name].offsets))
+        if a.kind == "nominal"
+        else range_width(a, boxed[a.name].lower, boxed[a.name].upper)
+        for a in qi
+    ]
+    return float(np.mean([width[groups] for width in widths]))
 
 
 def row(name: str, qi: list[Attribute], sensitive: np.ndarray | None, need: PrivacyModel, **options: object) -> None:

@@ -8,9 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckdb_anon.kernels.partition import All, FrequencyDiversity, KAnonymity, PersonShare
 from duckdb_anon.kernels.partition.partition import person_level
-from duckdb_anon.kernels.partition.privacy_models import OfRows, diverse_persons
+from duckdb_anon.kernels.partition.privacy_models import (
+    All,
+    FrequencyDiversity,
+    KAnonymity,
+    OfRows,
+    PersonShare,
+    diverse_persons,
+)
 from duckdb_anon.methods.partition_params import cut_groups
 from duckdb_anon.model.errors import RequirementError
 from tests.reference.cover_lp import nominal, ordered

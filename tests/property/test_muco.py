@@ -11,8 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import duckdb_anon
-from duckdb_anon.kernels.partition import All, FrequencyDiversity, KAnonymity, partition
-from duckdb_anon.kernels.permutation import permuted, repaired
+from duckdb_anon.kernels.partition.partition import partition
+from duckdb_anon.kernels.partition.privacy_models import All, FrequencyDiversity, KAnonymity
+from duckdb_anon.kernels.permutation.marginal_calibration import repaired
+from duckdb_anon.kernels.permutation.permute_within_groups import permuted
 from duckdb_anon.methods import muco
 from duckdb_anon.model.coded_table import CodedTable
 from tests.reference.cover_lp import nominal, ordered

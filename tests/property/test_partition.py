@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckdb_anon.kernels.partition import (
+from duckdb_anon.kernels.partition.m_invariance import assign
+from duckdb_anon.kernels.partition.partition import partition
+from duckdb_anon.kernels.partition.privacy_models import (
     All,
     DistinctDiversity,
     EntropyDiversity,
@@ -16,10 +18,8 @@ from duckdb_anon.kernels.partition import (
     KAnonymity,
     RecursiveDiversity,
     TCloseness,
-    assign,
-    box_loss,
-    partition,
 )
+from duckdb_anon.kernels.set_valued.clustering import BoxSpace
 from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import RequirementError
 from tests.reference import mondrian as slow
@@ -151,15 +151,14 @@ def test_groups_do_not_depend_on_the_order_of_the_rows(table, requirement, cut, 
 
 
 @given(tables())
-def test_box_loss_is_that_of_the_tight_box(table):
+def test_width_of_a_box_is_the_penalty_of_the_tight_box(table):
     qi, _ = table
-    groups = partition(qi, None, KAnonymity(1))
-    groups //= 2
-    for attribute in qi:
-        loss = box_loss(attribute, groups)
-        for number, group in enumerate(sorted(as_sets(groups), key=lambda g: groups[g[0]])):
-            assert loss.ncp[number] == pytest.approx(slow.ncp(attribute, group, as_set=True))
-            assert 0 <= loss.iloss[number] <= 1
+    space = BoxSpace(qi)
+    for group in as_sets(partition(qi, None, KAnonymity(1)) // 2):
+        rows = np.array(group)
+        space.gather(group[0], rows)
+        penalties = [slow.ncp(attribute, group, as_set=True) for attribute in qi]
+        assert space.widths(rows[:1])[0] == pytest.approx(np.mean(penalties))
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), min_size=1, max_size=80), st.integers(1, 4))
@@ -190,7 +189,7 @@ def test_hierarchical_distance_equals_moving_mass_up_the_tree(values, data):
     groups = np.array(data.draw(st.lists(st.integers(0, 1), min_size=len(values), max_size=len(values))))
     groups = np.unique(groups, return_inverse=True)[1]
     requirement = TCloseness(0.1, "hierarchical", attribute.hierarchy, attribute.leaf_of_code)
-    from duckdb_anon.kernels.partition import Groups
+    from duckdb_anon.kernels.partition.equivalence_classes import Groups
 
     got = requirement.distance(Groups(groups, attribute.codes, np.bincount(attribute.codes)))
     for number in range(int(groups.max()) + 1):

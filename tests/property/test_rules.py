@@ -6,21 +6,23 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckdb_anon.kernels.partition import (
+from duckdb_anon.kernels.partition.equivalence_classes import Groups
+from duckdb_anon.kernels.partition.privacy_checks_jit import Checks, CheckSpace, satisfied
+from duckdb_anon.kernels.partition.privacy_models import (
     All,
+    ConditionalDiversity,
     DistinctDiversity,
     EntropyDiversity,
     FrequencyDiversity,
-    Groups,
     KAnonymity,
     OfColumn,
+    OfRows,
     PersonShare,
     PrivacyModel,
     RecursiveDiversity,
     TCloseness,
+    of_persons_and_rows,
 )
-from duckdb_anon.kernels.partition.privacy_checks_jit import Checks, CheckSpace, satisfied
-from duckdb_anon.kernels.partition.privacy_models import ConditionalDiversity, OfRows, of_persons_and_rows
 from duckdb_anon.kernels.slicing.chance import CommonValue, LinkableValues, Population
 from tests.reference import mondrian as slow
 

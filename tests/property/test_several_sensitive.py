@@ -4,12 +4,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckdb_anon.kernels.guarantees import all_of, every_column
-from duckdb_anon.kernels.partition import (
+from duckdb_anon.kernels.guarantees.privacy_spec import all_of, every_column
+from duckdb_anon.kernels.partition.equivalence_classes import Groups
+from duckdb_anon.kernels.partition.privacy_models import (
     DistinctDiversity,
     EntropyDiversity,
     FrequencyDiversity,
-    Groups,
     PrivacyModel,
     RecursiveDiversity,
     TCloseness,

@@ -13,20 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.partition import (
+from duckdb_anon.kernels.partition.privacy_models import (
     All,
     DistinctDiversity,
     EntropyDiversity,
     FrequencyDiversity,
+    Ground,
     KAnonymity,
     OfColumn,
+    OfRows,
     PersonShare,
     PrivacyModel,
     RecursiveDiversity,
     TCloseness,
     combine,
 )
-from duckdb_anon.kernels.partition.privacy_models import Ground, OfRows
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable
 from duckdb_anon.model.errors import ColumnError, ParameterError
 from duckdb_anon.model.function_specs import Parameter, Params

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from duckdb_anon.kernels.array_ops import gathered
-from duckdb_anon.kernels.partition import Groups, PrivacyModel
+from duckdb_anon.kernels.partition.equivalence_classes import Groups
+from duckdb_anon.kernels.partition.privacy_models import PrivacyModel
 from duckdb_anon.kernels.row_keys import compact, keys_of, keys_of_lists
 from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.model.coded_table import CodeArray, IntArray

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckdb_anon.kernels.lattice.levels import GeneralizationLevels
-from duckdb_anon.kernels.partition import Groups
+from duckdb_anon.kernels.partition.equivalence_classes import Groups
 from duckdb_anon.kernels.row_keys import compact, joint, keys_of
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 

@@ -22,20 +22,20 @@ import numpy as np
 
 from duckdb_anon.kernels.lattice.frequency import FrequencySet, Levels
 from duckdb_anon.kernels.lattice.levels import GeneralizationLevels
-from duckdb_anon.kernels.partition import (
+from duckdb_anon.kernels.partition.equivalence_classes import Groups
+from duckdb_anon.kernels.partition.privacy_models import (
     All,
     DistinctDiversity,
     EntropyDiversity,
     FrequencyDiversity,
-    Groups,
     KAnonymity,
     OfColumn,
+    OfRows,
     PersonShare,
     PrivacyModel,
     RecursiveDiversity,
     TCloseness,
 )
-from duckdb_anon.kernels.partition.privacy_models import OfRows
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.progress import tick
 

@@ -1,16 +1,16 @@
 """The published value of each group on an attribute: the tightest box around its rows.
 
 Ordered attributes give intervals, nominal ones the set of values that occur, hierarchies the lowest common ancestor.
-`box_loss` gives ILoss (Xiao and Tao 2006) and the normalized certainty penalty (Xu et al. 2006) of each box: 0 for a
-single value; share of the range for ordered attributes, of the leaves below the lowest common ancestor for hierarchies,
-of the domain for sets of nominal values; 1 where NULL (or NaN, infinity) is mixed with values. Cost: one pass over the
-rows an attribute; a sort for each nominal one where groups and values are many.
+Their width is the normalized certainty penalty (Xu et al. 2006): 0 for a single value; share of the range for ordered
+attributes, of the leaves below the lowest common ancestor for hierarchies, of the domain for sets of nominal values; 1
+where NULL (or NaN, infinity) is mixed with values. Cost: one pass over the rows an attribute; a sort for each nominal
+one where groups and values are many.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,6 @@ from duckdb_anon.kernels.partition.sort_count import count_cells, offsets_of
 from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.released_columns import Interval, Node, ValueSet
-
-
-class BoxLoss(NamedTuple):
-    """Loss of each group on one attribute, shape (groups,), values in [0, 1]."""
-
-    iloss: FloatArray
-    ncp: FloatArray
 
 
 def boxes(
@@ -85,27 +78,6 @@ def interval(attribute: Attribute, low: NDArray[Any], high: NDArray[Any], index:
     mixed = attribute.mixed(low, high)
     lower, upper = np.where(mixed, -1, low), np.where(mixed, -1, high)
     return Interval(attribute.name, lower.astype(np.int32), upper.astype(np.int32), index)
-
-
-def box_loss(attribute: Attribute, group_of_row: IntArray) -> BoxLoss:
-    """Return ILoss and NCP of each group's tight box.
-
-    ILoss is (size - 1) / size of the domain, NCP the share of the range or domain, 0 for one value. For
-    ordered attributes ILoss is (high - low) / (max - min + 1), in units of the values.
-    """
-    if attribute.kind == "nominal":
-        groups = int(group_of_row.max(initial=-1)) + 1
-        group, _, _ = count_cells(group_of_row, attribute.codes, groups, attribute.domain)
-        values = np.diff(offsets_of(group, groups))
-        return BoxLoss((values - 1) / max(1, attribute.domain), set_width(attribute, values))
-    tree = attribute.hierarchy
-    codes = attribute.codes if attribute.leaf_of_code is None else attribute.leaf_of_code[attribute.codes]
-    low, high = _extremes(group_of_row, codes, int(group_of_row.max(initial=-1)) + 1)
-    ncp = range_width(attribute, low, high)
-    if tree is not None:
-        leaves = tree.leaf_count[tree.common(low, high)[0]]
-        return BoxLoss((leaves - 1) / tree.leaves, ncp)
-    return BoxLoss(ncp * attribute.span / (attribute.span + 1), ncp)
 
 
 def range_width(attribute: Attribute, low: NDArray[Any], high: NDArray[Any]) -> FloatArray:

@@ -234,12 +234,12 @@ def _holds(
             distance += max(space.rows[code] / total - checks.shares[shares + code], 0.0)
         return distance <= first + TOLERANCE
     if kind == ORDERED:
-        return _ordered_close(checks, r, space, sensitive, row, start, stop, touched, size, total)
+        return _ordered_close(checks, r, space, touched, total)
     if kind == HIERARCHICAL:
-        return _tree_close(checks, r, space, sensitive, row, start, stop, touched, size, total)
+        return _tree_close(checks, r, space, touched, total)
     if kind == CONDITIONAL:
-        return _conditional(checks, r, space, sensitive, row, start, stop, touched, size, total)
-    return _by_chance(checks, r, space, sensitive, row, start, stop, touched, size, total)
+        return _conditional(checks, r, space, sensitive, row, start, stop, touched)
+    return _by_chance(checks, r, space, touched, size)
 
 
 @compiled_in_place
@@ -271,10 +271,7 @@ def _largest_few(space: CheckSpace, touched: int, few: int) -> int:
 
 
 @compiled_in_place
-def _ordered_close(
-    checks: Checks, r: int, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int,
-    touched: int, size: int, total: int,
-) -> bool:  # fmt: skip
+def _ordered_close(checks: Checks, r: int, space: CheckSpace, touched: int, total: int) -> bool:
     """Whether the sum over values of |P - Q|, cumulative shares, over their number less one is at most t.
 
     `shares` holds Q, then its running sums from 0 on; P is constant between two values of the part, so each such
@@ -313,10 +310,7 @@ def _ordered_close(
 
 
 @compiled_in_place
-def _tree_close(
-    checks: Checks, r: int, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int,
-    touched: int, size: int, total: int,
-) -> bool:  # fmt: skip
+def _tree_close(checks: Checks, r: int, space: CheckSpace, touched: int, total: int) -> bool:
     """Whether the sum over nodes of |e| step, e the share of part less table below the node, is at most t.
 
     `codes`: number of levels, then the node of each code at each level, 0 once it is counted. `shares`: the distance
@@ -342,7 +336,7 @@ def _tree_close(
 @compiled_in_place
 def _conditional(
     checks: Checks, r: int, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int,
-    touched: int, size: int, total: int,
+    touched: int,
 ) -> bool:  # fmt: skip
     """Whether no value has a share above 1/l of the rows (persons) of its part of the codes."""
     codes, view, least, limit = checks.codes_at[r], checks.part[r], int(checks.number[r, 0]), int(checks.number[r, 1])
@@ -362,10 +356,7 @@ def _conditional(
 
 
 @compiled_in_place
-def _by_chance(
-    checks: Checks, r: int, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int,
-    touched: int, size: int, total: int,
-) -> bool:  # fmt: skip
+def _by_chance(checks: Checks, r: int, space: CheckSpace, touched: int, size: int) -> bool:
     """Whether values are common enough in an independent group of this size; see `slicing.chance`.
 
     COMMON: numbers are rate, alpha, weight. LINKABLE: d, alpha, weight. A negative weight takes the table's shares.

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.partition import boxes
+from duckdb_anon.kernels.partition.generalize import boxes
 from duckdb_anon.kernels.partition.sort_count import run_starts
 from duckdb_anon.kernels.slicing.fake_records import of_records
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray

@@ -7,9 +7,9 @@ from math import factorial
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.permutation import marginal_calibration, permuted, repaired
-from duckdb_anon.kernels.permutation.marginal_calibration import LEAST_COUNT
-from duckdb_anon.kernels.permutation.permute_within_groups import _shuffle
+from duckdb_anon.kernels.permutation import marginal_calibration
+from duckdb_anon.kernels.permutation.marginal_calibration import LEAST_COUNT, repaired
+from duckdb_anon.kernels.permutation.permute_within_groups import _shuffle, permuted
 from duckdb_anon.kernels.thread_pool import allowed
 from tests.reference.cover_lp import nominal, ordered
 

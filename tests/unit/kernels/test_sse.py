@@ -7,9 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckdb_anon.kernels.partition import All, FrequencyDiversity, KAnonymity, partition
 from duckdb_anon.kernels.partition.feature_encoding import features_of
-from duckdb_anon.kernels.partition.privacy_models import ConditionalDiversity, OfRows
+from duckdb_anon.kernels.partition.partition import partition
+from duckdb_anon.kernels.partition.privacy_models import (
+    All,
+    ConditionalDiversity,
+    FrequencyDiversity,
+    KAnonymity,
+    OfRows,
+)
 from duckdb_anon.model.errors import RequirementError
 from tests.reference.cover_lp import nominal, ordered
 from tests.reference.sse import best_gain, matrix, squared_error

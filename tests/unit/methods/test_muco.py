@@ -7,7 +7,9 @@ import duckdb
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.partition import All, FrequencyDiversity, Groups, KAnonymity, partition
+from duckdb_anon.kernels.partition.equivalence_classes import Groups
+from duckdb_anon.kernels.partition.partition import partition
+from duckdb_anon.kernels.partition.privacy_models import All, FrequencyDiversity, KAnonymity
 from duckdb_anon.kernels.random_output_tables.min_changed import randomize_unchanged
 from duckdb_anon.methods import muco, muco_lp
 from duckdb_anon.methods.muco import METHOD, groups_of

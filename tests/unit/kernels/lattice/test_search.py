@@ -6,27 +6,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.lattice import (
-    FrequencySet,
-    GeneralizationLevels,
-    generalization_levels,
-    least_loss_node,
-    number_of_nodes,
-)
-from duckdb_anon.kernels.lattice.search import _Search
-from duckdb_anon.kernels.partition import (
+from duckdb_anon.kernels.lattice.frequency import FrequencySet
+from duckdb_anon.kernels.lattice.levels import GeneralizationLevels, generalization_levels
+from duckdb_anon.kernels.lattice.search import _Search, least_loss_node, number_of_nodes
+from duckdb_anon.kernels.partition.privacy_models import (
     All,
     DistinctDiversity,
     EntropyDiversity,
     FrequencyDiversity,
     KAnonymity,
     OfColumn,
+    OfRows,
     PersonShare,
     PrivacyModel,
     RecursiveDiversity,
     TCloseness,
 )
-from duckdb_anon.kernels.partition.privacy_models import OfRows
 from duckdb_anon.model.coded_table import Attribute
 from tests.reference import incognito
 from tests.reference.incognito import both, of_rows

@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 
 from duckdb_anon.kernels import thread_pool
-from duckdb_anon.kernels.partition import FrequencyDiversity, assign, partition
+from duckdb_anon.kernels.partition.m_invariance import assign
+from duckdb_anon.kernels.partition.partition import partition
+from duckdb_anon.kernels.partition.privacy_models import FrequencyDiversity
 from tests.reference.mondrian import attribute
 
 

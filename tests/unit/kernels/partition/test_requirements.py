@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.partition import (
+from duckdb_anon.kernels.partition import sort_count
+from duckdb_anon.kernels.partition.equivalence_classes import Groups
+from duckdb_anon.kernels.partition.privacy_models import (
     DistinctDiversity,
     EntropyDiversity,
     FrequencyDiversity,
-    Groups,
     KAnonymity,
     RecursiveDiversity,
-    sort_count,
 )
 
 

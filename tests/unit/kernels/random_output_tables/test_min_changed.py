@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.random_output_tables import cover, randomize_unchanged
-from duckdb_anon.kernels.random_output_tables.min_changed import exchange_values
+from duckdb_anon.kernels.random_output_tables.min_changed import exchange_values, randomize_unchanged
+from duckdb_anon.kernels.random_output_tables.output_tables import cover
 from tests.reference.cover_lp import in_tree, nominal, ordered
 
 GROUP = np.repeat(np.arange(15), 20)

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.random_output_tables import Delta, cover
+from duckdb_anon.kernels.random_output_tables.output_tables import Delta, cover
 from duckdb_anon.model.errors import RequirementError
 from tests.reference.cover_lp import ordered
 

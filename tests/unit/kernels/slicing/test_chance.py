@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.partition import Groups
+from duckdb_anon.kernels.partition.equivalence_classes import Groups
 from duckdb_anon.kernels.slicing.chance import (
     CommonValue,
     LinkableValues,
