@@ -45,8 +45,8 @@ _FARTHEST_WHOLE = 2.0**52
 
 def predictor_of(attribute: Attribute, bounds: tuple[float, float] | None) -> Predictor:
     """Prepare one quasi-identifier."""
-    if attribute.hierarchy is not None and attribute.leaf_of_code is not None:
-        leaves = attribute.leaf_of_code[attribute.codes].astype(np.float64)
+    if attribute.hierarchy is not None:
+        leaves = attribute.place_of_code[attribute.codes].astype(np.float64)
         return Predictor(leaves, 0, attribute.hierarchy.leaves, attribute.hierarchy)
     if attribute.kind == "nominal":
         return Predictor(attribute.codes.astype(np.float64), 0, attribute.domain)
@@ -79,9 +79,8 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         _check_reach(attribute, bounds.get(fold(attribute.name)))
     predictors = [predictor_of(a, bounds.get(fold(a.name))) for a in table.qi]
     sensitive = table.sensitive[0]
-    in_tree = sensitive.hierarchy is not None and sensitive.leaf_of_code is not None
     classes = sensitive.hierarchy.leaves if sensitive.hierarchy is not None else sensitive.domain
-    class_of_row = sensitive.leaf_of_code[sensitive.codes] if in_tree else sensitive.codes  # type: ignore[index]
+    class_of_row = sensitive.place_of_code[sensitive.codes]
     budget = Budget(params["epsilon"], sum(p.numeric for p in predictors), params["specializations"])
     mechanisms = Mechanisms("diffgen", rng if params.get("seed") is not None else None)
     ledger = Ledger(params["epsilon"])

@@ -38,8 +38,8 @@ def ranked(attribute: Attribute, rng: np.random.Generator) -> IntArray:
     """Rows by rank, those of equal value in random order, shape (n,)."""
     tick()
     mixed = rng.permutation(len(attribute.codes))
-    rank = attribute.codes if attribute.leaf_of_code is None else attribute.leaf_of_code[attribute.codes]
-    return np.asarray(mixed[np.argsort(rank[mixed], kind="stable")], dtype=np.int64)
+    place = attribute.place_of_code[attribute.codes]
+    return np.asarray(mixed[np.argsort(place[mixed], kind="stable")], dtype=np.int64)
 
 
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:

@@ -158,6 +158,16 @@ class Attribute:
         return len(self.positions)
 
     @property
+    def place_of_code(self) -> CodeArray:
+        """Leaf of each code where there is a hierarchy, else the code itself, shape (domain,)."""
+        return np.arange(self.domain, dtype=np.int32) if self.leaf_of_code is None else self.leaf_of_code
+
+    @property
+    def left_to_right(self) -> IntArray:
+        """The codes in the order of their places, shape (domain,)."""
+        return np.argsort(self.place_of_code, kind="stable").astype(np.int64)
+
+    @property
     def code_of_leaf(self) -> CodeArray:
         """Code of each leaf of the hierarchy."""
         tree, leaf_of_code = self.tree()

@@ -93,8 +93,8 @@ def generalization_levels(attribute: Attribute, branching: int = 4) -> Generaliz
     >>> [generalization_levels(age).size(level) for level in range(3)]
     [10, 4, 1]
     """
-    if attribute.hierarchy is not None and attribute.leaf_of_code is not None:
-        return _of_hierarchy(attribute, attribute.hierarchy, attribute.leaf_of_code.astype(np.int64))
+    if attribute.hierarchy is not None:
+        return _of_hierarchy(attribute, attribute.hierarchy, attribute.place_of_code.astype(np.int64))
     codes = np.arange(attribute.domain, dtype=np.int64)
     levels = [codes]
     if attribute.kind == "ordered":

@@ -85,7 +85,7 @@ def features_of(attributes: Sequence[Attribute]) -> Features:
 def _block(attribute: Attribute) -> _Entries:
     counts = attribute.counts.astype(np.float64) if attribute.domain else np.zeros(1)
     share = counts / max(1.0, counts.sum())
-    if attribute.kind == "hierarchy" and attribute.hierarchy is not None:
+    if attribute.kind == "hierarchy":
         return _nodes(attribute).scaled(share, 1.0)
     codes = np.arange(len(counts))
     indicators = _Entries(codes, codes, np.ones(len(counts)))
@@ -102,9 +102,7 @@ def _block(attribute: Attribute) -> _Entries:
 
 def _nodes(attribute: Attribute) -> _Entries:
     """An entry a code and node on its way to the root, the root left out."""
-    tree, leaf_of_code = attribute.hierarchy, attribute.leaf_of_code
-    if tree is None or leaf_of_code is None:
-        raise ValueError(f"attribute '{attribute.name}' has no hierarchy")
+    tree, leaf_of_code = attribute.tree()
     node = tree.node_of_leaf[leaf_of_code].astype(np.int64)
     code = np.arange(len(node))
     codes, nodes = [], []

@@ -47,8 +47,8 @@ def _box(attribute: Attribute, group_of_row: IntArray, groups: int, index: IntAr
     if attribute.kind == "nominal":
         group, code, _ = count_cells(group_of_row, attribute.codes, groups, attribute.domain)
         return ValueSet(attribute.name, offsets_of(group, groups), code.astype(np.int32), index)
-    if attribute.hierarchy is not None and attribute.leaf_of_code is not None:
-        low, high = _extremes(group_of_row, attribute.leaf_of_code[attribute.codes], groups)
+    if attribute.hierarchy is not None:
+        low, high = _extremes(group_of_row, attribute.place_of_code[attribute.codes], groups)
         node, _ = attribute.hierarchy.common(low, high)
         return Node(attribute.hierarchy.labels, node.astype(np.int32), index)
     return interval(attribute, *_extremes(group_of_row, attribute.codes, groups), index)

@@ -105,8 +105,7 @@ class Rows(NamedTuple):
 
         def fill(low: int, high: int) -> None:
             for index, attribute in enumerate(qi):
-                block = attribute.codes[low:high]
-                codes[low:high, index] = block if attribute.leaf_of_code is None else attribute.leaf_of_code[block]
+                codes[low:high, index] = attribute.place_of_code[attribute.codes[low:high]]
 
         parallel_blocks(fill, rows)
         values = np.zeros(rows, dtype=np.int32) if sensitive is None else sensitive.astype(np.int32)
@@ -129,11 +128,9 @@ def _counts_of_table(qi: tuple[Attribute, ...], columns: Columns) -> IntArray:
         attribute = qi[index]
         counts = np.zeros(attribute.size, dtype=np.int64)
         tally(attribute.codes, counts)
-        if attribute.leaf_of_code is None:
-            return counts
-        leaves = np.zeros(int(columns.offset[index + 1] - columns.offset[index]), dtype=np.int64)
-        np.add.at(leaves, attribute.leaf_of_code, counts)
-        return leaves
+        placed = np.zeros(int(columns.offset[index + 1] - columns.offset[index]), dtype=np.int64)
+        placed[attribute.place_of_code] = counts
+        return placed
 
     return np.concatenate(parallel_map(counted, range(len(qi))))
 

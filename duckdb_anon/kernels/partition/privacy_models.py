@@ -432,9 +432,13 @@ class TCloseness(PrivacyModel):
             return equal_distance(groups)
         if self.ground == "ordered":
             return ordered_distance(groups)
+        return hierarchical_distance(groups, *self._tree)
+
+    @property
+    def _tree(self) -> tuple[Hierarchy, CodeArray]:
         if self.hierarchy is None or self.leaf_of_code is None:
             raise ValueError("the hierarchical distance needs a hierarchy and the leaf of each code")
-        return hierarchical_distance(groups, self.hierarchy, self.leaf_of_code)
+        return self.hierarchy, self.leaf_of_code
 
     def checks(self, table_counts: IntArray) -> list[Check]:
         counts = table_counts if self.whole_counts is None else self.whole_counts
@@ -444,9 +448,7 @@ class TCloseness(PrivacyModel):
         if self.ground == "ordered":
             running = np.cumsum(shares)
             return [Check(ORDERED, (self.t,), shares=np.concatenate((running, [0.0], np.cumsum(running))))]
-        if self.hierarchy is None or self.leaf_of_code is None:
-            raise ValueError("the hierarchical distance needs a hierarchy and the leaf of each code")
-        step, levels = _steps(self.hierarchy), _levels(self.hierarchy, self.leaf_of_code)
+        step, levels = _steps(self._tree[0]), _levels(*self._tree)
         below = np.zeros(len(step))
         for nodes in levels:
             below += np.bincount(nodes, weights=shares, minlength=len(step))

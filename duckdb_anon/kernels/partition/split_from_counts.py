@@ -81,7 +81,7 @@ def _cuts(
     size = counts.size
     by_code = np.zeros(int(columns.offset[-1]), dtype=np.int64)
     for attribute, offset, code, rows in zip(qi, columns.offset[:-1], counts.code, counts.rows, strict=True):
-        np.add.at(by_code, offset + _leaves(attribute, code), rows)
+        np.add.at(by_code, offset + attribute.place_of_code[code], rows)
     none, line = np.empty((0, len(qi)), dtype=np.int32), np.empty(size, dtype=np.int32)  # never read
     table = Rows(none, line, line, none, line, line, line, np.empty(0, dtype=np.int8), by_code)
     space, found = Workspace.of(columns, size), Candidates.of(columns, size)
@@ -96,8 +96,7 @@ def _cuts(
                 parts = int(part.max()) + 1
                 if kind != CHILDREN:
                     part, parts = (part != at).astype(np.int64), 2
-            leaf_of_code = qi[j].leaf_of_code
-            yield Cut(j, part if leaf_of_code is None else part[leaf_of_code], parts)
+            yield Cut(j, part[qi[j].place_of_code], parts)
 
 
 def _binary(columns: Columns, space: Workspace, j: int, kind: int, at: int) -> IntArray:
@@ -116,7 +115,8 @@ def cuts_by_error(qi: Sequence[Attribute], size: int, sample: CodeArray, least: 
     """
     ordered = [left_to_right(attribute) for attribute in qi]
     columns = Columns.of(tuple(without_tree(attribute) for attribute in ordered))
-    codes = np.stack([_places(attribute)[sample[:, j]] for j, attribute in enumerate(qi)], axis=1).astype(np.int32)
+    places = [np.argsort(attribute.left_to_right) for attribute in qi]
+    codes = np.stack([place[sample[:, j]] for j, place in enumerate(places)], axis=1).astype(np.int32)
     score, found = ErrorScore.of(features_of(ordered), len(ordered), len(codes)), Candidates.of(columns, len(codes))
     space = Workspace.of(columns, len(codes))
     space.rank[:] = UNRANKED  # of the values that the sample lacks
@@ -124,19 +124,7 @@ def cuts_by_error(qi: Sequence[Attribute], size: int, sample: CodeArray, least: 
     sample_cuts(columns, codes, space, found, score, least, size, len(codes))
     for chosen in np.argsort(found.loss[: int(found.found[0])], kind="stable"):
         j, kind, at = (int(part[chosen]) for part in (found.attribute, found.kind, found.at))
-        yield Cut(j, _binary(columns, space, j, kind, at)[_places(qi[j])], 2)
-
-
-def _leaves(attribute: Attribute, code: IntArray) -> IntArray:
-    """The codes that cuts use: leaves of a hierarchy, otherwise the codes."""
-    return np.asarray(code if attribute.leaf_of_code is None else attribute.leaf_of_code[code], dtype=np.int64)
-
-
-def _places(attribute: Attribute) -> IntArray:
-    """Place of each code in the order of `left_to_right`."""
-    if attribute.kind != "hierarchy" or attribute.leaf_of_code is None:
-        return np.arange(max(1, attribute.domain), dtype=np.int64)
-    return np.argsort(np.argsort(attribute.leaf_of_code, kind="stable"), kind="stable").astype(np.int64)
+        yield Cut(j, _binary(columns, space, j, kind, at)[places[j]], 2)
 
 
 def _children(attribute: Attribute, depth: int) -> IntArray:

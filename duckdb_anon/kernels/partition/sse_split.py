@@ -79,15 +79,13 @@ class ErrorScore(NamedTuple):
 
 def left_to_right(attribute: Attribute) -> Attribute:
     """A hierarchy as an attribute whose codes follow its leaves from left to right."""
-    if attribute.hierarchy is None or attribute.leaf_of_code is None:
+    if attribute.hierarchy is None:
         return attribute
-    order = np.argsort(attribute.leaf_of_code, kind="stable")
-    index = np.empty(len(order), dtype=np.int32)
-    index[order] = np.arange(len(order), dtype=np.int32)
+    order = attribute.left_to_right
     return replace(
         attribute,
-        codes=index[attribute.codes],
-        leaf_of_code=attribute.leaf_of_code[order],
+        codes=np.argsort(order).astype(np.int32)[attribute.codes],
+        leaf_of_code=attribute.place_of_code[order],
         whole_counts=None if attribute.whole_counts is None else attribute.whole_counts[order],
     )
 

@@ -211,9 +211,7 @@ def _binned(attribute: Attribute) -> BinArray:
     elif attribute.kind == "nominal":
         bin_of_code = np.minimum(np.argsort(np.argsort(-counts, kind="stable"), kind="stable"), MOST_BINS - 1)
     else:
-        index = np.arange(len(counts))
-        if attribute.leaf_of_code is not None:
-            index = np.argsort(attribute.leaf_of_code, kind="stable")
+        index = attribute.left_to_right
         share = np.cumsum(counts[index]) - counts[index] / 2
         bin_of_code = np.empty(len(counts), dtype=np.int64)
         bin_of_code[index] = np.minimum(share * BINS // counts.sum(), BINS - 1)

@@ -165,8 +165,7 @@ def _source(
             Ranges(atoms, atoms),
             _arranged(function, column, table, rng) if column.counted else column.value_codes(),
         )
-        if domain.leaf_of_code is not None:
-            cell = domain.leaf_of_code[cell]
+        cell = domain.place_of_code[cell]
     rows = np.bincount(cell, minlength=len(cells.first)).astype(np.float64)
     if column.channel is not None or table.replaced(name):
         noisy, shares = _noisy(column, table, rows)
@@ -262,9 +261,7 @@ def _noisy(column: ReadColumn, table: ReadTable, rows: FloatArray) -> tuple[Nois
     if column.channel is None:
         base = (1 - table.kept) * seen
         return Noisy(atom, np.full(len(rows), table.kept), base), np.maximum(seen, least)
-    domain = column.channel.domain
-    if column.domain.leaf_of_code is not None:
-        domain = column.domain.leaf_of_code[domain]
+    domain = column.domain.place_of_code[column.channel.domain]
     base = (1 - column.channel.p) / max(1, len(domain) - 1)
     extra = column.channel.p - base
     shares = np.full(len(rows), 0.0)

@@ -27,13 +27,6 @@ from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntA
 _LARGE = 1e150
 
 
-def leaf_order(attribute: Attribute) -> IntArray:
-    """Return the place of each code in the order that `gaps` expects, shape (domain,)."""
-    if attribute.kind == "hierarchy" and attribute.leaf_of_code is not None:
-        return np.argsort(np.argsort(attribute.leaf_of_code, kind="stable"), kind="stable").astype(np.int64)
-    return np.arange(attribute.domain, dtype=np.int64)
-
-
 def safe_positions(attribute: Attribute) -> FloatArray:
     """Return positions whose differences cannot overflow; scaled by a power of two, which is exact."""
     positions = attribute.positions.astype(np.float64)
@@ -48,20 +41,11 @@ def pair_distance(attribute: Attribute, first: CodeArray, second: CodeArray) -> 
     if attribute.kind == "ordered":
         positions = safe_positions(attribute)
         return np.asarray(np.abs(positions[first] - positions[second]))
-    if attribute.kind == "nominal" or attribute.hierarchy is None or attribute.leaf_of_code is None:
+    if attribute.kind == "nominal":
         return np.asarray(first != second, dtype=np.float64)
-    tree = attribute.hierarchy
-    a = tree.node_of_leaf[attribute.leaf_of_code[first]].astype(np.int64)
-    b = tree.node_of_leaf[attribute.leaf_of_code[second]].astype(np.int64)
-    # Preorder numbers grow downwards: lifting the larger of the two until they meet ends at the ancestor.
-    while True:
-        different = a != b
-        if not different.any():
-            break
-        lifted = tree.parent[np.maximum(a, b)]
-        a, b = np.where(different, lifted, a), np.where(different, np.minimum(a, b), b)
-    height = np.where(first == second, 0, tree.level[a])
-    return np.asarray(height / max(tree.height, 1), dtype=np.float64)
+    tree, leaf_of_code = attribute.tree()
+    node, _ = tree.common(leaf_of_code[first], leaf_of_code[second])
+    return np.asarray(tree.level[node] / max(tree.height, 1), dtype=np.float64)
 
 
 def spread(kind: Kind, gaps: FloatArray) -> FloatArray:
@@ -122,7 +106,7 @@ def find_classes(attribute: Attribute, group_of_row: IntArray) -> Classes:
     """Sort rows into classes; groups are numbered 0 .. max(group_of_row)."""
     groups = int(group_of_row.max(initial=-1)) + 1
     domain = max(attribute.domain, 1)
-    index = leaf_order(attribute)[attribute.codes]
+    index = np.argsort(attribute.left_to_right)[attribute.codes]
     rows = order_by(group_of_row, index, domain)
     key = group_of_row[rows].astype(np.int64) * domain + index[rows]
     starts = run_starts(key)

@@ -19,7 +19,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.random_output_tables.lp_grouping import Classes, leaf_order, pair_distance
+from duckdb_anon.kernels.random_output_tables.lp_grouping import Classes, pair_distance
 from duckdb_anon.kernels.random_output_tables.output_tables import MutualCover
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import RequirementError
@@ -99,7 +99,7 @@ def _relative_spread(cover: MutualCover) -> FloatArray:
     # A group without rows borrows its neighbour's classes; no row refers to it.
     low = np.minimum(classes.first[:-1], len(classes.code) - 1)
     high = np.maximum(classes.first[1:] - 1, low)
-    ends = np.argsort(leaf_order(attribute))[[0, -1]].astype(np.int32)
+    ends = attribute.left_to_right[[0, -1]].astype(np.int32)
     span = float(pair_distance(attribute, ends[:1], ends[1:])[0])
     tick()
     share = pair_distance(attribute, classes.code[low], classes.code[high]) / (span or 1.0)
@@ -260,11 +260,11 @@ def _nearest_values(attribute: Attribute) -> tuple[CodeArray, FloatArray]:
     """Return for each code the nearest other code and the step relative to the spread of the table."""
     if attribute.domain < 2:
         return np.zeros(attribute.domain, dtype=np.int32), np.full(attribute.domain, np.inf)
-    position = leaf_order(attribute)
-    in_order = np.argsort(position).astype(np.int32)
+    in_order = attribute.left_to_right.astype(np.int32)
     gap = pair_distance(attribute, in_order[:-1], in_order[1:])
     below, above = np.append(np.inf, gap), np.append(gap, np.inf)
     index = np.arange(attribute.domain)
     neighbour = in_order[np.where(below < above, index - 1, index + 1)]
     span = float(pair_distance(attribute, in_order[:1], in_order[-1:])[0])
+    position = np.argsort(in_order)
     return neighbour[position], (np.minimum(below, above) / (span or 1.0))[position]

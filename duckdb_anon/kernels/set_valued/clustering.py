@@ -25,8 +25,7 @@ class _Ranges:
 
     def __init__(self, attribute: Attribute) -> None:
         self.attribute = attribute
-        codes = attribute.codes
-        self.low = (codes if attribute.leaf_of_code is None else attribute.leaf_of_code[codes]).astype(np.int64)
+        self.low = attribute.place_of_code[attribute.codes].astype(np.int64)
         self.high = self.low.copy()
 
     def joined(self, box: IntArray, others: IntArray) -> FloatArray:

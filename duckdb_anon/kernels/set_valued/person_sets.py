@@ -87,7 +87,7 @@ def fingerprints_of(person: IntArray, sensitive: Sequence[Attribute]) -> Persons
     Raises:
         ColumnError: an attribute has no hierarchy.
     """
-    trees = [_tree_of(attribute) for attribute in sensitive]
+    trees = [attribute.tree() for attribute in sensitive]
     forest = Hierarchy.joined([hierarchy.squeezed for hierarchy, _ in trees])
     base, keys = 0, []
     for attribute, (hierarchy, leaf_of_code) in zip(sensitive, trees, strict=True):
@@ -97,12 +97,6 @@ def fingerprints_of(person: IntArray, sensitive: Sequence[Attribute]) -> Persons
     owner, item = np.divmod(ordered[run_starts(ordered)], forest.leaves)
     offsets = np.r_[0, np.cumsum(np.bincount(owner))].astype(np.int64)
     return Persons(forest, offsets, item.astype(np.int32))
-
-
-def _tree_of(attribute: Attribute) -> tuple[Hierarchy, CodeArray]:
-    if attribute.hierarchy is None or attribute.leaf_of_code is None:
-        raise ColumnError(f"sensitive values are generalized along a hierarchy, and '{attribute.name}' has none")
-    return attribute.hierarchy, attribute.leaf_of_code
 
 
 def person_of_row(function: str, table: CodedTable) -> tuple[Attribute, IntArray]:
