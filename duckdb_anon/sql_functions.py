@@ -333,7 +333,6 @@ def _cursor(number: int, caller: int) -> tuple[duckdb.DuckDBPyConnection | None,
 
 
 def _ran(call: pa.StructArray) -> pa.Array:
-    names = [field.name for field in call.type]
     text = call.field("call")[0].as_py()
     function, _, _, extra = runner.from_json(text)
     entry = _BY_NAME[function]
@@ -342,10 +341,10 @@ def _ran(call: pa.StructArray) -> pa.Array:
     if not isinstance(entry, (Method, Report)):
         raise TypeError(f"{function} does not run a kernel")
     instance, caller, query = (call.field(name)[0].as_py() for name in ("instance", "caller", "statement"))
-    buffered = input_scan.take_buffer(call.field("buffer")[0].as_py()) if "buffer" in names else None
+    names = [field.name for field in call.type if field.name.startswith("t")]
 
     def tables() -> list[input_scan.InputTable]:
-        return [buffered] if buffered is not None else [_table(call.field(n)) for n in names if n.startswith("t")]
+        return [_table(call.field(name)) for name in names]
 
     trees = {name: listed_rows(call.field(f"h{k}")) for k, name in enumerate(extra["trees"])}
     return runner.run_call(entry, text, tables, trees, (instance, caller, query))

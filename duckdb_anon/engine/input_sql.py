@@ -76,15 +76,18 @@ def run_ctes(
     if params.get(edges.PARAMETER.name) is not None:
         source, number = edges.SOURCE, NUMBER
     guarded = guard(entry.name, coded, "_anon_src")
-    run = (
-        f"_anon_run({{call: if({guarded}, {literal(call)}, null), {CALLER}, {STATEMENT}, buffer: (from _anon_input), "
-        f"rows: sum(_anon_put({{buffer: (from _anon_input), row: {{rn: _anon_rn{row}}}}})){tree_sql}}})"
-    )
+    rows = buffered_rows("_anon_input", f"{{rn: {NUMBER}{row}}}", _ON_ONE_THREAD, guarded)
     return (
         f"_anon_src as materialized (select {needed}{number} from {source}),\n"
         f"{open_buffer('_anon_input')},\n"
-        f"_anon_run as not materialized (select {run} as r from {_ON_ONE_THREAD})"
+        f"{run_cte(call, f', t0: {rows}{tree_sql}')}"
     )
+
+
+def run_cte(call: str, given: str = "") -> str:
+    """CTE `_anon_run`, the runner's answer to a planned call; `given` are further fields."""
+    arguments = f"call: {literal(call)}, {CALLER}, {STATEMENT}{given}"
+    return f"_anon_run as not materialized (select _anon_run({{{arguments}}}) as r)"
 
 
 def truth_of(condition: str) -> str:

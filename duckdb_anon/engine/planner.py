@@ -21,7 +21,7 @@ from duckdb_anon.engine.column_roles import (
     with_labels_of,
 )
 from duckdb_anon.engine.identifier_lineage import identifiers_read
-from duckdb_anon.engine.input_sql import buffered_rows, declaring, open_buffer, run_ctes, trees_of
+from duckdb_anon.engine.input_sql import buffered_rows, declaring, open_buffer, run_cte, run_ctes, trees_of
 from duckdb_anon.engine.memory_estimate import require_fit
 from duckdb_anon.engine.person_checks import (
     check_described,
@@ -33,7 +33,7 @@ from duckdb_anon.engine.person_checks import (
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.result_sql import layout_of, release_select, report_select
 from duckdb_anon.engine.runner import ASKED_BY, coded_table, to_json
-from duckdb_anon.engine.sql_quoting import CALLER, STATEMENT, ident, literal
+from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ColumnError, planning, with_code
 from duckdb_anon.model.function_specs import (
@@ -284,13 +284,7 @@ def _plan_task(entry: Task, context: Context, params: Params) -> str:
     catalog = context.catalog
     call = to_json(entry.name, Roles(), {}, {"info": info, "database": catalog.database, "schema": catalog.schema})
     rows = "".join(f", {ident(name)}: {sql}" for name, sql in lists.items())
-    return _answered(entry, f"call: {literal(call)}, {CALLER}, {STATEMENT}{rows}")
-
-
-def _answered(entry: Report | Task, arguments: str) -> str:
-    """SELECT of what the runner answers to arguments."""
-    run = f"_anon_run as not materialized (select _anon_run({{{arguments}}}) as r)"
-    return f"with {run},\n{report_select(entry.returns)}"
+    return f"with {run_cte(call, rows)},\n{report_select(entry.returns)}"
 
 
 def _hierarchy_of(context: Context, roles: Roles, params: Params) -> str | None:
@@ -305,7 +299,7 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
     """SQL of a report: one coded table, or several tables of any shape."""
     if not entry.tables:
         call = to_json(entry.name, Roles(), params, {"trees": [], **context.catalog.settings()})
-        return _answered(entry, f"call: {literal(call)}, {CALLER}, {STATEMENT}")
+        return f"with {run_cte(call)},\n{report_select(entry.returns)}"
     if entry.reads == "coded":
         relation = context.relation(entry.tables[0])
         roles = context.roles(relation, needs=entry.needs)
@@ -357,9 +351,7 @@ def _plan_comparison(entry: Report, context: Context, params: dict[str, Any]) ->
         slices = {} if is_original else _slices(entry.name, relation, original, of_original)
         opened += f"{open_buffer(f'_anon_input{k}')},\n"
         tables += f", t{k}: {_buffered(entry.name, f'_anon_input{k}', relation, wanted, slices)}"
-    argument = f"{{call: {literal(call)}, {CALLER}, {STATEMENT}{tables}{tree_sql}}}"
-    run = f"_anon_run as not materialized (select _anon_run({argument}) as r)"
-    return f"with {opened}{run},\n{report_select(entry.returns)}"
+    return f"with {opened}{run_cte(call, tables + tree_sql)},\n{report_select(entry.returns)}"
 
 
 def _check_tables(
