@@ -28,7 +28,7 @@ from duckdb_anon.engine.release_reader import read_tables
 from duckdb_anon.engine.result_encoding import Result, error_result
 from duckdb_anon.engine.rng import generator
 from duckdb_anon.kernels import thread_pool
-from duckdb_anon.kernels.plausible import Options, plausible_tables, read_release
+from duckdb_anon.kernels.plausible import plausible_tables, read_release
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
 from duckdb_anon.model.errors import RequirementError, reported
@@ -166,7 +166,7 @@ def _drawn(call: ImputeCall, given: pa.StructArray) -> DrawnTables:
     if not table.rows:
         raise RequirementError("impute: the release is empty. No rows can be drawn from it. Give a release with rows")
     rng = generator(call.seed)
-    release = read_release("impute", table, call.sensitive, rng, Options())
+    release = read_release("impute", table, call.sensitive, rng)
     columns = [name for name in call.drawn if name in table.columns]
     drawn: dict[str, list[tuple[CodeArray, Any]]] = {name: [] for name in columns}
     for draw in plausible_tables(release, call.draws, rng):

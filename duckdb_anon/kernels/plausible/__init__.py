@@ -5,7 +5,7 @@ and Wong 1987), and tables are drawn from it: exact cells as they are, generaliz
 bucket as often as it has them, randomized ones from their posterior, samples repeated by their weight. What is learnt
 of the columns is a model: the spread of the draws says nothing of its error.
 
-    release = read_release("impute", table, ["income"], rng, Options())
+    release = read_release("impute", table, ["income"], rng)
     for draw in plausible_tables(release, 10, rng):
         ...
 """
@@ -18,25 +18,22 @@ import numpy as np
 
 from duckdb_anon.kernels.plausible.augmentation import Augmentation
 from duckdb_anon.kernels.plausible.reading import Line, Release, Source, read_release
-from duckdb_anon.kernels.plausible.tree import Options
 from duckdb_anon.model.coded_table import CodeArray, IntArray
 from duckdb_anon.model.number_scale import Numbers
 
-__all__ = ["Line", "Options", "Release", "Source", "plausible_tables", "read_release"]
+__all__ = ["Line", "Release", "Source", "plausible_tables", "read_release"]
 
 Draw = dict[str, tuple[CodeArray, Numbers | None]]
 """By column that is not exact: code of each row, of a hierarchy leaf, and where it is -1 the number on its scale."""
 
 
-def plausible_tables(
-    release: Release, draws: int, rng: np.random.Generator, options: Options | None = None
-) -> Iterator[Draw]:
+def plausible_tables(release: Release, draws: int, rng: np.random.Generator) -> Iterator[Draw]:
     """Draw tables that may have been the original.
 
     Yields:
         The columns that are not exact, each with as many rows as `release.rows`.
     """
-    model = Augmentation(release.evidence, rng, options)
+    model = Augmentation(release.evidence, rng)
     for _ in range(draws):
         model.step()
         yield {

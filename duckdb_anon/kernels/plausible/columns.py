@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from duckdb_anon.kernels.cell_shares import Lists, Ranges
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 
+MOST_BINS = 32
 _LEAST = 1e-12
 
 
@@ -57,7 +58,7 @@ class Column:
     odds: FloatArray
 
     @staticmethod
-    def of(cells: Cells, cell: NDArray[Any], shares: FloatArray, most: int) -> Column:
+    def of(cells: Cells, cell: NDArray[Any], shares: FloatArray, most: int = MOST_BINS) -> Column:
         """Put the values of a column into bins.
 
         `most`: greatest number of bins.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from duckdb_anon.kernels.cell_shares import Lists, Ranges, learn_shares, member_weights
 from duckdb_anon.kernels.plausible.augmentation import Evidence
 from duckdb_anon.kernels.plausible.columns import Column, Noisy
-from duckdb_anon.kernels.plausible.tree import Options
+from duckdb_anon.kernels.row_keys import keys_of_lists
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, listed
 from duckdb_anon.model.identifier_case import fold
@@ -81,9 +81,7 @@ _NULL = 2**31 - 1
 """Code of NULL where no row of the release shows it alone."""
 
 
-def read_release(
-    function: str, table: ReadTable, sensitive: Collection[str], rng: np.random.Generator, options: Options
-) -> Release:
+def read_release(function: str, table: ReadTable, sensitive: Collection[str], rng: np.random.Generator) -> Release:
     """Read a release as evidence.
 
     `rng`: draws the rows that stand for several, and the first arrangement of buckets.
@@ -102,7 +100,7 @@ def read_release(
     for name, column in table.columns.items():
         block = column.slice or (f"counts of {name}" if column.counted else "")
         blocks.append(numbered.setdefault(block, len(numbered) + 1) if block else 0)
-        source = _source(function, name, column, table, rng, options)
+        source = _source(function, name, column, table, rng)
         sources.append(replace(source, column=source.column.of_rows(item if column in lists else rows)))
     named = {fold(name) for name in sensitive}
     evidence = Evidence(
@@ -141,9 +139,7 @@ def _records(
     return np.repeat(people, length), item, first
 
 
-def _source(
-    function: str, name: str, column: ReadColumn, table: ReadTable, rng: np.random.Generator, options: Options
-) -> Source:
+def _source(function: str, name: str, column: ReadColumn, table: ReadTable, rng: np.random.Generator) -> Source:
     """A column with a cell for each released row, or for each item of a list."""
     domain = column.domain
     cells: Ranges
@@ -151,14 +147,14 @@ def _source(
     if column.interval:
         cells, cell, widths, line = _intervals(function, column)
         shares = learn_shares(cells, np.bincount(cell, minlength=len(cells.first)).astype(np.float64), widths)
-        return Source(name, Column.of(cells, cell, shares, options.bins), line, False)
+        return Source(name, Column.of(cells, cell, shares), line, False)
     line = _coded(domain)
     if column.node is not None and not column.plain:
         tree, _ = domain.tree()
         first = tree.first_leaf.astype(np.int64)
         cells, cell = Ranges(first, first + tree.leaf_count - 1), column.node
     elif column.several and not column.counted:
-        return Source(name, _sets(column, options), line, False)
+        return Source(name, _sets(column), line, False)
     else:
         atoms = np.arange(len(line.codes))
         cells, cell = (
@@ -169,10 +165,10 @@ def _source(
     rows = np.bincount(cell, minlength=len(cells.first)).astype(np.float64)
     if column.channel is not None or table.replaced(name):
         noisy, shares = _noisy(column, table, rows)
-        return Source(name, Column.of(noisy, cell, shares, options.bins), line, False)
+        return Source(name, Column.of(noisy, cell, shares), line, False)
     shares = learn_shares(cells, rows, np.ones(len(line.codes)))
     exact = table.contents.columns[fold(name)].truth == "exact" and table.contents.columns[fold(name)].cell == "value"
-    return Source(name, Column.of(cells, cell, shares, options.bins), line, exact)
+    return Source(name, Column.of(cells, cell, shares), line, exact)
 
 
 def _coded(domain: Attribute) -> Line:
@@ -233,26 +229,20 @@ def _segments(lower: Numbers, upper: Numbers) -> tuple[Numbers, Numbers]:
     return starts, np.concatenate([starts[1:] - 1, [largest] * (len(starts) > 0)])
 
 
-def _sets(column: ReadColumn, options: Options) -> Column:
+def _sets(column: ReadColumn) -> Column:
     """Sets of codes; an empty one is NULL, or anything where there is none."""
     domain, codes, ends = column.domain, _array(column.codes), _array(column.offsets)
-    length = np.diff(ends)
-    word = np.random.default_rng(0).integers(0, 2**63, size=domain.size + 1)
-    before = np.concatenate([[0], np.cumsum(word[codes])])
-    # sets with the same members have the same sum; wrapping around is the same for all
-    key = np.stack([before[ends[1:]] - before[ends[:-1]], length])
-    _, example, cell = np.unique(key, axis=1, return_index=True, return_inverse=True)
+    cell, example = keys_of_lists(ends, codes)
     members = [codes[ends[i] : ends[i + 1]] for i in example]
     nothing = np.array([domain.null_code] if domain.null_code >= 0 else range(domain.size), dtype=np.int32)
     members = [each if len(each) else nothing for each in members]
     offsets = np.concatenate([[0], np.cumsum([len(each) for each in members])])
     atoms = np.concatenate(members).astype(np.int64)
     cells = Lists(offsets, atoms, np.ones(len(atoms)))
-    cell = cell.ravel()
     rows = np.bincount(cell, minlength=len(members)).astype(np.float64)
     weights = member_weights(atoms, None, offsets, rows)
     shares = np.bincount(atoms, weights * rows[cells.cell], domain.size).astype(np.float64)
-    return Column.of(cells, cell, shares, options.bins)
+    return Column.of(cells, cell, shares)
 
 
 def _noisy(column: ReadColumn, table: ReadTable, rows: FloatArray) -> tuple[Noisy, FloatArray]:

@@ -29,7 +29,6 @@ class Options:
     """How a model is learnt.
 
     Attributes:
-        bins: most bins of a column.
         levels: levels that the values of one column tell; 1 for a plain tree.
         rounds: rounds of completing rows and fitting the tree before the first draw, of buckets and channels.
         cell_rounds: the same where all cells are generalized ones.
@@ -38,7 +37,6 @@ class Options:
         margin_prior: rows by which a margin is drawn to the column's shares.
     """
 
-    bins: int = 32
     levels: int = 8
     rounds: int = 6
     cell_rounds: int = 1

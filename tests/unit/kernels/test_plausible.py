@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from duckdb_anon.kernels.cell_shares import Lists, Ranges, learn_shares
-from duckdb_anon.kernels.plausible import Options
 from duckdb_anon.kernels.plausible.augmentation import Augmentation, Evidence
 from duckdb_anon.kernels.plausible.columns import Column, Noisy
 from duckdb_anon.kernels.plausible.sampling import CellBins, Tree, complete, exchange
-from duckdb_anon.kernels.plausible.tree import Completion, fitted, information, structure
+from duckdb_anon.kernels.plausible.tree import Completion, Options, fitted, information, structure
 
 PLAIN = Options(levels=1)
 
