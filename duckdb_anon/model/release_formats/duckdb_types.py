@@ -16,6 +16,7 @@ _BAG = re.compile(r"MAP\((.+),\s*U?BIGINT\)", re.IGNORECASE | re.DOTALL)
 _INTEGER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?", re.IGNORECASE)
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)", re.IGNORECASE)
 _NESTED = re.compile(r"(STRUCT|MAP|UNION)\(.*|.*\[\d*\]|INTERVAL|VARIANT", re.IGNORECASE | re.DOTALL)
+_MARK = re.compile(r"""[][(),]|"(?:[^"]|"")*"|'(?:[^']|'')*'""")
 _ENUM = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:,\s*)?)*\)", re.IGNORECASE)
 
 Kind = Literal["ordered", "nominal", ""]
@@ -217,6 +218,8 @@ def struct_fields(duckdb_type: str) -> tuple[tuple[str, str], ...]:
 
     >>> struct_fields('STRUCT(age INTEGER, "Zip Code" VARCHAR[])')
     (('age', 'INTEGER'), ('Zip Code', 'VARCHAR[]'))
+    >>> struct_fields("STRUCT(size ENUM('small (S)', 'large )'), age INTEGER)")[1]
+    ('age', 'INTEGER')
     """
     text = duckdb_type.strip()
     if not (text.upper().startswith("STRUCT(") and text.endswith(")")):
@@ -235,17 +238,13 @@ def slice_fields(duckdb_type: str) -> tuple[tuple[str, str], ...]:
 
 def _split(text: str) -> list[str]:
     """Cut at the commas that stand outside parentheses and quotes."""
-    parts, depth, quoted, start = [], 0, False, 0
-    for at, letter in enumerate(text):
-        if letter == '"':
-            quoted = not quoted
-        elif not quoted and letter in "([":
-            depth += 1
-        elif not quoted and letter in ")]":
-            depth -= 1
-        elif letter == "," and not quoted and depth == 0:
-            parts.append(text[start:at])
-            start = at + 1
+    parts, depth, start = [], 0, 0
+    for found in _MARK.finditer(text):
+        mark = found[0]
+        depth += (mark in ("(", "[")) - (mark in (")", "]"))
+        if mark == "," and depth == 0:
+            parts.append(text[start : found.start()])
+            start = found.end()
     return [*parts, text[start:]]
 
 
