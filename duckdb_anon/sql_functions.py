@@ -28,7 +28,7 @@ from duckdb_anon.engine import (
     runner,
 )
 from duckdb_anon.engine import sensitive_coarsening as edges
-from duckdb_anon.engine.arrow import Answers, listed_rows, owning
+from duckdb_anon.engine.arrow import Answers, listed_rows, on_arrays
 from duckdb_anon.engine.call_text import will_run
 from duckdb_anon.engine.catalog import Catalog, use_schema
 from duckdb_anon.engine.identifier_lineage import identifiers_read
@@ -185,7 +185,7 @@ def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
 
     _KEEP.append(instance)
     con.create_function("_anon_instance", instance, [], "BIGINT")
-    for name, (function, kind, side_effects) in _shared().items():
+    for name, function, kind, side_effects in _shared():
         con.create_function(
             name,
             function,
@@ -199,44 +199,40 @@ def _instance_number(con: duckdb.DuckDBPyConnection) -> int:
 
 
 @functools.cache
-def _shared() -> dict[str, tuple[Answers, str, bool]]:
-    """Functions of every database: name to function, type of its result, whether it has side effects.
+def _shared() -> tuple[tuple[str, Answers, str, bool], ...]:
+    """Functions of every database: name, function, type of its result, whether it has side effects.
 
     One set for all: a call says of which database it is, so a web server's databases cost it no functions of their own.
     """
-    lasting = {
-        edges.FUNCTION: (lambda call: edges.published(_combined(call)), "BIGINT[]"),
-        "_anon_plan": (_planner, "VARCHAR"),
-    }
-    lasting |= estimator_udfs.FUNCTIONS
-    acting: dict[str, tuple[Answers, str]] = {
-        "_anon_open": (_opener, "BIGINT"),
-        "_anon_put": (lambda call: input_scan.put_rows(_combined(call)), "BIGINT"),
-        "_anon_run": (functools.partial(_run_each, _ran), result_encoding.RETURN_TYPE),
-        "_anon_take": (lambda call: result_encoding.take(_combined(call)), result_encoding.ROWS_TYPE),
-    }
-    acting[imputation.KEPT] = lambda call: imputation.are_stored(_combined(call)), "BOOLEAN"
-    acting[imputation.FUNCTION] = functools.partial(_run_each, imputation.run), result_encoding.RETURN_TYPE
-    return {
-        # rows of a release are in Arrow's own memory already
-        name: (function if name == "_anon_take" else owning(function), kind, side_effects)
-        for side_effects, functions in ((False, lasting), (True, acting))
-        for name, (function, kind) in functions.items()
-    }
+    run, impute = functools.partial(_run_each, _ran), functools.partial(_run_each, imputation.run)
+    functions: tuple[tuple[str, Answers, str, bool], ...] = (
+        ("_anon_plan", _planner, "VARCHAR", False),
+        (edges.FUNCTION, edges.published, "BIGINT[]", False),
+        estimator_udfs.JOINT_COUNTS,
+        ("_anon_open", _opener, "BIGINT", True),
+        ("_anon_put", input_scan.put_rows, "BIGINT", True),
+        ("_anon_run", run, result_encoding.RETURN_TYPE, True),
+        ("_anon_take", result_encoding.take, result_encoding.ROWS_TYPE, True),
+        (imputation.KEPT, imputation.are_stored, "BOOLEAN", True),
+        (imputation.FUNCTION, impute, result_encoding.RETURN_TYPE, True),
+    )
+    # rows of a release are in Arrow's own memory already
+    return tuple(
+        (name, on_arrays(function, copies=name != "_anon_take"), kind, acts) for name, function, kind, acts in functions
+    )
 
 
 def _planner(call: pa.Array) -> pa.Array:
-    return pa.array([_planned(c["instance"], c) for c in _combined(call).to_pylist()], pa.string())
+    return pa.array([_planned(c["instance"], c) for c in call.to_pylist()], pa.string())
 
 
 def _run_each(work: Callable[[pa.StructArray], pa.Array], call: pa.Array) -> pa.Array:
     """What `work` returns for each row of calls."""
-    rows = _combined(call)
-    return pa.concat_arrays([interrupts.run(functools.partial(work, rows.slice(k, 1))) for k in range(len(rows))])
+    return pa.concat_arrays([interrupts.run(functools.partial(work, call.slice(k, 1))) for k in range(len(call))])
 
 
 def _opener(call: pa.Array) -> pa.Array:
-    statements = [(c["instance"], c["caller"], c["statement"]) for c in _combined(call).to_pylist()]
+    statements = [(c["instance"], c["caller"], c["statement"]) for c in call.to_pylist()]
     return pa.array([input_scan.open_buffer(statement) for statement in statements], pa.int64())
 
 
@@ -262,10 +258,6 @@ def _worked(entry: Task, facts: Mapping[str, Any], call: pa.StructArray) -> pa.A
     finally:
         if con is not None:
             con.close()
-
-
-def _combined(array: pa.Array) -> pa.Array:
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
 def _planned(number: int, call: dict[str, Any]) -> str:

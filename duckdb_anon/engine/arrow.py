@@ -109,14 +109,15 @@ def as_numbers(values: pa.Array) -> FloatArray:
     return numbers
 
 
-def owning(function: Answers) -> Answers:
-    """The same function; whatever it returns is in arrow's own memory."""
+def on_arrays(function: Answers, *, copies: bool) -> Answers:
+    """The same function on columns of one piece each; with `copies` its answer is in arrow's own memory."""
 
     @functools.wraps(function)
-    def copying(*columns: pa.Array) -> pa.Array:
-        return owned(function(*columns))
+    def called(*columns: pa.Array) -> pa.Array:
+        answer = function(*(c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns))
+        return owned(answer) if copies else answer
 
-    return copying
+    return called
 
 
 def give_back() -> None:

@@ -5,7 +5,6 @@ joint_counts(codes, rows, sizes, chances)    original rows of each combination o
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,5 +35,5 @@ def _numbers(values: list[float | None]) -> FloatArray:
     return np.array([0.0 if value is None else value for value in values], dtype=np.float64)
 
 
-FUNCTIONS: dict[str, tuple[Callable[..., pa.Array], str]] = {"joint_counts": (_of_columns, "DOUBLE[]")}
-"""Each with the type that it returns."""
+JOINT_COUNTS = ("joint_counts", _of_columns, "DOUBLE[]", False)
+"""Name, function, type of its result, and that it has no side effects."""
