@@ -59,7 +59,7 @@ class InputTable:
     """Rows put so far."""
 
     rows: int = 0  # how many were put
-    type: pa.StructType = field(default_factory=lambda: pa.struct([]))  # the columns and their types
+    type: pa.StructType = field(default_factory=lambda: pa.struct([]))  # the columns, once all rows are there
     # of each column, the same rows in the same place of every list
     pieces: dict[str, list[pa.Array]] = field(default_factory=dict)
     waiting: list[pa.StructArray] = field(default_factory=list)  # vectors that are in no piece yet
@@ -73,7 +73,6 @@ class InputTable:
     def put(self, rows: pa.StructArray) -> None:
         """Add the rows of one vector; several threads may."""
         with self.lock:
-            self.type = rows.type
             self.waiting.append(rows)
             self.size += rows.nbytes
             self.rows += len(rows)
@@ -83,7 +82,7 @@ class InputTable:
     def put_together(self) -> None:
         """Make pieces of the vectors that wait."""
         vectors, self.waiting, self.size = self.waiting, [], 0
-        for k, column in enumerate(self.type if vectors else ()):
+        for k, column in enumerate(vectors[0].type if vectors else ()):
             piece = _piece([rows.field(k) for rows in vectors], column.type)
             self.pieces.setdefault(column.name, []).append(piece)
 
@@ -113,12 +112,11 @@ def put_rows(buffered: pa.StructArray) -> pa.Array:
     return pa.array(np.ones(len(buffered), dtype=np.int64))
 
 
-def take_buffer(number: int, kind: pa.StructType | None = None) -> InputTable:
-    """The table in buffer `number`, which ends; `kind` has its columns where there may be no row."""
+def take_buffer(number: int, kind: pa.StructType) -> InputTable:
+    """The table in buffer `number`, which ends; `kind` has its columns."""
     table: InputTable = pop(number)
     table.put_together()
-    if kind is not None:
-        table.type = kind
+    table.type = kind
     return table
 
 

@@ -31,7 +31,7 @@ def test_every_column_comes_back_as_it_was(name, most, monkeypatch):
     whole = pa.StructArray.from_arrays([COLUMNS[name]], [name])
     for part in (whole, whole.slice(1, 2), whole.slice(0, 0)):
         input_scan.get(number).put(part)
-    taken = input_scan.take_buffer(number)
+    taken = input_scan.take_buffer(number, whole.type)
     assert len(taken) == 5
     back = taken.field(name)
     back = back.dictionary_decode() if name == "text" else back
@@ -78,11 +78,11 @@ def test_texts_of_few_values_are_stored_once():
 def test_a_feed_left_behind_goes_with_the_next_statement_of_its_connection():
     left, other = input_scan.open_buffer((0, 7, 1)), input_scan.open_buffer((0, 8, 1))
     same = input_scan.open_buffer((0, 7, 1))
-    input_scan.take_buffer(same)
+    input_scan.take_buffer(same, pa.struct([]))
     input_scan.open_buffer((0, 7, 2))
-    input_scan.take_buffer(other)
+    input_scan.take_buffer(other, pa.struct([]))
     with pytest.raises(KeyError):
-        input_scan.take_buffer(left)
+        input_scan.take_buffer(left, pa.struct([]))
 
 
 def test_two_calls_in_one_statement_do_not_mix(con):
