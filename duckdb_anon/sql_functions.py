@@ -28,7 +28,7 @@ from duckdb_anon.engine import (
     runner,
 )
 from duckdb_anon.engine import sensitive_coarsening as edges
-from duckdb_anon.engine.arrow import Answers, listed_rows, on_arrays
+from duckdb_anon.engine.arrow import Answers, listed_rows, owning
 from duckdb_anon.engine.call_text import will_run
 from duckdb_anon.engine.catalog import Catalog, use_schema
 from duckdb_anon.engine.identifier_lineage import identifiers_read
@@ -212,14 +212,11 @@ def _shared() -> tuple[tuple[str, Answers, str, bool], ...]:
         ("_anon_open", _opener, "BIGINT", True),
         ("_anon_put", input_scan.put_rows, "BIGINT", True),
         ("_anon_run", run, result_encoding.RETURN_TYPE, True),
-        ("_anon_take", result_encoding.take, result_encoding.ROWS_TYPE, True),
         (imputation.KEPT, imputation.are_stored, "BOOLEAN", True),
         (imputation.FUNCTION, impute, result_encoding.RETURN_TYPE, True),
     )
-    # rows of a release are in Arrow's own memory already
-    return tuple(
-        (name, on_arrays(function, copies=name != "_anon_take"), kind, acts) for name, function, kind, acts in functions
-    )
+    taking = ("_anon_take", result_encoding.take, result_encoding.ROWS_TYPE, True)  # from Arrow's own memory already
+    return (*((name, owning(function), kind, acts) for name, function, kind, acts in functions), taking)
 
 
 def _planner(call: pa.Array) -> pa.Array:

@@ -31,16 +31,19 @@ def owned(array: pa.Array) -> pa.Array:
     return pa.concat_arrays([array, array.slice(0, 0)])
 
 
+def in_one_piece(array: pa.Array) -> pa.Array:
+    """A column that may come in chunks as one array."""
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
 def listed_rows(array: pa.Array) -> pa.StructArray:
     """Rows of a one-element list array; an aggregate over no rows arrives as NULL."""
-    flat = array.flatten()
-    return flat.combine_chunks() if isinstance(flat, pa.ChunkedArray) else flat
+    return in_one_piece(array.flatten())
 
 
 def plain(array: pa.Array) -> pa.Array:
     """Return enums as text, extension types as their storage, and -0.0 as 0.0."""
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
+    array = in_one_piece(array)
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_dictionary(array.type):
@@ -109,15 +112,14 @@ def as_numbers(values: pa.Array) -> FloatArray:
     return numbers
 
 
-def on_arrays(function: Answers, *, copies: bool) -> Answers:
-    """The same function on columns of one piece each; with `copies` its answer is in arrow's own memory."""
+def owning(function: Answers) -> Answers:
+    """The same function on columns of one piece each; whatever it returns is in arrow's own memory."""
 
     @functools.wraps(function)
-    def called(*columns: pa.Array) -> pa.Array:
-        answer = function(*(c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns))
-        return owned(answer) if copies else answer
+    def copying(*columns: pa.Array) -> pa.Array:
+        return owned(function(*map(in_one_piece, columns)))
 
-    return called
+    return copying
 
 
 def give_back() -> None:

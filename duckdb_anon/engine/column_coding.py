@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckdb_anon.engine.arrow import as_numbers, by_duckdb, plain, steps, type_text
+from duckdb_anon.engine.arrow import as_numbers, by_duckdb, in_one_piece, plain, steps, type_text
 from duckdb_anon.engine.hierarchy_io import labelled, tree_leaves
 from duckdb_anon.engine.number_formatting import scale_of
 from duckdb_anon.engine.sql_quoting import literal
@@ -40,12 +40,10 @@ def code_column(
 ) -> Attribute:
     """Code one column; kind '' is decided by the arrow type; `literals` adds the SQL text of each value."""
     tick()
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
     if tree is not None and kind == "hierarchy":
         array = labelled(function, name, plain(array), tree)
-    elif not pa.types.is_dictionary(array.type):
-        array = plain(array)
+    else:
+        array = in_one_piece(array) if pa.types.is_dictionary(array.type) else plain(array)
     if pa.types.is_nested(array.type) or pa.types.is_interval(array.type):
         raise ColumnError(
             f"{function}: column '{name}' is {array.type}. Quasi-identifiers and sensitive columns are numbers, dates, "

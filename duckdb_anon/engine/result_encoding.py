@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from duckdb_anon.engine.arrow import in_one_piece
 from duckdb_anon.engine.column_coding import value_texts
 from duckdb_anon.engine.input_scan import Statement, pop, put
 from duckdb_anon.engine.memory_estimate import MOST_ROWS
@@ -96,7 +97,7 @@ class Result:
 
 def take(call: pa.StructArray) -> pa.Array:
     """The rows stored under a number, which are handed over once."""
-    (number,) = call.field("rows").to_pylist()
+    (number,) = in_one_piece(call).field("rows").to_pylist()
     rows: pa.StructArray = pop(number)
     return rows
 
