@@ -46,19 +46,13 @@ def unbounded(message: str) -> str:
 def with_bounds(
     query: exp.Expr, rewritten: Callable[[str], str], columns: Callable[[str], list[str]], listed: bool
 ) -> str | None:
-    """Rewrite a query that asks for bounds.
+    """The SQL of a query on an original that asks for bounds; None where none are asked for.
 
     Args:
-        query: a query on an original.
+        query: the query.
         rewritten: rewrites a query's text, with bounds.
         columns: names of the columns of a query's result.
         listed: whether `n_low` and `n_high` are columns of a subquery with the measure `n`.
-
-    Returns:
-        SQL, or None where no bounds are asked for.
-
-    Raises:
-        ParameterError: bounds are asked for where there are none.
     """
     tree = query.copy()
     if isinstance(tree, exp.Select):

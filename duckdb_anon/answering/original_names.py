@@ -26,6 +26,7 @@ from duckdb_anon.rewrite.query.trees import step_of
 SHAPE = "anon: columns of an original, without its rows"
 """Comment of the view that a published file has in the place of an original."""
 _LEVEL = "sure"
+_LEVELS = {"true": _LEVEL, "false": "none", "none": "none", "hard": "hard", "sure": "sure", "likely": "likely"}
 _QUERY = re.compile(r"(\s|\(|--[^\n]*\n|/\*.*?\*/)*(select|with|from|pivot|table|values)\b", re.IGNORECASE | re.DOTALL)
 """How a text begins that is a query."""
 _VALUES = (bool, int, float, str, decimal.Decimal, dt.date, dt.datetime, type(None))
@@ -35,34 +36,18 @@ class Rewriter(Protocol):
     """Writes the SQL that estimates an answer."""
 
     def rewritten(self, query: str, original: str, release: str, bounds: str) -> str:
-        """The SQL of a query's estimate.
-
-        Args:
-            query: one SELECT over the original.
-            original: the original, as pairs of names have it.
-            release: its release.
-            bounds: which bounds to add, as `rewrite_query` takes them.
-        """
+        """The SQL of the estimate of one SELECT over an original; `bounds` as `rewrite_query` takes them."""
 
     def columns(self, answer: str) -> list[str]:
-        """Names of the columns of a query's result.
-
-        Args:
-            answer: SQL that was rewritten.
-        """
+        """Names of the columns of an answer."""
 
 
 @dataclass(frozen=True)
 class Answering:
-    """Which release answers for which original.
+    """Which release answers for which original."""
 
-    Attributes:
-        releases: original, as queries name it and in lower case, to its release.
-        bounds: which bounds to add, as `rewrite_query` takes them.
-    """
-
-    releases: Mapping[str, str]
-    bounds: str = "none"
+    releases: Mapping[str, str]  # original, as queries name it and in lower case, to its release
+    bounds: str = "none"  # which bounds to add, as `rewrite_query` takes them
 
     @classmethod
     def of(cls, answer: str | Sequence[str], bounds: str = "false") -> Answering:
@@ -84,23 +69,14 @@ class Answering:
             if fold(original.strip()) in releases:
                 raise ParameterError(f"answer={pair}: {original.strip()} is answered by a release already")
             releases[fold(original.strip())] = release.strip()
-        levels = {
-            "true": "sure",
-            "false": "none",
-            **{node: node for node in ("none", "hard", "sure", "likely")},
-        }
-        if str(bounds).lower() not in levels:
-            raise ParameterError(f"bounds={bounds}: allowed are {', '.join(levels)}")
-        return cls(releases, levels[str(bounds).lower()])
+        if str(bounds).lower() not in _LEVELS:
+            raise ParameterError(f"bounds={bounds}: allowed are {', '.join(_LEVELS)}")
+        return cls(releases, _LEVELS[str(bounds).lower()])
 
     def require_published(self, con: duckdb.DuckDBPyConnection) -> None:
-        """Refuse a file that holds an original: SUMMARIZE, COPY, query() and views would show its rows.
+        """Refuse a file that holds an original, or a register of releases, whose key undoes them.
 
-        Args:
-            con: a connection to the file.
-
-        Raises:
-            ParameterError: it holds one, or a register of releases, whose key undoes them.
+        SUMMARIZE, COPY, query() and views would show the original's rows.
         """
         found = con.execute(
             "select lower(table_name) from duckdb_tables() where not internal union all "
@@ -119,15 +95,9 @@ class Answering:
                 )
 
     def rewritten(self, statement: str, parameters: Any, rewriter: Rewriter) -> tuple[str, bool]:
-        """A statement as it is to run, and whether it was rewritten (its parameters are then in its text).
+        """A tool's statement as it is to run, and whether it was rewritten (its parameters are then in its text).
 
-        Args:
-            statement: what a tool sent.
-            parameters: its parameters, by position.
-            rewriter: writes the SQL of estimates.
-
-        Raises:
-            ParameterError: it reads two originals, or a parameter's type has no literal.
+        A ParameterError where it reads two originals, or a parameter's type has no literal.
         """
         if not any(original.rpartition(".")[2] in fold(statement) for original in self.releases):
             return statement, False
@@ -205,17 +175,7 @@ class RewriteQuery:
     con: duckdb.DuckDBPyConnection
 
     def rewritten(self, query: str, original: str, release: str, bounds: str) -> str:
-        """The SQL of a query's estimate.
-
-        Args:
-            query: one SELECT over the original.
-            original: the original.
-            release: its release.
-            bounds: which bounds to add.
-
-        Raises:
-            ParameterError: there is no such release.
-        """
+        """See `Rewriter`; a ParameterError where there is no such release."""
         call = f"select rewrite_query($1, $2, $3, bounds := '{bounds}')"
         try:
             return str(self._value(call, [query, original, release]))
@@ -227,11 +187,7 @@ class RewriteQuery:
             ) from error
 
     def columns(self, answer: str) -> list[str]:
-        """Names of the columns of a query's result.
-
-        Args:
-            answer: SQL that was rewritten.
-        """
+        """Names of the columns of an answer."""
         return list(self._value(f"select list(column_name) from (describe {answer})", []))
 
     def _value(self, sql: str, parameters: Sequence[Any]) -> Any:

@@ -17,9 +17,5 @@ class Plugin(BasePlugin):
     """What dbt-duckdb looks for in the module."""
 
     def configure_cursor(self, cursor: Any) -> None:
-        """Load the functions on one cursor.
-
-        Args:
-            cursor: a connection of its own to the project's database.
-        """
+        """Load the functions on one cursor, which is a connection of its own to the project's database."""
         load(cursor)

@@ -37,11 +37,10 @@ class HoldersContext:
     @property
     def texts(self) -> dict[str, str]:
         """The texts by name."""
-        return {name: str(getattr(self, name)) for name in TEXTS}
+        return {name: str(getattr(self, name)) for name in _TEXTS}
 
 
-TEXTS = ("purpose", "recipients", "release_model", "safeguards", "expert", "decision", "validity", "contact")
-_LISTS, _NUMBERS = ("queries", "impossible"), ("threshold", "sampling_fraction")
+_TEXTS = ("purpose", "recipients", "release_model", "safeguards", "expert", "decision", "validity", "contact")
 
 
 def read_context(path: str | None, function: str = "report") -> HoldersContext:
@@ -50,14 +49,13 @@ def read_context(path: str | None, function: str = "report") -> HoldersContext:
     require_known(function, str(path), given, [f.name for f in fields(HoldersContext)])
     checked: dict[str, Any] = {}
     for name, value in given.items():
-        if name in _LISTS:
+        checked[name] = str(value)
+        if name in ("queries", "impossible"):
             if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
                 raise AnonError(f"{function}: {path}: {name} must be a list of texts")
             checked[name] = tuple(value)
-        elif name in _NUMBERS:
+        elif name in ("threshold", "sampling_fraction"):
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
                 raise AnonError(f"{function}: {path}: {name} = {value!r} is not a number in (0, 1]")
             checked[name] = float(value)
-        else:
-            checked[name] = str(value)
     return HoldersContext(**checked)
