@@ -26,6 +26,7 @@ from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.measures.risk.equivalence_classes import CLASSES, VALUES
 from duckdb_anon.measures.risk.linkage_risk import P_MATCH, TARGETS, linkage_risk
 from duckdb_anon.measures.risk.wp29 import singling_out
+from duckdb_anon.measures.utility.information_loss import information_loss
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.identifier_case import fold
@@ -36,9 +37,11 @@ from duckdb_anon.rewrite.query.tables import TableInfo, contents_of, list_type
 FIGURES = (
     "k", "l", "identity", "attribute", "advantage", "singled_out", "iloss", "ncp", "mean_error", "median_error",
 )  # fmt: skip
+_COLUMNS = (
+    "null::varchar as release, null::varchar as shape, null::bigint as rows, "
+    f"{', '.join(f'null::double as {name}' for name in FIGURES)}, null::varchar as note, null::varchar as predicates"
+)
 _MOST_JOINT = 500
-_RISK = ("identity", "attribute", "advantage")
-_UNLINKED = "risk not measured: the release has no row_id"
 
 
 def _together(context: Any, relation: Any, params: Params) -> list[str]:
@@ -55,65 +58,59 @@ def _together(context: Any, relation: Any, params: Params) -> list[str]:
 
 
 def _row(original: TableInfo, release: TableInfo, params: Params) -> str:
+    """The figures of a release, each part of one row with the columns that it has."""
     contents = contents_of(release, original)
     shape = contents.shape
     first, second = literal(original.name), literal(release.name)
     qi = [column for column, role in original.roles.items() if role == "quasi"]
     sensitive = [column for column, role in original.roles.items() if role == "sensitive"]
     linked = bool(contents.source)
-    figures = dict.fromkeys(FIGURES, "null")
+    parts = [f"select {second} as release, '{shape}' as shape, count(*) as rows from {release.sql}"]
     # the measures of classes do not see the original: what is its own is named to them
     named = {fold(column) for column in qi}
     rest = [content.field or content.carrier for column, content in contents.columns.items() if column not in named]
     alike = shape not in ("sliced", "persons")
     if alike and qi and contents.answered(CLASSES):
-        figures["k"] = f"(select k from k_anonymity({second}, qi := {literal(qi)}, keep := {literal(rest)}))"
+        parts.append(f"select min(k) as k from k_anonymity({second}, qi := {literal(qi)}, keep := {literal(rest)})")
     if alike and qi and sensitive and contents.answered(VALUES):
-        classes = [
-            f"l_diversity({second}, qi := {literal(qi)}, sensitive := {literal(name)}, "
+        classes = " union all ".join(
+            f"from l_diversity({second}, qi := {literal(qi)}, sensitive := {literal(name)}, "
             f"keep := {literal([other for other in rest if fold(other) != fold(name)])})"
             for name in sensitive
-        ]
-        lowest = [f"(select value from {entry} where measure = 'frequency')" for entry in classes]
-        figures["l"] = f"least({', '.join(lowest)})"
+        )
+        parts.append(f"select min(value) as l from ({classes}) where measure = 'frequency'")
     if shape == "sliced" and qi and sensitive:
-        figures["l"] = f"(select l from slicing_diversity({first}, {second}))"
+        parts.append(f"select min(l) as l from slicing_diversity({first}, {second})")
     if linked and contents.answered(linkage_risk.answers):
-        risk = (
-            f"(select {', '.join(_RISK)}, note from linkage_risk({first}, {second}, p_match := {params['p_match']}, "
-            f"targets := {params['targets']}, seed := {params['seed']}) where attacker = 'strongest') as _risk"
+        parts.append(
+            f"select identity, attribute, advantage, note from linkage_risk({first}, {second}, "
+            f"p_match := {params['p_match']}, targets := {params['targets']}, seed := {params['seed']}) "
+            "where attacker = 'strongest'"
         )
     else:
-        why = literal(_UNLINKED if not linked else "risk not measured: linkage_risk does not read this shape")
-        risk = f"(select {', '.join(f'null as {name}' for name in _RISK)}, {why} as note) as _risk"
-    tables = [risk]
-    figures |= {name: f"_risk.{name}" for name in _RISK}
-    notes = ["_risk.note"]
+        why = "linkage_risk does not read this shape" if linked else "the release has no row_id"
+        parts.append(f"select {literal(f'risk not measured: {why}')} as note")
     if contents.answered(singling_out.answers):
         # a bucket's counts are no values of a row
-        columns = qi if "buckets" in contents.shapes else [*qi, *sensitive]
-        tables.append(
-            "(select attack, attacks || ' predicates tried, ' || note as note from "
-            f"singling_out({first}, {second}, mode := 'univariate', columns := "
-            f"{literal(columns)}, seed := {params['seed']})) as _single"
+        columns = literal(qi if "buckets" in contents.shapes else [*qi, *sensitive])
+        parts.append(
+            "select attack as singled_out, 'singled_out: ' || attacks || ' predicates tried, ' || note as predicates "
+            f"from singling_out({first}, {second}, mode := 'univariate', columns := {columns}, "
+            f"seed := {params['seed']})"
         )
-        figures["singled_out"] = "_single.attack"
-        notes.append("'singled_out: ' || _single.note")
-    if shape != "persons" and (linked or shape in ("boxes", "counts", "sliced")):
-        loss = f"information_loss({first}, {second}) where list_contains({literal(qi)}, attribute)"
-        figures |= {name: f"(select avg({name}) from {loss})" for name in ("iloss", "ncp")}
-    workload = (
-        f"workload_error({first}, {second}, n := {params['n']}, dims := {params['dims'] or min(4, len(qi))}, "
+    has_loss = shape != "persons" and contents.answered(information_loss.answers)
+    if has_loss and (linked or shape in ("boxes", "counts", "sliced")):
+        parts.append(
+            f"select avg(iloss) as iloss, avg(ncp) as ncp from information_loss({first}, {second}) "
+            f"where list_contains({literal(qi)}, attribute)"
+        )
+    parts.append(
+        "select avg(relative_error) as mean_error, median(relative_error) as median_error "
+        f"from workload_error({first}, {second}, n := {params['n']}, dims := {params['dims'] or min(4, len(qi))}, "
         f"aggregate := {literal(params['aggregate'])}, selectivity := {params['selectivity']}, "
         f"predicate_on_sensitive := {_predicate(original, sensitive, params)}, seed := {params['seed']})"
     )
-    tables.append(f"(select avg(relative_error) as mean, median(relative_error) as median from {workload}) as _error")
-    figures |= {"mean_error": "_error.mean", "median_error": "_error.median"}
-    selected = ", ".join(f"({sql})::double as {name}" for name, sql in figures.items())
-    rows = f"(select count(*) from {release.sql}) as rows"
-    note = f"concat_ws('; ', {', '.join(notes)}) as note"
-    source = ",\n  ".join(tables)
-    return f"select {second} as release, '{shape}' as shape, {rows}, {selected}, {note}\nfrom {source}"
+    return f"select * from {', '.join(f'({part})' for part in parts)}"
 
 
 def _predicate(original: TableInfo, sensitive: Sequence[str], params: Params) -> bool:
@@ -134,7 +131,9 @@ def _plan(context: Any, params: Params) -> str:
     releases = [context.table_info(relation) for relation in relations]
     seeded = params if params["seed"] is not None else {**params, "seed": secrets.randbelow(2**31)}
     rows = [_row(original, release, seeded) for release in releases]
-    select = "\nunion all by name\n".join([*rows, *_together(context, relation, params)])
+    empty = f"select {_COLUMNS} where false"
+    every = "\nunion all by name\n".join([empty, *rows, *_together(context, relation, params)])
+    select = f"select * exclude (predicates) replace (concat_ws('; ', note, predicates) as note) from ({every})"
     roles = context.roles(relation, nested=True)
     if not roles.qi:
         raise ColumnError(

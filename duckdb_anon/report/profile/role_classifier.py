@@ -35,41 +35,36 @@ IDENTIFIERS = {
     "key": "R any other unique number",
 }
 """Direct identifiers, with the item of HIPAA's Safe Harbor list (45 CFR 164.514(b)(2)(i)) each is."""
+_PLACES, _DATES = "B geographic subdivisions smaller than a state", "C dates, except the year"
 QUASI = {
-    "date of birth": "C dates, except the year",
-    "month of birth": "C dates, except the year",
-    "date": "C dates, except the year",
-    "postcode": "B geographic subdivisions smaller than a state",
-    "place": "B geographic subdivisions smaller than a state",
-    "coordinate": "B geographic subdivisions smaller than a state",
-    "year of birth": "",
-    "state": "",
-    "country": "",
-    "age": "C ages over 89",
-    "sex": "",
-    "ethnicity": "",
-    "marital status": "",
-    "relationship": "",
-    "education": "",
-    "occupation": "",
-    "working hours": "",
+    "date of birth": (_DATES, "date"),
+    "month of birth": (_DATES, ""),
+    "date": (_DATES, "date"),
+    "postcode": (_PLACES, "code"),
+    "place": (_PLACES, "text"),
+    "coordinate": (_PLACES, "number"),
+    "year of birth": ("", "number"),
+    "state": ("", ""),
+    "country": ("", "text"),
+    "age": ("C ages over 89", "number"),
+    "sex": ("", ""),
+    "ethnicity": ("", ""),
+    "marital status": ("", ""),
+    "relationship": ("", ""),
+    "education": ("", "text"),
+    "occupation": ("", "text"),
+    "working hours": ("", "number"),
 }
-SENSITIVE = ("income", "health", "belief", "judicial")
-_REPEATED = 1.05
-"""Rows for each value from which on a number of individuals identifies them in several rows."""
-_NUMBERS_OF_PERSONS = ("medical record number", "health plan number")
-_SPECIAL = {
+"""Quasi-identifiers, with Safe Harbor's item and the kind of `anon_hierarchy` that suits each."""
+SENSITIVE = {
     "health": "health data",
     "belief": "a special category (GDPR article 9)",
     "judicial": "criminal, school or court records",
     "income": "income, debt or payments",
 }
-_HIERARCHIES = {
-    "date of birth": "date", "date": "date", "postcode": "code", "age": "number", "year of birth": "number",
-    "coordinate": "number", "working hours": "number", "occupation": "text", "place": "text", "country": "text",
-    "education": "text",
-}  # fmt: skip
-"""Kind of `anon_hierarchy` that suits what a column is."""
+_REPEATED = 1.05
+"""Rows for each value from which on a number of individuals identifies them in several rows."""
+_NUMBERS_OF_PERSONS = ("medical record number", "health plan number")
 
 
 @dataclass(frozen=True)
@@ -131,10 +126,10 @@ def suggested(facts: Facts) -> Suggestion:
     if kind == "weight":
         return Suggestion(kind, "quasi", f"{how}: a survey weight reveals the stratum and may be unique", "number", "")
     if kind in SENSITIVE:
-        return Suggestion(kind, "sensitive", f"{how}: {_SPECIAL[kind]}", _HIERARCHIES.get(kind, ""), "")
+        return Suggestion(kind, "sensitive", f"{how}: {SENSITIVE[kind]}", "", "")
     if kind in QUASI:
         reason = f"{how}: other people may know it"
-        return Suggestion(kind, "quasi", reason, _hierarchy(facts, kind), QUASI[kind])
+        return Suggestion(kind, "quasi", reason, _hierarchy(facts, kind), QUASI[kind][0])
     if facts.distinct <= 1:
         return Suggestion("constant", "insensitive", "one value in all rows", "", "")
     numeric = is_number(facts.type)
@@ -145,7 +140,7 @@ def suggested(facts: Facts) -> Suggestion:
 
 def _hierarchy(facts: Facts, kind: str) -> str:
     """The kind of hierarchy that can be made of the column: whole numbers are no dates, times of the day have none."""
-    tree = _HIERARCHIES.get(kind, "")
+    tree = QUASI[kind][1]
     if tree != "date" or facts.type == "DATE" or facts.type.startswith("TIMESTAMP"):
         return tree
     if is_number(facts.type):

@@ -142,6 +142,9 @@ def test_compare_tells_the_risk_of_buckets_and_the_errors_of_lists(people):
     row = con.execute("select identity, attribute from compare('people', ['linked'], n := 5, dims := 2)").fetchall()[0]
     strongest = "from linkage_risk('people', 'linked', targets := 400, seed := 1) where attacker = 'strongest'"
     assert row == con.execute(f"select identity, attribute {strongest}").fetchall()[0]
+    con.execute("create table answers as from rr_distort('people', 3, row_id := true, seed := 1)")
+    loss = con.execute("select shape, iloss, mean_error > 0 from compare('people', ['answers'], n := 5, dims := 2)")
+    assert loss.fetchall() == [("randomized", None, True)]
     con.execute("create table tree as select (10 + i)::integer as dose, 'all' as root from range(7) as t(i)")
     con.execute("create table visits as select *, rowid // 2 as person from people")
     for column, role in (("age", "quasi"), ("zip", "quasi"), ("dose", "sensitive hierarchy=tree")):
