@@ -45,6 +45,12 @@ class Context:
         """The methods by name."""
         return {name: entry for name, entry in self.entries.items() if isinstance(entry, Method)}
 
+    def visible(self, parameter: str) -> Relation:
+        """A table argument whose columns the planner can see; refused where it cannot."""
+        relation = self.relation(parameter)
+        require_visible(self.function, relation)
+        return relation
+
     def relation(self, parameter: str, given: object = None) -> Relation:
         """Resolve the table argument `parameter` (or `given` in its place), once for a plan."""
         argument = given or self.arguments.get(parameter)

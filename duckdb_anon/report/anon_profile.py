@@ -22,12 +22,11 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.column_roles import role_of
 from duckdb_anon.engine.person_checks import FREQUENCIES
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.kernels.row_keys import compact, joint
-from duckdb_anon.measures.plans.missing_codes import CODES, FOUND, counted_values, marked
+from duckdb_anon.measures.plans.missing_codes import counted_values
 from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.function_specs import Parameter, Params, Task, fields
@@ -53,18 +52,17 @@ OPTIONS = (
 def plan_profile(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
     """Say which columns there are, and ask for their facts and a sample of the rows."""
     require_libraries()
-    relation = context.relation("tbl")
-    require_visible(context.function, relation)
+    relation = context.visible("tbl")
     columns = list(relation.columns)
     counted = [
         f"select {k}::bigint as k, * from ({counted_values(relation.sql, name, kind)})"
         for k, (name, kind) in enumerate(relation.columns.items())
     ]
     facts = (
-        f"select k, count(*) as d, sum(n)::bigint as n, count(*) filter (where n = 1) as u, {FOUND} "
-        f"from ({marked(_all_of(counted))}) group by k"
+        "select k, count(*) as d, sum(n)::bigint as n, count(*) filter (where n = 1) as u, "
+        f"_anon_codes(x, v, n, may_be) as codes from ({_all_of(counted)}) group by k"
     )
-    codes = f"nullif(array_to_string(list_transform({CODES}, lambda s: coalesce(s.x::bigint::varchar, s.v)), ', '), '')"
+    codes = "nullif(array_to_string(list_transform(codes, lambda s: coalesce(s.x::bigint::varchar, s.v)), ', '), '')"
     row = ", ".join(f"c{k}: {ident(c)}::varchar" for k, c in enumerate(columns))
     numbered = f"(select *, row_number() over () as _anon_rn from {relation.sql})"
     sampled = f"(select * from {numbered} order by hash(_anon_rn, {params['seed']}) limit {params['rows']})"

@@ -11,21 +11,16 @@ Cost: an aggregation a column and problem.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.sql_quoting import ident, literal
-from duckdb_anon.measures.plans.missing_codes import CODES, FOUND, counted_values, marked
+from duckdb_anon.measures.plans.missing_codes import counted_values
 from duckdb_anon.model.function_specs import Params, Query
 from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_number
 
-NAME = "anon_dirt"
 _VALUE = "{x}"
-_PLACEHOLDERS = ("0001-01-01", "1899-12-30", "1900-01-01", "1970-01-01", "2999-12-31", "9999-12-31")
-_ISO, _SLASH, _DOT, _PLAIN = (
-    r"\d{4}-\d{1,2}-\d{1,2}", r"\d{1,2}/\d{1,2}/\d{4}", r"\d{1,2}\.\d{1,2}\.\d{4}", r"(19|20)\d{6}",
-)  # fmt: skip
-_POSTCODE = r"(?i)(^|_|\b)(zip|plz|post(al)?_?code|postcode|cap|cp)(_?code)?($|_|\b)"
+_POSTCODE = re.compile(r"(^|_|\b)(zip|plz|post(al)?_?code|postcode|cap|cp)(_?code)?($|_|\b)", re.IGNORECASE)
 
 
 @Query(
@@ -36,11 +31,10 @@ _POSTCODE = r"(?i)(^|_|\b)(zip|plz|post(al)?_?code|postcode|cap|cp)(_?code)?($|_
 )
 def anon_dirt(context: Any, params: Params) -> str:
     """One row a column and problem, and one for all of them."""
-    relation = context.relation("tbl")
-    require_visible(NAME, relation)
+    relation = context.visible("tbl")
     parts = [
-        f"select {number} as k, {step} as step, {literal(name)} as name, {literal(problem)} as problem, records, "
-        f"template from ({select})"
+        f"select {number} as k, {step} as step, {literal(name)} as name, {literal(problem)} as problem, "
+        f"found.records as records, found.clean as template from ({select})"
         for number, (name, kind) in enumerate(relation.columns.items())
         for step, (problem, select) in enumerate(_problems(relation.sql, name, kind))
     ]
@@ -69,78 +63,25 @@ def _quoted(sql: str) -> str:
 
 
 def _problems(source: str, name: str, kind: str) -> list[tuple[str, str]]:
-    """Problems a column of a type may have, each with a SELECT of its records and of the SQL that cleans it."""
-    x = ident(name)
-    if kind == "VARCHAR":
-        blanks = f"count(*) filter ({x} <> trim({x}))"
-        return [
-            ("blanks around values", f"select {blanks} as records, 'trim({_VALUE})' as template from {source}"),
-            ("codes for missing values", _codes(source, name, kind)),
-            ("several formats of dates", _dates(source, x)),
-            ("postcodes that lost leading zeros", _postcodes(source, name)),
-            ("spellings that differ in case", _cases(source, x)),
-        ]  # fmt: skip
-    if kind == "DATE" or kind.startswith("TIMESTAMP"):
-        dates = ", ".join(map(literal, _PLACEHOLDERS))
-        clean = f"CASE WHEN {_VALUE}::date::varchar NOT IN ({dates}) THEN {_VALUE} END"
-        counted = f"select {x}, count(*) as n from {source} where {x}::date::varchar in ({dates}) group by {x}"
-        return [
-            (
-                "placeholder dates",
-                f"select sum(n) filter (n > 1) as records, {literal(clean)} as template from ({counted})",
-            )
-        ]
-    if is_number(kind):
-        codes = [("codes for missing values", _codes(source, name, kind))]
-        return [*codes, ("postcodes that lost leading zeros", _postcodes(source, name))] if is_integer(kind) else codes
-    return []
-
-
-def _codes(source: str, name: str, kind: str) -> str:
-    written = (
-        "list_transform(codes, lambda s: coalesce(s.x::bigint::varchar, '''' || replace(s.v, '''', '''''') || ''''))"
+    """Problems a column of a type may have, each with a SELECT of what `sql/cleaning.sql` finds of it."""
+    x, is_varchar = ident(name), kind == "VARCHAR"
+    is_postcode = bool(_POSTCODE.search(name)) and (is_varchar or is_integer(kind))
+    values = f"({counted_values(source, name, kind)})"
+    spelled = f"(select trim({x}) as v, count(*) as n from {source} where {x} is not null group by 1)"
+    words = f"(select sum(n) as total, max(n) as most, count(*) as spellings from {spelled} group by lower(v))"
+    problems = (
+        ("blanks around values", is_varchar, f"_anon_blanks({x})", source),
+        (
+            "codes for missing values",
+            is_varchar or is_number(kind),
+            "_anon_missing(_anon_codes(x, v, n, may_be))",
+            values,
+        ),
+        ("several formats of dates", is_varchar, f"_anon_dates({x})", source),
+        ("postcodes that lost leading zeros", is_postcode, f"_anon_postcodes({x}::varchar)", source),
+        ("spellings that differ in case", is_varchar, "_anon_spellings(total, most, spellings)", words),
+        ("placeholder dates", kind == "DATE" or kind.startswith("TIMESTAMP"), f"_anon_placeholders({x})", source),
     )
-    return (
-        "select list_sum(list_transform(codes, lambda s: s.n)) as records, "
-        f"'CASE WHEN {_VALUE} NOT IN (' || array_to_string({written}, ', ') || ') THEN {_VALUE} END' as template "
-        f"from (select {CODES} as codes from (select {FOUND} from ({marked(counted_values(source, name, kind))})))"
-    )
-
-
-def _cases(source: str, x: str) -> str:
-    """Records whose spelling is not the most frequent one of its letters, in columns whose values repeat."""
-    counted = f"select lower(trim({x})) as l, {x} as v, count(*) as n from {source} where {x} is not null group by all"
-    return (
-        f"select case when sum(total) > 2 * count(*) then sum(total - most) filter (spellings > 1) end as records, "
-        f"'lower({_VALUE})' as template from (select sum(n) as total, max(n) as most, count(*) as spellings from ("
-        f"select l, trim(v) as v, sum(n) as n from ({counted}) group by all) group by l)"
-    )
-
-
-def _dates(source: str, x: str) -> str:
-    """Records whose date has not the most frequent format, where nearly all values are dates of some format."""
-    value = f"trim({x})"
-    shares = ", ".join(
-        f"count(*) filter (regexp_full_match({value}, '{pattern}')) as {label}"
-        for label, pattern in (("iso", _ISO), ("slash", _SLASH), ("dot", _DOT), ("plain", _PLAIN))
-    )
-    first, second = (f"max(try_cast(split_part({value}, '/', {part}) as integer))" for part in (1, 2))
-    months = f"{first} filter (regexp_full_match({value}, '{_SLASH}')) > 12 as days_first, {second} as most"
-    slash = "case when days_first then '%d/%m/%Y' else '%m/%d/%Y' end"
-    return (
-        "select case when iso + slash + dot + plain >= 0.8 * many "
-        "then iso + slash + dot + plain - greatest(iso, slash, dot, plain) end as records, "
-        f"'try_strptime({_VALUE}, [''%Y-%m-%d'', ''' || {slash} || ''', ''%d.%m.%Y'', ''%Y%m%d''])::date' as template "
-        f"from (select {shares}, count({x}) as many, {months} from {source})"
-    )
-
-
-def _postcodes(source: str, name: str) -> str:
-    """Records that are a digit or more shorter than the longest, in a column of numbers that is called postcode."""
-    text = f"trim({ident(name)}::varchar)"
-    return (
-        f"select case when regexp_matches({literal(name)}, '{_POSTCODE}') and share > 0.9 and longest between 4 and 6 "
-        f"then shorter end as records, 'lpad({_VALUE}::varchar, ' || longest || ', ''0'')' as template from (select "
-        f"max(length({text})) as longest, avg(regexp_full_match({text}, '[0-9]+')::integer) as share, "
-        f"count(*) filter (length({text}) < (select max(length({text})) from {source})) as shorter from {source})"
-    )
+    return [
+        (problem, f"select {found} as found from {rows}") for problem, possible, found, rows in problems if possible
+    ]

@@ -22,8 +22,9 @@ from typing import Any
 
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.column_roles import column_of
+from duckdb_anon.engine.sql_macros import macro_statements
 from duckdb_anon.engine.sql_quoting import ident, literal
-from duckdb_anon.measures.plans.missing_codes import LABEL, number_codes
+from duckdb_anon.measures.plans.missing_codes import LABEL, MACROS, number_codes
 from duckdb_anon.model.errors import ColumnError, ParameterError, cause_of, listed, nearest, one_line
 from duckdb_anon.model.function_specs import Parameter, Params, Query
 from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment, is_number
@@ -32,17 +33,12 @@ NAME = "anon_hierarchy"
 KINDS = ("auto", "date", "code", "number", "quantile", "text", "arx")
 ROOT = "*"
 OTHER = "(other)"
-_DATES = {
-    "day": "strftime(_d, '%Y-%m-%d')",
-    "month": "strftime(_d, '%Y-%m')",
-    "quarter": "year(_d) || '-Q' || quarter(_d)",
-    "year": "year(_d)::varchar",
-    "5 years": "floor(year(_d) / 5)::int * 5 || '..' || floor(year(_d) / 5)::int * 5 + 4",
-    "decade": "floor(year(_d) / 10)::int * 10 || '..' || floor(year(_d) / 10)::int * 10 + 9",
-}
+_DATES = ("day", "month", "quarter", "year", "5 years", "decade")
 _OTHERWISE = {"days": "day", "months": "month", "quarters": "quarter", "years": "year", "decades": "decade"}
 _OTHERWISE |= {"five years": "5 years", "10 years": "decade", "ten years": "decade"}
 _MOST_LEVELS = 12
+_MACROS_OF_EDGES = ("_anon_power", "_anon_digit", "_anon_multiple", "_anon_round_edges", *MACROS)
+"""Those that planning itself calls, on a cursor that has none."""
 _HEEDED = {
     "date": ("levels",),
     "code": ("levels",),
@@ -169,8 +165,7 @@ def _dates(source: str, given: Any) -> str:
         f"{NAME}: a value is no date as DuckDB writes it; make the column a DATE, as strptime(d, '%d/%m/%Y') does, or "
         f"say kind := 'text' [{ColumnError.code}]"
     )
-    # infinity has no month
-    levels = [f"coalesce({_DATES[name]}, _d::varchar)" for name in names]
+    levels = [f"_anon_date_label(_d, {literal(name)})" for name in names]
     dated = f"(select _v, coalesce(try_cast(_v as timestamp), error({wrong})) as _d from {source})"
     return _select(levels, dated)
 
@@ -190,11 +185,7 @@ def _codes(context: Any, relation: Relation, column: str, source: str, given: An
         )
     integral = relation.visible and is_integer(relation.columns[column])
     text = f"if(_v < 0, _v::varchar, lpad(_v::varchar, {longest}::int, '0'))" if integral else "_v::varchar"
-    levels = [
-        # a short code is filled up, so that no label stands for two nodes
-        f"case when _m <= {n} then _t else rpad(left(_t, {n}), {n}, ' ') || repeat('*', _m - {n}) end"
-        for n in sorted(keep, reverse=True)
-    ]
+    levels = [f"_anon_prefix(_t, {n}, _m)" for n in sorted(keep, reverse=True)]
     return _select(levels, f"(select _v, {text} as _t, {longest} as _m from {source})")
 
 
@@ -253,22 +244,11 @@ def _numbers(
         edges = f"{literal(_breaks(breaks))}::double[]"
         bins = len(breaks) + 1
     elif kind == "quantile":
-        shares = literal([k / bins for k in range(1, bins)])
         # nothing is below the smallest value: its own edge would only tell it
-        edges = (
-            f"(select list_filter(list_distinct(quantile_disc(_x, {shares})), lambda e: e > any_value(_low)) from "
-            f"(select _x, min(_x) over () as _low from {rows}))"
-        )
+        quantiles = f"list_distinct(quantile_disc(_x, {literal([k / bins for k in range(1, bins)])}))"
+        edges = f"(select list_filter({quantiles}, lambda e: e > min(_x)) from {rows})"
     else:
-        edges = (
-            "(select list_transform(range(try_cast(floor(_low / _step) as bigint) + 1, "
-            # numbers that span more than a DOUBLE holds get no ends
-            "try_cast(ceil(_high / _step) as bigint)), "
-            # as decimal text, for 3 * 0.1 is 0.30000000000000004
-            "lambda k: ((k * _digit) || 'e' || _power)::double) from (select *, (_digit || 'e' || _power)::double as "
-            f"_step from (select *, {_DIGIT} as _digit, {_POWER} as _power from "
-            f"(select min(_x) as _low, max(_x) as _high, (max(_x) - min(_x)) / {bins} as _raw from {rows}))))"
-        )
+        edges = f"(select _anon_round_edges(min(_x), max(_x), {bins}) from {rows})"
         bins += 2
     edges = f"coalesce({edges}, [])"
     for end, sign in ((bottom, ">"), (top, "<")):
@@ -276,37 +256,21 @@ def _numbers(
             edges = f"list_append(list_filter({edges}, lambda e: e {sign} {end}), {end}::double)"
             bins += 1
     if relation.visible:
-        bins = context.catalog.cursor.execute(f"select len({edges}) + 1").fetchone()[0]
+        cursor = context.catalog.cursor
+        for name, macro in macro_statements(set()):
+            if name in _MACROS_OF_EDGES:
+                cursor.execute(macro)
+        bins = cursor.execute(f"select len({edges}) + 1").fetchone()[0]
     levels: list[str] = []
     width = 1
     while width < bins and len(levels) < _MOST_LEVELS:
-        levels.append(f"case when list_contains(_codes, _v::double) then {literal(LABEL)} else {_interval(width)} end")
+        levels.append(
+            f"case when list_contains(_codes, _v::double) then {literal(LABEL)} else _anon_joined(_e, _i, {width}) end"
+        )
         width *= 2
     interval = "len(list_filter(_e, lambda e: e <= _v::double))"
     edged = f"(select list_sort({edges}) as _e), (select {codes} as _codes)"
     return _select(levels, f"(select _v, _e, _codes, {interval} as _i from {source}, {edged})")
-
-
-_POWER = "try_cast(if(_raw > 0, floor(log10(_raw)), 0) as int)"
-_DIGIT = (
-    "case when not _raw > 0 then 1 else list_extract([d for d in [1, 2, 5, 10] if _raw <= d * power(10, "
-    f"{_POWER})] || [10], 1) end"
-)
-"""The step is the smallest of 1, 2, 5, 10 times a power of ten that is at least the raw width."""
-
-
-def _interval(width: int) -> str:
-    low, high = f"(_i // {width} * {width})", f"(_i // {width} * {width} + {width})"
-
-    def text(edge: str) -> str:
-        value = f"_e[{edge}]"
-        integral = f"{value} = trunc({value}) and abs({value}) < 1e15"
-        return f"case when {integral} then {value}::bigint::varchar else {value}::varchar end"
-
-    return (
-        f"case when {low} = 0 and {high} > len(_e) then {literal(ROOT)} when {low} = 0 then '< ' || {text(high)} "
-        f"when {high} > len(_e) then '>= ' || {text(low)} else '[' || {text(low)} || ', ' || {text(high)} || ')' end"
-    )
 
 
 def _breaks(given: Any) -> list[float]:

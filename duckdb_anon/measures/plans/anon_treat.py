@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.column_roles import column_of
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.errors import ParameterError, listed
@@ -40,8 +39,7 @@ NAME = "anon_treat"
 )
 def anon_treat(context: Any, params: Params) -> str:
     """The table with its treated columns."""
-    relation = context.relation("tbl")
-    require_visible(NAME, relation)
+    relation = context.visible("tbl")
     given = {column_of(NAME, relation, name): text for name, text in params["treatments"].items()}
     if not given:
         raise ParameterError("treatments is empty. Say {'column': 'treatment'}")

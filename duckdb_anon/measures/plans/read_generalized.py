@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import ColumnError, listed, nearest
@@ -27,11 +26,6 @@ from duckdb_anon.model.release_formats import SOURCE
 from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment, is_number
 
 NAME = "read_generalized"
-_ANYTHING = r"\**|NA|N/A|NULL|null|\?"
-_NUMBER = r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?"
-_BRACKETS = r"([\[\](])\s*(.+?)\s*,\s*(.+?)\s*([\])\[])"
-_RANGE = rf"({_NUMBER})\s*(?:-|\.\.|to)\s*({_NUMBER})"
-_AT_MOST, _AT_LEAST = r"(<=?|≤)\s*(.+)", r"(>=?|≥)\s*(.+)"
 
 
 @Query(
@@ -55,9 +49,7 @@ _AT_MOST, _AT_LEAST = r"(<=?|≤)\s*(.+)", r"(>=?|≥)\s*(.+)"
 )
 def read_generalized(context: Any, params: Params) -> str:
     """The release with cells that measures read."""
-    original, release = context.relation("original"), context.relation("release")
-    require_visible(NAME, original)
-    require_visible(NAME, release)
+    original, release = context.visible("original"), context.visible("release")
     roles = context.roles(original, needs=("qi",))
     spelled = {fold(name): name for name in release.columns}
     missing = [info.name for info in roles.qi if fold(info.name) not in spelled]
@@ -86,71 +78,26 @@ def read_generalized(context: Any, params: Params) -> str:
 
 def _intervals(name: str, kind: str, original: str, distinct: str) -> str:
     """SELECT of each text `t` and its interval `c`."""
-    step = 1 if is_integer(kind) else 0
-
-    def group(pattern: str, number: int) -> str:
-        return f"regexp_extract(t, {literal(pattern)}, {number})"
-
-    def value(text: str) -> str:
-        return f"try_cast({text} as {kind})"
-
-    def moved(bound: str, when: str, by: int) -> str:
-        return f"{bound} + if({when}, {by}, 0)" if by else bound
-
-    opened = moved(value(group(_BRACKETS, 2)), f"{group(_BRACKETS, 1)} in (']', '(')", step)
-    closed = moved(value(group(_BRACKETS, 3)), f"{group(_BRACKETS, 4)} in ('[', ')')", -step)
-    below = moved(value(group(_AT_MOST, 2)), f"{group(_AT_MOST, 1)} = '<'", -step)
-    above = moved(value(group(_AT_LEAST, 2)), f"{group(_AT_LEAST, 1)} = '>'", step)
-    members = "list_transform(string_split(trim(t, '{}'), ','), lambda v: " + value("trim(v)") + ")"
-    every = f"len({members}) = len(list_filter({members}, lambda v: v is not null))"
-    forms = {
-        _BRACKETS: (opened, closed),
-        _RANGE: (value(group(_RANGE, 1)), value(group(_RANGE, 2))),
-        r"\{.+\}": (f"if({every}, list_min({members}), null)", f"list_max({members})"),
-        r"[0-9]+\*+": (value("replace(t, '*', '0')"), value("replace(t, '*', '9')")),
-        _AT_MOST: ("low", below),
-        _AT_LEAST: (above, "high"),
-        r".+\+": (value("rtrim(t, '+')"), "high"),
-    }
-    ends = []
-    for end in range(2):
-        cases = " ".join(f"when regexp_full_match(t, {literal(p)}) then {e[end]}" for p, e in forms.items())
-        ends.append(f"(case {cases} else {value('t')} end)")
-    read = f"select t, {_suppressed()} as gone, {ends[0]}::{kind} as lower, {ends[1]}::{kind} as upper"
-    limits = f"(select min({ident(name)}) as low, max({ident(name)}) as high from {original})"
-    known = "lower is not null and upper is not null and lower <= upper"
-    cell = "{'lower': lower, 'upper': upper}"
-    nothing = f"{{'lower': null::{kind}, 'upper': null::{kind}}}"
+    lower, upper = "i.lower_end", "i.upper_end"
+    if is_integer(kind):
+        lower, upper = f"{lower} + if(i.without_lower, 1, 0)", f"{upper} - if(i.without_upper, 1, 0)"
+    limits = f"(select min({ident(name)})::{kind} as low, max({ident(name)})::{kind} as high from {original})"
+    read = f"select t, _anon_interval_of(t, low, high) as i from {distinct}, {limits}"
     return (
-        f"select t, case when gone then {nothing} when {known} then {cell} else {_unread(name)} end as c "
-        f"from ({read} from {distinct}, {limits})"
+        f"select t, case when _anon_suppressed(t) then {{'lower': null::{kind}, 'upper': null::{kind}}} "
+        f"when lower <= upper then {{'lower': lower, 'upper': upper}} else {_unread(name)} end as c "
+        f"from (select t, ({lower})::{kind} as lower, ({upper})::{kind} as upper from ({read}))"
     )
 
 
 def _sets(name: str, kind: str, original: str, distinct: str) -> str:
     """SELECT of each text `t` and the list `c` of values that it stands for."""
-    present = f"filter ({ident(name)} is not null)"
-    values = (
-        f"(select list(distinct {ident(name)}) {present} as v, count(*) > count({ident(name)}) as n from {original})"
+    column = ident(name)
+    present = (
+        f"list(distinct {column}) filter ({column} is not null) as present, count(*) > count({column}) as has_null"
     )
-    masked = "list_filter(v, lambda x: starts_with(x::varchar, rtrim(t, '*')))"
-    as_long = f"list_filter({masked}, lambda x: length(x::varchar) = length(t))"
-    parts = "list_transform(string_split(trim(t, '{}'), ','), lambda x: trim(x))"
-    members = f"list_filter(v, lambda x: list_contains({parts}, x::varchar))"
-    same = "list_filter(v, lambda x: trim(x::varchar) = t)"
-    forms = (
-        (f"len({same}) > 0", same),
-        (_suppressed(), "if(n, list_append(v, null), v)"),
-        (f"t like '%*' and len({as_long}) > 0", as_long),
-        (f"t like '%*' and len({masked}) > 0", masked),
-        (f"t like '{{%}}' and len({members}) = len({parts})", members),
-    )
-    cases = " ".join(f"when {when} then {then}" for when, then in forms)
-    return f"select t, case {cases} else {_unread(name)} end as c from {distinct}, {values}"
-
-
-def _suppressed() -> str:
-    return f"(t is null or regexp_full_match(t, {literal(_ANYTHING)}))"
+    values = f"(select {present} from {original})"
+    return f"select t, coalesce(_anon_values_of(t, present, has_null), {_unread(name)}) as c from {distinct}, {values}"
 
 
 def _unread(name: str) -> str:
