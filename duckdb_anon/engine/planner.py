@@ -35,7 +35,7 @@ from duckdb_anon.engine.result_sql import layout_of, release_select, report_sele
 from duckdb_anon.engine.runner import ASKED_BY, coded_table, to_json
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.coded_table import CodedTable
-from duckdb_anon.model.errors import ColumnError, planning, with_code
+from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest, planning, with_code
 from duckdb_anon.model.function_specs import (
     ColumnInfo,
     ColumnPlan,
@@ -310,6 +310,28 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
     return _plan_comparison(entry, context, params)
 
 
+def _columns_named(entry: Report, roles: Roles, params: Params) -> dict[str, Any]:
+    """Arguments that name labelled columns, as the columns are spelled."""
+    found: dict[str, Any] = {}
+    for parameter in entry.parameters:
+        given = params.get(parameter.name)
+        if not parameter.of or not given:
+            continue
+        infos = roles.qi if parameter.of == "qi" else roles.qi + roles.sensitive
+        columns = {fold(info.name): info.name for info in infos}
+        names = [given] if isinstance(given, str) else given
+        for name in names:
+            if fold(name) not in columns:
+                role = "quasi-identifiers" if parameter.of == "qi" else "quasi-identifiers and sensitive columns"
+                raise ParameterError(
+                    f"{entry.name}: {parameter.name} has '{name}'{nearest(name, columns.values())}. The {role} are "
+                    f"{listed(columns.values())}"
+                )
+        spelled = [columns[fold(name)] for name in names]
+        found[parameter.name] = spelled[0] if isinstance(given, str) else spelled
+    return found
+
+
 def _plan_comparison(entry: Report, context: Context, params: dict[str, Any]) -> str:
     """SQL of a report on tables of any shape, coded on a common domain."""
     relations = [context.relation(name) for name in entry.tables]
@@ -320,6 +342,7 @@ def _plan_comparison(entry: Report, context: Context, params: dict[str, Any]) ->
     roles = context.roles(flat, needs=entry.needs, nested=True)
     # nested columns that are released unchanged have no values to compare
     roles = replace(roles, keep=tuple(info for info in roles.keep if not is_nested(info.type)))
+    params = {**params, **_columns_named(entry, roles, params)}
     _require_plain_person(entry.name, labelled, roles)
     infos = (*roles.attributes, *((roles.person,) if roles.person else ()))
     read = [*entry.tables, *(name for name in entry.optional if context.arguments.get(name) is not None)]

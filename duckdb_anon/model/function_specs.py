@@ -226,7 +226,7 @@ def fields(text: str) -> dict[str, str]:
 
 
 Answer = Mapping[str, Any] | Sequence[Sequence[Any]] | Sequence[Mapping[str, Any]]
-"""Columns of an answer by name, or its rows: values in the order of the columns, or by name."""
+"""Columns of an answer by name, or rows: values in the order of the columns, or by name, NULL where one is missing."""
 
 
 def _without_function(*_: object) -> Any:
@@ -273,7 +273,7 @@ class Report(Function):
         """An answer as one sequence a column."""
         if isinstance(answer, Mapping):
             return answer
-        rows = [[row[name] for name in self.returns] if isinstance(row, Mapping) else row for row in answer]
+        rows = [list(map(row.get, self.returns)) if isinstance(row, Mapping) else row for row in answer]
         columns = zip(*rows, strict=True) if rows else ((),) * len(self.returns)
         return dict(zip(self.returns, map(list, columns), strict=True))
 

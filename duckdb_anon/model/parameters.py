@@ -37,6 +37,7 @@ class Parameter:
     low: float | None = None
     high: float | None = None
     above: float | None = None
+    of: Literal["", "qi", "labelled"] = ""  # columns that its names are of, checked when a call is planned; '' for any
     repeated: bool = False  # whether a list may have a name twice; of columns that would count one of them twice
 
     def check(self, function: str, given: Any) -> Any:

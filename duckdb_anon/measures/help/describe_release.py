@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.planner import parameters_of
 from duckdb_anon.engine.release_seal import signer_of
 from duckdb_anon.measures.help.anon_functions import rows_as_table
@@ -46,8 +45,7 @@ _UNDECLARED = (
 )
 def describe_release(context: Any, params: Params) -> str:
     """One row a fact."""
-    relation = context.relation("release")
-    require_visible("describe_release", relation)
+    relation = context.visible("release")
     description = read_description(relation.comment)
     made: list[Fact] = [("release", relation.given, None, _UNDECLARED)]
     if description is not None:
@@ -60,8 +58,7 @@ def describe_release(context: Any, params: Params) -> str:
 
 def _made(given: str, description: Description, entries: Mapping[str, Entry]) -> list[Fact]:
     """What the table's comment tells."""
-    entry = entries.get(description.method)
-    original = description.original or None
+    entry, original = entries.get(description.method), description.original or None
     does = entry.summary if entry else "not stated, or unknown to this version"
     facts: list[Fact] = [
         ("release", given, description.comment(), "the whole description, as the table's comment has it"),
@@ -70,33 +67,31 @@ def _made(given: str, description: Description, entries: Mapping[str, Entry]) ->
     ]
     docs = {p.name: p.doc for p in parameters_of(entry)} if entry else {}
     facts += [("parameter", n, literal(v), docs.get(n, "")) for n, v in description.parameters.items()]
-    independent = "true" if description.independent else None
+    signer, independent = description.signature.partition(":")[0], "true" if description.independent else None
     stated: list[Fact] = [
         ("paper", None, entry.paper if entry else None, "where the method comes from"),
         ("independent", None, independent, "made regardless of earlier releases, whose risks add up with its own"),
         ("date", None, description.date, "the day it was made"),
         ("seal", None, description.seal, "digest of description, rows and roles; verify_release checks it"),
+        ("signature", signer, _verdict(description), "by the owner of this public key (Ed25519)"),
+        ("version", None, description.version, "of duckdb-anon, which made it"),
     ]
-    facts += [fact for fact in stated if fact[2]]
-    if description.signature:
-        try:
-            found = signer_of(description)
-            verdict = "holds" if found is not None and found[1] else "does not hold"
-        except AnonError as error:
-            verdict = str(error)
-        signer = description.signature.partition(":")[0]
-        facts.append(("signature", signer, verdict, "by the owner of this public key (Ed25519)"))
-    if description.version:
-        facts.append(("version", None, description.version, "of duckdb-anon, which made it"))
-    return facts
+    return facts + [fact for fact in stated if fact[2]]
+
+
+def _verdict(description: Description) -> str | None:
+    """Whether the signature holds; None where there is none."""
+    try:
+        found = signer_of(description)
+    except AnonError as error:
+        return str(error)
+    return None if found is None else "holds" if found[1] else "does not hold"
 
 
 def _columns(context: Any, relation: Any) -> list[Fact]:
     """How each attribute is to be read; a STRUCT column of a sliced release holds several."""
     roles = context.roles(context.flat(relation), nested=True)
-    by_role = {"quasi": roles.qi, "sensitive": roles.sensitive, "insensitive": roles.keep}
-    by_role["person"] = (roles.person,) if roles.person else ()
-    named = {info.name: (role, info) for role, infos in by_role.items() for info in infos}
+    role_of, trees = roles.by_name(), roles.trees()
     facts: list[Fact] = []
     contents = context.contents(relation)
     slices = contents.slices()
@@ -104,12 +99,10 @@ def _columns(context: Any, relation: Any) -> list[Fact]:
     for column, kind in relation.columns.items():
         fields = struct_fields(kind) if column in slices else ()
         for name, inside in fields or ((column, kind),):
-            role, info = named.get(name, ("", None))
-            tree = info.hierarchy if info is not None else None
+            role = role_of.get(name, "")
             where = f"; one of the attributes of column {column}, permuted together in its bucket" if fields else ""
-            carrier_doc = carrier_docs.get(name)
-            read = f"{_ROLES.get(role, 'no role')}: {_cells(inside, role, tree)}"
-            words = carrier_doc if carrier_doc and not role else read
+            words = "" if role else carrier_docs.get(name, "")
+            words = words or f"{_ROLES.get(role, 'no role')}: {_cells(inside, role, trees.get(name))}"
             facts.append(("column", name, role or None, words + where))
     return facts
 
@@ -120,7 +113,7 @@ def _cells(kind: str, role: str, tree: str | None) -> str:
     if box is not None:
         return f"intervals of {box}, both ends inside; NULL ends cover everything"
     if several is not None and role == "sensitive":
-        return f"all the {several} values a person has" + (f", as nodes of {tree}" if tree else "")
+        return f"all the {several} values of an individual" + (f", as nodes of {tree}" if tree else "")
     if several is not None:
         return f"sets of {several}, one of which is the value"
     if bag is not None:

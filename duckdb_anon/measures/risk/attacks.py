@@ -132,8 +132,8 @@ class Scores:
         """The scores, without units outside the target's group where the attacker knows it."""
         if self.scoring.within_group and self.release.group_of_unit is not None:
             group = self.release.group_of_unit.astype(np.int64)
-            of_target = group[self.release.unit_of_row[self.some.true_row]]
-            leave_out_groups(units, self.some.start, group, self.some.true_start, of_target)
+            of_target = group[self.release.unit_of_row[self.some.true.code]]
+            leave_out_groups(units, self.some.start, group, self.some.true.offsets, of_target)
         return units
 
 
@@ -162,8 +162,8 @@ def attack(release: PublishedRecords, scoring: Scoring, targets: Targets) -> tup
 
     def look(scores: Scores, block: slice) -> None:
         some = scores.some
-        true_unit = release.unit_of_row[some.true_row]
-        own_share(scores.units, some.start, release.size, some.true_start, true_unit, identity[block])
+        true_unit = release.unit_of_row[some.true.code]
+        own_share(scores.units, some.start, release.size, some.true.offsets, true_unit, identity[block])
         for k, secret in enumerate(release.secrets):
             truth, known = some.secrets[k], some.known_values[k]
             model = scoring.tilts[k] if scoring.tilts else None

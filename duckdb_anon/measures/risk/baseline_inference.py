@@ -126,7 +126,7 @@ class _Model:
         score = self.bins.sums(self.log_ratio, some.values, some.known)
         with np.errstate(divide="ignore"):
             score += np.log(np.where(self.prior > _NO_ROWS, self.prior, 0))
-        if len(some.true_row):
+        if len(some.true.code):
             self._leave_out(some, score)
         best = score.max(axis=1, keepdims=True, initial=-np.inf)
         weight = np.exp(score - np.where(np.isfinite(best), best, 0))
@@ -134,11 +134,11 @@ class _Model:
 
     def _leave_out(self, some: Targets, score: FloatArray) -> None:
         """Change the scores of the values that a target's own rows hold."""
-        own = self.secret.of_rows(some.true_row)[:, self.chosen]
-        record, row = _pairs(some.start, some.true_start)
+        own = self.secret.of_rows(some.true.code)[:, self.chosen]
+        record, row = _pairs(some.start, some.true.offsets)
 
         def taken(inside: FloatArray) -> sparse.csr_matrix:
-            return sparse.csr_matrix((inside, (record, row)), (len(some.values), len(some.true_row))) @ own
+            return sparse.csr_matrix((inside, (record, row)), (len(some.values), len(some.true.code))) @ own
 
         mine = taken(np.ones(len(record))).tocoo()
         r, s = mine.row, mine.col
@@ -146,10 +146,10 @@ class _Model:
         changed = np.log(np.maximum(rest, _NO_ROWS))
         for a, (of_code, spread) in enumerate(zip(self.bins.of_code, self.bins.spread, strict=True)):
             bin_of_record = of_code[some.values[:, a]]
-            cell = self.release.columns[a].of_row[some.true_row[row]]
+            cell = self.release.columns[a].of_row[some.true.code[row]]
             inside = np.asarray(spread[cell, bin_of_record[record] - self.bins.first[a]]).ravel()
             if self.release.start is not None:
-                inside = inside / self.release.size[self.release.unit_of_row[some.true_row[row]]]
+                inside = inside / self.release.size[self.release.unit_of_row[some.true.code[row]]]
             bin_of_entry = bin_of_record[r]
             seen = self.counts[bin_of_entry, s] - np.asarray(taken(inside)[r, s]).ravel()
             smoothed = np.maximum(seen, 0) + STRENGTH * self.bins.marginal[bin_of_entry]

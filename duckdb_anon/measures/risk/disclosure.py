@@ -73,14 +73,13 @@ def disclosure(call: MeasureCall) -> Answer:
     targets, wanted = np.arange(original.rows), params["targets"]
     if wanted is not None and wanted < original.rows:
         targets = np.sort(call.rng.choice(original.rows, wanted, replace=False))
+    secrets = []
     for name in call.sensitive:
         if not (release.columns[name].plain or release.columns[name].counted):
             raise ColumnError(
                 f"the release's column '{name}' is neither plain values nor counts of them; releases of "
                 "lists or nodes cannot be read"
             )
-    secrets = []
-    for name in call.sensitive:
         cells = PublishedCells.distinct(release.columns[name])
         truth = original.columns[name].value_codes()[targets].astype(np.int64)
         secrets.append((truth, cells.shares[cells.of_row]))

@@ -29,13 +29,11 @@ from duckdb_anon.measures.risk.baseline_inference import guesses
 from duckdb_anon.measures.risk.linkage_view import BOOTSTRAP, PublishedRecords, published, register_of
 from duckdb_anon.measures.risk.mechanism_simulation import bootstrapped, replay_select
 from duckdb_anon.measures.risk.targets import Targets, draw_targets, known_columns
-from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ParameterError, listed
 from duckdb_anon.model.function_specs import Answer, Parameter, fields
 from duckdb_anon.model.release_formats import SOURCE
 from duckdb_anon.model.release_table import MeasureCall
 
-NAME = "linkage_risk"
 STRONGEST = "strongest"
 _BY_NAME = {attacker.name: attacker for attacker in ATTACKERS}
 UNLINKED = f"identity is not measured without {SOURCE.word}, the number of the original row of each record"
@@ -44,7 +42,7 @@ _FIGURES = (
     "identity", "identity_low", "identity_high", "attribute", "attribute_low", "attribute_high", "baseline",
     "advantage",
 )  # fmt: skip
-KNOWN = Parameter("known", "quasi-identifiers that the attacker knows (default: all)", "names")
+KNOWN = Parameter("known", "quasi-identifiers that the attacker knows (default: all)", "names", of="qi")
 P_MATCH = Parameter(
     "p_match", "probability that the attacker knows each quasi-identifier, in (0, 1]", "number", 1.0, high=1, above=0
 )
@@ -97,28 +95,26 @@ def prepared(
     call: MeasureCall, sensitive: Sequence[str], *, linked: bool = False
 ) -> tuple[PublishedRecords, Targets, Targets | None]:
     """The release, persons who are in the original, and persons of the hold-out, if there is one."""
-    read, rng, person = call.read, call.rng, call.person
-    known_values = call.params.get("known_values", 0)
-    params = {**call.params, "known_values": known_values}
-    known = known_columns(call.qi, params)
+    read, known_values = call.read, call.params.get("known_values", 0)
+    call = replace(call, params={**call.params, "known_values": known_values})
+    known = known_columns(call.qi, call.params)
     release = published(call.release, call.qi, sensitive, read.get("replay"), known_values)
     for which in ("original", "holdout"):
         if which in read:
             require_rows(read[which], which)
     row = None
-    known_call = bool(params["call"]) or "replay" in read
+    known_call = bool(call.params["call"]) or "replay" in read
     scored = call.release.sources() is not None
     if release.persons and (scored or (linked and (known_call or not sensitive))):
         row = released_rows(call.original, call.release)
     release = replace(release, linked=scored)
-    targets = draw_targets(call.original, person, release, row, params, rng)
+    targets = draw_targets(call, call.original, release, row)
     if release.plain and release.persons and not release.randomized and not known_call:
-        release = replace(release, replay=bootstrapped(release, rng))
-    if params["p_match"] == 1 and not known_values and person is None:
+        release = replace(release, replay=bootstrapped(release, call.rng))
+    if call.params["p_match"] == 1 and not known_values and call.person is None:
         release = replace(release, register=register_of(call.original, read.get("register"), call.qi, known))
-    if "holdout" not in read:
-        return release, targets, None
-    return release, targets, draw_targets(read["holdout"], person, release, None, params, rng)
+    outside = draw_targets(call, read["holdout"], release) if "holdout" in read else None
+    return release, targets, outside
 
 
 def rows_of(
@@ -128,23 +124,30 @@ def rows_of(
     chosen = chosen_attackers(names)
     sensitive = [secret.name for secret in release.secrets]
     without = [rate_of(guesses(release, k, targets))[0] for k in range(len(sensitive))]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for attacker in chosen:
+        row: dict[str, Any] = {"attacker": attacker.name, "targets": len(targets)}
+        rows.append(row)
         try:
             scoring = attacker.scoring(release)
         except NotApplicable as reason:
             if "all" not in names:
                 raise ParameterError(f"attacker '{attacker.name}' cannot be used. {reason}") from reason
-            rows.append(_row(attacker.name, str(reason)))
+            row["note"] = str(reason)
             continue
+        row |= {"note": note_of(attacker, scoring), "channel": scoring.channel}
         identity, attribute = attack(release, scoring, targets)
         base = without
         if outside is not None and not scoring.register:  # nobody of a hold-out is in the register
             base = [rate_of(chances)[0] for chances in attack(release, scoring, outside)[1].T]
-        found = identity if release.persons and release.linked and scoring.finds else None
-        row = _row(attacker.name, note_of(attacker, scoring), found, attribute, base, sensitive)
-        rows.append(row | {"channel": scoring.channel})
-    rows = [row | {"targets": len(targets)} for row in rows]
+        if release.persons and release.linked and scoring.finds:
+            row |= zip(_FIGURES[:3], rate_of(identity), strict=True)
+        if sensitive:
+            rates = [rate_of(each) for each in attribute.T]
+            gains = [advantage(rate, b) for (rate, _, _), b in zip(rates, base, strict=True)]
+            k = int(np.argmax(np.nan_to_num(gains, nan=-np.inf)))
+            row |= zip(_FIGURES[3:], (*rates[k], base[k], gains[k]), strict=True)
+            row["sensitive"] = sensitive[k]
     return [*rows, _strongest(rows, chosen)]
 
 
@@ -158,23 +161,6 @@ def note_of(attacker: Attacker, scoring: Scoring) -> str:
     return f"{attacker.doc}; {_WEAKER}" if scoring.channel == BOOTSTRAP else attacker.doc
 
 
-def _row(
-    name: str, note: str, identity: FloatArray | None = None, attribute: FloatArray | None = None,
-    base: Sequence[float] = (), sensitive: Sequence[str] = (),
-) -> dict[str, Any]:  # fmt: skip
-    row: dict[str, Any] = {"attacker": name, "note": note, **dict.fromkeys(("sensitive", "channel"))}
-    row |= dict.fromkeys(_FIGURES, np.nan)
-    if identity is not None:
-        row |= zip(_FIGURES[:3], rate_of(identity), strict=True)
-    if attribute is not None and len(sensitive):
-        rates = [rate_of(each) for each in attribute.T]
-        gains = [advantage(rate, b) for (rate, _, _), b in zip(rates, base, strict=True)]
-        k = int(np.argmax(np.nan_to_num(gains, nan=-np.inf)))
-        row |= zip(_FIGURES[3:], (*rates[k], base[k], gains[k]), strict=True)
-        row["sensitive"] = sensitive[k]
-    return row
-
-
 def advantage(rate: float, base: float) -> float:
     """Share of what the baseline does not know that the attacker does; negative where it knows less."""
     return 0.0 if base >= 1 else (rate - base) / (1 - base)
@@ -182,16 +168,20 @@ def advantage(rate: float, base: float) -> float:
 
 def _strongest(rows: Sequence[Mapping[str, Any]], chosen: Sequence[Attacker]) -> dict[str, Any]:
     """The largest identity and the largest advantage of attackers who know what is public alone."""
+
+    def figure(row: Mapping[str, Any], name: str) -> float:
+        return float(np.nan_to_num(row.get(name, np.nan), nan=-np.inf))
+
     outsiders = {attacker.name for attacker in chosen if attacker.outsider}
     able = [row for row in rows if row["attacker"] in outsiders] or list(rows)
-    by_identity = max(able, key=lambda row: np.nan_to_num(row["identity"], nan=-np.inf))
-    by_attribute = max(able, key=lambda row: np.nan_to_num(row["advantage"], nan=-np.inf))
-    silent = [row["attacker"] for row in able if np.isnan(row["identity"]) and np.isnan(row["attribute"])]
+    by_identity = max(able, key=lambda row: figure(row, "identity"))
+    by_attribute = max(able, key=lambda row: figure(row, "advantage"))
+    silent = [row["attacker"] for row in able if figure(row, "identity") == figure(row, "attribute") == -np.inf]
     note = f"attribute: {by_attribute['attacker']}"
-    if not np.isnan(by_identity["identity"]):
+    if figure(by_identity, "identity") >= 0:
         note = f"identity: {by_identity['attacker']}; {note}"
-    channel = next((row["channel"] for row in able if row["channel"]), None)
+    channel = next((row["channel"] for row in able if row.get("channel")), None)
     if silent:
         note += f"; not tried: {listed(silent)}"
-    found = {f: by_identity[f] for f in _FIGURES[:3]}
+    found = {name: by_identity.get(name) for name in _FIGURES[:3]}
     return {**by_attribute, **found, "attacker": STRONGEST, "channel": channel, "note": note}

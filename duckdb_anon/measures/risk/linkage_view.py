@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
-from typing import Any, TypeVar
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -82,7 +82,7 @@ class PublishedRecords:
     group_of_unit: IntArray | None
     secrets: list[Secret]  # the sensitive columns
     persons: bool  # whether rows are persons, who can be found; noisy cells are not
-    replay: Replay | None  # what the call that made it does; None where it is unknown or not needed
+    replay: Replay | None = None  # what the call that made it does; None where it is unknown or not needed
     # quasi-identifiers of all individuals, for the attacker who has them; None where individuals have several rows
     register: Register | None = None
     linked: bool = True  # whether the original record of each row is known, so that a find can be scored
@@ -162,26 +162,24 @@ def published(
             f"values (one_to_m_generalize, rmr); rows of this one show {listed(sensitive) or 'no sensitive value'} one "
             "by one, so knowing some values finds no further row of the individual; leave known_values out"
         )
-    cells = [comparable(release.columns[name]) for name in lists]
-    columns += [each for each in cells for _ in range(known_values)]
-    buckets = release.buckets() if release.contents.bucket else None
-    bucket = None if buckets is None else np.unique(buckets, return_inverse=True)[1].astype(np.int64)
+    for name in lists:
+        columns += [comparable(release.columns[name])] * known_values
+    units = _sliced if any(release.columns[name].slice for name in qi) else _ordinary
     known = None if replay is None else _replay(release, replay, qi)
-    units = (_sliced if any(release.columns[name].slice for name in qi) else _ordinary)(
-        release, qi, sensitive, columns, bucket
-    )
-    return PublishedRecords(qi=list(qi), columns=columns, persons=not release.counted, replay=known, **units)
+    return replace(units(release, list(qi), sensitive, columns), replay=known)
+
+
+def _bucket_of_row(release: ReadTable) -> IntArray | None:
+    if not release.contents.bucket:
+        return None
+    return np.unique(release.buckets(), return_inverse=True)[1].astype(np.int64)
 
 
 def _ordinary(
-    release: ReadTable,
-    qi: Sequence[str],
-    sensitive: Sequence[str],
-    columns: list[PublishedCells],
-    bucket: IntArray | None,
-) -> dict[str, Any]:
+    release: ReadTable, qi: list[str], sensitive: Sequence[str], columns: list[PublishedCells]
+) -> PublishedRecords:
     """Units of equal rows."""
-    weight = times_counted(release)
+    weight, bucket = times_counted(release), _bucket_of_row(release)
     keys = [c.of_row for c in columns] + ([bucket] if bucket is not None else [])
     unit, first = keys_of(keys)
     cells = np.stack([c.of_row[first] for c in columns]).astype(np.int32)
@@ -192,20 +190,16 @@ def _ordinary(
     group = bucket[first] if bucket is not None else keys_of(cell_of_unit).of_row if boxes else None
     secrets = [read_secret(name, release.columns[name], 0, unit, weight, len(first)) for name in sensitive]
     part = PublishedPart(tuple(range(len(columns))), cells, np.arange(len(first)))
-    return {
-        "parts": [part], "start": None, "size": size, "unit_of_row": unit.astype(np.int64), "group_of_unit": group,
-        "secrets": secrets,
-    }  # fmt: skip
+    return PublishedRecords(
+        qi, columns, [part], None, size, unit.astype(np.int64), group, secrets, persons=not release.counted
+    )
 
 
 def _sliced(
-    release: ReadTable,
-    qi: Sequence[str],
-    sensitive: Sequence[str],
-    columns: list[PublishedCells],
-    bucket: IntArray | None,
-) -> dict[str, Any]:
+    release: ReadTable, qi: list[str], sensitive: Sequence[str], columns: list[PublishedCells]
+) -> PublishedRecords:
     """Units that are buckets."""
+    bucket = _bucket_of_row(release)
     if bucket is None:
         raise ColumnError("the release has STRUCT columns but no column bucket; a sliced release has both")
     order = np.argsort(bucket, kind="stable")
@@ -225,10 +219,8 @@ def _sliced(
         part = part_number.get(release.columns[name].slice, -1)
         voters, number = (voter, release.rows) if part >= 0 else (bucket, len(size))
         secrets.append(read_secret(name, release.columns[name], part, voters, np.ones(release.rows), number))
-    return {
-        "parts": parts, "start": start, "size": size, "unit_of_row": bucket, "group_of_unit": np.arange(len(size)),
-        "secrets": secrets,
-    }  # fmt: skip
+    each = np.arange(len(size))
+    return PublishedRecords(qi, columns, parts, start, size, bucket, each, secrets, persons=not release.counted)
 
 
 def _replay(release: ReadTable, again: ReadTable, qi: Sequence[str]) -> Replay | None:

@@ -25,7 +25,6 @@ from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.function_specs import REQUIRED, Answer, Parameter
 from duckdb_anon.model.release_table import MeasureCall
 
-NAME = "membership_risk"
 CLOSEST = "nearest"
 ATTACKERS = [CLOSEST, "likelihood"]
 _DISTANCES = ("closest", "closest_others")
@@ -62,7 +61,6 @@ def membership_risk(call: MeasureCall) -> Answer:
     rows: list[dict[str, Any]] = []
     for attacker in chosen_attackers(ATTACKERS):
         row: dict[str, Any] = {"attacker": attacker.name, "members": len(members), "others": len(others)}
-        row |= dict.fromkeys((*_FIGURES, *_DISTANCES), np.nan)
         rows.append(row)
         try:
             scoring = attacker.scoring(release)

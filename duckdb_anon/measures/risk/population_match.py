@@ -82,17 +82,16 @@ def delta_presence(call: MeasureCall) -> Answer:
     individuals, several = fits.shape[0], int((np.diff(fits.indptr) > 1).sum())
     if several:
         raise RequirementError(
-            f"{several} of {individuals} persons fit several classes of the release, so their "
-            "chance to be in it does not follow from counts; it reads releases whose classes do not overlap "
-            "(membership_risk measures any)"
+            f"{several} of {individuals} individuals fit several classes of the release, so counts do not give the "
+            "probability that they are in it. The classes must not overlap. Use membership_risk for any release"
         )
     persons = np.asarray(fits.sum(axis=0)).ravel()
     short = int((rows > persons).sum())
     if short:
         raise RequirementError(
-            f"{short} classes of the release have more rows than persons of the population fit them; "
-            "the population must hold everybody in the release, and the release its true values (membership_risk "
-            "measures one whose values were moved)"
+            f"{short} classes of the release have more rows than individuals of the population fit them. The "
+            "population must hold every individual of the release, and the release true values. Use membership_risk "
+            "where a method moved the values"
         )
     chance = fits @ (rows / np.maximum(persons, 1))
     certain = int((chance == 1).sum()), int((chance == 0).sum())

@@ -16,13 +16,12 @@ Source: Ganta, Kasiviswanathan and Smith (2008), composition attacks. Cost: targ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.register import Registered, named_release, numbered_rows, registered_releases
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.measures.released_rows import require_rows
@@ -53,6 +52,7 @@ class _View:
     scoring: Scoring
     shares: sparse.csr_matrix  # how much of each sensitive value each row carries, shape (rows, values)
     mixed: bool  # whether rows show the values of their bucket and not their own
+    individual: IntArray  # individual of each row
     people: IntArray  # individuals with rows in it, in order
     rows: IntArray  # their rows, individual by individual
     first: IntArray  # place of the first row of each in `rows`
@@ -69,7 +69,7 @@ class _View:
         offsets = np.append(first, len(rows))
         means = sparse.csr_matrix((np.repeat(1 / count, count), rows, offsets), shape=(len(people), shares.shape[0]))
         carried = (means @ shares).tocsr()
-        return _View(release, scoring, shares, secret.mixed, people, rows, first, carried)
+        return _View(release, scoring, shares, secret.mixed, individual, people, rows, first, carried)
 
     def scores(self, some: Targets) -> FloatArray:
         """Score of each released row for one target, by the known record that fits it best; shape (rows,)."""
@@ -82,14 +82,12 @@ class _View:
 
     def own(self, person: int) -> IntArray:
         """Rows of an individual."""
-        at = int(np.searchsorted(self.people, person))
-        return self.rows[self.first[at] : [*self.first, len(self.rows)][at + 1]]
+        return np.flatnonzero(self.individual == person)
 
 
 def _numbered(context: Any, roles: Roles, params: Params) -> dict[str, str]:
     """SELECTs of the releases with the numbers of their records."""
-    relation = context.relation("original")
-    require_visible(NAME, relation)
+    relation = context.visible("original")
     if not params["releases"]:
         raise ParameterError("releases is an empty list. Name one or more releases. FROM anon_register() lists them")
     known = registered_releases(context.catalog.cursor, relation)
@@ -159,8 +157,6 @@ def sequence_risk(call: MeasureCall) -> Answer:
     sensitive = call.roles.one_sensitive(NAME).name
     require_rows(original, "original")
     person_of_row = persons_of(original, call.person)
-    if person_of_row is None:
-        person_of_row = np.arange(original.rows, dtype=np.int64)
     tables = [table for which, table in call.read.items() if which != "original"]
     releases = [published(table, call.qi, [sensitive]) for table in tables]
     individuals = [_individuals(table, person_of_row) for table in tables]
@@ -173,8 +169,8 @@ def sequence_risk(call: MeasureCall) -> Answer:
         presence[individual[individual >= 0], place] = True
     there = np.flatnonzero(presence[: int(person_of_row.max(initial=-1)) + 1].any(axis=1))
     wanted = np.sort(rng.choice(there, min(call.params["targets"], len(there)), replace=False))
-    alone = {"known": None, "p_match": 1.0, "known_values": 0, "targets": None}
-    targets = draw_targets(original, call.person, releases[0], None, alone, rng)
+    everybody = {"known": None, "p_match": 1.0, "known_values": 0, "targets": None}
+    targets = draw_targets(replace(call, params=everybody), original, releases[0])
     found: dict[str, FloatArray] = {}
     for attacker in chosen_attackers(_ATTACKERS):
         try:

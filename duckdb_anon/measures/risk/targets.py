@@ -14,17 +14,17 @@ import numpy as np
 
 from duckdb_anon.kernels.partition.sort_count import offsets_of
 from duckdb_anon.kernels.row_keys import keys_of
-from duckdb_anon.measures.released_rows import is_plain, spelled
+from duckdb_anon.measures.released_rows import is_plain
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords
 from duckdb_anon.model.coded_table import CodeArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed
 from duckdb_anon.model.function_specs import Params
-from duckdb_anon.model.release_table import BoolArray, ReadTable
+from duckdb_anon.model.release_table import BoolArray, MeasureCall, ReadTable
 
 
 @dataclass(frozen=True)
 class TargetValues:
-    """Values of one sensitive column: target t has code[offsets[t]:offsets[t + 1]], each once."""
+    """Codes of one sensitive column, or released rows: target t has code[offsets[t]:offsets[t + 1]], each once."""
 
     offsets: IntArray
     code: IntArray
@@ -47,8 +47,7 @@ class Targets:
     start: IntArray  # first record of each target and the number of records, shape (targets + 1,)
     values: CodeArray  # code of each known column, shape (records, columns)
     known: BoolArray  # which of them the attacker knows, shape (records, columns)
-    true_start: IntArray  # first true row of each target and their number, shape (targets + 1,)
-    true_row: IntArray  # their rows in the release, target by target
+    true: TargetValues  # the rows of each target in the release
     secrets: tuple[TargetValues, ...]  # for each sensitive column the values that are to be found
     known_values: tuple[TargetValues, ...]  # for each sensitive column the values the attacker knows
     who: IntArray  # number of each target in the table it was drawn from, shape (targets,)
@@ -58,10 +57,10 @@ class Targets:
 
     def between(self, first: int, end: int) -> Targets:
         """Those from `first` to before `end`."""
-        at, true = self.start[first : end + 1], self.true_start[first : end + 1]
+        at = self.start[first : end + 1]
         records = slice(at[0], at[-1])
         return Targets(
-            at - at[0], self.values[records], self.known[records], true - true[0], self.true_row[true[0] : true[-1]],
+            at - at[0], self.values[records], self.known[records], self.true.between(first, end),
             tuple(column.between(first, end) for column in self.secrets),
             tuple(column.between(first, end) for column in self.known_values), self.who[first:end],
         )  # fmt: skip
@@ -77,28 +76,23 @@ class Targets:
 
 
 def draw_targets(
-    table: ReadTable,
-    person: str | None,
-    release: PublishedRecords,
-    row: IntArray | None,
-    params: Params,
-    rng: np.random.Generator,
+    call: MeasureCall, table: ReadTable, release: PublishedRecords, row: IntArray | None = None
 ) -> Targets:
     """Individuals at random, and what the attacker knows of each; `row`: the released row of each record, if known."""
+    params, rng = call.params, call.rng
     names = [*release.qi, *(secret.name for secret in release.secrets)]
     missing = [name for name in names if name not in table.columns]
     if missing or not is_plain(table, names):
         raise ColumnError(f"targets need plain values in {listed(missing or names)}")
-    individual_of_row = persons_of(table, person)
+    individual_of_row = persons_of(table, call.person)
     several = [secret.name for secret in release.secrets if secret.listed]
-    if individual_of_row is None and several:
+    if several and call.person not in table.columns:
         raise ColumnError(
             f"the release has a row per individual with a list of values of {listed(several)}, and no "
             "column identifies the individuals of the original; say person := '...' or "
             "COMMENT ON COLUMN ... IS 'anon: person'"
         )
-    total = table.rows if individual_of_row is None else int(individual_of_row.max()) + 1
-    wanted = params["targets"]
+    total, wanted = int(individual_of_row.max()) + 1, params["targets"]
     who = np.arange(total, dtype=np.int64)
     if wanted is not None and wanted < total:
         who = np.sort(rng.choice(total, wanted, replace=False))
@@ -126,14 +120,14 @@ def draw_targets(
     own = np.full(len(rows), -1, dtype=np.int64) if row is None else row[rows]
     return Targets(
         offsets_of(of_record, len(who)), np.ascontiguousarray(values), np.ascontiguousarray(known),
-        offsets_of(target[own >= 0], len(who)), own[own >= 0], tuple(to_find), tuple(known_values), who,
+        TargetValues(offsets_of(target[own >= 0], len(who)), own[own >= 0]), tuple(to_find), tuple(known_values), who,
     )  # fmt: skip
 
 
-def persons_of(table: ReadTable, person: str | None) -> IntArray | None:
-    """Number of the individual of each row of the original; None without such a column."""
+def persons_of(table: ReadTable, person: str | None) -> IntArray:
+    """Number of the individual of each row; without such a column each row is an individual."""
     if person is None or person not in table.columns:
-        return None
+        return np.arange(table.rows, dtype=np.int64)
     column = table.columns[person]
     codes, null = column.value_codes(), column.domain.null_code
     if null >= 0 and bool((codes == null).any()):
@@ -144,10 +138,8 @@ def persons_of(table: ReadTable, person: str | None) -> IntArray | None:
     return np.unique(codes, return_inverse=True)[1].astype(np.int64)
 
 
-def _rows_of(who: IntArray, individual_of_row: IntArray | None) -> tuple[IntArray, IntArray]:
+def _rows_of(who: IntArray, individual_of_row: IntArray) -> tuple[IntArray, IntArray]:
     """Rows of the chosen persons, person by person, and the place of each one's person in `who`."""
-    if individual_of_row is None:
-        return who, np.arange(len(who), dtype=np.int64)
     number = np.full(int(individual_of_row.max()) + 1, -1, dtype=np.int64)
     number[who] = np.arange(len(who))
     rows = np.flatnonzero(number[individual_of_row] >= 0)
@@ -170,10 +162,7 @@ def _some_known(column: TargetValues, number: int, rng: np.random.Generator) -> 
 
 def known_columns(qi: Sequence[str], params: Params) -> BoolArray:
     """Which quasi-identifiers the attacker may know."""
-    mask = np.full(len(qi), params["known"] is None)
-    for name in params["known"] or ():
-        found = spelled(name, qi, f"known has '{name}'", "the quasi-identifiers are", ParameterError)
-        mask[list(qi).index(found)] = True
+    mask = np.array([params["known"] is None or name in params["known"] for name in qi])
     if not mask.any() and not params["known_values"]:
         raise ParameterError(f"known := [] leaves nothing to look for; name some of {listed(qi)}")
     return mask

@@ -23,7 +23,7 @@ import numpy as np
 
 from duckdb_anon.kernels.attacks.nearest_rows import nearest_rows
 from duckdb_anon.measures.cells import comparable
-from duckdb_anon.measures.released_rows import OfRelease, require_columns, require_rows, spelled
+from duckdb_anon.measures.released_rows import OfRelease, require_columns, require_rows
 from duckdb_anon.measures.risk.attacks import rate_of
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError
@@ -37,6 +37,7 @@ MODES = ("univariate", "multivariate")
 TRIES = 20
 CONTINUOUS = 20
 """Ordered columns of more values are inferred within a tolerance."""
+_COMPARISONS: dict[str, np.ufunc] = {"=": np.equal, ">=": np.greater_equal, "<=": np.less_equal}
 Term = tuple[int, str, float]
 """Column, comparison and value."""
 
@@ -67,14 +68,6 @@ def _numbers(call: MeasureCall, which: str, names: Sequence[str]) -> Numbers:
     nominal = np.array([each.domain.kind != "ordered" for each in cells])
     span = np.array([each.domain.span or 1.0 for each in cells])
     return Numbers(np.ascontiguousarray(values), nominal, span, not all(each.plain for each in cells))
-
-
-def _named(call: MeasureCall, parameter: str, default: Sequence[str]) -> list[str]:
-    """Columns that a parameter names, among the labelled ones."""
-    given = call.params[parameter]
-    if not given:
-        return list(default)
-    return [spelled(n, call.labelled, f"{parameter} has '{n}'", "there are", ParameterError) for n in given]
 
 
 def _with_values(call: MeasureCall) -> tuple[list[str], str]:
@@ -120,7 +113,9 @@ _criterion = partial(
     parameters=(
         Parameter("mode", "'univariate', 'multivariate' or 'both'", "text", "both", (*MODES, "both")),
         Parameter("n", "number of columns in a multivariate predicate", "integer", 4, low=1),
-        Parameter("columns", "columns of predicates (default: quasi-identifiers and sensitive)", "names"),
+        Parameter(
+            "columns", "columns of predicates (default: quasi-identifiers and sensitive)", "names", of="labelled"
+        ),
         Parameter("attacks", "number of predicates", "integer", 500, low=1, high=20_000),
         _HOLDOUT,
     ),
@@ -131,7 +126,7 @@ def singling_out(call: MeasureCall) -> Answer:
     if params["columns"] == []:
         raise ParameterError("columns := [] names none; leave it out, or name those to look at")
     every, left_out = _with_values(call)
-    names = _named(call, "columns", every)
+    names = params["columns"] or every
     release, original = (_numbers(call, which, names) for which in ("release", "original"))
     absent = _numbers(call, "holdout", names) if "holdout" in call.read else None
     edges = call.release.numbers.get(call.release.contents.edges)
@@ -201,14 +196,8 @@ def _success(table: Numbers, predicates: Sequence[Sequence[Term]]) -> FloatArray
 
 
 def _singled(table: Numbers, terms: Sequence[Term]) -> float:
-    rows: Any = slice(None)
-    for a, sign, value in terms:
-        column = table.values[a][rows]
-        hold = column == value if sign == "=" else column >= value if sign == ">=" else column <= value
-        rows = np.flatnonzero(hold) if isinstance(rows, slice) else rows[hold]
-        if not len(rows):
-            return 0.0
-    return float(len(rows) == 1)
+    holds = [_COMPARISONS[sign](table.values[a], value) for a, sign, value in terms]
+    return float(np.logical_and.reduce(holds).sum() == 1)
 
 
 _ATTACKS = Parameter("attacks", "number of attacks", "integer", 2000, low=1)
@@ -220,8 +209,8 @@ _ATTACKS = Parameter("attacks", "number of attacks", "integer", 2000, low=1)
     smallest="columns_a := ['{number}'], columns_b := ['{text}']",
     instead=("linkage_risk",),
     parameters=(
-        Parameter("columns_a", "columns of the first set (default: every second one)", "names"),
-        Parameter("columns_b", "columns of the second set (default: all others)", "names"),
+        Parameter("columns_a", "columns of the first set (default: every second one)", "names", of="labelled"),
+        Parameter("columns_b", "columns of the second set (default: all others)", "names", of="labelled"),
         Parameter("k", "number of nearest records by each set", "integer", 1, low=1, high=1000),
         _ATTACKS,
         _HOLDOUT,
@@ -231,8 +220,8 @@ def linkability(call: MeasureCall) -> Answer:
     """One row."""
     params, rng = call.params, call.rng
     every, left_out = _with_values(call)
-    first = _named(call, "columns_a", every[::2])
-    second = _named(call, "columns_b", [name for name in every if name not in first])
+    first = params["columns_a"] or every[::2]
+    second = params["columns_b"] or [name for name in every if name not in first]
     if set(first) & set(second) or not first or not second:
         raise ParameterError("columns_a and columns_b must be two disjoint sets of columns, none empty")
     release = _numbers(call, "release", [*first, *second])
@@ -263,8 +252,10 @@ def _common(first: IntArray, second: IntArray) -> FloatArray:
     example="FROM inference('people', 'release')",
     instead=("attribute_risk",),
     parameters=(
-        Parameter("secret", "columns to infer (default: the sensitive ones)", "names"),
-        Parameter("known", "columns that the attacker knows (default: all other quasi-identifiers)", "names"),
+        Parameter("secret", "columns to infer (default: the sensitive ones)", "names", of="labelled"),
+        Parameter(
+            "known", "columns that the attacker knows (default: all other quasi-identifiers)", "names", of="labelled"
+        ),
         Parameter("tolerance", "relative error up to which a continuous value is correct", "number", 0.05, low=0),
         _ATTACKS,
         _HOLDOUT,
@@ -272,16 +263,16 @@ def _common(first: IntArray, second: IntArray) -> FloatArray:
 )
 def inference(call: MeasureCall) -> Answer:
     """One row a column that is inferred."""
-    secrets = _named(call, "secret", call.sensitive)
+    secrets = call.params["secret"] or call.sensitive
     if not secrets:
         raise ParameterError("no sensitive column is labelled; say secret := '...'")
-    every, released = _named(call, "known", call.qi), call.release.columns
+    every, released = call.params["known"] or call.qi, call.release.columns
     rows = []
     for secret in secrets:
         if secret in released and released[secret].counted:
             raise ColumnError(
-                f"rows of the release show counts of '{secret}' in their bucket, so the nearest row tells "
-                f"no value; attribute_risk reads counts, or name a column that rows show: secret := '...'"
+                f"rows of the release have counts of '{secret}' in their bucket, so the nearest row has no single "
+                "value. Use attribute_risk, or name another column: secret := '...'"
             )
         known = [name for name in every if name != secret]
         if not known:

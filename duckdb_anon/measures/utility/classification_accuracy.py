@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckdb_anon.kernels.thread_pool import run_detached
-from duckdb_anon.measures.released_rows import OfRelease, repeated_rows, require_columns, source_rows, spelled
+from duckdb_anon.measures.released_rows import OfRelease, repeated_rows, require_columns, source_rows
 from duckdb_anon.measures.utility.sampled_microdata import drawn_codes, numbers
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import AnonError, RequirementError
@@ -49,7 +49,7 @@ class LearnerRows:
     smallest="target := '{text}', folds := 2",
     extra="ml",
     parameters=(
-        Parameter("target", "column to be predicted from all other labelled ones", "text", REQUIRED),
+        Parameter("target", "column to be predicted from all other labelled ones", "text", REQUIRED, of="labelled"),
         Parameter("folds", "number of folds", "integer", 10, low=2),
         Parameter("test", "records that are predicted", "text", "original", ("original", "published")),
         Parameter("min_leaf", "least number of rows in a leaf of the tree", "integer", 2, low=1),
@@ -65,8 +65,7 @@ class LearnerRows:
 def classification_accuracy(call: MeasureCall) -> Answer:
     """One row: accuracy on the release, on the original, and of the largest class."""
     original, release, labelled, params, rng = call.original, call.release, call.labelled, call.params, call.rng
-    problem = f"target := '{params['target']}' is neither quasi-identifier nor sensitive"
-    target = spelled(params["target"], labelled, problem, "there are")
+    target = params["target"]
     predictors = [name for name in labelled if name != target]
     require_columns(release, labelled)
     published = params["test"] == "published"

@@ -30,7 +30,6 @@ from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_table import MeasureCall
 
 ORDERS = (2, 3)
-NAME = "k_marginal"
 
 
 @Comparison(

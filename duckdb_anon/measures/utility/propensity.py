@@ -25,7 +25,6 @@ from duckdb_anon.model.function_specs import Answer, Parameter, fields
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_table import MeasureCall
 
-NAME = "propensity"
 LEARNERS = ("logistic", "cart")
 _MOST_NAMES = 50
 

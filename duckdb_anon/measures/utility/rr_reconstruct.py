@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.sql_quoting import ident, idents, literal
 from duckdb_anon.kernels.randomized_response.risk import MAX_CELLS
 from duckdb_anon.kernels.randomized_response.setup import PAPER
@@ -55,8 +54,7 @@ _RESERVED = ("estimate", "std_error", "projected")
 )
 def rr_reconstruct(context: Any, params: Params) -> str:
     """Write the SQL of one call."""
-    release = context.relation("release")
-    require_visible(NAME, release)
+    release = context.visible("release")
     contents = context.contents(release)
     channels = contents.channels
     if not channels:

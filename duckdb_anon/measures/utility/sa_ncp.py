@@ -38,7 +38,8 @@ def read_lists(call: MeasureCall, name: str) -> tuple[IntArray, IntArray, Publis
         raise ColumnError(f"'{name}' has no hierarchy; say hierarchies := {{{literal(name)}: 'its_table'}}")
     if not released.lists_nodes:
         raise ColumnError(
-            f"'{name}' of the release holds no lists of nodes; give a release with a row a person, made without explode"
+            f"'{name}' of the release holds no lists of nodes. Give a release with one row per individual, "
+            "made without explode"
         )
     pairs = np.unique(_owners(call) * domain.size + items.value_codes())
     return pairs // domain.size, pairs % domain.size, PublishedCells.distinct(released)
@@ -59,8 +60,8 @@ def replaced_by(person: IntArray, item: IntArray, lists: PublishedCells, person_
     wrong = int((np.asarray((of_person @ lists.times)[person, item]).ravel() != 1).sum())
     if wrong:
         raise ColumnError(
-            f"{wrong} original items lie below none or several of their person's published nodes; is this "
-            "the release of that table, with that hierarchy?"
+            f"{wrong} values of the original lie below none or several of the nodes published for their individual. "
+            "Give the release of this table, and the hierarchy it was made with"
         )
     return _ncp(1 / np.asarray((of_person @ lists.shares)[person, item]).ravel(), lists)
 
