@@ -215,8 +215,11 @@ def _shared() -> tuple[tuple[str, Answers, str, bool], ...]:
         (imputation.KEPT, imputation.are_stored, "BOOLEAN", True),
         (imputation.FUNCTION, impute, result_encoding.RETURN_TYPE, True),
     )
-    taking = ("_anon_take", result_encoding.take, result_encoding.ROWS_TYPE, True)  # from Arrow's own memory already
-    return (*((name, owning(function), kind, acts) for name, function, kind, acts in functions), taking)
+    taking = (  # from Arrow's own memory already
+        ("_anon_take", result_encoding.take, result_encoding.ROWS_TYPE, True),
+        *((name, imputation.take, kind, True) for name, kind in imputation.LISTS.items()),
+    )
+    return (*((name, owning(function), kind, acts) for name, function, kind, acts in functions), *taking)
 
 
 def _planner(call: pa.Array) -> pa.Array:

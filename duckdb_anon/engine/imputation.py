@@ -1,9 +1,10 @@
-"""Runs `impute`: the rows of a release in, rows of plausible tables out, each value by its place among the different.
+"""Runs `impute`: the rows of a release in, the columns of plausible tables out.
 
-Values travel back as text, the one form that every type reads exactly: the SQL around the call casts each different one
-to the original's type. What a draw has from the release as it is, the SQL takes from the release itself.
-Drawn tables are stored for the next query on the same release, by the database, the planned call and a hash of the rows
-and hierarchies it read, so a release that has changed is drawn anew, in a transaction too.
+Numbers travel back as they are. Other values travel by their place among the different ones, which are texts, the one
+form that every type reads exactly: the SQL around the call casts each to the original's type.
+Drawn tables are stored whole, with the exact columns that they have from the release, for the next query on the same
+release: by the database, the planned call and a hash of the rows and hierarchies it read, so a release that has changed
+is drawn anew, in a transaction too. A query that they answer takes the columns it reads, and copies none.
 Cost: see `kernels.plausible`; one text for each different value.
 """
 
@@ -13,16 +14,19 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from duckdb_anon.engine.arrow import listed_rows
+from duckdb_anon.engine.arrow import by_duckdb, listed_rows, owned, plain
 from duckdb_anon.engine.column_coding import value_texts
 from duckdb_anon.engine.hierarchy_io import read_tree
+from duckdb_anon.engine.input_scan import get, pop
+from duckdb_anon.engine.memory_estimate import MOST_ROWS
 from duckdb_anon.engine.number_formatting import texts
 from duckdb_anon.engine.release_reader import read_tables
 from duckdb_anon.engine.result_encoding import Result, error_result
@@ -37,24 +41,60 @@ from duckdb_anon.model.hierarchy import NULL_LEAF
 from duckdb_anon.model.release_formats import Contents, read
 
 FUNCTION, KEPT = "_anon_impute", "_anon_impute_kept"
+NUMBERS, REALS, PLACES = "_anon_drawn_numbers", "_anon_drawn_reals", "_anon_drawn_places"
+LISTS = {NUMBERS: "BIGINT[]", REALS: "DOUBLE[]", PLACES: "INTEGER[]"}
+"""Functions that hand a column over, and the types of its lists."""
+ROW = ""
+"""Name of the column of released rows."""
 _MOST_BYTES = 1 << 30
 """Of all stored tables together."""
 
 
 @dataclass(frozen=True)
-class DrawnTables:
-    """Plausible tables, one after another."""
+class StoredColumn:
+    """A column of plausible tables."""
 
-    rows: IntArray  # the released row that each row has its exact values from, shape (rows,)
-    draw: IntArray  # number of the table of each row from 1, shape (rows,)
-    places: dict[str, CodeArray]  # by column, place of each value among the texts
-    texts: dict[str, list[str | None]]  # by column, the different values
+    # numbers, or places from 1 among the texts: of all tables, one after another, or of one where all have the same
+    values: pa.Array
+    texts: pa.Array | None = None  # the different values
 
     @property
     def size(self) -> int:
-        """Bytes of the arrays, about."""
-        listed = sum(64 * len(texts) for texts in self.texts.values())
-        return self.rows.nbytes + self.draw.nbytes + sum(array.nbytes for array in self.places.values()) + listed
+        """Bytes of the arrays."""
+        return int(self.values.nbytes) + (int(self.texts.nbytes) if self.texts is not None else 0)
+
+
+@dataclass(frozen=True)
+class DrawnTables:
+    """Plausible tables."""
+
+    rows: int  # number of rows of each table
+    draws: int  # number of tables
+    columns: dict[str, StoredColumn]  # by name; ROW is the released row that each row is of
+
+    @property
+    def size(self) -> int:
+        """Bytes of the arrays."""
+        return sum(column.size for column in self.columns.values())
+
+
+@dataclass
+class HandedOver:
+    """Tables that a query takes columns from, until it has all of them."""
+
+    tables: DrawnTables
+    left: int  # lists that it has still to take
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def lists(self, name: str, draws: list[int]) -> pa.ListArray:
+        """A column of some tables, a list each."""
+        column, rows = self.tables.columns[name].values, self.tables.rows
+        first = draws[0] - 1
+        if draws == list(range(draws[0], draws[0] + len(draws))):
+            values = column.slice(first * rows, len(draws) * rows)
+        else:
+            values = pa.concat_arrays([column.slice((draw - 1) * rows, rows) for draw in draws])
+        return pa.ListArray.from_arrays(owned(pa.array(np.arange(len(draws) + 1) * rows, pa.int32())), values)
 
 
 _drawn_tables: OrderedDict[tuple[object, ...], DrawnTables] = OrderedDict()
@@ -98,6 +138,8 @@ class ImputeCall:
     kinds: Mapping[str, Any]  # 'ordered', 'nominal' or 'hierarchy' of columns that have a role
     trees: Mapping[str, str]  # hierarchy table of each column that has one
     drawn: list[str]  # the original's columns whose values are drawn
+    copied: Mapping[str, str]  # the release's column behind each that draws have as it is, and that is stored with them
+    integers: Mapping[str, str]  # type of each column whose values are whole numbers of at most 64 bits
     draws: int  # how many tables
     seed: int | None
     threads: int | None
@@ -145,13 +187,26 @@ def run(call: pa.StructArray) -> pa.Array:
                 if facts["key"] is not None:
                     _store(_key(facts), tables)
             result = Result()
-            result.rows.numbers |= {"row": tables.rows, "draw": tables.draw}
-            result.rows.codes |= {name: tables.places[name] for name in facts["wanted"]}
-            result.looked_up.texts |= {name: tables.texts[name] for name in facts["wanted"]}
+            columns = {name: tables.columns[name] for name in facts["wanted"]}
+            result.looked_up.texts |= {name: c.texts for name, c in columns.items() if c.texts is not None}
+            handed = HandedOver(tables, sum(len(c.values) for c in columns.values()) // max(tables.rows, 1))
             statement = facts["instance"], facts["caller"], facts["statement"]
-            return result.to_arrow("impute", len(tables.rows), statement)
+            return result.to_arrow("impute", tables.rows, statement, handed)
     except Exception as error:
         return error_result(reported("impute", error))
+
+
+def take(calls: pa.StructArray) -> pa.Array:
+    """A column of the tables that were handed over under a number, a list a call."""
+    (number,) = set(calls.field("rows").to_pylist())
+    (name,) = set(calls.field("name").to_pylist())
+    handed: HandedOver = get(number)
+    lists = handed.lists(name, calls.field("draw").to_pylist())
+    with handed.lock:
+        handed.left -= len(lists)
+        if handed.left == 0:
+            pop(number)
+    return lists
 
 
 def _drawn(call: ImputeCall, given: pa.StructArray) -> DrawnTables:
@@ -162,23 +217,55 @@ def _drawn(call: ImputeCall, given: pa.StructArray) -> DrawnTables:
     }
     infos = {name: ColumnInfo(name, "", kind, call.trees.get(name)) for name, kind in call.kinds.items()}
     trees = {name: forest[table] for name, table in call.trees.items()}
-    table = read_tables("impute", [listed_rows(given.field("rows"))], infos, trees, contents=[call.contents()])[0]
+    rows = listed_rows(given.field("rows"))
+    table = read_tables("impute", [rows], infos, trees, contents=[call.contents()])[0]
     if not table.rows:
         raise RequirementError("impute: the release is empty. No rows can be drawn from it. Give a release with rows")
     rng = generator(call.seed)
     release = read_release("impute", table, call.sensitive, rng)
-    columns = [name for name in call.drawn if name in table.columns]
-    drawn: dict[str, list[tuple[CodeArray, Any]]] = {name: [] for name in columns}
+    if call.draws * len(release.rows) > MOST_ROWS:
+        raise RequirementError(
+            f"impute: {call.draws} tables of {len(release.rows):,} rows are drawn, and DuckDB's lists hold "
+            f"{MOST_ROWS:,}. Ask for fewer draws"
+        )
+    drawn: dict[str, list[tuple[CodeArray, Any]]] = {name: [] for name in call.drawn if name in table.columns}
     for draw in plausible_tables(release, call.draws, rng):
-        for name in columns:
-            drawn[name].append(draw[name])
-    found = {name: _placed(table.columns[name].domain, drawn.pop(name)) for name in columns}
-    return DrawnTables(
-        np.tile(release.rows, call.draws),
-        np.repeat(np.arange(1, call.draws + 1), len(release.rows)),
-        {name: places for name, (places, _) in found.items()},
-        {name: texts for name, (_, texts) in found.items()},
-    )
+        for name, values in drawn.items():
+            values.append(draw[name])
+    columns = {ROW: StoredColumn(owned(pa.array(release.rows))), **_copied(call, rows, release.rows)}
+    for name in list(drawn):
+        columns[name] = _stored(*_placed(table.columns[name].domain, drawn.pop(name)), call.integers.get(name, ""))
+    return DrawnTables(len(release.rows), call.draws, columns)
+
+
+def _copied(call: ImputeCall, rows: pa.StructArray, released: IntArray) -> dict[str, StoredColumn]:
+    """The columns that draws have as the release has them."""
+    if not call.copied:
+        return {}
+    place = np.empty(len(rows), dtype=np.int64)
+    place[rows.field("_anon_rn").to_numpy(zero_copy_only=False)] = np.arange(len(rows))
+    taken = pa.array(place[released])
+    found = {}
+    for name, carrier in call.copied.items():
+        values = rows.field(carrier).take(taken)
+        if pa.types.is_floating(values.type):
+            found[name] = StoredColumn(values.cast(pa.float64()))
+        elif name in call.integers:
+            found[name] = StoredColumn(values.cast(pa.int64()))
+        else:
+            encoded = plain(values).dictionary_encode()
+            texts = by_duckdb(encoded.dictionary, "v::varchar")
+            found[name] = StoredColumn(pc.add(encoded.indices, pa.scalar(1, pa.int32())), texts)
+    return found
+
+
+def _stored(places: CodeArray, texts: list[str | None], integer: str) -> StoredColumn:
+    """A drawn column."""
+    listed = pa.array(texts, pa.string())
+    if not integer:
+        return StoredColumn(owned(pa.array(places + np.int32(1), pa.int32())), listed)
+    numbers = by_duckdb(listed, f"v::{integer}").cast(pa.int64())
+    return StoredColumn(numbers.take(pa.array(places)))
 
 
 def _placed(domain: Attribute, draws: list[tuple[CodeArray, Any]]) -> tuple[CodeArray, list[str | None]]:

@@ -78,9 +78,11 @@ class Result:
     rows: Columns = field(default_factory=Columns)
     looked_up: Columns = field(default_factory=Columns)  # lists of what rows look up
 
-    def to_arrow(self, function: str, count: int, statement: Statement) -> pa.StructArray:
-        """An array of one struct, with the number under which its rows are stored for `take`."""
-        rows = pa.StructArray.from_arrays(self.rows.maps(function), fields=[pa.field(*pair) for pair in _MAPS])
+    def to_arrow(self, function: str, count: int, statement: Statement, handed: object = None) -> pa.StructArray:
+        """An array of one struct, with the number under which its rows, or what is handed over, are stored."""
+        rows = handed
+        if rows is None:
+            rows = pa.StructArray.from_arrays(self.rows.maps(function), fields=[pa.field(*pair) for pair in _MAPS])
         lists = [
             pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, pa.int32()))
             for offsets, values in self.looked_up.lists.values()

@@ -12,13 +12,14 @@ Cost: one pass over the release for each round and draw.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from duckdb_anon.engine.catalog import Relation, require_visible
+from duckdb_anon.engine.collation import collated
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS, with_labels_of
-from duckdb_anon.engine.imputation import FUNCTION, KEPT, ImputeCall
+from duckdb_anon.engine.imputation import FUNCTION, KEPT, NUMBERS, PLACES, REALS, ROW, ImputeCall
 from duckdb_anon.engine.input_sql import as_texts
 from duckdb_anon.engine.planner import SEED
 from duckdb_anon.engine.sql_quoting import CALLER, STATEMENT, ident, literal
@@ -27,12 +28,23 @@ from duckdb_anon.model.function_specs import REQUIRED, ColumnInfo, Parameter, Pa
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import QUERY, read_description
 from duckdb_anon.model.release_formats import Content, Contents
-from duckdb_anon.model.release_formats.duckdb_types import comparable, is_nested, list_type
+from duckdb_anon.model.release_formats.duckdb_types import (
+    comparable,
+    is_boolean,
+    is_integer,
+    is_nested,
+    is_number,
+    is_text,
+    list_type,
+)
 
 _MOST = 1000
 _NUMBERED = re.compile(r"U?(INTEGER|BIGINT|HUGEINT)|VARCHAR|DOUBLE")
 """Types of person columns that plausible persons have numbers in."""
 _NUMBER_OF_PERSON = ""
+_INTEGER = re.compile("(TINY|SMALL|BIG)INT|U?INTEGER|U(TINY|SMALL)INT")
+_FAR = re.compile("U?HUGEINT|UBIGINT")
+"""Types whose values Arrow or 64 bits do not hold."""
 
 
 def _plan(context: Any, params: Params) -> str:
@@ -49,10 +61,29 @@ def _plan(context: Any, params: Params) -> str:
             f"impute: {release.given} holds noisy counts, of which no rows can be drawn. Query it with estimate"
         )
     columns = _columns(release, original or flat, contents, roles.person.name if roles.person else "")
-    call = replace(call, drawn=[name for name, content in columns.items() if not _is_released_value(content)])
+    call = replace(call, **_stored(context, release, columns))
     if params["columns"] == []:
         raise ParameterError("impute: columns := [] names no column. Name one or more, or leave it out for all")
-    return _select(context, release, call, _wanted(params["columns"], columns, release), contents)
+    joined = any(_is_released_value(content) for name, content in columns.items() if name not in call.copied)
+    by_person = any(map(_is_list, columns.values()))
+    wanted = _wanted(params["columns"], columns, release)
+    handed = [name for name, content in wanted.items() if name in call.copied or not _is_released_value(content)]
+    if by_person or len(handed) < len(wanted):
+        handed = [ROW, *handed]
+    steps = _handed_over(context, release, call, contents, handed, joined)
+    return _select(call, wanted, handed, steps, by_person)
+
+
+def _stored(context: Any, release: Relation, columns: Mapping[str, Content]) -> dict[str, Any]:
+    """What a call says of the columns that are stored with its draws."""
+    drawn = [name for name, content in columns.items() if not _is_released_value(content)]
+    integers = {name: _type(columns[name]) for name in drawn if _has_integers(columns[name])}
+    copied = {name: content.carrier for name, content in columns.items() if _is_copied(content)}
+    if any(map(_is_list, columns.values())) or collated(context.catalog, release, copied.values()):
+        copied = {}
+    kinds = {name: _type(columns[name]) for name in copied}
+    integers |= {name: kind for name, kind in kinds.items() if _INTEGER.fullmatch(kind) or is_boolean(kind)}
+    return {"drawn": drawn, "copied": copied, "integers": integers}
 
 
 def _wanted(names: Sequence[str] | None, columns: dict[str, Content], release: Relation) -> dict[str, Content]:
@@ -92,6 +123,8 @@ def _call(context: Any, params: Params, release: Relation, original: Relation | 
         kinds={info.name: info.kind for info in infos},
         trees=roles.trees(),
         drawn=[],
+        copied={},
+        integers={},
         draws=params["draws"],
         seed=params["seed"],
         threads=context.catalog.settings()["threads"],
@@ -101,6 +134,27 @@ def _call(context: Any, params: Params, release: Relation, original: Relation | 
 def _is_released_value(content: Content) -> bool:
     """Whether draws have the release's own values."""
     return content.truth == "exact" and content.cell in ("value", "items") and not content.field
+
+
+def _is_copied(content: Content) -> bool:
+    """Whether a value of the release can be stored with draws and comes back as it is."""
+    kind = content.type
+    known = is_number(kind) or is_boolean(kind) or is_text(kind) or kind in ("DATE", "TIMESTAMP")
+    named = content.carrier != _NUMBER_OF_PERSON
+    return named and _is_released_value(content) and content.cell == "value" and known and not _FAR.fullmatch(kind)
+
+
+def _has_integers(content: Content) -> bool:
+    """Whether drawn values are whole numbers of at most 64 bits, in the release as in the original."""
+    return bool(_INTEGER.fullmatch(_type(content)) and is_integer(content.value_type))
+
+
+def _type(content: Content) -> str:
+    """The type of values before they are cast to the original's."""
+    if _is_released_value(content):
+        return content.type
+    kind = content.original_type or content.value_type or "VARCHAR"
+    return (list_type(kind) or kind) if _is_list(content) else kind
 
 
 def _is_list(content: Content) -> bool:
@@ -140,51 +194,74 @@ def _columns(release: Relation, original: Relation, contents: Contents, person: 
     return found
 
 
-def _select(context: Any, release: Relation, call: ImputeCall, columns: dict[str, Content], contents: Contents) -> str:
-    """SQL that hands the release over, and puts the answer's rows together."""
-    wanted = [name for name, content in columns.items() if not _is_released_value(content)]
-    lists = ["unnest(rows.numbers['row']) as _anon_row", "unnest(rows.numbers['draw']) as _anon_draw"]
-    steps, selected, joins = _handed_over(context, release, call, contents, wanted), [], []
-    by_person = any(_is_list(content) for content in contents.columns.values())
+def _select(
+    call: ImputeCall, columns: dict[str, Content], handed: Sequence[str], steps: list[str], by_person: bool
+) -> str:
+    """SQL that puts the rows of the answer together.
+
+    Args:
+        call: the planned call.
+        columns: the columns that are asked for.
+        handed: those of them that are handed over, the number of the released row first where others need it.
+        steps: CTEs up to the answer.
+        by_person: whether the rows of a person become one again.
+    """
+    values, lists = ["r.rows as _anon_rows"], ["*"]
+    unnested, found = ["_anon_draw"], {}
+    for k, name in enumerate(handed):
+        once = name == ROW or name in call.copied
+        source, draw, step = ("r.rows", "1::bigint", values) if once else ("_anon_rows", "_anon_draw", lists)
+        kind = "BIGINT" if name == ROW else _type(columns[name])
+        function = PLACES
+        if name == ROW or name in call.integers:
+            function = NUMBERS
+        elif name in call.copied and kind in ("FLOAT", "DOUBLE"):
+            function = REALS
+        step.append(f"{function}({{rows: {source}, name: {literal(name)}, draw: {draw}}}) as _anon_l{k}")
+        unnested.append(f"unnest(_anon_l{k}) as _anon_p{k}")
+        found[name] = f"_anon_p{k}::{kind}"
+        if function == PLACES:
+            values.append(f"r.texts[{literal(name)}]::{kind}[] as _anon_v{k}")
+            unnested.append(f"_anon_v{k}")
+            found[name] = f"_anon_v{k}[_anon_p{k}]"
+    steps += [
+        f"_anon_values as (select {', '.join(values)} from _anon_answer)",
+        f"_anon_draws as (select *, unnest(range(1, {call.draws} + 1)) as _anon_draw from _anon_values)",
+        f"_anon_lists as (select {', '.join(lists)} from _anon_draws)",
+        f"_anon_drawn as (select {', '.join(unnested)} from _anon_lists)",
+    ]
     value = "first({x}) as {name}" if by_person else "{x} as {name}"
-    if len(wanted) < len(columns):
-        joins.append("join _anon_release on _anon_release._anon_rn = _anon_row")
+    selected = []
     for name, content in columns.items():
-        if _is_released_value(content):
-            cast = f"::{content.original_type}" if content.original_type not in ("", content.type) else ""
-            stored = f"_anon_release.{ident(content.carrier)}{cast}"
-            if content.carrier == _NUMBER_OF_PERSON:
-                stored = f"(_anon_row + 1)::{content.type}"
-            selected.append(value.format(x=stored, name=ident(name)))
-            continue
-        k, key = wanted.index(name), literal(name)
-        kind = content.original_type or content.value_type or "VARCHAR"
-        kind = (list_type(kind) or kind) if _is_list(content) else kind
-        values = f"unnest(range(len(r.texts[{key}]))) as place, unnest(r.texts[{key}]::{kind}[]) as value"
-        lists.append(f"unnest(rows.codes[{key}]) as _anon_p{k}")
-        steps.append(f"_anon_values{k} as materialized (select {values} from _anon_answer)")
-        joins.append(f"join _anon_values{k} on _anon_values{k}.place = _anon_p{k}")
         drawn = "list({x}) as {name}" if _is_list(content) else value
-        selected.append(drawn.format(x=f"_anon_values{k}.value", name=ident(name)))
-    steps.append("_anon_taken as (select _anon_take({rows: r.rows}) as rows from _anon_answer)")
-    steps.append(f"_anon_drawn as (select {', '.join(lists)} from _anon_taken)")
+        stored = found.get(name) or f"_anon_release.{ident(content.carrier)}"
+        if content.carrier == _NUMBER_OF_PERSON:
+            stored = f"({found[ROW]} + 1)::{content.type}"
+        elif _is_released_value(content) and content.original_type not in ("", content.type):
+            stored += f"::{content.original_type}"
+        selected.append(drawn.format(x=stored, name=ident(name)))
     if call.draws > 1:
         selected.append(f"_anon_draw as {ident(free_name('draw', columns))}")
-    grouped = "\ngroup by _anon_draw, _anon_row" if by_person else ""
-    return "with " + ",\n".join(steps) + f"\nselect {', '.join(selected)}\nfrom _anon_drawn {' '.join(joins)}{grouped}"
+    sql = f"with {', '.join(steps)}\nselect {', '.join(selected)}\nfrom _anon_drawn"
+    if any(name not in found for name in columns):
+        sql += f" join _anon_release on _anon_release._anon_rn = {found[ROW]}"
+    return f"{sql}\ngroup by _anon_draw, {found[ROW]}" if by_person else sql
 
 
 def _handed_over(
-    context: Any, release: Relation, call: ImputeCall, contents: Contents, wanted: Sequence[str]
+    context: Any, release: Relation, call: ImputeCall, contents: Contents, wanted: Sequence[str], joined: bool
 ) -> list[str]:
-    """CTEs up to the answer of the kernel; with a seed its draws are kept, and the rows handed over once."""
+    """CTEs up to the answer of the kernel; with a seed its draws are kept, and the rows handed over once.
+
+    Rows are told apart by their number only where values are `joined` from them.
+    """
     carriers = [content.carrier for content in contents.columns.values() if _is_read(content)]
     read = dict.fromkeys([*carriers, *contents.carriers])
     fields = "".join(f", {ident(name)}: {ident(name)}{as_texts(release.columns[name])}" for name in read)
     names = dict.fromkeys(call.trees.values())
     trees = {f"h{k}": context.tree_sql(ColumnInfo(name, hierarchy=name)) for k, name in enumerate(names)}
     hashes = "".join(f", hash({rows})" for rows in trees.values())
-    rows = ", ".join(["_anon_rn", *map(ident, read)])
+    rows = ", ".join([*(["_anon_rn"] if joined else []), *map(ident, read)])
     key = f"concat_ws(',', count(*), sum(hash({rows})), bit_xor(hash({rows})){hashes})"
     messages = f"call: {literal(call.text())}, {CALLER}"
     answer = (
@@ -194,7 +271,8 @@ def _handed_over(
         f"{''.join(f', {name}: {listed}' for name, listed in trees.items())}}})"
     )
     return [
-        f"_anon_release as materialized (select *, row_number() over () - 1 as _anon_rn from {release.sql})",
+        f"_anon_release as {'' if joined or not release.is_table else 'not '}materialized "
+        f"(select *, row_number() over () - 1 as _anon_rn from {release.sql})",
         f"_anon_key as materialized (select {key} as key from _anon_release)"
         if call.seed is not None
         else "_anon_key as (select null::varchar as key)",

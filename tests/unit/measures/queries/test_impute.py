@@ -239,3 +239,47 @@ def test_a_null_released_as_a_leaf_of_a_hierarchy_is_drawn_as_null(con):
         f"select region, count(*) from impute('q', original := 'p', {roles}) group by region"
     ).fetchall()
     assert dict(drawn) == {"n1": 100, "n2": 100, "s1": 100, None: 100}
+
+
+EXACT = """
+    case when range % 7 = 0 then null else 9223372036854775807 - range end as far,
+    (range % 256)::utinyint as small,
+    ([-0.0, 0.0, 'nan'::double, 'infinity'::double, 1 / 3, null])[1 + range % 6]::double as real,
+    (range / 3)::float as short,
+    case when range % 5 = 0 then null else range % 2 = 0 end as flag,
+    (['', 'a', 'it"s', null])[1 + range % 4] as word,
+    (['lo', 'hi', null])[1 + range % 3]::enum('lo', 'hi') as level,
+    ([date 'infinity', date '-infinity', date '0044-03-15 (BC)', null])[1 + range % 4] as born,
+    ([timestamp 'infinity', timestamp '1600-01-01 00:00:00.000001', null])[1 + range % 3] as seen,
+    (range / 7)::decimal(30, 12) as amount"""
+
+
+@pytest.mark.parametrize(
+    "more", ["", ", range::hugeint as huge", ", [range] as nested"], ids=["copied", "huge", "nested"]
+)
+def test_exact_values_are_those_of_the_release(con, more):
+    con.execute(f"create table t as select range as number, hash(range) % 50 as a, {EXACT}{more} from range(500)")
+    exact = [name for name, _ in shape(con, "t") if name != "a"]
+    keep = ", ".join(f"'{name}'" for name in exact)
+    roles = f"qi := ['a'], keep := [{keep}]"
+    con.execute(f"create table boxes as from mondrian('t', 5, {roles})")
+    for name in exact:
+        columns = "'number', 'a'" + (f", '{name}'" if name != "number" else "")
+        call = f"impute('boxes', draws := 3, original := 't', seed := 1, columns := [{columns}], {roles})"
+        differ = f"d.{name}::varchar is distinct from t.{name}::varchar or d.{name} is distinct from t.{name}"
+        counted = f"select count(*), count(*) filter (where {differ}) from {call} as d join t using (number)"
+        assert con.execute(counted).fetchone() == (1500, 0), name
+        kinds = [con.execute(f"select typeof({name}) from {table} limit 1").fetchone() for table in (call, "t")]
+        assert kinds[0] == kinds[1]
+
+
+def test_a_changed_release_is_drawn_anew(con):
+    con.execute("create table t as select range as number, hash(range) % 50 as a, range % 9 as b from range(500)")
+    roles = "qi := ['a'], keep := ['number', 'b']"
+    con.execute(f"create table boxes as from mondrian('t', 5, {roles})")
+    total = f"select sum(b) from impute('boxes', draws := 2, seed := 1, columns := ['number', 'b'], {roles})"
+    before = con.execute(total).fetchone()[0]
+    con.execute("begin; update boxes set b = b + 1000 where number = 3")
+    assert con.execute(total).fetchone() == (before + 2000,)
+    con.execute("rollback")
+    assert con.execute(total).fetchone() == (before,)
