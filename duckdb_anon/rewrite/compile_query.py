@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeGuard
 
 import sqlglot
 from sqlglot import exp
@@ -14,6 +15,7 @@ from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats.duckdb_types import is_enum, is_number
 from duckdb_anon.rewrite.aggregates import LINEAR, MOMENTS, Quantile, read_quantile, weighted, weighted_quantile
 from duckdb_anon.rewrite.factors import (
+    BucketFactor,
     ColumnUse,
     CombinationsError,
     Factor,
@@ -154,6 +156,7 @@ class Block:
                 f"{original.name} is joined with itself: a release does not say which rows belong together"
             )
         self.item = items[0]
+        self.exact: dict[str, str] = dict(model.exact)
         joined = [
             join for join in select.args.get("joins") or [] if join.this is self.item or join.method == "POSITIONAL"
         ]
@@ -192,6 +195,9 @@ class Block:
         if any(all_of(projection, exp.Window) for projection in self.select.expressions if not aggregates):
             raise NotLinearError("a window function goes through single records")
         self._require_presence(factors, aggregates)
+        carried = {column: sql for column, sql in self.exact.items() if column in self.read}
+        if self._is_of_each_row(factors):
+            self.exact = {column: f"r.{quoted(column)}" for column in carried}
         conditions, exact_conditions = self.push_conditions(factors)
         moments: dict[str, str] = {}
         quantiles = {
@@ -203,8 +209,11 @@ class Block:
             for column in all_of(self.select, exp.Column)
             if column.table == self.alias and column.parent
         }
-        uses = {column: self.use(column, conditions) for column in self.read}
-        self._relation(factors, conditions, exact_conditions, left, uses, moments)
+        if self._is_of_each_row(factors):
+            self._relation_of_each_row(factors[0], carried, conditions, exact_conditions, left, moments)
+        else:
+            uses = {column: self.use(column, conditions) for column in self.read}
+            self._relation(factors, conditions, exact_conditions, left, uses, moments)
         self._add_quantiles(
             [(aggregate, quantiles[id(aggregate)]) for aggregate in aggregates if id(aggregate) in quantiles]
         )
@@ -447,6 +456,37 @@ class Block:
         selected = [*(f"g.{quoted(node)}" for node in exact), *columns]
         numbers = [f"{share} as _share", f"g._records * {share} as _weight", *(f"g._{m}" for m in moments)]
         text = f"select {', '.join([*selected, *numbers])} from {quoted(released)} as g {' '.join(joins)}"
+        self._replace(self.steps.add("weighted", text))
+
+    def _is_of_each_row(self, factors: Sequence[Factor]) -> TypeGuard[Sequence[BucketFactor]]:
+        """Whether rows are spread over the values of their bucket alone, one by one."""
+        return len(factors) == 1 and isinstance(factors[0], BucketFactor) and self.model.weight == "1"
+
+    def _relation_of_each_row(
+        self,
+        factor: BucketFactor,
+        carried: Mapping[str, str],
+        conditions: Mapping[str, Sequence[exp.Expr]],
+        exact_conditions: Sequence[str],
+        left: set[str],
+        moments: Mapping[str, str],
+    ) -> None:
+        """Write the steps as `_relation` does: rows that have equal shares are counted before they are weighed.
+
+        Whole numbers are multiplied before they are divided, so that all records of a bucket are whole again.
+        """
+        column = factor.columns[0]
+        keys = [f"r.{quoted(node)}" for node in sorted(left) if node in self.exact or node == column]
+        numbers = ["count(*) as _records", *(f"{text} as _{name}" for name, text in moments.items())]
+        rows = factor.of_each_row(carried, exact_conditions)
+        where = where_all(["r._hits > 0", *map(self.plain, conditions[factor.name])])
+        selected = ", ".join([*keys, "r._hits", "r._total", *numbers])
+        released = self.steps.add("released", f"select {selected} from ({rows}) as r{where} group by all")
+        columns = [f"g.{quoted(node)}" for node in sorted(left) if node in self.exact]
+        columns += [self.typed(column, f"g.{quoted(column)}")] if column in left else []
+        weighed = [f"g._{name} * g._hits / g._total as _{name}" for name in moments]
+        numbers = ["1 as _share", "g._records * g._hits / g._total as _weight", *weighed]
+        text = f"select {', '.join([*columns, *numbers])} from {quoted(released)} as g"
         self._replace(self.steps.add("weighted", text))
 
     def spread_over(

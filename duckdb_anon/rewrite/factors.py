@@ -371,6 +371,32 @@ class BucketFactor(Factor):
                 unnest(list_append(map_values(counts), size - counted)) / size as _share
               from ({sized}) as b) as l where _share > 0"""
 
+    def of_each_row(self, exact: Mapping[str, str], conditions: Sequence[str]) -> str:
+        """SELECT exact columns, the column, hits, total: each released row with each value of its bucket.
+
+        A value has `_hits` of the `_total` records of the bucket. To take one map of each bucket costs more than to
+        read those of all of its rows.
+
+        Args:
+            exact: SQL over a row `r` of the release, by name of the column.
+            conditions: SQL over a row `r` that has these columns; all must hold.
+        """
+        columns = "".join(f", {sql} as {quoted(column)}" for column, sql in exact.items())
+        counted = f"coalesce(list_sum(map_values({self.counts})), 0)::bigint"
+        rows = f"select {self.cell} as _cell, {self.counts} as _hits, {counted} as _total{columns}"
+        buckets = f"select {self.cell} as _cell, count(*) as _records from {self.release} as r group by all"
+        missing = "s._records - r._total"
+
+        def with_missing(items: str, item: str) -> str:
+            return f"unnest(case when {missing} > 0 then list_append({items}, {item}) else {items} end)"
+
+        return f"""
+            select {"".join(f"r.{quoted(column)}, " for column in exact)}
+              {with_missing("map_keys(r._hits)", "null")} as {quoted(self.columns[0])},
+              {with_missing("map_values(r._hits)", missing)} as _hits, greatest(s._records, r._total) as _total
+            from ({rows} from {self.release} as r) as r
+            join ({buckets}) as s on r._cell is not distinct from s._cell{where_all(conditions)}"""
+
 
 @dataclass(frozen=True)
 class SliceFactor(Factor):

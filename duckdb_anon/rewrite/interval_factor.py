@@ -138,8 +138,10 @@ class IntervalFactor(GeneralizedFactor):
         first, last = "greatest(low, a)", "least(high, b)"
         extent = f"{last} - {first} + {step}"
         point = "(low = high and (a = low and b = low or a < low and low < b))"
+        # values of a piece compare alike, so that any of a counted type stands for those that are only compared
+        mean = first if self.discrete and not use.amounts else self._middle(first, last)
         segments = f"""
-            select _cell, {self._middle(first, last)} as mean, {first} as first, {last} as last,
+            select _cell, {mean} as mean, {first} as first, {last} as last,
               case when high = low then 1.0 else ({extent})::double / (high - low + {step} + nulls) end as _share
             from {self._ends} as e, ({self._pieces(use.constants)}) as p
             where _cell is not null and {f"{extent} > 0" if step else f"({extent} > 0 or {point})"}"""
@@ -212,7 +214,8 @@ class IntervalFactor(GeneralizedFactor):
         else:
             ends = "min(first)", "max(last)"
             middle = f"sum(mass * ({self._middle('first', 'last')})::double) / sum(mass)"
-            mean = f"least(greatest({middle}, {ends[0]}), {ends[1]})" if use.amounts else self._middle(*ends)
+            compared = ends[0] if self.discrete else self._middle(*ends)
+            mean = f"least(greatest({middle}, {ends[0]}), {ends[1]})" if use.amounts else compared
             segments = f"""
                 select _cell, {mean} as mean, {ends[0]} as first, {ends[1]} as last, sum(mass) as _share
                 from ({parts}) as m group by _cell, a, b"""
