@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from duckdb_anon.engine.arrow import by_duckdb, listed_rows, owned, plain
+from duckdb_anon.engine.arrow import by_duckdb, in_one_piece, listed_rows, owned, plain
 from duckdb_anon.engine.column_coding import value_texts
 from duckdb_anon.engine.hierarchy_io import read_tree
 from duckdb_anon.engine.input_scan import get, pop
@@ -198,10 +198,11 @@ def run(call: pa.StructArray) -> pa.Array:
 
 def take(calls: pa.StructArray) -> pa.Array:
     """A column of the tables that were handed over under a number, a list a call."""
-    (number,) = set(calls.field("rows").to_pylist())
-    (name,) = set(calls.field("name").to_pylist())
+    asked = in_one_piece(calls)
+    (number,) = set(asked.field("rows").to_pylist())
+    (name,) = set(asked.field("name").to_pylist())
     handed: HandedOver = get(number)
-    lists = handed.lists(name, calls.field("draw").to_pylist())
+    lists = handed.lists(name, asked.field("draw").to_pylist())
     with handed.lock:
         handed.left -= len(lists)
         if handed.left == 0:
