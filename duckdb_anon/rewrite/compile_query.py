@@ -478,7 +478,8 @@ class Block:
         column = factor.columns[0]
         keys = [f"r.{quoted(node)}" for node in sorted(left) if node in self.exact or node == column]
         numbers = ["count(*) as _records", *(f"{text} as _{name}" for name, text in moments.items())]
-        rows = factor.of_each_row(carried, exact_conditions)
+        nulls = not any(map(self._rejects_null, conditions[factor.name]))
+        rows = factor.of_each_row(carried, exact_conditions, nulls)
         where = where_all(["r._hits > 0", *map(self.plain, conditions[factor.name])])
         selected = ", ".join([*keys, "r._hits", "r._total", *numbers])
         released = self.steps.add("released", f"select {selected} from ({rows}) as r{where} group by all")

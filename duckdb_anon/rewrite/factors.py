@@ -371,7 +371,7 @@ class BucketFactor(Factor):
                 unnest(list_append(map_values(counts), size - counted)) / size as _share
               from ({sized}) as b) as l where _share > 0"""
 
-    def of_each_row(self, exact: Mapping[str, str], conditions: Sequence[str]) -> str:
+    def of_each_row(self, exact: Mapping[str, str], conditions: Sequence[str], nulls: bool) -> str:
         """SELECT exact columns, the column, hits, total: each released row with each value of its bucket.
 
         A value has `_hits` of the `_total` records of the bucket. To take one map of each bucket costs more than to
@@ -380,22 +380,28 @@ class BucketFactor(Factor):
         Args:
             exact: SQL over a row `r` of the release, by name of the column.
             conditions: SQL over a row `r` that has these columns; all must hold.
+            nulls: whether records that no count covers, which hold NULL, are asked for.
         """
-        columns = "".join(f", {sql} as {quoted(column)}" for column, sql in exact.items())
+        column = quoted(self.columns[0])
         counted = f"coalesce(list_sum(map_values({self.counts})), 0)::bigint"
-        rows = f"select {self.cell} as _cell, {self.counts} as _hits, {counted} as _total{columns}"
+        carried = "".join(f", {sql} as {quoted(name)}" for name, sql in exact.items())
+        rows = f"select {self.cell} as _cell, {self.counts} as _hits, {counted} as _total{carried}"
+        rows = f"({rows} from {self.release} as r) as r"
         buckets = f"select {self.cell} as _cell, count(*) as _records from {self.release} as r group by all"
+        joined = f"join ({buckets}) as s on r._cell is not distinct from s._cell"
+        selected = "".join(f"r.{quoted(name)}, " for name in exact)
+        keys, numbers, total = "map_keys(r._hits)", "map_values(r._hits)", "greatest(s._records, r._total) as _total"
+        where = where_all(conditions)
+        if not nulls:
+            # values are picked before their rows meet the sizes of buckets
+            listed = f"unnest({keys}) as {column}, unnest({numbers}) as _hits, r._total"
+            values = f"(select {selected}r._cell, {listed} from {rows}{where}) as r"
+            return f"select {selected}r.{column}, r._hits, {total} from {values} {joined}"
         missing = "s._records - r._total"
-
-        def with_missing(items: str, item: str) -> str:
-            return f"unnest(case when {missing} > 0 then list_append({items}, {item}) else {items} end)"
-
-        return f"""
-            select {"".join(f"r.{quoted(column)}, " for column in exact)}
-              {with_missing("map_keys(r._hits)", "null")} as {quoted(self.columns[0])},
-              {with_missing("map_values(r._hits)", missing)} as _hits, greatest(s._records, r._total) as _total
-            from ({rows} from {self.release} as r) as r
-            join ({buckets}) as s on r._cell is not distinct from s._cell{where_all(conditions)}"""
+        with_null = f"case when {missing} > 0 then list_append({keys}, null) else {keys} end"
+        with_missing = f"case when {missing} > 0 then list_append({numbers}, {missing}) else {numbers} end"
+        listed = f"unnest({with_null}) as {column}, unnest({with_missing}) as _hits"
+        return f"select {selected}{listed}, {total} from {rows} {joined}{where}"
 
 
 @dataclass(frozen=True)
