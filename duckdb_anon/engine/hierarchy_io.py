@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -34,25 +33,20 @@ def read_tree(function: str, name: str, levels: Sequence[Any]) -> Hierarchy:
         raise ParameterError(
             f"{function}: hierarchy '{name}' names a leaf twice with different ancestors. A leaf has one row. Keep one"
         )
-    _check_names(function, name, paths)
-    return Hierarchy.of_paths(paths, name)
-
-
-def _check_names(function: str, name: str, paths: tuple[tuple[str, ...], ...]) -> None:
-    nodes = {tuple(label for label, _ in groupby(path)) for path in paths}
-    groups = {path[:depth] for path in nodes for depth in range(1, len(path))}
-    if nodes & groups:
+    tree = Hierarchy.of_paths(paths, name)
+    grouping = int(np.isin(tree.node_of_leaf, tree.parent).sum())
+    if grouping:
         raise ParameterError(
-            f"{function}: {len(nodes & groups)} leaves of hierarchy '{name}' have the name of a group of several leaves"
+            f"{function}: {grouping} leaves of hierarchy '{name}' have the name of a group of several leaves"
             ". Labels are unique. Rename the group"
         )
-    every = nodes | groups
-    twice = len(every) - len({path[-1] for path in every})
+    twice = len(tree.labels) - len(set(tree.labels))
     if twice:
         raise ParameterError(
             f"{function}: hierarchy '{name}' has {twice} label(s) of more than one node. Labels are unique. Rename "
             "the nodes"
         )
+    return tree
 
 
 def labelled(function: str, column: str, array: pa.Array, tree: Hierarchy) -> pa.Array:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -55,20 +56,18 @@ class Hierarchy:
         (1, [2, 1, 1])
         """
         nodes, number = len(labels), len(leaves)
-        level = np.zeros(nodes, dtype=np.int32)
-        leaf_count = np.zeros(nodes, dtype=np.int32)
-        first_leaf = np.full(nodes, number, dtype=np.int32)
         above, node_of_leaf = np.array(parent, dtype=np.int32), np.array(leaves, dtype=np.int32)
-        leaf_count[node_of_leaf] = 1
-        first_leaf[node_of_leaf] = np.arange(number, dtype=np.int32)
+        level, leaf_count, first_leaf = [0] * nodes, [0] * nodes, [number] * nodes
+        for leaf, v in enumerate(node_of_leaf.tolist()):
+            leaf_count[v], first_leaf[v] = 1, leaf
         # children follow their parent in preorder, so one backward pass sums them up
-        for v in range(nodes - 1, 0, -1):
-            p = above[v]
+        for v, p in reversed(list(enumerate(above.tolist()))):
             if p >= 0:
                 level[p] = max(level[p], level[v] + 1)
                 leaf_count[p] += leaf_count[v]
                 first_leaf[p] = min(first_leaf[p], first_leaf[v])
-        return Hierarchy(tuple(labels), above, level, leaf_count, first_leaf, node_of_leaf, name)
+        found = np.array([level, leaf_count, first_leaf], dtype=np.int32)
+        return Hierarchy(tuple(labels), above, found[0], found[1], found[2], node_of_leaf, name)
 
     @staticmethod
     def of_paths(paths: Sequence[Sequence[str]], name: str = "") -> Hierarchy:
@@ -77,21 +76,18 @@ class Hierarchy:
         >>> Hierarchy.of_paths([("*", "A", "a1"), ("*", "A", "a2"), ("*", "b", "b")]).labels
         ('*', 'A', 'a1', 'a2', 'b')
         """
-        number: dict[tuple[str, ...], int] = {}
+        number: dict[tuple[int, str], int] = {}
         labels: list[str] = []
         parent: list[int] = []
         leaves: list[int] = []
         for path in paths:
             above = -1
-            for depth in range(len(path)):
-                if depth and path[depth] == path[depth - 1]:
-                    continue
-                key = tuple(path[: depth + 1])
-                if key not in number:
-                    number[key] = len(labels)
-                    labels.append(path[depth])
+            for label, _ in groupby(path):
+                node = number.setdefault((above, label), len(labels))
+                if node == len(labels):
+                    labels.append(label)
                     parent.append(above)
-                above = number[key]
+                above = node
             leaves.append(above)
         return Hierarchy.of(labels, parent, leaves, name)
 

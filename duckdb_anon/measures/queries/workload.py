@@ -153,7 +153,7 @@ def query_texts(
 def _predicate(name: str, interval: bool, codes: IntArray, literals: Sequence[str]) -> str:
     if interval:
         return f"{name} BETWEEN {literals[codes[0]]} AND {literals[codes[-1]]}"
-    return f"{name} IN ({', '.join(literals[c] for c in codes)})"
+    return f"{name} IN ({', '.join(map(literals.__getitem__, codes.tolist()))})"
 
 
 def _matches(attribute: Attribute, used: BoolArray, spec: WorkloadSpec, rng: np.random.Generator) -> BoolArray:
