@@ -392,7 +392,7 @@ class Block:
         if isinstance(node, exp.CountIf):
             test = self.over_row(node.this)
             return summed(f"sum(case when {test} then {rows} when not ({test}) then 0 end){condition}")
-        if node.this is None or isinstance(node.this, (exp.Star, exp.Literal)):
+        if isinstance(node, exp.Count) and (node.this is None or isinstance(node.this, (exp.Star, exp.Literal))):
             return exp.Coalesce(this=summed(f"sum({rows}){condition}"), expressions=[exp.Literal.number(0)])
         argument = self.over_row(node.this)
         present = f"sum(case when ({argument}) is not null then {rows} end){condition}"
@@ -587,7 +587,7 @@ def cell_name(factor: Factor) -> str:
 
 def join_step(select: exp.Select, step: str, alias: str, keys: Sequence[exp.Expr]) -> None:
     """Join a step with a row for each group, whose keys are k0, k1, ..., to the rows of a SELECT."""
-    on = " and ".join(f"{alias}._k{i} is not distinct from {key.sql('duckdb')}" for i, key in enumerate(keys))
+    on = " and ".join(f"{alias}._k{i} is not distinct from ({key.sql('duckdb')})" for i, key in enumerate(keys))
     source = exp.Table(this=exp.to_identifier(step, quoted=True), alias=exp.TableAlias(this=exp.to_identifier(alias)))
     select.append("joins", exp.Join(this=source, side="LEFT", on=exp.Var(this=on)))
 

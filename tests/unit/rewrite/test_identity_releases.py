@@ -76,6 +76,9 @@ ANSWERED = (
     "select count(*) as c from people where (select true)",
     "select name, count(*) as c from people join named() on region = name group by name",
     "select region, median(born) as m, quantile_cont(born, 0.3) as q, quantile_disc(born, 0.3) as d from people group by 1",
+    "select sex is null as k, median(cost) as m from people group by 1",
+    # a constant beside estimates was counted
+    "select count(region) as c, sum(12) filter (where age < 30) as s, avg(12) filter (where age < 3) as a from people",
 )  # fmt: skip
 
 
