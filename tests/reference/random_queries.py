@@ -2,6 +2,10 @@
 
 import random
 
+from tests.fuzz import bounds_questions as questions
+from tests.fuzz.bounds_questions import within
+
+COLUMNS = ("age", "sex", "region", "disease", "born", "weight", "cost")
 KEYS = ("sex", "region", "age", "age // 10", "disease", "born", "(sex IS NULL)", "year(born)", "upper(sex)")
 
 
@@ -19,68 +23,11 @@ def random_query(rng: random.Random, depth: int = 2) -> str:
 
 def condition(rng: random.Random, depth: int) -> str:
     """Draw a condition."""
-    if depth == 0 or rng.random() < 0.3:
-        return _atom(rng)
-    left, right = condition(rng, depth - 1), condition(rng, depth - 1)
-    return rng.choice([f"({left} AND {right})", f"({left} OR {right})", f"NOT ({left})", f"({left} AND {right})"])
-
-
-def _atom(rng: random.Random) -> str:
-    sign = rng.choice(["=", "<>", "<", "<=", ">", ">="])
-    number, other = rng.randint(18, 42), rng.randint(18, 42)
-    sexes, sicknesses = ["'F'", "'M'", "'X'"], ["'flu'", "'cold'", "'acne'", "'gout'"]
-    return rng.choice(
-        [
-            f"age {sign} {number}",
-            f"{number} {sign} age",
-            f"age BETWEEN {min(number, other)} AND {max(number, other)}",
-            f"age IN ({number}, {other}, 30)",
-            "age NOT IN (20, 25, 30)",
-            "age IS NULL",
-            "age % 2 = 0",
-            f"sex = {rng.choice(sexes)}",
-            f"sex <> {rng.choice(sexes)}",
-            f"sex IN ({rng.choice(sexes)}, {rng.choice(sexes)})",
-            "sex IS NOT NULL",
-            "sex LIKE 'F%'",
-            f"weight {sign} {number * 2}.5",
-            f"weight {sign} {number * 2}",
-            f"weight BETWEEN {number} AND {other + 40}",
-            f"born {sign} DATE '19{rng.randint(70, 99)}-06-15'",
-            f"born {sign} '1985-01-31'",
-            f"disease = {rng.choice(sicknesses)}",
-            f"disease IN ({rng.choice(sicknesses)}, {rng.choice(sicknesses)})",
-            "disease LIKE '%o%'",
-            "disease IS NULL",
-            "region IN ('n1', 's2')",
-            "region LIKE 'n%'",
-            f"cost {sign} {rng.randint(0, 100)}",
-            "cost > age",
-            "cost IS NULL",
-            "(age < 30) IS NOT TRUE",
-            f"coalesce(age, 0) {sign} {number}",
-        ]
-    )
+    return within(COLUMNS, lambda: questions.condition(rng, depth))
 
 
 def _aggregate(rng: random.Random) -> str:
-    value = rng.choice(["cost", "age", "weight", "age + cost", "cost * 2 - age", "age * cost", "weight * cost"])
-    case = f"CASE WHEN {condition(rng, 1)} THEN {rng.choice(['cost', 'age', '1'])} ELSE {rng.choice(['0', 'age'])} END"
-    bare = rng.choice(
-        [
-            "count(*)",
-            f"count({rng.choice(['age', 'sex', 'cost', 'disease'])})",
-            f"sum({value})",
-            f"avg({value})",
-            f"sum({case})",
-            f"count_if({condition(rng, 1)})",
-            f"min({rng.choice(['cost', 'age', 'disease', 'born', 'weight'])})",
-            f"max({rng.choice(['cost', 'age', 'disease', 'born', 'weight'])})",
-        ]
-    )
-    if rng.random() < 0.25 and not bare.startswith("count_if"):
-        return f"{bare} FILTER (WHERE {condition(rng, 1)})"
-    return bare
+    return within(COLUMNS, lambda: questions.measure(rng))
 
 
 def _grouped(rng: random.Random, depth: int, table: str, alias: str) -> str:
