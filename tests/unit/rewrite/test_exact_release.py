@@ -1,8 +1,11 @@
-"""A release whose boxes are single values answers as the original does, query by query: names, NULLs, types, steps.
+"""A release whose boxes are single values answers as the original does, query by query: names, NULLs, types, steps, bounds.
 
 What is estimated elsewhere is known here, so whatever differs is a query that was read otherwise than DuckDB reads it.
 """
 
+from typing import Any
+
+import duckdb
 import pytest
 
 import duckdb_anon
@@ -76,6 +79,64 @@ QUERIES = (
     "select typeof(current_timestamp), typeof(localtime), current_date = today() as t, count(*) from p",
     "select current_date - count(*)::int as d from p where a = 3",
 )
+# columns of no name of their own are called as DuckDB calls them
+NAMES = (
+    "select SEX, COUNT( * ), SUM(A)/count( * ) from p group by all",
+    "select * from (select SEX, count(*) as N from p group by sex) limit 10",
+    "select * from (select \"sex\" as \"S x\", count(*) from p group by sex) order by 2 limit 10",
+    "select \"count_star()\" + 1 from (select sex, COUNT(*) from p group by 1) where \"count_star()\" > 3",
+    "with z(u, V) as (select sex, count(*) from p group by 1) select U, v from z",
+    "select t.* from (select SEX as Z, count(*), count(*) from p group by 1) t",
+    "select sum(a) filter (where a > 1), count(*) filter (a=1) from p",
+    "select p.SEX, P.A, count(*) from p group by 1, 2",
+    "select case when a > 3 then 'x' else 'y' end, a is distinct from 3, s like 'x%', a in (1,2), count(*) from p group by all",
+    "select coalesce(a, 0), (a), -a, not (a > 1), cast(a as text), a::varchar, a || 'x', count(*) from p group by all",
+    "select count(*) from p union all select sum(a) from p",
+    "select 1, 'x', null, (select COUNT( * ) from p), count(*) from p",
+    "from p select SEX, count(*) group by all",
+    "select round(100.0*count(*)/sum(count(*)) over (), 1), rank() over (order by count(*) desc), sex from p group by sex",
+    "select d + interval 1 day, date_diff('day', d, date '2020-02-01'), count(*) from p group by all",
+    "select label, (select avg(p.a) from p where p.a = q.a and p.sex = 1 order by 1) from q order by 2",
+    "select main.lower(s), count(*) from p group by 1",
+    "select * from (select sex, current_date, count(*) from p group by current_date, sex)",
+)
+# numbers that are whole on the original are whole where a query prints them
+WHOLE = (
+    "select count(*)::varchar || '!' as x, concat('n=', count(*)) as y, format('{} rows', count(*)) as z from p where a = 1",
+    "select count(*) // 1000 as x, count(*) % 100 as y, sum(a) // 100 as z, (sum(a) + count(*))::text as w from p where a = 1",
+    "select a, count(*) as c from p group by a having count(*) = 2640",
+    "select to_json(count(*)) as x, {'n': count(*)} as y, [count(*)] as z from p where a = 1",
+    "select coalesce(count(*), 0) as x, count(*) * 2 - 1 as y, greatest(count(*), 5) as z from p where a = 1",
+    "select n::varchar as x, n from (select a, count(*) as n from p group by a) join q using (a)",
+    "select (select count(*) from p where a = 1) || '/' || (select count(*) from p) as x",
+    "select case when count(*) > 10 then count(*)::varchar else '<10' end as x from p where a = 1",
+    "select count(*) as x from p where a = 1 union all select count(*) from p where a = 2",
+    "select to_days(count(*)::int) as x, date '2020-01-01' + count(*)::int as y from p where a = 1",
+)
+# a step of a WITH hides tables of its name where it is visible, and nowhere else
+HIDING = (
+    "with p as (select * from p where sex = 1) select count(*) as n from p",
+    "with P as (select * from P where sex = 1) select count(*) as n from p",
+    "with p as (select * from p where sex = 1) select count(*) as n from main.p",
+    "with p as (select * from p where sex = 1), b as (select * from p where a < 4) "
+    "select count(*) as n from b",
+    "with p(x, y) as (select sex, a from p) select x, count(*) as n from p group by x",
+    "with p as (select sex, count(*) as n from p group by sex) select max(n) as n from p",
+    "select n from (with p as (select * from p where sex = 1) select count(*) as n from p)",
+    "select (with p as (select * from p where sex = 1) select count(*) from p) as k, "
+    "count(*) as n from p",
+    "with b as (with p as (select * from p where sex = 1) select count(*) as k from p), "
+    "c as (select count(*) as n from p) select k, n from b, c",
+    "with r as (select sex, count(*) as n from p group by sex), "
+    "b as (select sex, count(*) as k from p where a < 3 group by sex) "
+    "select r.sex, n, k from r join b using (sex)",
+    "with few as (select 5 as a) select count(*) as n from p where a in (select a from few)",
+)
+NOT_READ = (
+    "with p as (select 1 as a from range(3)) select count(*) from p",
+    "with recursive p as (select 1 as a union all select a + 1 from p where a < 5) "
+    "select count(*) from p",
+)
 # fmt: on
 
 
@@ -84,9 +145,10 @@ def tables():
     con = duckdb_anon.connect()
     con.execute(
         "create table p as select (i % 7)::int as a, (i % 3)::int as b, (['x', 'y', 'Z', '', 'xy'])[1 + i % 5] as s, "
-        "(i % 2)::int as sex, (date '2020-01-01' + ((i % 4) * 40)::int) as d, "
+        "(i % 2)::int as \"Sex\", (date '2020-01-01' + ((i % 4) * 40)::int) as d, "
         "case when i % 11 = 0 then null else (i % 6)::int end as n, ((i % 8) / 2.0)::double as w from range(18480) t(i)"
     )
+    con.execute("create table few as select 2 as a")
     con.execute("create table q as from (values (1, 'one'), (2, 'two'), (5, 'five'), (null, 'none')) v(a, label)")
     for column in ("a", "b", "sex", "d", "n", "w"):
         con.execute(f"comment on column p.{column} is 'anon: quasi'")
@@ -97,15 +159,70 @@ def tables():
     return con
 
 
+def answers(tables: duckdb.DuckDBPyConnection, query: str, bounds: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Names and rows of a query on the release, after it held the bounds against the estimates."""
+    ((text,),) = tables.execute("select rewrite_query($1, 'p', 'r', bounds := $2)", [query, bounds]).fetchall()
+    found = tables.execute(text)
+    names, rows = [column[0] for column in found.description or ()], found.fetchall()
+    for row in rows:
+        shown = dict(zip(names, row, strict=True))
+        assert all(shown[f"{n}_low"] == shown[n] == shown[f"{n}_high"] for n in names if f"{n}_low" in names)
+    return names, rows
+
+
 @pytest.mark.parametrize(
-    "query", [pytest.param(q, marks=() if i % 4 == 0 else pytest.mark.campaign) for i, q in enumerate(QUERIES)]
+    ("query", "bounds"),
+    [
+        *(pytest.param(q, "none", marks=() if i % 4 == 0 else pytest.mark.campaign) for i, q in enumerate(QUERIES)),
+        *((query, "none") for query in NAMES),
+        *((query, "hard") for query in HIDING),
+    ],
 )
-def test_an_exact_release_answers_as_the_original(tables, query):
+def test_an_exact_release_answers_as_the_original(tables, query, bounds):
     statement = tables.execute(query)
-    width = len(statement.description or ())
-    truth = statement.fetchall()
-    text = tables.execute("select rewrite_query($1, 'p', 'r')", [query]).fetchone()
-    assert_same([row[:width] for row in tables.execute(text[0]).fetchall()], truth)
+    wanted, truth = [column[0] for column in statement.description or ()], statement.fetchall()
+    names, rows = answers(tables, query, bounds)
+    assert names[: len(wanted)] == wanted
+    assert_same([row[: len(wanted)] for row in rows], truth)
+
+
+@pytest.mark.parametrize("query", WHOLE)
+def test_counts_are_printed_whole(tables, query):
+    assert sorted(map(str, answers(tables, query, "none")[1])) == sorted(map(str, tables.execute(query).fetchall()))
+
+
+def test_columns_that_tell_the_time_are_called_as_the_original_query_calls_them(tables):
+    query = "select CURRENT_DATE, current_timestamp, current_time, now(), today(), count(*) from p"
+    assert answers(tables, query, "none")[0] == [column[0] for column in tables.execute(query).description or ()]
+
+
+def test_estimates_read_what_a_subquery_counts_by_its_name(tables):
+    query = 'select "count_star()" as n, sex from (select sex, count(*) from p group by 1)'
+    rows = tables.execute("select \"Sex\", measure from estimate(?, 'r', original := 'p')", [query]).fetchall()
+    assert sorted(rows) == [(0, "n"), (1, "n")]
+
+
+@pytest.mark.parametrize("query", NOT_READ)
+def test_a_step_of_its_name_is_not_the_original(tables, query):
+    with pytest.raises(duckdb.Error, match="does not read the original p"):
+        tables.execute("select rewrite_query($1, 'p', 'r')", [query])
+
+
+def test_rows_are_in_the_order_of_the_counts_that_are_shown(tables):
+    tables.execute("create table wide as from mondrian('p', 3000, qi := ['a', 'b'])")
+    query = "select a, count(*) as n from p where b < 2 group by a order by count(*) desc, a"
+    call = "select rewrite_query(?, 'p', 'wide', qi := ['a', 'b'])"
+    rows = tables.execute(tables.execute(call, [query]).fetchall()[0][0]).fetchall()
+    assert rows == sorted(rows, key=lambda row: (-row[1], row[0]))
+
+
+def test_an_answer_that_is_not_a_number_stands_in_the_note(tables):
+    for query in ("select count(*) > 3 from p", "select count(*) || ' rows' as n from p"):
+        call = "select estimate, note from estimate(?, 'r', original := 'p')"
+        ((estimate, note),) = tables.execute(call, [query]).fetchall()
+        ((answer,),) = tables.execute(query).fetchall()
+        assert estimate is None
+        assert f"the answer is {str(answer).lower()}, which is not a number" in note
 
 
 @pytest.mark.parametrize(
