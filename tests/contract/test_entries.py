@@ -15,7 +15,7 @@ from duckdb_anon.model.function_specs import REQUIRED, SECTIONS, Method, PureSql
 from duckdb_anon.model.release_formats import read
 from duckdb_anon.model.release_formats.formats import FORMATS
 from duckdb_anon.registry import ENTRIES, METHODS
-from tests.reference.entry_calls import arguments, is_scalar, require_extra, smallest_call, tables_of
+from tests.reference.entry_calls import arguments, is_scalar, require_extra, tables_of
 
 PROJECT = Path(__file__).resolve().parents[2]
 IDS = [entry.name for entry in ENTRIES]
@@ -154,22 +154,6 @@ def test_a_missing_table_is_a_clear_error_and_nothing_is_written(con, entry):
     advised = set(re.findall(r"(\w+) :=", message.split("LINE 1")[0]))
     assert advised <= {p.name for p in parameters_of(entry)}
     assert con.execute("show tables").fetchall() == []
-
-
-@pytest.mark.parametrize("entry", METHODS, ids=[m.name for m in METHODS])
-def test_unlabelled_columns_never_leave(con, entry):
-    con.execute(
-        "create table people as select range // 3 as pid, 20 + hash(range // 3) % 40 as age, (range // 3) % 2 as sex, "
-        "'d' || hash(range, 1) % 12 as disease, 'secret' || range as unlabelled from range(600)"
-    )
-    con.execute("create table tree as select distinct disease as leaf, 'all' as root from people")
-    roles = "qi := ['age', 'sex'], sensitive := 'disease'"
-    if "person" in entry.needs:
-        roles += ", person := 'pid', hierarchies := {'disease': 'tree'}"
-    con.execute(f"create table release as from {entry.name}({smallest_call(entry, 'people')}, {roles}, seed := 1)")
-    text = " ".join(str(row) for row in con.execute("from release").fetchall())
-    assert "secret" not in text
-    assert "unlabelled" not in str(con.execute("describe release").fetchall())
 
 
 def test_index_of_functions_links_to_the_page_of_every_entry():

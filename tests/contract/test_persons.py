@@ -35,36 +35,6 @@ def test_a_method_of_rows_refuses_persons_with_several_and_names_others(visits, 
     assert refusal(visits, f"from {entry.name}({call})")[1] == "several-rows"
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        "mondrian('visits', k := 5)",
-        "incognito('visits', k := 5)",
-        "muco('visits', 0.2, l := 1)",
-        "anatomy('visits', 1)",
-        "slicing('visits', 1)",
-        "merging('visits', 1, min_bucket := 5, fake := 0)",
-    ],
-)
-def test_no_class_of_the_counterexample_is_one_person(visits, call):
-    """Every class of rows is one person; who counts persons joins them, or promises no more than the table can."""
-    visits.execute(f"create or replace table made as from {call[:-1]}, row_id := true)")
-    columns = [name for name, *_ in visits.execute("describe made").fetchall()]
-    whose = "(select pid, row_number() over () - 1 as row_id from visits)"
-    key = "bucket" if "bucket" in columns else "made.age::varchar"
-    least = visits.execute(
-        f"select min(n) from (select count(distinct pid) as n from made join {whose} using (row_id) group by {key})"
-    ).fetchall()[0][0]
-    # muco shows single ages, each of which moves through a group of five persons; a bucket of one person is l = 1
-    assert least >= {"muco": 1, "anatomy": 1, "slicing": 1}.get(call.split("(")[0], 5)
-    for level in ("2", "1.5"):
-        name = call.split("(")[0]
-        if name not in ("incognito", "merging", "anatomy"):
-            more = {"mondrian": f"k := 5, l := {level}", "muco": f"0.2, l := {level}", "slicing": level}[name]
-            with pytest.raises(duckdb.Error, match="table as one group fails"):
-                visits.execute(f"from {name}('visits', {more})").fetchall()
-
-
 def test_a_release_that_counted_persons_is_not_checked_by_rows(visits):
     said = duckdb_anon.release(visits, "boxes", "mondrian('visits', k := 5)", replace=True)
     assert "counting persons" in said
@@ -143,27 +113,6 @@ def test_classes_count_persons(visits, entry):
         "record_risk": [(*row, 1, 1.0, 1.0) for row in visits.execute("from visits").fetchall()],
     }
     assert sorted(found) == sorted(expected[entry.name])  # fmt: skip
-
-
-def test_levels_of_persons_are_those_counted_one_by_one(visits):
-    """Against plain loops: a person counts once in a class and once for each of her values there."""
-    rows = visits.execute("select hash(i) % 40, i % 3, hash(i, 1) % 4 from range(300) t(i)").fetchall()
-    visits.execute("create or replace table mixed as select hash(i) % 40 as pid, i % 3 as age, hash(i, 1) % 4 as s "
-                   "from range(300) t(i)")  # fmt: skip
-    classes = {age: {pid for pid, other, _ in rows if other == age} for _, age, _ in rows}
-    having = {(age, s): {pid for pid, *other in rows if other == [age, s]} for _, age, s in rows}
-    call = "('mixed', qi := ['age'], person := 'pid'"
-    share = max(
-        max(sum(p == pid for p, other, _ in rows if other == age) for pid in whose)
-        / sum(other == age for _, other, _ in rows)
-        for age, whose in classes.items()
-    )
-    assert visits.execute(f"from k_anonymity{call})").fetchall() == [(min(map(len, classes.values())), share)]
-    levels = dict(visits.execute(f"from l_diversity{call}, sensitive := 's')").fetchall())
-    assert levels["frequency"] == min(len(classes[age]) / len(whose) for (age, _), whose in having.items())
-    assert levels["distinct"] == 4
-    values = [[s for _, other, s in rows if other == age] for age in classes]
-    assert levels["rows"] == min(1 / share, *(len(each) / max(map(each.count, each)) for each in values))
 
 
 @pytest.mark.parametrize(

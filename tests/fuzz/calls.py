@@ -49,10 +49,10 @@ def value(sql: str) -> Any:
     return {"true": True, "false": False}[sql] if sql in ("true", "false") else ast.literal_eval(sql)
 
 
-def method_call(table: Table, rng: random.Random) -> Call:
-    """A method on a table."""
+def method_call(table: Table, rng: random.Random, method: Method | None = None) -> Call:
+    """A method on a table, by default any."""
     persons = bool(table.of("person")) and rng.random() < 0.8
-    method = rng.choice([method for method in METHODS if ("person" in method.needs) == persons])
+    method = method or rng.choice([method for method in METHODS if ("person" in method.needs) == persons])
     trial = rng.choice((method.smallest, *method.trials))
     counts = "counts" in method.formats
     estimated = roles(table, rng, keep=not counts)

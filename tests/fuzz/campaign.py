@@ -63,8 +63,11 @@ class Fault(AssertionError):
     """A call that is neither answered rightly nor refused as it should be."""
 
 
-def run(con: duckdb.DuckDBPyConnection, seed: int, number: int, tally: Tally, verbose: bool = False) -> None:
-    """One table, one release of it, and a few measures of both."""
+def run(
+    con: duckdb.DuckDBPyConnection, seed: int, number: int, tally: Tally, verbose: bool = False,
+    method: Method | None = None,
+) -> None:  # fmt: skip
+    """One table, one release of it, and, where no method is named, a few measures of both."""
     rng = random.Random(f"{seed} {number}")
     table = random_table(rng, with_persons=rng.random() < 0.15)
     con.execute(f"drop schema if exists main_{number % 2} cascade; create schema main_{number % 2}")
@@ -76,9 +79,9 @@ def run(con: duckdb.DuckDBPyConnection, seed: int, number: int, tally: Tally, ve
         + ", ".join(f"{quoted(c.name)} as {r[0]}{k}" for r in ("quasi", "sensitive") for k, c in enumerate(table.of(r)))
         .replace(" as q", " as q") + f" from {quoted(table.name)}"
     )  # fmt: skip
-    call = method_call(table, rng)
+    call = method_call(table, rng, method)
     made = judged(con, table, call, tally, (seed, number), verbose, release=True)
-    if not made:
+    if method or not made:
         return
     for _ in range(rng.randint(2, 6)):
         judged(con, table, measure_call(table, rng), tally, (seed, number), verbose, of=call)
@@ -235,8 +238,8 @@ def answers(con: duckdb.DuckDBPyConnection, call: Call, header: list[str], answe
     return True
 
 
-def campaign(calls: int, seed: int, start: int = 0, verbose: bool = False) -> Tally:
-    """Make at least `calls` calls, on the tables of `seed` from number `start` on."""
+def campaign(calls: int, seed: int, start: int = 0, verbose: bool = False, method: Method | None = None) -> Tally:
+    """Make at least `calls` calls, of one method or of any function, on the tables of `seed` from number `start` on."""
     tally = Tally()
     con = duckdb_anon.connect()
     con.execute("set threads = 1")
@@ -245,7 +248,7 @@ def campaign(calls: int, seed: int, start: int = 0, verbose: bool = False) -> Ta
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", duckdb_anon.AnonWarning)
         while tally.calls < calls:
-            run(con, seed, number, tally, verbose)
+            run(con, seed, number, tally, verbose, method)
             number += 1
     con.close()
     return tally

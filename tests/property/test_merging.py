@@ -7,13 +7,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckdb_anon.kernels.row_keys import compact
 from duckdb_anon.methods import merging, slicing
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.release_formats import BUCKET, SOURCE
 from duckdb_anon.model.released_columns import ROWS, Struct
-from tests.reference.merging import association, attribute, unseen
+from tests.reference.merging import attribute, unseen
 
 DEFAULTS: dict[str, Any] = {
     parameter.name: parameter.default for parameter in (*merging.METHOD.parameters, *slicing.METHOD.parameters)
@@ -129,25 +128,3 @@ def test_without_rules_each_column_of_a_bucket_is_a_permutation_of_its_records(t
     real = cells[SOURCE.key].rows
     assert sorted(real[real >= 0].tolist()) == list(range(table.rows))
     assert (real < 0).sum() == fake
-
-
-@given(tables(), st.sampled_from([["age"], ["sex"], ["place", "sex"], []]), st.sampled_from([1.0, 1.2, 1.5, 2.0]))
-def test_sliced_tables_satisfy_the_definition_of_slicing_diversity(table, partners, diversity):
-    others = [a.name for a in table.qi if a.name not in partners]
-    columns = [*([others] if others else []), [*partners, "disease"]]
-    try:
-        cells = slicing.release(table, DEFAULTS | {"l": diversity, "columns": columns}, np.random.default_rng(0))
-    except RequirementError:
-        part = slicing.last_column_part(table, tuple(partners))
-        worst = max(association([part.tolist()], table.sensitive[0].codes.tolist(), [0] * table.rows))
-        assert worst * diversity > 1
-        return
-    bucket = cells[BUCKET.key].values
-    kept = cells[ROWS].rows  # the records of each bucket
-    other = np.zeros(table.rows, dtype=np.int64)
-    for a in table.qi:
-        if a.name in others:
-            other = compact(other * a.domain + a.codes)
-    parts = [p[kept] for p in ([other] if others else []) + [slicing.last_column_part(table, tuple(partners))]]
-    linked = association([p.tolist() for p in parts], table.sensitive[0].codes[kept].tolist(), bucket.tolist())
-    assert max(linked) * diversity <= 1 + 1e-9

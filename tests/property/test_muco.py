@@ -57,19 +57,6 @@ def database():
     con.close()
 
 
-@st.composite
-def tables(draw: st.DrawFn) -> dict[str, Any]:
-    return {
-        "rows": draw(st.integers(20, 90)),
-        "seed": draw(st.integers(0, 10**6)),
-        "ages": draw(st.sampled_from([1, 2, 7, 60])),
-        "nulls": draw(st.sampled_from([0, 4, 10])),
-        "k": draw(st.integers(1, 20)),
-        "l": draw(st.sampled_from([1, 2, 2.5, 4])),
-        "repair": draw(st.booleans()),
-    }
-
-
 def build(con: duckdb.DuckDBPyConnection, case: dict[str, Any]) -> None:
     h, null = f"hash(i, {case['seed']}, {{}})::hugeint", f"i % 10 < {case['nulls'] // 2}"
     con.execute(f"""
@@ -83,30 +70,6 @@ def build(con: duckdb.DuckDBPyConnection, case: dict[str, Any]) -> None:
             'd' || i % 6 as disease, i % 5 as ward, i * 1.5 as note, i as place
         from range({case["rows"]}) r(i)
     """)
-
-
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(case=tables())
-def test_promises_hold_on_random_tables(database, case):
-    con = database
-    build(con, case)
-    call = f"1/{case['k']}, l := {case['l']}, {ROLES}"
-    con.execute(f"create or replace table tables as from muco_tables('t', {call})")
-    con.execute(f"create or replace table r as from muco('t', {call}, repair := {case['repair']}, row_id := true)")
-    rows, touched = con.execute("""
-        select count(*), count(*) filter (r.disease <> t.disease or r.ward <> t.ward or r.note <> t.note)
-        from r join t on r.row_id = t.place
-    """).fetchone() or (0, 0)
-    assert (rows, touched) == (case["rows"], 0)
-    small = con.execute(f"""
-        select count(*) from (select sum(records) as members
-            from (select distinct group_id, attribute, original, records from tables) group by group_id, attribute)
-        where members < {case["k"]}
-    """).fetchone()
-    assert small == (0,)
-    for name in COLUMNS:
-        histogram = f"select {name}::varchar, count(*) from {{}} group by all order by all"
-        assert con.execute(histogram.format("r")).fetchall() == con.execute(histogram.format("t")).fetchall()
 
 
 @st.composite

@@ -13,6 +13,7 @@ import duckdb
 import pytest
 
 import duckdb_anon
+from tests.reference import linkage
 
 pytestmark = pytest.mark.campaign
 RELEASES = 10
@@ -82,11 +83,9 @@ class History:
             yield person, self.batches[number]
 
 
-def covers(cell: Any, value: Any) -> bool:
-    read = eval(cell) if isinstance(cell, str) and cell[:1] in "{[" else cell  # its own repr
-    if isinstance(read, dict):
-        return bool(read["lower"] <= value <= read["upper"])
-    return value in read if isinstance(read, list) else bool(read == value)
+def shows(cell: Any, value: Any) -> bool:
+    """Whether a cell, or what its repr reads as, covers a value."""
+    return linkage.covers(eval(cell) if isinstance(cell, str) and cell[:1] in "{[" else cell, value)
 
 
 def play(con: duckdb.DuckDBPyConnection, seed: int, call: str, **options: str) -> History:
@@ -101,7 +100,7 @@ def play(con: duckdb.DuckDBPyConnection, seed: int, call: str, **options: str) -
 def test_every_record_is_one_of_k_over_all_releases(con, seed):
     history = play(con, seed, "mondrian('people', 4, l := 2)")
     for (age, town, ill), batch in history.published():
-        alike = [row for row in batch if covers(row[0], age) and covers(row[1], town)]
+        alike = [row for row in batch if shows(row[0], age) and shows(row[1], town)]
         classes = Counter(row[:2] for row in alike)
         values = {box: Counter(row[2] for row in alike if row[:2] == box) for box in classes}
         assert min(classes.values()) >= 4

@@ -269,18 +269,6 @@ def test_noise_is_discrete_laplace_of_the_budget():
         assert np.abs(seen - expected).max() < 5 * 0.5 / np.sqrt(20_000)
 
 
-def test_lists_of_values_count_as_what_is_written(people):
-    people.execute("create table wide as select i % 400 as a, i % 300 as b, i % 9 as class from range(4000) r(i)")
-    call = (
-        "diffgen('wide', 50.0, qi := ['a', 'b'], categorical := ['a', 'b'], sensitive := 'class', domain := 'observed', "
-        "specializations := {}, max_cells := 7000)"
-    )
-    people.execute(f"from {call.format(0)}").fetchall()  # 9 cells, 2 lists each
-    people.execute("create table narrow as select a // 100 as a, b, class from wide")
-    with pytest.raises(duckdb.Error, match="with lists of"):
-        people.execute(f"from {call.format(1)}".replace("'wide'", "'narrow'").replace("7000", "900")).fetchall()
-
-
 def test_without_opendp_the_error_says_what_to_install(people, monkeypatch):
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
     mechanisms_module._loaded.cache_clear()

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckdb_anon.model.hierarchy import NULL_LEAF, Hierarchy
+from duckdb_anon.model.hierarchy import Hierarchy
 
 Path = tuple[str, ...]
 
@@ -54,35 +54,6 @@ def test_views_are_those_of_the_paths(every):
             assert tree.child(np.array([above]), np.array([leaf])).tolist() == [beneath]
 
 
-@given(paths(), st.data())
-def test_lowest_common_nodes_are_the_longest_common_beginnings(every, data):
-    tree = Hierarchy.of_paths(every)
-    some = st.integers(0, len(every) - 1)
-    low, high = sorted((data.draw(some), data.draw(some)))
-    shared = 0
-    while every[low][: shared + 1] == every[high][: shared + 1] and shared < min(map(len, (every[low], every[high]))):
-        shared += 1
-    node, depth = tree.common(np.array([low]), np.array([high]))
-    assert tree.labels[node[0]] == every[low][shared - 1]
-    assert depth[0] >= shared - 1
-    assert tree.lowest_above(tree.node_of_leaf[[low]], np.array([high])).tolist() == node.tolist()
-    leaves = len(below(every, every[low][:shared]))
-    assert tree.share(np.array([low]), np.array([high]))[0] == (0 if low == high else leaves / len(every))
-
-
-@given(paths())
-def test_squeezed_trees_keep_the_lowest_node_of_each_chain(every):
-    tree = Hierarchy.of_paths(every)
-    lowest = {tuple(below(every, path[:depth])): path[depth - 1] for path in every for depth in range(1, len(path) + 1)}
-    squeezed = tree.squeezed
-    assert sorted(squeezed.labels) == sorted(lowest.values())
-    for v, label in enumerate(squeezed.labels):
-        first = squeezed.first_leaf[v]
-        assert lowest[tuple(range(first, first + squeezed.leaf_count[v]))] == label
-    parents = squeezed.parent[squeezed.parent >= 0]
-    assert (np.bincount(parents, minlength=len(squeezed.labels))[np.unique(parents)] > 1).all()
-
-
 @given(paths(), paths())
 def test_trees_side_by_side_are_each_itself(first, second):
     trees = [Hierarchy.of_paths(first), Hierarchy.of_paths(second)]
@@ -95,10 +66,3 @@ def test_trees_side_by_side_are_each_itself(first, second):
         shift = k * len(trees[0].labels)
         for depth, row in enumerate(tree.ancestors):
             assert both.ancestors[depth, leaves].tolist() == (row + shift).tolist()
-
-
-def test_null_is_a_leaf_under_the_root_and_after_all_others():
-    tree = Hierarchy.of_paths([("*", "a"), ("*", "b")], "letters").with_null()
-    assert tree.leaf_labels == ("a", "b", NULL_LEAF)
-    assert tree.parent.tolist() == [-1, 0, 0, 0]
-    assert tree.name == "letters"
