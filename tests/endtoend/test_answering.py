@@ -97,22 +97,6 @@ def test_bounds_stand_beside_the_measures(file):
     assert row["n_low"] <= 260 <= row["n_high"] and row["c_low"] <= row["c"] <= row["c_high"]
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "SELECT COUNT(*) AS rowcount FROM (SELECT sex AS sex, COUNT(*) AS count FROM people GROUP BY sex LIMIT 50000) AS rowcount_qry",
-        'SELECT COUNT(*) AS "count" FROM (SELECT * FROM people) AS virtual_table LIMIT 50000',
-        'SELECT "main"."people"."disease" AS "disease", SUM("main"."people"."cost") AS "sum" FROM "main"."people" WHERE "main"."people"."sex" = \'F\' GROUP BY "main"."people"."disease"',
-        "SELECT DISTINCT sex FROM people ORDER BY sex LIMIT 1000",
-        "SELECT r.label, count(*) FROM people p JOIN regions r ON p.sex = r.code GROUP BY r.label",
-        "WITH people2 AS (SELECT * FROM people) SELECT min(age), max(age) FROM people2",
-    ],
-)
-def test_what_dashboards_wrap_queries_in_works(file, query):
-    with engine(file) as made, made.connect() as connection:
-        assert connection.execute(sa.text(query)).all()
-
-
 def test_parameters_of_a_query_are_part_of_the_question(file):
     people = sa.table("people", sa.column("age"), sa.column("sex"))
     query = sa.select(sa.func.count()).select_from(people).where(people.c.age < 45, people.c.sex == "F")

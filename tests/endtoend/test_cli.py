@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from duckdb_anon import __version__
@@ -212,28 +211,6 @@ def test_time_of_a_statement_stays_out_of_its_result(run: Run) -> None:
     done = run("--mode", "csv", stdin=".timer on\nselect 1 as a;\n")
     assert done.stdout == "a\n1\n"
     assert done.stderr.startswith("Run Time: ")
-
-
-def test_release_names_the_argument_that_there_is_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    base = str(tmp_path / "base.duckdb")
-    main([base, "-c", "create table people as select range % 40 as age from range(2000)"])
-    many = f"muco('people', 0.2, 1, 2, 3, 4, 5, 6, 7, 8, 9{', []' * 11})"
-    for call, parts, message in (
-        (
-            "muco('people', 0.2, qis := ['age'])",
-            ["--part-rows", "1000"],
-            "there is no parameter 'qis' (did you mean 'qi'?)",
-        ),
-        ("muco('people', 0.2, qis := ['age'])", [], "there is no parameter 'qis' (did you mean 'qi'?)"),
-        (many, ["--part-rows", "1000"], ""),
-        (many, [], ""),
-    ):
-        assert main(["release", base, "released", call, *parts]) == 1
-        error = capsys.readouterr().err
-        assert error.startswith(f"duckdb-anon: muco: {message}")
-        assert "Binder" not in error
-    with duckdb.connect(base) as con:
-        assert con.execute("show tables").fetchall() == [("people",)]
 
 
 def test_a_command_names_itself_in_what_duckdb_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

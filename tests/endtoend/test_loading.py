@@ -3,7 +3,6 @@
 import gc
 import subprocess
 import sys
-import threading
 
 import duckdb
 import pytest
@@ -13,13 +12,6 @@ from duckdb_anon import sql_functions
 
 PEOPLE = "create table people as select range % 60 as age, range % 7 as secret from range(600)"
 CALL = "select count(*) from muco('people', 0.2, qi := ['age'], sensitive := 'secret')"
-
-
-def test_loading_twice_is_harmless():
-    con = duckdb.connect()
-    duckdb_anon.load(duckdb_anon.load(con))
-    con.execute(PEOPLE)
-    assert con.execute(CALL).fetchone() == (600,)
 
 
 @pytest.mark.parametrize("read_only", [False, True])
@@ -127,22 +119,6 @@ def test_closing_frees_the_file(tmp_path):
     script = f"import duckdb; duckdb.connect({str(path)!r}).execute('create table t as select 1')"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-def test_several_threads_call_at_once():
-    con = duckdb_anon.connect()
-    con.execute(PEOPLE)
-    counts: list[object] = []
-
-    def work() -> None:
-        counts.append(duckdb_anon.load(con.cursor()).execute(CALL).fetchone())
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert counts == [(600,)] * 4
 
 
 def test_uncommitted_rows_are_seen():

@@ -4,21 +4,6 @@ import duckdb
 import pytest
 
 ROLES = "qi := ['a', 'b'], sensitive := 's'"
-TYPES = {
-    "HUGEINT": "170141183460469231731687303715884105727::hugeint - range % 7",
-    "UBIGINT": "18446744073709551615::ubigint - (range % 7)::ubigint",
-    "BIGINT": "case when range % 2 = 0 then 9223372036854775807 else -9223372036854775808 end",
-    "UUID": "('00000000-0000-0000-0000-00000000000' || range % 7)::uuid",
-    "BLOB": "(['\\xFF\\x00', 'plain', '\\x80'])[1 + range % 3]::blob",
-    "BOOLEAN": "case range % 3 when 0 then true when 1 then false end",
-    "TIME": "time '10:00:00' + to_minutes((range % 7)::integer)",
-    "TIMESTAMP WITH TIME ZONE": "(timestamp '2020-01-01' + to_days((range % 7)::integer))::timestamptz",
-    "DECIMAL(38,10)": "(range % 7)::decimal(38, 10) + 9000000000000000000000000.123",
-    "ENUM('z', 'y', 'x')": "(['x', 'y', 'z'])[1 + range % 3]::enum('z', 'y', 'x')",
-    "DOUBLE": "case when range % 2 = 0 then 1e308 else -1e308 end + range % 3",
-    "FLOAT": "case when range % 4 = 0 then 'nan'::float else 3e38::float / (1 + range % 5) end",
-    "VARCHAR": "(['ä', 'Ä', 'a', '', 'a' || chr(0), ' '])[1 + range % 6]",
-}
 
 
 def said(con: duckdb.DuckDBPyConnection, statement: str) -> str:
@@ -36,31 +21,9 @@ def pair(con):
     return con
 
 
-@pytest.mark.parametrize("kind", TYPES)
-def test_values_of_any_type_are_released_and_measured(con, kind):
-    con.execute(f"create table t as select {TYPES[kind]} as a, range % 3 as b, range % 11 as s from range(330)")
-    con.execute(f"create table r as from muco('t', 0.2, {ROLES}, row_id := true)")
-    # an enum is released as text: its type would tell the values that nobody has
-    released = "VARCHAR" if kind.startswith("ENUM(") else kind
-    assert con.execute("select distinct typeof(a) from r").fetchall() == [(released,)]
-    strange = con.execute("select count(*) from (select a from r except select a from t)").fetchone()
-    assert strange == (0,)
-    loss = con.execute(f"select attribute, iloss, changed from information_loss('t', 'r', {ROLES})").fetchall()
-    differs = con.execute(
-        "select avg((r.a is distinct from t.a)::integer) from r join (select *, row_number() over () - 1 as row_id "
-        "from t) as t using (row_id)"
-    ).fetchone()
-    assert loss[0][2] == pytest.approx(differs[0])
-    assert all(0 <= iloss <= 1 for _, iloss, _ in loss)
-    risk = con.execute(f"select identity, attribute from disclosure('t', 'r', {ROLES})").fetchone()
-    assert risk is not None
-    assert all(0 <= share <= 1 for share in risk)
-    error = con.execute(f"select count(*) from workload_error('t', 'r', {ROLES}, n := 5, dims := 1)").fetchone()
-    assert error == (5,)
-
-
 def test_query_texts_on_blobs_run(con):
-    con.execute(f"create table t as select {TYPES['BLOB']} as a, range % 3 as b from range(330)")
+    blob = "(['\\xFF\\x00', 'plain', '\\x80'])[1 + range % 3]::blob"
+    con.execute(f"create table t as select {blob} as a, range % 3 as b from range(330)")
     for query, original in con.execute(
         "select query, original from workload_error('t', 't', qi := ['a', 'b'], n := 20, dims := 2)"
     ).fetchall():

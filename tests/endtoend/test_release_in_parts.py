@@ -193,18 +193,6 @@ def test_a_full_disk_leaves_nothing(tmp_path):
     assert left(tmp_path) == ["people.duckdb", "wide.parquet"]
 
 
-def test_wrong_columns_leave_nothing(tmp_path, capsys):
-    file = labelled(tmp_path)
-    assert main(["release", str(file), "r", "mondrian('people', 3, qi := ['aeg'])", "--part-rows", "1600"]) == 1
-    assert "did you mean 'age'" in capsys.readouterr().err
-    assert main(["release", str(file), "r", "mondrian('people', 9000, qi := ['age'])", "--part-rows", "1600"]) == 1
-    assert "largest k this table can meet is 6000" in capsys.readouterr().err
-    assert main(["release", str(file), str(tmp_path / "no/r.parquet"), CALL, "--part-rows", "1600"]) == 1
-    assert "there is no folder" in capsys.readouterr().err
-    assert main(["release", str(tmp_path / "gone.parquet"), "r.parquet", CALL]) == 1
-    assert left(tmp_path) == ["people.duckdb"]
-
-
 @pytest.mark.campaign
 def test_two_million_rows_keep_to_their_memory(tmp_path):
     source, target = tmp_path / "people.parquet", tmp_path / "r.parquet"

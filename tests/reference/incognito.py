@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from itertools import product
 
-from tests.reference.mondrian import effective_entropy
+from tests.reference import mondrian
 
 Node = tuple[int, ...]
 Maps = Sequence[Sequence[dict[Hashable, Hashable]]]  # attribute, level: value to generalized value
@@ -60,7 +60,9 @@ def distinct(least: float) -> Predicate:
 
 
 def entropy(least: float) -> Predicate:
-    return lambda records: math.log(effective_entropy([value for value, _ in set(records)])) >= math.log(least) - 1e-9
+    return lambda records: (
+        math.log(mondrian.effective_entropy([value for value, _ in set(records)])) >= math.log(least) - 1e-9
+    )
 
 
 def frequency(least: int) -> Predicate:
@@ -71,11 +73,7 @@ def frequency(least: int) -> Predicate:
 
 
 def recursive(c: int, least: int) -> Predicate:
-    def holds(records: Sequence[Record]) -> bool:
-        counts = sorted(Counter(value for value, _ in set(records)).values(), reverse=True)
-        return len(counts) >= least and counts[0] < c * sum(counts[least - 1 :])
-
-    return holds
+    return lambda records: mondrian.recursive([value for value, _ in set(records)], c, least)
 
 
 def of_rows(holds: Predicate) -> Predicate:
@@ -84,14 +82,8 @@ def of_rows(holds: Predicate) -> Predicate:
 
 
 def equal_distance(t: float, table: Sequence[Record]) -> Predicate:
-    whole = Counter(value for value, _ in set(table))
-
-    def holds(records: Sequence[Record]) -> bool:
-        here = Counter(value for value, _ in set(records))
-        difference = (here[v] / here.total() - whole[v] / whole.total() for v in whole)
-        return sum(map(abs, difference)) / 2 <= t + 1e-9
-
-    return holds
+    whole = [value for value, _ in set(table)]
+    return lambda records: mondrian.equal_emd([value for value, _ in set(records)], whole) <= t + 1e-9
 
 
 def both(*parts: Predicate) -> Predicate:

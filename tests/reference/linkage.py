@@ -78,24 +78,15 @@ def scores(
 
 def identity(found: Sequence[float], own: int | None) -> float:
     """Chance that a row picked evenly among the best is the target's."""
-    best = max(found)
-    among = [r for r, s in enumerate(found) if s >= best - TIE]
-    return (own in among) / len(among)
+    return identity_of_person([found], {own})
 
 
 def attribute(found: Sequence[float], carried: Sequence[dict[object, float]], truth: object, soft: bool) -> float:
     """Chance that the value with most votes is true; row r carries values with weights `carried[r]`."""
-    best, votes = max(found), dict[object, float]()
-    for s, values in zip(found, carried, strict=True):
-        if s == best or s >= best - (20 if soft else TIE):
-            for value, weight in values.items():
-                votes[value] = votes.get(value, 0) + weight * (exp(s - best) if soft and s > -inf else 1)
-    most = max(votes.values())
-    winners = [value for value, number in votes.items() if number >= most * (1 - TIE)]
-    return (truth in winners) / len(winners)
+    return attribute_of_person([found], carried, {truth}, soft)
 
 
-def identity_of_person(found: Sequence[Sequence[float]], own: set[int]) -> float:
+def identity_of_person(found: Sequence[Sequence[float]], own: set[int | None]) -> float:
     """The same for somebody with a list of scores a record: pairs of a record and a row that score best."""
     best = max(s for scores in found for s in scores)
     pairs = [r for scores in found for r, s in enumerate(scores) if s >= best - TIE]
@@ -116,7 +107,7 @@ def attribute_of_person(
             if s >= best - (20 if soft else TIE):
                 for value, weight in values.items():
                     if value not in told:
-                        votes[value] = votes.get(value, 0) + weight * (exp(s - best) if soft else 1)
+                        votes[value] = votes.get(value, 0) + weight * (exp(s - best) if soft and s > -inf else 1)
     most = max(votes.values(), default=0)
     winners = [value for value, number in votes.items() if number > 0 and number >= most * (1 - TIE)]
     return sum(value in truths for value in winners) / len(winners) if winners else 0.0

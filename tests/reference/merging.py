@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from duckdb_anon.model.coded_table import CodedTable
+from tests.reference.linkage import covers
 from tests.reference.mondrian import attribute
 
 # Hasan, Jiang, Chen and Wang (2018), Tables 1 and 2: age, sex, zip code, disease.
@@ -67,28 +68,6 @@ def phi_squared(left: Sequence[int], right: Sequence[int]) -> float:
     return total / (min(len(a), len(b)) - 1)
 
 
-def association(parts: Sequence[Sequence[int]], sensitive: Sequence[int], bucket: Sequence[int]) -> list[float]:
-    """Largest p(t, s) of each record by the definition; the last of `parts` belongs to the sensitive column."""
-    rows = range(len(sensitive))
-    members = {b: [r for r in rows if bucket[r] == b] for b in set(bucket)}
-    result = []
-    for t in rows:
-        mass: dict[int, float] = {}
-        linked: Counter[int] = Counter()
-        for b, inside in members.items():
-            f = 1.0
-            for part in parts:
-                f *= sum(part[r] == part[t] for r in inside) / len(inside)
-            if f > 0:
-                mass[b] = f
-        for b, f in mass.items():
-            same = [r for r in members[b] if parts[-1][r] == parts[-1][t]]
-            for r in same:
-                linked[sensitive[r]] += f / sum(mass.values()) / len(same)
-        result.append(max(linked.values()))
-    return result
-
-
 Forbidden = tuple[dict[int, set[int]], set[int]]
 """A rule: codes of some quasi-identifiers (by place) that must not stand beside some sensitive codes."""
 
@@ -103,17 +82,6 @@ def unseen(table: CodedTable, least: float) -> list[Forbidden]:
         pairs = [(c, s) for c in own for s in other if not both[c, s] and own[c] * other[s] / table.rows >= least]
         found += [({q: {c}}, {s}) for c, s in pairs]
     return found
-
-
-def _covers(cell: object, value: object) -> bool:
-    """Whether a published cell may stand for a value."""
-    if isinstance(cell, dict):
-        if cell["lower"] is None:
-            return True
-        return value is not None and cell["lower"] <= value <= cell["upper"]
-    if isinstance(cell, list):
-        return value in cell
-    return cell == value
 
 
 def flattened(
@@ -154,10 +122,10 @@ def linked(
     for members in buckets:
         factor = 1.0
         for names in (names for names in columns if sensitive not in names):
-            factor *= sum(all(_covers(m[n], person[n]) for n in names) for m in members) / len(members)
+            factor *= sum(all(covers(m[n], person[n]) for n in names) for m in members) / len(members)
         partners = [n for names in columns if sensitive in names for n in names if n != sensitive]
         for m in members:
-            if not all(_covers(m[n], person[n]) for n in partners):
+            if not all(covers(m[n], person[n]) for n in partners):
                 continue
             values = m[sensitive] if isinstance(m[sensitive], dict) else {m[sensitive]: 1}
             for value, count in values.items():
@@ -217,12 +185,12 @@ def class_pairs(
         return {v for cell in cells for v in (cell if isinstance(cell, dict) else [cell])}
 
     def lies(members: list[dict[str, Any]], columns: list[list[str]], person: dict[str, Any]) -> bool:
-        return all(any(all(_covers(m[n], person[n]) for n in names) for m in members) for names in columns)
+        return all(any(all(covers(m[n], person[n]) for n in names) for m in members) for names in columns)
 
     true = total = alone = 0
     for (a, columns_a), (b, columns_b) in itertools.product(*sides):
         meet = all(
-            any(any(_covers(m[n], v) for m in a) and any(_covers(m[n], v) for m in b) for v in domain[n]) for n in qi
+            any(any(covers(m[n], v) for m in a) and any(covers(m[n], v) for m in b) for v in domain[n]) for n in qi
         )
         if not meet:
             continue

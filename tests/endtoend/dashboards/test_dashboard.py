@@ -183,28 +183,6 @@ def milliseconds(day: dt.datetime) -> float:
     return day.replace(tzinfo=dt.UTC).timestamp() * 1000
 
 
-def test_what_cannot_be_answered_is_told(displayed: Shown) -> None:
-    displayed.point("boxes")
-    preview = {"database_id": displayed.database, "schema": "main", "runAsync": False}
-    having = displayed.chart(columns=["gender"], metrics=["count"], extras={"having": "low(count(*)) > 10"})
-    assert "bounds may be asked for as whole columns" in having["refused"]
-    other = displayed.superset.call("sqllab/execute/", {**preview, "sql": "SELECT count(*) FROM visits"})
-    assert "visits does not exist" in other["refused"]
-    displayed.point("nothing")
-    missing = displayed.chart(columns=["gender"], metrics=["count"])
-    assert "there is no table 'nothing'" in missing["refused"], missing
-    assert "refused" in displayed.point(""), "Superset tries a URI before it keeps it"
-    wrong = displayed.superset.call(
-        "database/test_connection/", {"sqlalchemy_uri": "duckdb+anon:///x.duckdb?answer=people"}
-    )
-    assert "expected ORIGINAL:RELEASE" in wrong["refused"], wrong
-    displayed.point("original")
-    bound = displayed.chart(
-        columns=["gender"], metrics=[{"expressionType": "SQL", "sqlExpression": "low(count(*))", "label": "low"}]
-    )
-    assert "answer=" in bound["refused"], bound
-
-
 def test_sql_lab_runs_functions_and_names_the_nearest_parameter(displayed: Shown) -> None:
     displayed.point("original")
     body = {"database_id": displayed.database, "schema": "main", "runAsync": False}

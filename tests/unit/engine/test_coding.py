@@ -10,8 +10,6 @@ import pytest
 
 from duckdb_anon.engine.arrow import as_numbers
 from duckdb_anon.engine.column_coding import canonical_order, code_column
-from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.hierarchy import Hierarchy
 
 
 def test_null_lies_one_range_beyond_the_maximum():
@@ -34,29 +32,6 @@ def test_not_finite_values_are_farthest_from_all_others():
 def test_minus_zero_is_zero():
     a = code_column("f", "a", pa.array([0.0, -0.0]), "ordered")
     assert a.domain == 1
-
-
-def test_text_cannot_be_ordered():
-    with pytest.raises(ColumnError, match="categorical"):
-        code_column("f", "a", pa.array(["b"]), "ordered")
-
-
-def test_tree_nodes_are_in_preorder_and_null_is_a_leaf_of_its_own():
-    tree = Hierarchy.of_paths((("*", "A", "a1"), ("*", "A", "a2"), ("*", "B", "b1")), "t")
-    a = code_column("f", "a", pa.array(["b1", None, "a1"]), "hierarchy", tree)
-    assert a.hierarchy is not None
-    assert a.leaf_of_code is not None
-    assert a.hierarchy.labels == ("*", "A", "a1", "a2", "B", "b1", "(null)")
-    assert a.hierarchy.leaf_count.tolist() == [4, 2, 1, 1, 1, 1, 1]
-    assert a.hierarchy.level.tolist() == [2, 1, 0, 0, 1, 0, 0]
-    assert a.leaf_of_code.tolist() == [0, 2, 3]
-
-
-def test_values_missing_from_the_tree_are_counted_not_quoted():
-    with pytest.raises(ColumnError) as caught:
-        code_column("f", "a", pa.array(["hidden", "b"]), "hierarchy", Hierarchy.of_paths([("*", "b")], "t"))
-    assert "1 distinct value(s) of 'a'" in str(caught.value)
-    assert "hidden" not in str(caught.value)
 
 
 def test_canonical_order_ignores_row_order():

@@ -1,6 +1,5 @@
 """Rows as they come: narrowed, widened, and dropped with the statement that left them."""
 
-import datetime
 from concurrent.futures import ThreadPoolExecutor
 
 import duckdb

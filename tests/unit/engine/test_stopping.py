@@ -1,7 +1,5 @@
 """Interrupts seen by kernels while they run: compiled ones through the flag, others at their next tick."""
 
-import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -114,50 +112,6 @@ def test_a_prepared_statement_is_not_stopped_by_what_stopped_its_connection_befo
     con.interrupt()  # while nothing runs
     assert len(con.execute("execute released").fetchall()) == 40
     assert con.execute("execute measured").fetchall()
-
-
-@pytest.mark.skipif(os.name == "nt", reason="signals are posix")
-def test_ctrl_c_stops_a_long_call_and_leaves_the_database_usable():
-    script = textwrap.dedent("""
-        import os, signal, threading, time
-        import duckdb_anon
-        con = duckdb_anon.connect()
-        con.execute("create table t as select hash(range) % 1000 as a, hash(range, 1) % 1000 as b, hash(range, 2) % 1000 "
-                    "as c, hash(range, 3) % 500 as s from range(500000)")
-        fired = []
-        def fire():
-            time.sleep(0.6)
-            fired.append(time.monotonic())
-            os.kill(os.getpid(), signal.SIGINT)
-        threading.Thread(target=fire, daemon=True).start()
-        stopped = False
-        try:
-            con.execute("create table r as from muco('t', 0.1, qi := ['a', 'b', 'c'], sensitive := 's')").fetchall()
-        except BaseException:
-            stopped = True
-        print(stopped, bool(fired), con.execute("select count(*) from t").fetchone()[0], con.execute("show tables").fetchall())
-    """)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120)
-    assert done.stdout.split("\n")[0] == "True True 500000 [('t',)]", done.stdout + done.stderr
-    assert signal.getsignal(signal.SIGINT) is not None
-
-
-def test_a_call_runs_on_a_thread_of_its_own_and_is_stopped_with_all_others():
-    started = threading.Event()
-
-    def work() -> None:
-        started.set()
-        while True:
-            interrupts.tick()
-            time.sleep(0.01)
-
-    threading.Thread(target=lambda: (started.wait(10), interrupts.stop_running()), daemon=True).start()
-    with pytest.raises(interrupts.Interrupted):
-        interrupts.run(work)
-
-
-def test_a_call_returns_what_its_work_returns():
-    assert interrupts.run(lambda: threading.current_thread() is not threading.main_thread())
 
 
 def test_interrupts_at_any_moment_leave_a_wait_that_ends():

@@ -1,7 +1,6 @@
 """Compiled functions: nothing at import, right with and without the options that save time, cached or not."""
 
 import gc
-import os
 import subprocess
 import sys
 
@@ -48,19 +47,6 @@ def plain(monkeypatch):
     jit._environment.cache_clear()
 
 
-def test_compiled_functions_call_one_another():
-    assert sum_doubled(np.array([1, 2, 3])) == 12
-
-
-def test_one_function_serves_arguments_of_several_types():
-    assert (doubled(3), doubled(1.5)) == (6, 3.0)
-    for values in (np.arange(4), np.arange(4, dtype=np.int16), np.arange(8)[::2], np.asfortranarray(np.arange(4.0))):
-        assert halves(values, 2.0).tolist() == (values / 2).tolist()
-    fixed = np.arange(4)
-    fixed.flags.writeable = False
-    assert halves(fixed, 4).tolist() == (fixed / 4).tolist()
-
-
 def test_everything_works_by_numbas_documented_interface_alone(plain, tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     twice = compiled(doubled.function)
@@ -68,15 +54,6 @@ def test_everything_works_by_numbas_documented_interface_alone(plain, tmp_path, 
     assert not jit._extras_work()
     assert total(np.array([1, 2, 3])) == 12 and compiled(halves.function)(np.array([1, 2]), 2).tolist() == [0.5, 1.0]
     assert list(tmp_path.rglob("*.nbc"))
-
-
-def test_options_that_a_numba_does_not_know_are_left_out(monkeypatch):
-    monkeypatch.setattr(jit, "_INNER", {"no_such_option": True})
-    jit._extras_work.cache_clear()
-    try:
-        assert not jit._extras_work()
-    finally:
-        jit._extras_work.cache_clear()
 
 
 def test_a_variant_calls_others_and_the_function_itself_stays():
@@ -115,29 +92,3 @@ def test_importing_the_package_imports_nothing_that_only_some_calls_need():
     code = "import sys, duckdb_anon; print(sorted({'numba', 'scipy.stats', 'scipy.optimize', 'sklearn', 'pyspark', 'opendp'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-PROCESS = """
-import sys, numpy as np
-from duckdb_anon.kernels.jit import compiled
-import numba
-numba.__version__ = sys.argv[1]
-from kernel import squared
-print(squared(np.arange(4, dtype=sys.argv[2])).tolist())
-"""
-
-
-@pytest.mark.campaign
-def test_processes_of_several_versions_and_types_share_a_folder_at_the_same_time(tmp_path):
-    (tmp_path / "kernel.py").write_text(
-        "import numpy as np\nfrom duckdb_anon.kernels.jit import compiled\n"
-        "@compiled\ndef squared(values):\n    return values * values\n"
-    )
-    env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)}
-    calls = [(version, kind) for version in ("0.1", "0.2") for kind in ("int64", "float64")]
-    running = [
-        subprocess.Popen([sys.executable, "-c", PROCESS, *call], env=env, stdout=subprocess.PIPE, text=True)
-        for call in calls
-    ]
-    answers = [[float(number) for number in eval(process.communicate()[0])] for process in running]
-    assert answers == [[0, 1, 4, 9]] * len(calls)

@@ -11,6 +11,7 @@ from duckdb_anon.kernels.permutation import marginal_calibration
 from duckdb_anon.kernels.permutation.marginal_calibration import LEAST_COUNT, repaired
 from duckdb_anon.kernels.permutation.permute_within_groups import _shuffle, permuted
 from duckdb_anon.kernels.thread_pool import allowed
+from duckdb_anon.model.coded_table import Attribute
 from tests.reference.cover_lp import nominal, ordered
 
 
@@ -48,71 +49,48 @@ def test_an_insider_finds_each_row_with_exactly_one_over_the_group(columns):
         assert best * 3 == total
 
 
-def test_columns_are_permuted_inside_groups_each_on_its_own():
-    rng = np.random.default_rng(3)
-    group = rng.permutation(np.repeat(np.arange(40), 5))
-    source = permuted(group, 3, rng)
-    for rows in source:
-        assert (group[rows] == group).all() and len(set(rows.tolist())) == 200
-    assert all((a != b).any() for a, b in combinations(source, 2))
-
-
-def marginal_error(columns: list[np.ndarray], published: list[np.ndarray]) -> float:
-    """Sum of |published - original| over the cells of all triples that have as many rows as repair looks at."""
-    total = 0
-    for chosen in combinations(range(len(columns)), 3):
-        cells = [Counter(zip(*(each[c].tolist() for c in chosen), strict=True)) for each in (columns, published)]
-        total += sum(abs(n - cells[1][cell]) for cell, n in cells[0].items() if n >= LEAST_COUNT)
-    return total
-
-
-@pytest.mark.parametrize("large", [1, 1 << 17])
-def test_repair_keeps_groups_and_brings_marginals_nearer(large, monkeypatch):
-    monkeypatch.setattr(marginal_calibration, "_LARGE", large)
-    rng = np.random.default_rng(5)
-    base = rng.integers(0, 4, 4000)
-    attributes = [nominal(((base + rng.integers(0, 2, 4000)) % 4).tolist(), f"a{k}") for k in range(4)]
-    secret = nominal(((base + rng.integers(0, 2, 4000)) % 4).tolist(), "s")
-    group = rng.permutation(np.repeat(np.arange(400), 10))
-    source = permuted(group, 4, rng)
-    better = repaired(attributes, [secret], group, source.copy(), rng)
-    for rows in better:
-        assert (group[rows] == group).all() and len(set(rows.tolist())) == 4000
-    codes = [a.codes for a in attributes]
-    errors = [
-        marginal_error([*codes, secret.codes], [*(c[r] for c, r in zip(codes, s, strict=True)), secret.codes])
-        for s in (source, better)
-    ]
-    assert errors[1] < 0.5 * errors[0]
-
-
-def sum_error(columns: list[np.ndarray], published: list[np.ndarray], value: np.ndarray) -> float:
-    """Sum of |published - original| sums over the cells of all triples."""
+def triple_error(columns: list[np.ndarray], published: list[np.ndarray], amount: np.ndarray, least: int) -> float:
+    """Sum of |published - original| amounts over the cells of all triples that have so many rows."""
     total = 0.0
     for chosen in combinations(range(len(columns)), 3):
-        cells = np.zeros((2, 4, 4, 4))
-        for number, each in enumerate((columns, published)):
-            np.add.at(cells[number], tuple(each[c] for c in chosen), value)
-        total += float(np.abs(cells[0] - cells[1]).sum())
+        rows, before, after = np.zeros((3, 4, 4, 4))
+        np.add.at(rows, tuple(columns[c] for c in chosen), 1)
+        np.add.at(before, tuple(columns[c] for c in chosen), amount)
+        np.add.at(after, tuple(published[c] for c in chosen), amount)
+        total += float(np.abs(before - after)[rows >= least].sum())
     return total
 
 
 @pytest.mark.parametrize("large", [1, 1 << 17])
-def test_repair_brings_sums_of_the_sensitive_column_nearer(large, monkeypatch):
+def test_repair_keeps_groups_and_brings_marginals_and_sums_nearer(large, monkeypatch):
     monkeypatch.setattr(marginal_calibration, "_LARGE", large)
     rng = np.random.default_rng(6)
     base = rng.integers(0, 4, 6000)
     attributes = [nominal(((base + rng.integers(0, 2, 6000)) % 4).tolist(), f"a{k}") for k in range(4)]
     wage = np.rint(rng.lognormal(base * 0.5, 0.7) * 100)
     group = rng.permutation(np.repeat(np.arange(400), 15))
-    codes = [a.codes for a in attributes]
     source = permuted(group, 4, rng)
-    repairs = [repaired(attributes, [ordered(wage)], group, source.copy(), rng)]
+    secret = nominal(((base + rng.integers(0, 2, 6000)) % 4).tolist(), "s")
+    codes = [a.codes for a in attributes]
+
+    def repair(sensitive: Attribute) -> np.ndarray:
+        return repaired(attributes, [sensitive], group, source.copy(), np.random.default_rng(7))
+
+    def moved(rows: np.ndarray) -> list[np.ndarray]:
+        return [c[each] for c, each in zip(codes, rows, strict=True)]
+
+    better = repair(secret)
+    for rows in better:
+        assert (group[rows] == group).all() and len(set(rows.tolist())) == 6000
+    errors = [
+        triple_error([*codes, secret.codes], [*moved(rows), secret.codes], np.ones(6000), LEAST_COUNT)
+        for rows in (source, better)
+    ]
+    assert errors[1] < 0.5 * errors[0]
+    repairs = [repair(ordered(wage))]
     monkeypatch.setattr(marginal_calibration, "_summed", lambda sensitive, rows: np.empty((rows, 0), dtype=np.int32))
-    repairs.append(repaired(attributes, [ordered(wage)], group, source.copy(), rng))
-    sums, counts, none = (
-        sum_error(codes, [c[r] for c, r in zip(codes, each, strict=True)], wage) for each in (*repairs, source)
-    )
+    repairs.append(repair(ordered(wage)))
+    sums, counts, none = (triple_error(codes, moved(rows), wage, 0) for rows in (*repairs, source))
     assert sums < 0.5 * none
     assert sums < 0.8 * counts
 

@@ -1,7 +1,6 @@
 """Draws of plausible tables against brute force, on columns of cells made by hand."""
 
 from collections.abc import Iterator
-from itertools import permutations
 
 import numpy as np
 import pytest
@@ -29,69 +28,6 @@ def ranges(cells: list[tuple[int, int]], size: int) -> Column:
     return Column.of(found, np.arange(len(cells)), shares, 32)
 
 
-def test_rows_are_completed_as_often_as_the_tree_says():
-    rng = np.random.default_rng(1)
-    sizes = np.array([2, 3, 2])
-    parent, order = np.array([-1, 0, 1]), np.array([0, 1, 2])
-    tables = [
-        rng.dirichlet(np.ones(size), size=(1, 1 if p < 0 else sizes[p])) for size, p in zip(sizes, parent, strict=True)
-    ]
-    flat = np.concatenate([table.ravel() for table in tables])
-    starts = np.cumsum([0, *(table.size for table in tables)])[:-1]
-    tree = Tree(order, parent, sizes, starts, np.zeros(3, dtype=np.int64), flat)
-    columns = [Lists(np.array([0, size]), np.arange(size), rng.random(size)) for size in sizes]
-    odds = [column.weights for column in columns]
-    cells = CellBins(
-        np.array([0, 2, 4]), np.array([0, 2, 2, 5, 5, 7]), np.concatenate([np.arange(s) for s in sizes]).astype(np.int32),
-        np.concatenate(odds),
-    )  # fmt: skip
-    rows = 60_000
-    state = np.zeros((3, rows), dtype=np.int32)
-    complete(
-        0,
-        rows,
-        np.uint64(7),
-        tree,
-        cells,
-        np.zeros((3, rows), np.int32),
-        np.zeros(rows, np.int32),
-        np.empty((3, 3)),
-        state,
-    )
-    expected = np.einsum("a,ab,bc->abc", tables[0][0, 0] * odds[0], tables[1][0] * odds[1], tables[2][0] * odds[2])
-    expected /= expected.sum()
-    seen = np.zeros_like(expected)
-    np.add.at(seen, tuple(state), 1 / rows)
-    assert np.abs(seen - expected).max() < 0.01
-
-
-def test_exchanges_are_as_likely_as_the_model_says_of_all_arrangements():
-    rng = np.random.default_rng(2)
-    table = rng.dirichlet(np.ones(3), size=3)
-    tree = Tree(
-        np.array([0, 1]), np.array([-1, 0]), np.array([3, 3]), np.array([0, 3]), np.zeros(2, dtype=np.int64),
-        np.concatenate([np.ones(3) / 3, table.ravel()]),
-    )  # fmt: skip
-    copies = 20_000
-    left, right = np.array([0, 1, 2]), np.array([0, 0, 2])
-    state = np.stack([np.tile(left, copies), np.tile(right, copies)]).astype(np.int32)
-    cell = state.copy()
-    members, starts = np.arange(3 * copies), np.arange(0, 3 * copies + 1, 3)
-    exchange(
-        0, copies, np.uint64(5), 20, members, starts, 1, np.array([0, 1]), False, tree, state, cell,
-        np.zeros(3 * copies, np.int32),
-    )  # fmt: skip
-    chances: dict[tuple[int, ...], float] = {}
-    for arranged in set(permutations(right.tolist())):
-        chances[arranged] = float(np.prod([table[a, b] for a, b in zip(left, arranged, strict=True)]))
-    total = sum(chances.values())
-    arranged_rows = state[1].reshape(copies, 3)
-    for arranged, chance in chances.items():
-        assert (arranged_rows == arranged).all(axis=1).mean() == pytest.approx(chance / total, abs=0.015)
-    assert (np.sort(arranged_rows, axis=1) == np.sort(right)).all()
-    assert (cell == state).all()
-
-
 def draws(evidence: Evidence, many: int, seed: int = 3, options: Options = PLAIN) -> Iterator[list[np.ndarray]]:
     """Draws of a model of its own."""
     model = Augmentation(evidence, np.random.default_rng(seed), options)
@@ -107,13 +43,6 @@ def test_a_box_is_filled_by_what_the_exact_column_tells():
     for options in (PLAIN, Options()):
         x, _ = next(draws(Evidence((ranges(cells, 2), exact(y.tolist(), 2)), (False, True)), 1, options=options))
         assert (x[1000:] == y[1000:]).mean() > 0.8
-
-
-def test_shares_are_learnt_from_overlaps():
-    cells = Ranges(np.array([0, 0]), np.array([1, 0]))
-    assert learn_shares(cells, np.array([10.0, 10.0]), np.ones(2), rounds=1).tolist() == [0.75, 0.25]
-    lists = Lists(np.array([0, 2, 3]), np.array([0, 1, 0]), np.ones(3))
-    assert learn_shares(lists, np.array([10.0, 10.0]), np.ones(2), rounds=1).tolist() == [0.75, 0.25]
 
 
 def test_noisy_cells_draw_from_the_posterior():

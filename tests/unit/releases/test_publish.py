@@ -9,8 +9,6 @@ import pytest
 import duckdb_anon
 from duckdb_anon import AnonError
 from duckdb_anon.serve.publish import NOT_MEASURED, publish
-from duckdb_anon.serve.server import Analyst
-from duckdb_anon.serve.tokens import Client
 
 ROLES = "qi := ['age', 'edu'], sensitive := 'disease', keep := 'ward', hierarchies := {'edu': 'tree'}"
 ORIGINAL = """
@@ -423,26 +421,3 @@ def test_what_independent_releases_reveal_together_is_measured(tmp_path):
 def test_a_list_of_places_beside_the_release_is_no_original(place):
     change(place, "create table towns as select distinct age, edu from people", call=RELEASE)
     assert published(place).exists()
-
-
-def test_an_analysts_endpoint_answers_estimates_and_nothing_around_them(place):
-    change(place, call=f"mondrian('people', k := 5, {ROLES})")
-    served = Analyst(str(published(place)))
-    try:
-        asked = "from estimate('select edu, count(*) from people group by edu', 'r')"
-        for allowed in (asked, "from describe_release('r')"):
-            assert served.answer(allowed, Client("")).sql == allowed
-        client = served.con.cursor()  # a client's connection has no temporary macro
-        assert sum(row[2] for row in client.execute(asked).fetchall()) == pytest.approx(600)
-        assert client.execute("from describe_release('r')").fetchall()
-        with pytest.raises(duckdb.Error, match=r"people is not in this file"):
-            client.execute("select count(*) from people").fetchall()
-        for refused in (
-            "from estimate('select count(*) from (from read_csv(''/etc/passwd''))', 'r')",
-            "from estimate('select count(*) from people', '(from read_csv(''/etc/passwd''))')",
-            "from estimate('select count(*) from people', 'r', original := '(select 1)')",
-            "from describe_release('(select 1)')",
-        ):
-            assert served.answer(refused, Client("")).sql.startswith("select error("), refused
-    finally:
-        served.close()

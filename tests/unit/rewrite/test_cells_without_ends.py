@@ -57,48 +57,6 @@ def grouped():
     return connection
 
 
-def told(con: duckdb.DuckDBPyConnection, wanted: str, measure) -> dict[str, float | None]:  # type: ignore[no-untyped-def]
-    """For each tag the measure of its rows' (share of values that are not NULL, mean of those or NULL)."""
-    rows: dict[str, list[tuple[float, float]]] = {}
-    for age, tag in con.execute(f"select age, tag[1] from release {wanted}").fetchall():
-        middle, size = ALL_ENDS
-        ends = (
-            (1.0, (age["lower"] + age["upper"]) / 2)
-            if age and age["lower"] is not None
-            else (size / (size + 1), middle)
-        )
-        rows.setdefault(tag, []).append((0.0, 0.0) if age is None else ends)
-    return {tag: measure(of_tag) for tag, of_tag in rows.items()}
-
-
-def total(rows: list[tuple[float, float]], slope: float = 1, shift: float = 0) -> float | None:
-    there = sum(share for share, _ in rows)
-    return sum(share * (slope * mean + shift) for share, mean in rows) if there else None
-
-
-@pytest.mark.parametrize("wanted", ["", "where cost > 2"])
-@pytest.mark.parametrize(
-    ("statement", "measure"),
-    [
-        ("count(age)", lambda rows: sum(share for share, _ in rows)),
-        ("sum(-3 * age)", lambda rows: total(rows, -3)),
-        ("avg(age)", lambda rows: total(rows) / sum(share for share, _ in rows) if total(rows) else None),
-    ],
-)
-def test_groups_add_up_ends_and_rows_without_them(
-    grouped,
-    wanted,
-    statement,
-    measure,  # type: ignore[no-untyped-def]
-):
-    query = f"SELECT tag, {statement} AS m FROM people {wanted} GROUP BY tag"
-    text = rewrite(query, seen(grouped, "people"), seen(grouped, "release"))
-    expected = told(grouped, wanted, measure)
-    found = dict(grouped.execute(text).fetchall())
-    assert found.keys() == expected.keys()
-    assert {tag: found[tag] == pytest.approx(expected[tag]) for tag in expected} == dict.fromkeys(expected, True), found
-
-
 def test_joined_groups_and_products_of_shares_add_up_rows_without_ends(grouped):
     middle, size = ALL_ENDS
     people, release, tags = (seen(grouped, name) for name in ("people", "release", "tags"))

@@ -16,12 +16,6 @@ def con():
     return connection
 
 
-def estimate(con: duckdb.DuckDBPyConnection, release: str, query: str) -> object:
-    con.execute(f"create table release as {release}")
-    text = rewrite(query, seen(con, "people"), seen(con, "release"), bounds="hard")
-    return con.execute(text).fetchall()[0][0]
-
-
 def test_counts_are_bounded_by_none_or_all_of_the_suppressed_rows(con):
     con.execute("create table release as select *, 40::bigint as suppressed from people where dose < 2")
     query = "SELECT age, count(*) FROM people WHERE age < 2 GROUP BY age ORDER BY age"

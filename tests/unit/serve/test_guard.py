@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from duckdb_anon.serve.guard import Guard, Refused
-from tests.reference.hostile_statements import HOSTILE
 
 ALLOWED = [
     "from visits",
@@ -123,13 +122,6 @@ def test_reading_published_tables_is_allowed(guard: Guard, statement: str) -> No
 def test_everything_else_is_refused(guard: Guard, statement: str) -> None:
     with pytest.raises(Refused):
         guard.check(statement)
-
-
-def test_what_reads_something_else_is_refused() -> None:
-    guard = Guard(["people"], hidden=["boxes"])
-    for statement in HOSTILE:
-        with pytest.raises(Refused):
-            guard.check(statement)
 
 
 @pytest.mark.parametrize("statement", CATALOG)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import duckdb
 import pytest
 
-from duckdb_anon.shell.render import render, wrapped
+from duckdb_anon.shell.render import render
 from duckdb_anon.shell.session import Session, without_foreign_position
 
 CALL = "muco('people', delta := 0.05, width := 'range', subdivide := 'assign', qi := ['age', 'gender', 'education'])"
@@ -37,16 +37,6 @@ def test_headers_can_be_left_out(con: duckdb.DuckDBPyConnection, mode: str, rows
         render(con.sql("select 1 as a, 'x' as b"), mode, 40, out, header=header)
     assert without.getvalue() == rows
     assert with_names.getvalue().endswith(rows) and with_names.getvalue().startswith("a")
-
-
-def test_words_are_never_broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "60")
-    out = io.StringIO()
-    meaning = "a long sentence of words, one of which is_not_to_be_cut_anywhere_at_all, and some more after it"
-    wrapped([("name", "5", meaning), ("other_name", "", "short")], out)
-    lines = out.getvalue().splitlines()
-    assert all(len(line) <= 60 for line in lines)
-    assert " ".join(" ".join(line.split()) for line in lines[:-1]) == f"name 5 {meaning}"
 
 
 def test_the_help_of_a_function_fits_the_terminal(

@@ -82,37 +82,6 @@ def test_hospital_classes_reach_two_of_everything_and_three_quarters(plain):
     assert sizes == (8, 4, 2, 2.0, 2, 16.0)
 
 
-def test_classes_are_formed_from_published_intervals_sets_and_nodes(plain):
-    plain.execute("""
-        create table r as select unnest([
-            {a: {lower: 1, upper: 4}, b: ['x', 'y'], c: 'node', s: 1},
-            {a: {lower: 1, upper: 4}, b: ['x', 'y'], c: 'node', s: 2},
-            {a: {lower: 1, upper: 5}, b: ['x', 'y'], c: 'node', s: 3},
-            {a: NULL, b: NULL, c: NULL, s: 3}, {a: NULL, b: NULL, c: NULL, s: 4}
-        ], recursive := false) as row
-    """)
-    table = "(select row.a, row.b, row.c, row.s from r)"
-    classes = plain.execute(f"select class_size from equivalence_classes('{table}', ['a', 'b', 'c']) order by 1")
-    assert classes.fetchall() == [(1,), (2,), (2,)]
-
-
-def test_buckets_of_an_anatomy_release_are_its_classes(plain):
-    plain.execute("""
-        create table r as
-        select i as age, i // 4 as bucket,
-            case when i < 4 then map {'flu': 2::bigint, 'hiv, old': 1, 'a=b': 1}
-                else map {'flu': 1::bigint, 'mumps': 3} end as disease
-        from range(8) t(i)
-    """)
-    levels = dict(plain.execute("from l_diversity('r', ['age'], 'disease')").fetchall())
-    assert levels == pytest.approx(
-        {"distinct": 2, "frequency": 4 / 3, "entropy": diversity.effective_entropy("fmmm"), "recursive": 3}
-    )
-    rows = [(0, d) for d in ("flu", "flu", "hiv", "a")] + [(1, d) for d in ("flu", "m", "m", "m")]
-    equal = plain.execute("from t_closeness('r', ['age'], 'disease')").fetchone()
-    assert equal == (pytest.approx(diversity.t(rows, "equal")), "equal")
-
-
 def test_places_of_numbers_in_buckets_follow_their_value(plain):
     plain.execute("""
         create table r as select i as bucket,

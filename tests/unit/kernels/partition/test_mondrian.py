@@ -1,7 +1,5 @@
 """Top-down partitions: worked examples, published figures, hooks and errors."""
 
-import importlib
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,22 +9,6 @@ from duckdb_anon.kernels.partition.m_invariance import assign
 from duckdb_anon.kernels.partition.partition import partition
 from duckdb_anon.kernels.partition.privacy_models import FrequencyDiversity
 from tests.reference.mondrian import attribute
-
-
-@pytest.mark.parametrize("cut", ["median", "loss"])
-def test_groups_are_the_same_on_any_number_of_threads(cut, monkeypatch):
-    module = importlib.import_module("duckdb_anon.kernels.partition.partition")
-    monkeypatch.setattr(module, "_LARGE", 200)  # hand parts of more than 200 rows to other threads
-    rng = np.random.default_rng(5)
-    qi = tuple(attribute(name, rng.integers(0, most, 5000)) for name, most in (("a", 40), ("b", 900), ("c", 3)))
-    sensitive = attribute("s", rng.integers(0, 12, 5000)).codes
-    found = []
-    for number in (1, 2, 5):
-        with thread_pool.allowed(number):
-            found.append(partition(qi, sensitive, FrequencyDiversity(3), cut=cut))
-    assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
-    monkeypatch.setattr(module, "_LARGE", 10**9)
-    assert np.array_equal(found[0], partition(qi, sensitive, FrequencyDiversity(3), cut=cut))
 
 
 @pytest.fixture(scope="module")

@@ -48,9 +48,3 @@ def test_gaps_do_not_overflow_for_numbers_of_any_size():
     attribute = ordered([-1.7e308, 0.0, 1.7e308])
     first, last = np.array([0], dtype=np.int32), np.array([2], dtype=np.int32)
     assert np.isfinite(pair_distance(attribute, first, last)).all()
-
-
-def matrix(tables: MutualCover) -> np.ndarray:
-    result = np.zeros((len(tables.classes.code),) * 2)
-    result[tables.row, tables.column] = tables.probability
-    return result

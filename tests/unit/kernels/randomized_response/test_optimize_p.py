@@ -5,7 +5,6 @@ import pytest
 
 from duckdb_anon.kernels.randomized_response.optimize_p import Problem, optimal_channels
 from duckdb_anon.kernels.randomized_response.risk import RiskModel, occupied_cells
-from duckdb_anon.model.errors import RequirementError
 from tests.reference.randomized import risk, rows_of
 
 
@@ -13,14 +12,6 @@ def problem_of(counts: np.ndarray, limit: float, scope: str = "both", **options:
     *qi, sensitive = rows_of(counts)
     table = occupied_cells(qi, counts.shape[:-1], sensitive, counts.shape[-1])
     return Problem(RiskModel((table,)), limit, scope, **options)
-
-
-def test_sensitive_alone_is_infeasible_where_a_cell_has_one_value_and_says_so():
-    counts = np.array([[5, 5, 5], [1, 0, 0]])
-    with pytest.raises(RequirementError, match=r"1 of 16 records .* 1 of them in cells with a single sensitive value"):
-        optimal_channels(problem_of(counts, 1 / 2, "sensitive"), "rr_distort")
-    with pytest.raises(RequirementError, match=r"min_count := .*target := 'mean'"):
-        optimal_channels(problem_of(counts, 1 / 2, "sensitive"), "rr_distort")
 
 
 def test_min_count_and_mean_relax_the_bound():

@@ -10,18 +10,6 @@ from tests.reference.mondrian import ncp
 from tests.reference.one_to_m_example import PATHS, attribute_of
 
 
-def ordered(values: list[float]) -> Attribute:
-    distinct, codes = np.unique(values, return_inverse=True)
-    size = len(distinct)
-    return Attribute("age", "ordered", codes.astype(np.int32), distinct, size, -1, np.zeros(size, int))
-
-
-def nominal(values: list[int]) -> Attribute:
-    size = max(values) + 1
-    codes = np.array(values, dtype=np.int32)
-    return Attribute("sex", "nominal", codes, np.arange(float(size)), size, -1, np.zeros(size, int))
-
-
 def mixed(n: int, seed: int) -> tuple[Attribute, ...]:
     rng = np.random.default_rng(seed)
     leaves = sorted(path[-1] for path in PATHS)

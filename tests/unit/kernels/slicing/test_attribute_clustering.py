@@ -50,16 +50,6 @@ def _distances(rng: np.random.Generator, items: int) -> np.ndarray:
     return half + half.T
 
 
-def test_every_item_is_with_its_nearest_medoid():
-    rng = np.random.default_rng(0)
-    for _ in range(30):
-        distance = _distances(rng, 7)
-        medoid = pam(distance, 3)
-        chosen = np.unique(medoid)
-        assert len(chosen) == 3
-        assert np.allclose(distance[np.arange(7), medoid], distance[:, chosen].min(axis=1))
-
-
 def test_no_single_exchange_of_medoids_would_be_better():
     rng = np.random.default_rng(1)
     for _ in range(30):

@@ -1,9 +1,8 @@
 """Random workloads: how many values each predicate asks for, and what the queries say."""
 
-import duckdb
 import numpy as np
 
-from duckdb_anon.measures.queries.workload import WorkloadSpec, draw, query_texts
+from duckdb_anon.measures.queries.workload import WorkloadSpec, draw
 from duckdb_anon.model.coded_table import Attribute
 
 
@@ -49,18 +48,3 @@ def test_every_query_uses_exactly_dims_attributes_and_all_of_them_equally_often(
     assert (workload.used.sum(axis=1) == 2).all()
     assert np.allclose(workload.used.mean(axis=0), 2 / 3, atol=0.04)
     assert all(workload.matches[a][~workload.used[:, a]].all() for a in range(3))
-
-
-def test_texts_say_what_the_matches_ask_for():
-    spec = WorkloadSpec(20, 2, 0.2)
-    workload = draw(QI, None, spec, np.random.default_rng(3))
-    literals = {"age": [str(i) for i in range(80)], "sex": ["'f'", "'m'", "NULL"], "zip": [str(i) for i in range(50)]}
-    texts = query_texts(workload, "people", "count(*)", ["age", "sex", "zip"], literals)
-    con = duckdb.connect()
-    con.execute(
-        "create table people as select nullif(a, 79) as age, (['f', 'm', null])[1 + s] as sex, z as zip "
-        "from range(80) t(a), range(3) u(s), range(50) v(z)"
-    )
-    for i, text in enumerate(texts):
-        sizes = [m[i].sum() for m in workload.matches]
-        assert con.execute(text).fetchall() == [(int(np.prod(sizes)),)]

@@ -4,6 +4,7 @@ import duckdb
 import pytest
 
 from tests.reference.disclosure import disclosure
+from tests.reference.linkage import covers
 
 LABELS = "qi := ['a', 'b', 'c'], sensitive := 's'"
 
@@ -20,16 +21,6 @@ def table(con: duckdb.DuckDBPyConnection, name: str, rows: int, salt: int) -> li
 def measured(con: duckdb.DuckDBPyConnection, p: float) -> tuple[float, float]:
     found = con.execute(f"select identity, attribute from disclosure('original', 'release', {p}, {LABELS})").fetchone()
     return found[0], found[1]
-
-
-def covers(cell: object, value: object) -> bool:
-    if isinstance(cell, list):
-        return value in cell
-    if isinstance(cell, dict):
-        if cell["lower"] is None:
-            return True
-        return value is not None and cell["lower"] <= value <= cell["upper"]
-    return cell is None and value is None
 
 
 @pytest.mark.parametrize(

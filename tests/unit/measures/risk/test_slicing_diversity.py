@@ -7,7 +7,8 @@ import duckdb
 import pytest
 
 from tests.reference.answers import dicts
-from tests.reference.merging import HOSPITAL_A, _covers, flattened
+from tests.reference.linkage import covers
+from tests.reference.merging import HOSPITAL_A, flattened
 
 QI = ["age", "sex", "place"]
 ROLES = "qi := ['age', 'sex', 'place'], sensitive := 'disease'"
@@ -34,7 +35,7 @@ def _slow(con: duckdb.DuckDBPyConnection) -> list[float]:
     for person in dicts(con, "from people"):
 
         def shows(row: dict[str, Any], names: list[str], who: dict[str, Any] = person) -> bool:
-            return all(_covers(row[n], who[n]) for n in names if n != "disease")
+            return all(covers(row[n], who[n]) for n in names if n != "disease")
 
         linked: dict[str, float] = defaultdict(float)
         total = 0.0
