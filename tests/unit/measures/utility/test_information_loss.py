@@ -117,3 +117,15 @@ def test_permuting_costs_nothing_and_fake_rows_count(people, row_id):
     merged = f"columns := [['place'], ['age', 'sex']], fake := 2, min_bucket := 6, row_id := {row_id}, seed := 1"
     people.execute(f"create table r as from merging('people', 1, {merged})")
     assert people.execute("select max(distortion_ratio) from distortion_ratio('people', 'r')").fetchone() == (0.0,)
+
+
+def test_a_box_that_may_be_null_covers_everything(con):
+    con.execute("create table original as select range as a from range(11) union all select null")
+    con.execute("create table release as select {'lower': null::bigint, 'upper': null::bigint} as a from original")
+    assert loss(con, ", qi := ['a']")["a"] == pytest.approx((10 / 11, 1, 1))
+
+
+def test_continuous_attributes_divide_by_the_range(con):
+    con.execute("create table original as select range / 2.0::double as a from range(11)")
+    con.execute("create table release as select {'lower': a, 'upper': a + 1} as a from original where a < 5")
+    assert loss(con, ", qi := ['a']")["a"][:2] == pytest.approx((1 / 5, 1 / 5))
