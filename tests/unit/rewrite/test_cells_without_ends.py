@@ -23,6 +23,7 @@ SHARED = (
     ("age BETWEEN 23 AND 26", lambda age: 23 <= age <= 26),
     ("age = 25", lambda age: age == 25),
     ("age BETWEEN 40 AND 50", lambda age: 40 <= age <= 50),
+    ("age % 7 = 3", lambda age: age % 7 == 3),
 )
 
 
