@@ -78,7 +78,7 @@ ANSWERED = (
     "select region, median(born) as m, quantile_cont(born, 0.3) as q, quantile_disc(born, 0.3) as d from people group by 1",
     "select sex is null as k, median(cost) as m from people group by 1",
     # a constant beside estimates was counted
-    "select count(region) as c, sum(12) filter (where age < 30) as s, avg(12) filter (where age < 3) as a from people",
+    "select sum(age) as t, count(disease) as d, sum(12) filter (where region = 'n1') as s, avg(12) filter (where region = '') as a from people",
 )  # fmt: skip
 
 
