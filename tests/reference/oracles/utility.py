@@ -183,10 +183,11 @@ def check_k_map(con: duckdb.DuckDBPyConnection, shape: str) -> None:
         sum(a in values_of(row["a"]) and g in values_of(row["g"]) for a, g, _ in ORIGINAL)
         for row in printed(con, shape)
     ]
-    k, unmatched, average = con.execute(
-        f"select k, unmatched, average from k_map('{shape}_release', 'tiny')"
+    k, unmatched, average, highest = con.execute(
+        f"select k, unmatched, average, highest from k_map('{shape}_release', 'tiny')"
     ).fetchall()[0]
     assert (k, unmatched) == (min(fitting), fitting.count(0))
+    assert highest == pytest.approx(1 / min(n for n in fitting if n))
     assert average == pytest.approx(sum(1 / n for n in fitting if n) / len(fitting))
 
 

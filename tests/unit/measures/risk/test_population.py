@@ -30,21 +30,8 @@ def rows_of(con: duckdb.DuckDBPyConnection, table: str) -> list[tuple[Any, ...]]
 
 RELEASES = {
     "plain": "create table release as select * from sample",
-    "mondrian": "create table release as from mondrian('sample', k := 3, qi := ['age', 'sex'], seed := 1)",
     "incognito": "create table release as from incognito('sample', k := 2, qi := ['age'], keep := ['sex'], seed := 1)",
 }
-
-
-@pytest.mark.parametrize("name", RELEASES)
-def test_k_map_counts_the_persons_who_fit_each_row(register, name):
-    register.execute(RELEASES[name])
-    wanted = reference.persons_behind(rows_of(register, "release"), rows_of(register, "register"))
-    k, rows, population, highest, average, unmatched = register.execute(
-        "select k, rows, population, highest, average, unmatched from k_map('release', 'register')"
-    ).fetchall()[0]
-    assert (k, rows, population, unmatched) == (min(wanted), 60, 120, 0)
-    assert highest == pytest.approx(1 / min(wanted))
-    assert average == pytest.approx(sum(1 / n for n in wanted) / 60)
 
 
 def test_a_row_that_fits_nobody_makes_k_zero(register):
