@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from duckdb_anon.kernels.random_output_tables.min_changed import randomize_unchanged
 from duckdb_anon.kernels.random_output_tables.output_tables import cover
 from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import RequirementError

@@ -10,33 +10,6 @@ import pytest
 from duckdb_anon.engine import input_scan, result_encoding
 from duckdb_anon.model.errors import RequirementError
 
-COLUMNS = {
-    "small": pa.array([1, None, -128], pa.int64()),
-    "large": pa.array([2**40, 0, None], pa.int64()),
-    "unsigned": pa.array([2**64 - 1, 0, None], pa.uint64()),
-    "day": pa.array([datetime.date(1900, 1, 1), None, datetime.date(9999, 1, 1)]),
-    "moment": pa.array([datetime.datetime(2024, 1, 1, 12), None, None], pa.timestamp("us", "UTC")),
-    "text": pa.array(["a", None, "b"]),
-    "real": pa.array([0.5, None, float("nan")]),
-    "missing": pa.array([None, None, None], pa.int32()),
-}
-
-
-@pytest.mark.parametrize("most", [1, 100, 10**6])
-@pytest.mark.parametrize("name", COLUMNS)
-def test_every_column_comes_back_as_it_was(name, most, monkeypatch):
-    monkeypatch.setattr(input_scan, "_MOST_BYTES", most)
-    number = input_scan.open_buffer((0, 0, 1))
-    whole = pa.StructArray.from_arrays([COLUMNS[name]], [name])
-    for part in (whole, whole.slice(1, 2), whole.slice(0, 0)):
-        input_scan.get(number).put(part)
-    taken = input_scan.take_buffer(number, whole.type)
-    assert len(taken) == 5
-    back = taken.field(name)
-    back = back.dictionary_decode() if name == "text" else back
-    assert back.type == COLUMNS[name].type
-    assert str(back) == str(pa.concat_arrays([COLUMNS[name], COLUMNS[name][1:]]))
-
 
 @pytest.mark.campaign
 def test_more_bytes_than_offsets_reach_are_a_clear_error(monkeypatch):

@@ -5,10 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.cell_shares import Lists, Ranges, learn_shares
+from duckdb_anon.kernels.cell_shares import Ranges, learn_shares
 from duckdb_anon.kernels.plausible.augmentation import Augmentation, Evidence
 from duckdb_anon.kernels.plausible.columns import Column, Noisy
-from duckdb_anon.kernels.plausible.sampling import CellBins, Tree, complete, exchange
 from duckdb_anon.kernels.plausible.tree import Completion, Options, fitted, information, structure
 
 PLAIN = Options(levels=1)

@@ -9,10 +9,7 @@ import pytest
 from duckdb_anon.kernels.partition.equivalence_classes import Groups
 from duckdb_anon.kernels.partition.partition import partition
 from duckdb_anon.kernels.partition.privacy_models import All, FrequencyDiversity, KAnonymity
-from duckdb_anon.kernels.random_output_tables.min_changed import randomize_unchanged
-from duckdb_anon.methods import muco, muco_lp
-from duckdb_anon.methods.muco import METHOD, groups_of
-from duckdb_anon.model.coded_table import CodedTable
+from duckdb_anon.methods import muco
 from duckdb_anon.release_api import release
 from tests.reference.answers import answered
 from tests.reference.cover_lp import ordered

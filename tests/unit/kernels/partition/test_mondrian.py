@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from duckdb_anon.kernels import thread_pool
 from duckdb_anon.kernels.partition.m_invariance import assign
 from duckdb_anon.kernels.partition.partition import partition
 from duckdb_anon.kernels.partition.privacy_models import FrequencyDiversity

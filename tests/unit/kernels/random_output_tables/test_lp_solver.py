@@ -6,7 +6,7 @@ import pytest
 from duckdb_anon.kernels.random_output_tables import lp_solver
 from duckdb_anon.kernels.random_output_tables.lp_grouping import pair_distance
 from duckdb_anon.kernels.random_output_tables.lp_solver import Rays, cheapest_rays
-from duckdb_anon.kernels.random_output_tables.output_tables import MutualCover, cover
+from duckdb_anon.kernels.random_output_tables.output_tables import cover
 from tests.reference.cover_lp import distances, merged_cost, ordered
 
 

@@ -6,6 +6,7 @@ import pytest
 from duckdb_anon.kernels.set_valued.clustering import clusters_of, merge_up_to
 from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import RequirementError
+from tests.reference.cover_lp import nominal, ordered
 from tests.reference.mondrian import ncp
 from tests.reference.one_to_m_example import PATHS, attribute_of
 
