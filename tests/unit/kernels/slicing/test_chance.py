@@ -5,9 +5,11 @@ import pytest
 
 from duckdb_anon.kernels.partition.equivalence_classes import Groups
 from duckdb_anon.kernels.slicing.chance import (
+    CommonValue,
     LinkableValues,
     Population,
     belief,
+    chance_of_occurrence,
     largest_rate,
     poisson_binomial_tail,
 )
@@ -53,6 +55,18 @@ def test_tails_of_the_worked_example(m):
         assert poisson_binomial_tail(chance, groups, d)[0] == pytest.approx(expected, abs=5e-5)
     assert LinkableValues(2, 0.9, population).holds(groups)[0] == (m >= 8)
     assert LinkableValues(3, 0.5, population).holds(groups)[0] == (m >= 10)
+
+
+def test_belief_is_asked_of_every_value_in_the_group():
+    population = Population(np.array([0.5, 0.4, 0.1]))
+    requirement = CommonValue(0.5, 0.4, population)
+    groups = _groups({0: (3, 3, 0), 1: (3, 2, 1), 2: (30, 20, 10)})
+    expected = []
+    for m, values in ((6, [0.5, 0.4]), (6, [0.5, 0.4, 0.1]), (60, [0.5, 0.4, 0.1])):
+        chance = chance_of_occurrence(np.array(values), np.array([float(m)] * len(values)))
+        expected.append(bool((belief(0.5, chance) <= 0.4).all()))
+    assert requirement.holds(groups).tolist() == expected == [True, False, True]
+    assert "0.4" in requirement.best_achievable(groups)
 
 
 def test_own_shares_are_smoothed_towards_the_table():
