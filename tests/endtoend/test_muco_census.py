@@ -13,7 +13,6 @@ import pytest
 
 pytestmark = pytest.mark.campaign
 PAPER = ", cut := 'median', width := 'spread', subdivide := 'assign', balance := 0, unchanged := 'redraw'"
-QI = ("RELATE", "SEX", "AGE", "MARST", "RACE", "EDUC", "UHRSWORK")
 WORKLOAD = "aggregate := 'sum(INCWAGE)', style := 'half', selectivity := 0.5, " \
            "categorical := ['SEX', 'RACE', 'RELATE', 'MARST', 'EDUC']"  # fmt: skip
 # delta: information loss of the authors' code

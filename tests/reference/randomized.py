@@ -68,13 +68,6 @@ def risk(counts: np.ndarray, p_qi: list[float], p_sensitive: float, prior: str =
     return result.reshape(counts.shape)
 
 
-def norm(sizes: list[int], shares: list[float]) -> float:
-    """Product of the squared Frobenius norms of the inverted channels."""
-    return float(
-        np.prod([(np.linalg.inv(channel_matrix(d, p)) ** 2).sum() for d, p in zip(sizes, shares, strict=True)])
-    )
-
-
 def rows_of(counts: np.ndarray) -> list[np.ndarray]:
     """One code array per axis, a row per record."""
     index = np.indices(counts.shape).reshape(counts.ndim, -1)
