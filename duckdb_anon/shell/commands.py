@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import signal
 import sys
 import time
 from argparse import Namespace
+from collections.abc import Callable
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 
 import duckdb
 
-from duckdb_anon import release_api
+from duckdb_anon import __version__, release_api
 from duckdb_anon.engine.call_text import on_table
 from duckdb_anon.engine.catalog import table_sql
 from duckdb_anon.engine.release_seal import make_keys
@@ -20,14 +24,14 @@ from duckdb_anon.model.errors import AnonError
 from duckdb_anon.report.anon_report import write_page
 from duckdb_anon.report.findings import Plan
 from duckdb_anon.report.release_context import read_context
-from duckdb_anon.shell.dot_commands import Quit, read_script
-from duckdb_anon.shell.interactive import interact
+from duckdb_anon.shell.dot_commands import Quit, StopScript, read_script
 from duckdb_anon.shell.render import HEADED
 from duckdb_anon.shell.running import CLEAR, run_with_progress
 from duckdb_anon.shell.session import Session
 from duckdb_anon.sql_functions import connect
 
 _REGISTER = "anon_register"
+_HISTORY = ".duckdb_anon_history"  # file of earlier statements in the user's home folder
 _FILE = re.compile(r".*\.(parquet|csv|tsv|json|ndjson)(\.(gz|zst))?$", re.IGNORECASE)
 
 
@@ -47,7 +51,7 @@ def shell(given: Namespace) -> int:
         for kind, text in given.inputs:
             session.run_script(text.splitlines() if kind == "sql" else read_script(text))
         if not given.inputs and sys.stdin.isatty():
-            interact(session, given.database if given.database != ":memory:" else "in memory")
+            _interact(session, given.database if given.database != ":memory:" else "in memory")
         elif not given.inputs:
             session.run_script(sys.stdin)
     except Quit:
@@ -55,6 +59,38 @@ def shell(given: Namespace) -> int:
     finally:
         session.close()
     return 0
+
+
+def _interact(session: Session, name: str) -> None:
+    """Read and run lines until the user leaves, by Ctrl-D or a command that raises Quit."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a script leaves it to processes in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    read = _reader(session)
+    session.out.write(
+        f"duckdb-anon {__version__}, DuckDB {duckdb.__version__}, {name}. Type .help for help, Ctrl-D to leave.\n"
+    )
+    while True:
+        try:
+            session.feed(read("  ... " if session.pending.strip() else "anon> "))
+        except EOFError:
+            session.out.write("\n")
+            return
+        except KeyboardInterrupt:
+            session.pending = ""
+            sys.stderr.write("\ninterrupted\n")
+        except StopScript:
+            session.pending = ""
+
+
+def _reader(session: Session) -> Callable[[str], str]:
+    """A reader of lines, with completion and colours when the shell extra is installed."""
+    if find_spec("prompt_toolkit") and find_spec("pygments"):
+        from duckdb_anon.shell.prompt import prompt_reader
+
+        return prompt_reader(session, Path.home() / _HISTORY)
+    if find_spec("readline"):
+        importlib.import_module("readline")  # from then on `input` edits lines
+    return input
 
 
 def demo(given: Namespace) -> int:
