@@ -85,7 +85,7 @@ def test_by_default_counts_of_a_bucket_are_left_out_or_refused_by_name(con):
         assert told.pop("note") == same.pop("note") + "; s left out: rows show counts of their bucket"
         assert str(told) == str(same)
     with pytest.raises(
-        duckdb.Error, match=r"inference: rows of the release show counts of 's' .* attribute_risk reads"
+        duckdb.Error, match=r"inference: rows of the release have counts of 's' .* Use attribute_risk"
     ):
         con.execute("from inference('tiny', 'buckets_release')")
     with pytest.raises(duckdb.Error, match="'s' of the release holds counts"):
