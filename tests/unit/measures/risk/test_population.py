@@ -65,7 +65,7 @@ def test_delta_presence_refuses_what_counts_do_not_tell(register):
     overlapping = "(select {lower: 20, upper: 24 + i} as age from range(2) t(i))"
     with pytest.raises(duckdb.Error, match="fit several classes of the release"):
         register.execute(f"from delta_presence('{overlapping}', 'register', qi := ['age'])").fetchall()
-    with pytest.raises(duckdb.Error, match="must hold everybody in the release"):
+    with pytest.raises(duckdb.Error, match="must hold every individual of the release"):
         register.execute(
             "from delta_presence('(select 99 as age from range(3))', 'register', qi := ['age'])"
         ).fetchall()
