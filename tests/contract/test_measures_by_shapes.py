@@ -84,9 +84,7 @@ def test_by_default_counts_of_a_bucket_are_left_out_or_refused_by_name(con):
         told, same = (answered(con, f"from {call.format(more)}") for more in ("", named))
         assert told.pop("note") == same.pop("note") + "; s left out: rows show counts of their bucket"
         assert str(told) == str(same)
-    with pytest.raises(
-        duckdb.Error, match=r"inference: rows of the release have counts of 's' .* Use attribute_risk"
-    ):
+    with pytest.raises(duckdb.Error, match=r"inference: rows of the release have counts of 's' .* Use attribute_risk"):
         con.execute("from inference('tiny', 'buckets_release')")
     with pytest.raises(duckdb.Error, match="'s' of the release holds counts"):
         con.execute("from singling_out('tiny', 'buckets_release', columns := ['a', 's'])")
