@@ -3,7 +3,6 @@
     source_encoding  the values of every column with their counts, coded as the kernels code them; rows as codes
     placement        the part of each row: by the method's own cuts (`split_planner`), or by chance
     run_part         the method on one part, with the values and counts of the full table
-    shuffle_merge    what the parts released, as small numbers, in one random order
     release_checks   checks of the finished release in SQL
     run_duckdb       all of it on DuckDB within a bound on memory; `run_directory` lets an interrupted run continue
 

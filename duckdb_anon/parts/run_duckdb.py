@@ -3,11 +3,12 @@
 The columns a call needs are copied as codes into a database next to what is written; parts are planned by counting
 there, worked one after the other by the method itself, and gathered with a random key for each row. Sorted by that key,
 out of core, they are one shuffled table, which is checked and then written in one transaction (a file: under another
-name, renamed at the end). Rows of a part never stand together, and numbers of buckets and persons are dealt anew, so
-neither reveals the part.
+name, renamed at the end). Keys have 63 random bits, drawn by the run's own generator: all orders are equally likely
+(two keys that are equal aside, one chance in 10^5 with ten million rows, and then two neighbours stand as they came).
+Numbers of buckets and persons are dealt anew, so neither they, nor a row's place, nor its neighbours reveal the part.
 
 `memory` bounds the process: half of it is DuckDB's, the other half is for a part and its kernels.
-Cost: some passes over the codes, a call a part, two external sorts of small rows.
+Cost: some passes over the codes, a call a part, two external sorts.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import pyarrow as pa
 from duckdb_anon.engine.call_text import Recorded, call_on, seed_of_part
 from duckdb_anon.engine.memory_estimate import needed, rows_within, size_of, written
 from duckdb_anon.engine.rng import generator
-from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.engine.sql_quoting import ident, idents, literal
 from duckdb_anon.engine.transaction import transaction
 from duckdb_anon.model import progress
 from duckdb_anon.model.errors import ParameterError, RequirementError
@@ -32,9 +33,11 @@ from duckdb_anon.model.version import __version__
 from duckdb_anon.parts.release_checks import check, hashed
 from duckdb_anon.parts.run_directory import DATABASE, RunDirectory, fingerprint_of
 from duckdb_anon.parts.run_part import numbered_columns, work_part
-from duckdb_anon.parts.shuffle_merge import KEY, RELEASED, Gathered
 from duckdb_anon.parts.source_encoding import Original
 
+KEY = "_anon_key"
+RELEASED = f"{DATABASE}.main.released"
+"""The rows released so far, each with its key."""
 PART_ROWS = 1_000_000
 _FEWEST = 1000
 
@@ -78,7 +81,6 @@ class Run:
         """Prepare a run; see `run`."""
         self.con, self.recorded, self.directory, self.bounds = con, recorded, directory, bounds
         self.original = Original(con, recorded, directory.folder)
-        self.gathered = Gathered(con, self.original.ask)
 
     def run(self, signature: str) -> str:
         """Do what is left to do; return SELECT of the shuffled rows."""
@@ -137,31 +139,34 @@ class Run:
         numbered = [names[k] for k in numbered_columns(self.recorded)]
         before = self.original.ask(f"select coalesce(max(numbers), 0) as n from {DATABASE}.done").to_pylist()[0]["n"]
         greatest = f"max({ident(numbered[0])}) + {before}" if numbered else "0"
+        dealt = "".join(f" replace ({ident(name)} + {before} as {ident(name)})" for name in numbered)
         with self.original.registered("_anon_keys", keys) as view, transaction(self.con, "release"):
-            self.gathered.begin(out, numbered)  # all or nothing: what is left decides how cells are read
-            self.gathered.add(out, view, before, numbered)
+            self.con.execute(f"create table if not exists {RELEASED} as from {out} positional join {view} limit 0")
+            self.con.execute(f"insert into {RELEASED} from (select *{dealt} from {out}) positional join {view}")
             self.con.execute(f"insert into {DATABASE}.done select {part}, coalesce({greatest}, {before}) from {out}")
 
     def _finish(self) -> str:
         """Check the whole, deal numbers anew, and say how its rows are read in random order."""
         progress.say("checking")
-        names = self.gathered.names
+        *names, _ = (row[0] for row in self.con.execute(f"describe {RELEASED}").fetchall())
         total = self.original.ask(f"select sum(rows) as n from {DATABASE}.parts").to_pylist()[0]["n"]
-        check(self.original, f"({self.gathered.released()}) as released", names, int(total), hashed)
-        numbered = [names[k] for k in numbered_columns(self.recorded)]
-        if not numbered:
-            return self.gathered.shuffled()
-        (column,) = numbered
+        check(self.original, f"{RELEASED} as released", names, int(total), hashed)
+        rows, order = RELEASED, KEY
+        for column in (ident(names[k]) for k in numbered_columns(self.recorded)):
+            self.con.execute(
+                f"create or replace table {DATABASE}.renumbered as select old, row_number() over (order by "
+                f"sha256('{self.original.salt} numbers ' || old::varchar)) as new "
+                f"from (select distinct {column} as old from {RELEASED})"
+            )
+            rows = (
+                f"(select _anon_r.* replace (_anon_n.new as {column}) from {RELEASED} as _anon_r "
+                f"join {DATABASE}.renumbered as _anon_n on _anon_n.old = _anon_r.{column})"
+            )
+            order = f"{column}, {KEY}"
         self.con.execute(
-            f"create or replace table {DATABASE}.renumbered as select old, row_number() over (order by "
-            f"sha256('{self.original.salt} numbers ' || old::varchar)) as new "
-            f"from (select distinct {ident(column)} as old from {RELEASED})"
+            f"create or replace table {DATABASE}.shuffled as select {idents(names)} from {rows} order by {order}"
         )
-        dealt = (
-            f"(select _anon_r.* replace (_anon_n.new as {ident(column)}) from {RELEASED} as _anon_r "
-            f"join {DATABASE}.renumbered as _anon_n on _anon_n.old = _anon_r.{ident(column)})"
-        )
-        return self.gathered.shuffled(dealt, ident(column))
+        return f"from {DATABASE}.shuffled"
 
 
 @contextmanager

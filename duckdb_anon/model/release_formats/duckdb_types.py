@@ -21,7 +21,6 @@ _ENUM = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:,\s*)?)*\)", re.IGNORECASE)
 
 Kind = Literal["ordered", "nominal", ""]
 Spread = Literal["discrete", "continuous", "nominal"]
-_TWINS = re.compile("FLOAT|DOUBLE|INTERVAL|TIME WITH TIME ZONE|VARIANT|GEOMETRY|UNION|MAP")
 
 
 def is_integer(duckdb_type: str) -> bool:
@@ -116,15 +115,6 @@ def without_enums(duckdb_type: str) -> str:
     'STRUCT(a VARCHAR, b INTEGER)'
     """
     return _ENUM.sub("VARCHAR", duckdb_type)
-
-
-def equal_is_same(duckdb_type: str) -> bool:
-    """Whether values that are equal are also written alike: unlike -0.0 and 0.0, or a month and 30 days.
-
-    >>> [equal_is_same(kind) for kind in ("VARCHAR", "STRUCT(lower DATE, upper DATE)", "DOUBLE", "INTERVAL[]")]
-    [True, True, False, False]
-    """
-    return _TWINS.search(duckdb_type) is None
 
 
 def comparable(first: str, second: str) -> bool:
