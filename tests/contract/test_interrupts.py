@@ -22,7 +22,8 @@ PACKAGE = Path(duckdb_anon.__file__).parent
 ONE_PASS = {
     "_coded": "rows", "_grouped": "rows", "_shuffle": "rows", "_deal": "rows", "_taken": "rows",
     "combine_rows": "some tens of megabytes of scores, see scores.records_at_a_time",
-    "bucket_scores": "the same scores", "_farthest_group": "rows, once a group, between ticks",
+    "bucket_scores": "the same scores", "own_share": "the same scores",
+    "_farthest_group": "rows, once a group, between ticks",
     "tally": "rows", "tally_groups": "rows", "_number": "rows", "_gather": "rows", "_widen": "rows",
     "_reorder": "rows", "complete": "a block of rows", "exchange": "a block of buckets",
     "sample_cuts": "a sample of rows", "satisfied": "rows of a group",
