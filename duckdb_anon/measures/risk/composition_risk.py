@@ -32,8 +32,8 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
     """Weights belong to persons; pairs of classes have none."""
     if params["weighted"] and params["unit"] != "victim":
         raise ParameterError(
-            f"weighted := true does not go with unit := '{params['unit']}'. It weights the candidate values of an "
-            "individual. Say unit := 'victim', or leave weighted out"
+            "weighted := true weights the candidate values of an individual. It goes with unit := 'victim', not with "
+            f"unit := '{params['unit']}'"
         )
     return params
 
