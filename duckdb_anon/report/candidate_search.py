@@ -175,11 +175,12 @@ def _swept(trials: Trials, candidate: Candidate, sweep: Sweep) -> list[Step]:
         if time.perf_counter() > trials.deadline:
             return [*steps, _untried(trials, candidate)]
         progress.say(f"{candidate.name} {calls[0]}")
+        weaker = _risk(steps[-1]) if steps else None
         try:
             with _ended_at(trials.con, trials.deadline):
-                step, released = _step(trials, candidate, sweep, calls[0])
+                step, released = _step(trials, candidate, sweep, calls[0], weaker)
                 if not released and "l" in candidate.parameters and "l := 1" not in calls[0].split(", "):
-                    relaxed, released = _step(trials, candidate, sweep, _with_l_1(calls[0]))
+                    relaxed, released = _step(trials, candidate, sweep, _with_l_1(calls[0]), weaker)
                     if released:
                         step, calls = relaxed, list(dict.fromkeys(map(_with_l_1, calls)))
         except progress.Interrupted:
@@ -227,7 +228,9 @@ def _untried(trials: Trials, candidate: Candidate) -> Step:
     return {"method": candidate.name, **empty, "rows": trials.sample.rows, "note": note}
 
 
-def _step(trials: Trials, candidate: Candidate, sweep: Sweep, arguments: str) -> tuple[Step, bool]:
+def _step(
+    trials: Trials, candidate: Candidate, sweep: Sweep, arguments: str, weaker: float | None
+) -> tuple[Step, bool]:
     """Release, attack and query once; what cannot be done leaves its reason in `note`. Tell whether it released."""
     con, sample = trials.con, trials.sample
     step: Step = {"method": candidate.name, **dict.fromkeys(_FIGURES), "rows": sample.rows}
@@ -243,7 +246,7 @@ def _step(trials: Trials, candidate: Candidate, sweep: Sweep, arguments: str) ->
     notes.append(EXCEPTED if sample.exceptions and sample.exceptions in arguments else "")
     notes.append(RELAXED if "l := 1" in arguments.split(", ") else "")
     if not problem:
-        notes.append(_attacked(trials, f"{candidate.name}({arguments}{columns})", step))
+        notes.append(_attacked(trials, f"{candidate.name}({arguments}{columns})", step, weaker))
         for names, question in _questions(trials, candidate):
             answer, reason = _first_row(con, question)
             step.update(zip(names, answer, strict=False))
@@ -267,11 +270,8 @@ def _first_row(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[Sequence
         return (), without_code(error)
 
 
-def _attacked(trials: Trials, call: str, step: Step) -> str:
-    """Put the strongest attacker's success into a step; return a note on it."""
-    # a quarter of the targets will do where one attacker's success is beyond chance above the largest risk
-    most = min(trials.targets, trials.sample.rows)
-    few = max(_FEW_TARGETS, most // 4)
+def _attacked(trials: Trials, call: str, step: Step, weaker: float | None) -> str:
+    """Put the strongest attacker's success into a step; return a note on it. `weaker`: the risk of a weaker call."""
 
     def strongest(targets: int, attackers: str) -> tuple[Sequence[Any], str]:
         return _first_row(
@@ -282,12 +282,17 @@ def _attacked(trials: Trials, call: str, step: Step) -> str:
             "where attacker = 'strongest'",
         )
 
+    def is_far_above(risk: float | None) -> bool:
+        return risk is not None and risk - _SIGMAS * math.sqrt(max(risk * (1 - risk), 0.0) / few) > trials.max_risk
+
+    # a quarter of the targets will do where one attacker's success is beyond chance above the largest risk
+    most = min(trials.targets, trials.sample.rows)
+    few = max(_FEW_TARGETS, most // 4)
     figures = ("identity", "attribute", "advantage")
     targets = most
-    if few < most:
-        risk = _risk(dict.fromkeys(figures) | dict(zip(figures, strongest(few, "['likelihood']")[0], strict=False)))
-        if risk is not None and risk - _SIGMAS * math.sqrt(max(risk * (1 - risk), 0.0) / few) > trials.max_risk:
-            targets = few
+    if few < most and (weaker is None or is_far_above(weaker)):
+        first = dict(zip(figures, strongest(few, "['likelihood']")[0], strict=False))
+        targets = few if is_far_above(_risk(dict.fromkeys(figures) | first)) else most
     answer, reason = strongest(targets, "['all']")
     step.update(zip(figures, answer, strict=False))
     return reason or (f"so far above max_risk that {targets} targets were enough" if targets < most else "")
