@@ -122,7 +122,30 @@ def _predicate(original: TableInfo, sensitive: Sequence[str], params: Params) ->
     return counts and bool(sensitive) and list_type(original.types[fold(sensitive[0])]) is None
 
 
-def _plan(context: Any, params: Params) -> str:
+@Query(
+    summary="releases of one table side by side: classes, the strongest attacker, information loss, query error",
+    paper="see k_anonymity, l_diversity, linkage_risk, singling_out, information_loss and workload_error",
+    example="FROM compare('people', ['release', 'boxes', 'buckets'], n := 100)",
+    section="Choosing",
+    smallest="releases := ['{release}'], n := 5, dims := 1",
+    parameters=(
+        Parameter("original", "the original table, its columns labelled", "any", REQUIRED),
+        Parameter("releases", "names of its releases, ['a', 'b']", "names", REQUIRED, repeated=True),
+        Parameter("n", "number of queries in the workload", "integer", 1000, low=1, high=100_000),
+        Parameter("dims", "quasi-identifiers in each query (default: 4, or all if fewer)", "integer", low=1),
+        Parameter("aggregate", "'count(*)' or 'sum(column)'", "text", "count(*)"),
+        Parameter("selectivity", "expected share of rows a query selects, in (0, 1]", "number", 0.05, above=0, high=1),
+        Parameter("predicate_on_sensitive", "also ask for sensitive values (default: counts do, not sums)", "boolean"),
+        P_MATCH,
+        TARGETS,
+        Parameter("seed", "whole number that makes the workload repeatable", "integer", low=0, high=MOST_SEED),
+    ),
+    answers=EVERY,
+    tables=("original",),
+    unit="person",
+)
+def compare(context: Any, params: Params) -> str:
+    """One row a release."""
     if not params["releases"]:
         raise ParameterError(f"releases := {params['releases']!r} names none; say releases := ['a', 'b']")
     relations = [context.relation("releases", name) for name in params["releases"]]
@@ -142,33 +165,7 @@ def _plan(context: Any, params: Params) -> str:
         )
     person = roles.person
     for table in (relation, *relations) if person is None else ():
-        check_described(MEASURE, table)
+        check_described(compare, table)
     # rows of a release of lists are persons, rows of others are counted as persons by the measures
     of_rows = any(contents_of(release, original).shape != "persons" for release in releases)
-    return refusing(MEASURE, select, relation.sql, person.name) if person and of_rows else select
-
-
-MEASURE = Query(
-    name="compare",
-    summary="releases of one table side by side: classes, the strongest attacker, information loss, query error",
-    paper="see k_anonymity, l_diversity, linkage_risk, singling_out, information_loss and workload_error",
-    example="FROM compare('people', ['release', 'boxes', 'buckets'], n := 100)",
-    section="Choosing",
-    smallest="releases := ['{release}'], n := 5, dims := 1",
-    parameters=(
-        Parameter("original", "the original table, its columns labelled", "any", REQUIRED),
-        Parameter("releases", "names of its releases, ['a', 'b']", "names", REQUIRED, repeated=True),
-        Parameter("n", "number of queries in the workload", "integer", 1000, low=1, high=100_000),
-        Parameter("dims", "quasi-identifiers in each query (default: 4, or all if fewer)", "integer", low=1),
-        Parameter("aggregate", "'count(*)' or 'sum(column)'", "text", "count(*)"),
-        Parameter("selectivity", "expected share of rows a query selects, in (0, 1]", "number", 0.05, above=0, high=1),
-        Parameter("predicate_on_sensitive", "also ask for sensitive values (default: counts do, not sums)", "boolean"),
-        P_MATCH,
-        TARGETS,
-        Parameter("seed", "whole number that makes the workload repeatable", "integer", low=0, high=MOST_SEED),
-    ),
-    plan=_plan,
-    answers=EVERY,
-    tables=("original",),
-    unit="person",
-)
+    return refusing(compare, select, relation.sql, person.name) if person and of_rows else select

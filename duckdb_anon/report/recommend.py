@@ -21,7 +21,7 @@ from typing import Any
 
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
 from duckdb_anon.engine.sql_quoting import ident, literal
-from duckdb_anon.measures.queries.workload_error import MEASURE as WORKLOAD_ERROR
+from duckdb_anon.measures.queries.workload_error import workload_error
 from duckdb_anon.measures.risk.linkage_risk import P_MATCH, TARGETS
 from duckdb_anon.model.errors import ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import ColumnInfo, Method, Parameter, Params, Roles, Task, fields
@@ -95,7 +95,7 @@ def _chosen(methods: Mapping[str, Method], given: Sequence[str] | None) -> list[
 
 def _workload(given: Mapping[str, Any] | None, qi: int) -> tuple[str, bool]:
     """Arguments of workload_error as SQL text, and whether the sensitive column has a predicate too."""
-    known = {p.name: p for p in WORKLOAD_ERROR.parameters if p.name not in WORKLOAD_ERROR.tables}
+    known = {p.name: p for p in workload_error.parameters if p.name not in workload_error.tables}
     options: dict[str, Any] = {"n": 300, "dims": min(4, qi), "predicate_on_sensitive": True}
     for name, value in (given or {}).items():
         if name not in known:

@@ -60,15 +60,7 @@ def plan_cube_error(
     )
 
 
-def _plan(context: Any, params: Params) -> str:
-    with in_name_of("cube_error"):
-        original, release, _ = query_tables(context, "select 1", params["bounds"])
-        how = params["bounds"], params["spread"], params["engine"]
-        return plan_cube_error(original, release, params["dims"], params["aggregate"], *how)
-
-
-MEASURE = Query(
-    name="cube_error",
+@Query(
     summary="relative error of every cell of a data cube, release against original",
     paper="Guo, Ying and Wu (2011), section V",
     example="FROM cube_error('people', 'boxes', dims := ['gender', 'education'])",
@@ -84,7 +76,12 @@ MEASURE = Query(
         ENGINE,
         *ROLE_PARAMETERS,
     ),
-    plan=_plan,
     answers=EVERY,
     tables=("original", "release"),
 )
+def cube_error(context: Any, params: Params) -> str:
+    """One row a cell of the cube."""
+    with in_name_of("cube_error"):
+        original, release, _ = query_tables(context, "select 1", params["bounds"])
+        how = params["bounds"], params["spread"], params["engine"]
+        return plan_cube_error(original, release, params["dims"], params["aggregate"], *how)

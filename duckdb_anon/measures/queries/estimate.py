@@ -21,7 +21,25 @@ from duckdb_anon.model.release_comment import QUERY, read_description
 from duckdb_anon.rewrite.comparison import answers
 
 
-def _plan(context: Any, params: Params) -> str:
+@Query(
+    summary="a query over the original, answered from a release alone, with bounds or 95% intervals",
+    paper="uniform overlap: Zhang et al. (2007), Xiao and Tao (2006); buckets: Xiao and Tao (2006), Anatomy",
+    example="FROM estimate('SELECT gender, count(*) FROM people GROUP BY gender', 'boxes', original := 'people')",
+    section="Queries",
+    smallest="query := 'SELECT count(*) AS n FROM {original}', original := '{original}'",
+    parameters=(
+        Parameter("query", "one SELECT over the original, as an analyst would write it", "text", REQUIRED),
+        Parameter("release", "a release of it", "any", REQUIRED),
+        Parameter("original", "name of the original or its shape (default: as the release says)", "text"),
+        BOUNDS,
+        SPREAD,
+        ENGINE,
+        *ROLE_PARAMETERS,
+    ),
+    tables=("release",),
+)
+def estimate(context: Any, params: Params) -> str:
+    """One row a measure of each group of the answer."""
     release = context.relation("release")
     require_visible("estimate", release)
     description = read_description(release.comment)
@@ -41,24 +59,3 @@ def _plan(context: Any, params: Params) -> str:
         info, released, others = tables_around(context, params["query"], original, release, params["bounds"])
         how = params["bounds"], params["spread"], describing(context.catalog), params["engine"]
         return answers(params["query"], info, released, others, *how)
-
-
-MEASURE = Query(
-    name="estimate",
-    summary="a query over the original, answered from a release alone, with bounds or 95% intervals",
-    paper="uniform overlap: Zhang et al. (2007), Xiao and Tao (2006); buckets: Xiao and Tao (2006), Anatomy",
-    example="FROM estimate('SELECT gender, count(*) FROM people GROUP BY gender', 'boxes', original := 'people')",
-    section="Queries",
-    smallest="query := 'SELECT count(*) AS n FROM {original}', original := '{original}'",
-    parameters=(
-        Parameter("query", "one SELECT over the original, as an analyst would write it", "text", REQUIRED),
-        Parameter("release", "a release of it", "any", REQUIRED),
-        Parameter("original", "name of the original or its shape (default: as the release says)", "text"),
-        BOUNDS,
-        SPREAD,
-        ENGINE,
-        *ROLE_PARAMETERS,
-    ),
-    plan=_plan,
-    tables=("release",),
-)

@@ -47,7 +47,27 @@ _FAR = re.compile("U?HUGEINT|UBIGINT")
 """Types whose values Arrow or 64 bits do not hold."""
 
 
-def _plan(context: Any, params: Params) -> str:
+@Query(
+    summary="plausible tables with the original's columns and types, drawn from a release alone",
+    paper="tree of columns: Chow and Liu (1968); data augmentation: Tanner and Wong (1987)",
+    example="FROM impute('boxes', original := 'people', seed := 1)",
+    section="Queries",
+    smallest="original := '{original}'",
+    parameters=(
+        Parameter("release", "the release", "any", REQUIRED),
+        Parameter(
+            "draws", "number of tables; several come as one, numbered in a column draw", "integer", 1, low=1, high=_MOST
+        ),
+        Parameter("original", "name of the original or its shape (default: as the release says)", "text"),
+        SEED,
+        Parameter("columns", "columns of the original to return (default: all)", "names"),
+        *ROLE_PARAMETERS,
+    ),
+    answers=("rows", "boxes", "buckets", "sliced", "persons", "randomized", "sampled", "suppressed", "retained"),
+    tables=("release",),
+)
+def impute(context: Any, params: Params) -> str:
+    """Rows of the plausible tables."""
     release = context.relation("release")
     require_visible("impute", release)
     original = _original(context, params, release)
@@ -289,26 +309,3 @@ def free_name(name: str, taken: Iterable[str]) -> str:
     while name in folded:
         name += "_"
     return name
-
-
-MEASURE = Query(
-    name="impute",
-    summary="plausible tables with the original's columns and types, drawn from a release alone",
-    paper="tree of columns: Chow and Liu (1968); data augmentation: Tanner and Wong (1987)",
-    example="FROM impute('boxes', original := 'people', seed := 1)",
-    section="Queries",
-    smallest="original := '{original}'",
-    parameters=(
-        Parameter("release", "the release", "any", REQUIRED),
-        Parameter(
-            "draws", "number of tables; several come as one, numbered in a column draw", "integer", 1, low=1, high=_MOST
-        ),
-        Parameter("original", "name of the original or its shape (default: as the release says)", "text"),
-        SEED,
-        Parameter("columns", "columns of the original to return (default: all)", "names"),
-        *ROLE_PARAMETERS,
-    ),
-    plan=_plan,
-    answers=("rows", "boxes", "buckets", "sliced", "persons", "randomized", "sampled", "suppressed", "retained"),
-    tables=("release",),
-)

@@ -22,7 +22,7 @@ from duckdb_anon.engine.planner import plan
 from duckdb_anon.engine.release_digest import row_checksum
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.kernels.cell_shares import NODE_ROUNDS, SET_ROUNDS, Boxes, member_shares
-from duckdb_anon.measures.queries import impute
+from duckdb_anon.measures.queries.impute import free_name, impute
 from duckdb_anon.measures.queries.replay import replay_of
 from duckdb_anon.model.errors import RewriteError, nearest
 from duckdb_anon.model.identifier_case import fold
@@ -133,10 +133,10 @@ def plausible_tables_of(context: Any, original: Relation, release: Relation) -> 
         given = {"original": original.given, "seed": 1, "columns": list(columns), **roles}
         given = {name: value for name, value in given.items() if value is not None}
         call = replace(context, function="impute", arguments={"release": release.given, "draws": draws, **given})
-        plan(impute.MEASURE, call)  # says now what the release cannot give
+        plan(impute, call)  # says now what the release cannot give
         arguments = "".join(f", {name} := {literal(value)}" for name, value in given.items())
         text = f"select * from impute({literal(release.given)}, {draws}{arguments})"
-        return PlausibleTables(text, impute.free_name("draw", columns), draws)
+        return PlausibleTables(text, free_name("draw", columns), draws)
 
     return drawn
 

@@ -47,15 +47,7 @@ ENGINE = Parameter(
 )
 
 
-def _plan(context: Any, params: Params) -> str:
-    with in_name_of("relative_error"):
-        original, release, others = query_tables(context, params["query"], params["bounds"])
-        how = params["spread"], describing(context.catalog), params["engine"]
-        return comparison(params["query"], original, release, others, "", params["bounds"], *how)
-
-
-MEASURE = Query(
-    name="relative_error",
+@Query(
     summary="a query answered on the original and estimated from the release, with bounds or 95% intervals",
     paper="relative error: Zhang et al. (2007); Xiao and Tao (2006), Anatomy",
     example="FROM relative_error('SELECT gender, count(*) FROM people GROUP BY gender', 'people', 'boxes')",
@@ -74,7 +66,12 @@ MEASURE = Query(
         ENGINE,
         *ROLE_PARAMETERS,
     ),
-    plan=_plan,
     answers=EVERY,
     tables=("original", "release"),
 )
+def relative_error(context: Any, params: Params) -> str:
+    """One row a measure of each group, with the answer of the original."""
+    with in_name_of("relative_error"):
+        original, release, others = query_tables(context, params["query"], params["bounds"])
+        how = params["spread"], describing(context.catalog), params["engine"]
+        return comparison(params["query"], original, release, others, "", params["bounds"], *how)

@@ -28,22 +28,7 @@ _LEARNT = "spread := 'learnt', as estimate() answers: shares inside cells are le
 _UNIFORM = "spread := 'uniform': records are spread evenly over their cells; estimate() answers with 'learnt'"
 
 
-def _plan(context: Any, params: Params) -> str:
-    with in_name_of("rewrite_query"):
-        original, release, others = query_tables(context, params["query"], params["bounds"])
-        learnt, dialect = params["spread"] == "learnt", params["dialect"]
-        how = params["bounds"], True, params["spread"], describing(context.catalog)
-        may_impute = learnt and dialect == "duckdb"
-        imputed: list[PlausibleTables] = []
-        if release.drawn is not None:
-            release = replace(release, drawn=recorded(release.drawn, imputed))
-        text = rewrite(params["query"], original, release, others, *how, may_impute=may_impute)
-        line = _PLAUSIBLE if imputed else _LEARNT if learnt else _UNIFORM
-        return f"-- {line}\n{text if dialect == 'duckdb' else spoken(text, dialect)}"
-
-
-MEASURE = Query(
-    name="rewrite_query",
+@Query(
     summary="the SQL text that estimates a query's answer from a release",
     paper="uniform overlap: Zhang et al. (2007), Xiao and Tao (2006); buckets: Xiao and Tao (2006), Anatomy",
     example="SELECT rewrite_query('SELECT count(*) FROM people WHERE age < 40', 'people', 'boxes')",
@@ -73,8 +58,20 @@ MEASURE = Query(
         Parameter("dialect", "SQL dialect of the text: 'duckdb' or 'spark'", "text", "duckdb", DIALECTS),
         *ROLE_PARAMETERS,
     ),
-    plan=_plan,
     answers=EVERY,
     tables=("original", "release"),
     scalar=True,
 )
+def rewrite_query(context: Any, params: Params) -> str:
+    """The text that estimates the answer."""
+    with in_name_of("rewrite_query"):
+        original, release, others = query_tables(context, params["query"], params["bounds"])
+        learnt, dialect = params["spread"] == "learnt", params["dialect"]
+        how = params["bounds"], True, params["spread"], describing(context.catalog)
+        may_impute = learnt and dialect == "duckdb"
+        imputed: list[PlausibleTables] = []
+        if release.drawn is not None:
+            release = replace(release, drawn=recorded(release.drawn, imputed))
+        text = rewrite(params["query"], original, release, others, *how, may_impute=may_impute)
+        line = _PLAUSIBLE if imputed else _LEARNT if learnt else _UNIFORM
+        return f"-- {line}\n{text if dialect == 'duckdb' else spoken(text, dialect)}"

@@ -113,6 +113,39 @@ def _is_list(table: ReadTable, name: str) -> bool:
     return name in table.columns and table.columns[name].several and not table.columns[name].counted
 
 
+@Report(
+    summary="relative error of each query of a random workload, release against original",
+    paper="Xiao and Tao (2006), Anatomy, section 6; Li et al. (2020), section 5.3; Hasan et al. (2018)",
+    example="FROM workload_error('people', 'boxes', 100, dims := 2, aggregate := 'sum(salary)')",
+    section="Queries",
+    smallest="n := 5, dims := 1",
+    trials=("n := 6, dims := 2, selectivity := 0.5", "n := 6, dims := 1, aggregate := 'sum({number})'"),
+    parameters=(
+        *PARAMETERS,
+        Parameter(
+            "spread",
+            "distribution of records inside generalized cells: 'learnt' from the whole release, or "
+            "'uniform', as in most papers",
+            "text",
+            "learnt",
+            ("learnt", "uniform"),
+        ),
+    ),
+    returns={
+        "query_id": "BIGINT",
+        "query": "VARCHAR",
+        "original": "DOUBLE",
+        "estimate": "DOUBLE",
+        "relative_error": "DOUBLE",
+        "redrawn": "BIGINT",
+    },
+    unit="any",
+    tables=("original", "release"),
+    reads="tables",
+    answers=EVERY,
+    literals=True,
+    refine=refine,
+)
 def workload_error(call: MeasureCall) -> Answer:
     """One row a query with a truth other than 0."""
     original, release, params, rng = call.original, call.release, _params_of(call), call.rng
@@ -139,18 +172,7 @@ def workload_error(call: MeasureCall) -> Answer:
     }
 
 
-def _workload(call: MeasureCall) -> Answer:
-    params = _params_of(call)
-    workload = draw_workload(call.original, params, call.rng)
-    return {"query_id": np.arange(1, workload.n + 1), "query": texts(workload, call.original, params)}
-
-
-def _params_of(call: MeasureCall) -> Params:
-    return {**call.params, "roles": call.roles}
-
-
-WORKLOAD = Report(
-    name="workload",
+@Report(
     summary="texts of random COUNT or SUM queries with predicates on some quasi-identifiers",
     paper="Xiao and Tao (2006), Anatomy, section 6; Li et al. (2020), section 5.3; Hasan et al. (2018)",
     example="FROM workload('people', 10, dims := 2)",
@@ -158,46 +180,18 @@ WORKLOAD = Report(
     smallest="n := 5, dims := 1",
     parameters=PARAMETERS,
     returns={"query_id": "BIGINT", "query": "VARCHAR"},
-    compute=_workload,
     unit="any",
     tables=("original",),
     reads="tables",
     literals=True,
     refine=refine,
 )
+def workload(call: MeasureCall) -> Answer:
+    """One row a query."""
+    params = _params_of(call)
+    workload = draw_workload(call.original, params, call.rng)
+    return {"query_id": np.arange(1, workload.n + 1), "query": texts(workload, call.original, params)}
 
-MEASURE = Report(
-    name="workload_error",
-    summary="relative error of each query of a random workload, release against original",
-    paper="Xiao and Tao (2006), Anatomy, section 6; Li et al. (2020), section 5.3; Hasan et al. (2018)",
-    example="FROM workload_error('people', 'boxes', 100, dims := 2, aggregate := 'sum(salary)')",
-    section="Queries",
-    smallest="n := 5, dims := 1",
-    trials=("n := 6, dims := 2, selectivity := 0.5", "n := 6, dims := 1, aggregate := 'sum({number})'"),
-    parameters=(
-        *PARAMETERS,
-        Parameter(
-            "spread",
-            "distribution of records inside generalized cells: 'learnt' from the whole release, or "
-            "'uniform', as in most papers",
-            "text",
-            "learnt",
-            ("learnt", "uniform"),
-        ),
-    ),
-    returns={
-        "query_id": "BIGINT",
-        "query": "VARCHAR",
-        "original": "DOUBLE",
-        "estimate": "DOUBLE",
-        "relative_error": "DOUBLE",
-        "redrawn": "BIGINT",
-    },
-    compute=workload_error,
-    unit="any",
-    tables=("original", "release"),
-    reads="tables",
-    answers=EVERY,
-    literals=True,
-    refine=refine,
-)
+
+def _params_of(call: MeasureCall) -> Params:
+    return {**call.params, "roles": call.roles}
