@@ -80,7 +80,8 @@ def run(work: Callable[[], _Answer]) -> _Answer:
 
     def watched() -> _Answer:
         with watching() as flag:
-            flag[0] = pressed() > before  # Ctrl-C before there was a flag
+            if pressed() > before:  # Ctrl-C before there was a flag
+                flag[0] = 1
             return work()
 
     return in_thread(watched)  # on Ctrl-C the handler has set the flag of the call, which ends soon
