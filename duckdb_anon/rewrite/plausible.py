@@ -1,8 +1,9 @@
 """Queries that are not linear in the rows, run unchanged on plausible tables, and their answers put together.
 
-Numbers are the mean of the answers, where a draw that lacks a group counts 0 for its counts and sums; booleans, texts,
-times and lists the most frequent one. A row with keys is left out where fewer than half of the draws have it, or have
-it fulfil HAVING. ORDER BY and LIMIT hold of the means. The spread over draws is no interval.
+Numbers are the mean of the answers, where a draw that lacks a group counts 0 for its counts and sums; minima and maxima
+the median; modes, booleans, texts, times and lists the most frequent answer, the least of equally frequent ones. A row
+with keys is left out where fewer than half of the draws have it, or have it fulfil HAVING. ORDER BY and LIMIT hold of
+the combined answers. The spread over draws is no interval.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats.duckdb_types import is_number
 from duckdb_anon.rewrite.query.parse import grounded, measure_flags
-from duckdb_anon.rewrite.query.tables import MakePlausible, TableInfo, contents_of, same_table
-from duckdb_anon.rewrite.query.trees import aggregate_nodes, all_of, groups_of, is_original, leftmost, quoted
+from duckdb_anon.rewrite.query.tables import MakePlausible, TableInfo, contents_of
+from duckdb_anon.rewrite.query.trees import SOURCE, aggregate_nodes, all_of, groups_of, is_original, leftmost, quoted
 
 COMBINED = "combined"
 """Name of the step with a row for each row of the answers, whether it is `kept`, and whether too few draws
@@ -134,7 +135,11 @@ def combined(query: DrawQuery, drawn: str, answers: Sequence[str], tables: Seque
         columns, query.measures, _numeric(query.tree, tables), nodes, strict=True
     ):
         if measure:
-            together = f"avg({column})" if is_numeric else f"mode({column})"
+            together = f"mode({column} order by {column})"
+            if isinstance(node, (exp.Min, exp.Max)):
+                together = f"quantile_disc({column}, 0.5)"
+            elif is_numeric and not isinstance(node, exp.Mode):
+                together = f"avg({column})"
             if is_numeric and (shares := node.find(exp.Array)) is not None and isinstance(node, _OF_SHARES):
                 means = (f"avg({column}[{place}])" for place, _ in enumerate(shares.expressions, 1))
                 together = f"[{', '.join(means)}]"
@@ -163,11 +168,9 @@ def combined(query: DrawQuery, drawn: str, answers: Sequence[str], tables: Seque
 def _numeric(query: exp.Query, tables: Sequence[TableInfo]) -> list[bool]:
     """Whether each output column of a query is a number, of which a mean makes sense."""
     schema = MappingSchema(dialect="duckdb", normalize=False)
-    for table in all_of(query, exp.Table):
-        info = next((node for node in tables if same_table(table, node)), None)
-        if info is not None:
-            types = {column: exp.DataType.build(_type(kind), dialect="duckdb") for column, kind in info.columns}
-            schema.add_table(table.copy(), types)
+    for number, info in enumerate(tables):
+        types = {column: exp.DataType.build(_type(kind), dialect="duckdb") for column, kind in info.columns}
+        schema.add_table(exp.to_table(quoted(f"{SOURCE}{number}"), dialect="duckdb"), types)
     typed = annotate_types(query.copy(), schema=schema, dialect="duckdb")
     return [_is_number(projection.unalias()) for projection in leftmost(typed).expressions]
 
