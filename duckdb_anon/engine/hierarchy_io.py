@@ -67,18 +67,15 @@ def labelled(function: str, column: str, array: pa.Array, tree: Hierarchy) -> pa
                 f"{function}: two leaves of hierarchy '{tree.name}' are one value of '{column}' ({kind}). Keep one"
             )
     encoded = array.dictionary_encode()
-    written = pc.cast(encoded.dictionary, pa.string()).to_pylist()
-    values = steps(encoded.dictionary).to_pylist()
-    labels = [leaf_of_value.get(_key(value), text) for value, text in zip(values, written, strict=True)]
-    return pc.take(pa.array(labels, pa.string()), encoded.indices)
+    labels = pa.array([leaf_of_value.get(value) for value in _comparable(encoded.dictionary)], pa.string())
+    return pc.take(pc.coalesce(labels, pc.cast(encoded.dictionary, pa.string())), encoded.indices)
 
 
 def _read_as(labels: Sequence[str], kind: pa.DataType) -> list[object]:
     """The values of a type that labels read as, None for one that is none."""
     if pa.types.is_integer(kind) or pa.types.is_decimal(kind):  # 1.5 is no integer, though a cast makes it one
         return [_decimal(label) for label in labels]
-    values = by_duckdb(pa.array(labels, pa.string()), f"try_cast(v as {type_text(kind)})")
-    return [_key(value) for value in steps(values).to_pylist()]
+    return _comparable(by_duckdb(pa.array(labels, pa.string()), f"try_cast(v as {type_text(kind)})"))
 
 
 def _decimal(label: str) -> Decimal | None:
@@ -88,9 +85,9 @@ def _decimal(label: str) -> Decimal | None:
         return None
 
 
-def _key(value: object) -> object:
-    """NaN is one value."""
-    return "nan" if isinstance(value, float) and value != value else value
+def _comparable(values: pa.Array) -> list[object]:
+    """Values, of which NaN is one."""
+    return ["nan" if value != value else value for value in steps(values).to_pylist()]
 
 
 def _remedy(column: str, tree: Hierarchy, missing: Sequence[str]) -> str:

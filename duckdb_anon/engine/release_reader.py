@@ -191,13 +191,14 @@ def _code_together(
     arrays = [a for some in each for a in some]
     lengths = [[len(a) for a in some] for some in each]
     del each
-    if tree is not None:
+    if tree is not None and len({a.type for a in arrays}) > 1:
         # nodes have labels: a number that is a leaf must meet the text that names its ancestor
         arrays = [labelled(function, name, a, tree) for a in arrays]
     values = _concatenated(function, name, arrays)
     del arrays
     tick()
     if tree is not None:
+        values = labelled(function, name, values, tree)
         return _code_in_tree(function, name, raws, lengths, values, tree, literals)
     kind = "" if info.kind == "hierarchy" else info.kind
     attribute = code_column(function, name, values, kind, literals=literals)

@@ -76,6 +76,13 @@ class PublishedCells:
         return self._code_of_position[self.first].astype(np.int32)
 
     @cached_property
+    def cell_of_code(self) -> IntArray:
+        """Cell of each value of the domain, of different cells of plain values, -1 where there is none."""
+        cell = np.full(self.domain.size, -1, dtype=np.int64)
+        cell[self.codes] = np.arange(self.number)
+        return cell
+
+    @cached_property
     def weights(self) -> FloatArray:
         """Released rows of each cell."""
         return np.bincount(self.of_row, minlength=self.number).astype(np.float64)
@@ -210,11 +217,11 @@ class PublishedCells:
         tree, leaf = self.domain.tree()
         height = max(tree.height, 1)
         chain = tree.ancestors[:, leaf[values]]
-        distance = np.broadcast_to(tree.level[chain[0]][:, None] / height, (len(values), self.number))
+        distance = np.repeat(tree.level[chain[0]][:, None] / height, self.number, axis=1)
         for nodes in chain[1:]:
             first = tree.first_leaf[nodes][:, None]
             below = (self.first >= first) & (self.end <= first + tree.leaf_count[nodes][:, None])
-            distance = np.where(below, tree.level[nodes][:, None] / height, distance)
+            np.copyto(distance, tree.level[nodes][:, None] / height, where=below)
         return distance
 
     def draw(self, rng: np.random.Generator) -> IntArray:

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from duckdb_anon.model.coded_table import FloatArray, IntArray
-from duckdb_anon.model.errors import AnonError, ColumnError, RequirementError, listed, nearest
+from duckdb_anon.model.errors import ColumnError, RequirementError, listed, nearest
 from duckdb_anon.model.function_specs import Report
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats import SOURCE
@@ -39,12 +39,12 @@ def require_rows(table: ReadTable, which: str) -> None:
         raise RequirementError(f"the {which} is empty, so there is no record to attack")
 
 
-def spelled(given: str, names: Iterable[str], problem: str, allowed: str, error: type[AnonError] = ColumnError) -> str:
+def spelled(given: str, names: Iterable[str], problem: str, allowed: str) -> str:
     """The one of some names that a call gives in any case; else an error with the problem and the names."""
     names = list(names)
     found = {fold(name): name for name in names}.get(fold(given))
     if found is None:
-        raise error(f"{problem}{nearest(given, names)}; {allowed} {listed(names) or 'none'}")
+        raise ColumnError(f"{problem}{nearest(given, names)}; {allowed} {listed(names) or 'none'}")
     return found
 
 

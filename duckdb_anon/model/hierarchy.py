@@ -116,7 +116,7 @@ class Hierarchy:
         """Number of leaves."""
         return len(self.node_of_leaf)
 
-    @property
+    @cached_property
     def leaf_labels(self) -> tuple[str, ...]:
         """Label of each leaf, left to right."""
         return tuple(self.labels[v] for v in self.node_of_leaf)

@@ -21,8 +21,8 @@ from tests.reference.entry_calls import smallest_call
 PACKAGE = Path(duckdb_anon.__file__).parent
 ONE_PASS = {
     "_coded": "rows", "_grouped": "rows", "_shuffle": "rows", "_deal": "rows", "_taken": "rows",
-    "combine_rows": "some tens of megabytes of scores, see scores.records_at_a_time",
-    "bucket_scores": "the same scores", "own_share": "the same scores",
+    "combine_rows": "some megabytes of scores", "bucket_scores": "the same scores", "_add_votes": "the same scores",
+    "_shared": "pairs of an individual and a row",
     "_farthest_group": "rows, once a group, between ticks",
     "tally": "rows", "tally_groups": "rows", "_number": "rows", "_gather": "rows", "_widen": "rows",
     "_reorder": "rows", "complete": "a block of rows", "exchange": "a block of buckets",

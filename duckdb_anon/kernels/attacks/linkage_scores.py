@@ -17,11 +17,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from duckdb_anon.kernels.jit import compiled
+from duckdb_anon.kernels.partition.sort_count import ranges
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.release_table import BoolArray
 
@@ -59,8 +62,6 @@ class JoinedCells:
     """Cells of rows by groups of columns."""
 
     cells: CodeArray  # place of each row's combination among those of all groups, shape (groups, rows)
-    first: IntArray  # first cell of each column among the cells of all columns
-    number: IntArray  # distinct cells of each column
     groups: list[list[int]]  # columns of each group
 
     @classmethod
@@ -77,33 +78,38 @@ class JoinedCells:
                 index[g] = index[g] * numbers[a] + cells[a]
             index[g] += combinations
             combinations += math.prod(numbers[a] for a in columns)
-        number = np.asarray(numbers, dtype=np.int64)
-        return cls(index, np.cumsum(number) - number, number, groups)
+        return cls(index, groups)
 
-    def scores(self, local: FloatArray, active: BoolArray, floor: float) -> FloatArray:
+    def scores(
+        self, of_column: Sequence[NDArray[Any]], active: BoolArray, labels: Sequence[tuple[IntArray, FloatArray]] = ()
+    ) -> FloatArray:
         """Sum each row's scores for each target.
 
-        `active`: columns the attacker knows of each target, shape (targets, columns); others add nothing; `floor`:
-        least sum; lower ones are raised to it.
+        `of_column`: score of each cell of each column for each target, none where labels alone count; `active`: columns
+        the attacker knows of each target, shape (targets, columns); others add nothing; `labels`: a label of each row,
+        and the score of each label for each target.
 
         Returns:
             Shape (targets, rows).
         """
-        out = np.empty((len(local), self.cells.shape[1]))
-        combine_rows(self.cells, self._joined(local, active), out)
-        return np.maximum(out, floor, out=out)
+        cells, found = [], []
+        if of_column:
+            cells, found = [*self.cells], [self._joined(columns, of_column, active) for columns in self.groups]
+        for label, score in labels:
+            cells.append((label + sum(each.shape[1] for each in found)).astype(np.int32))
+            found.append(score)
+        out = np.empty((len(active), self.cells.shape[1]))
+        combine_rows(np.stack(cells), np.concatenate(found, axis=1, dtype=np.float64), out)
+        return out
 
-    def _joined(self, local: FloatArray, active: BoolArray) -> FloatArray:
-        """Sum of the scores of every combination of cells, for each target, shape (targets, combinations)."""
-        found = []
-        for columns in self.groups:
-            total = np.zeros((len(local), 1))
-            for a in columns:
-                cells = slice(self.first[a], self.first[a] + self.number[a])
-                scores = np.where(active[:, a, None], local[:, cells], 0.0)
-                total = (total[:, :, None] + scores[:, None, :]).reshape(len(local), -1)
-            found.append(total)
-        return np.concatenate(found, axis=1)
+    @staticmethod
+    def _joined(columns: Sequence[int], of_column: Sequence[NDArray[Any]], active: BoolArray) -> FloatArray:
+        """Sum of the scores of every combination of cells of some columns, shape (targets, combinations)."""
+        parts = [of_column[a] if active[:, a].all() else np.where(active[:, a, None], of_column[a], 0) for a in columns]
+        total: FloatArray = parts[0]
+        for scores in parts[1:]:
+            total = (total[:, :, None] + scores[:, None, :]).reshape(len(active), -1)
+        return total
 
 
 @compiled
@@ -155,52 +161,42 @@ def bucket_scores(scores: FloatArray, look: IntArray, start: IntArray, share: bo
 def leave_out_groups(
     scores: FloatArray, start: IntArray, group_of_unit: IntArray, own_start: IntArray, own_group: IntArray
 ) -> None:
-    """Set the score to minus infinity outside the groups of a target's own rows.
-
-    Args:
-        scores: shape (records, units), changed.
-        start: first record of each target and the number of records, shape (targets + 1,).
-        own_start: first own row of each target and their number, shape (targets + 1,).
-        own_group: group of each of those rows.
-    """
+    """Set the score to minus infinity outside the groups of a target's own rows, `own_group`; see `own_share`."""
     for t in range(len(start) - 1):
         outside = ~np.isin(group_of_unit, own_group[own_start[t] : own_start[t + 1]])
         scores[start[t] : start[t + 1], outside] = -np.inf
 
 
-@compiled
-def own_share(
-    scores: FloatArray, start: IntArray, size: FloatArray, own_start: IntArray, own_units: IntArray, out: FloatArray
-) -> None:
-    """Chance that a row picked evenly among the best is one of the target's own.
+def best_of(scores: FloatArray, start: IntArray) -> FloatArray:
+    """The best score of each target; `scores`, `start`: as in `votes`."""
+    return np.asarray(np.maximum.reduceat(scores.max(axis=1), start[:-1]))
 
-    Args:
-        scores: shape (records, units); a target has one record, or several, each of which may fit any row.
-        start: first record of each target and the number of records, shape (targets + 1,).
-        size: released rows of each unit, shape (units,).
-        own_start: first own row of each target and their number, shape (targets + 1,).
-        own_units: unit of each of those rows; a target that was not released has none.
-        out: shape (targets,): own rows that score best over all rows that do, each counted for every record it fits.
+
+def own_share(
+    scores: FloatArray, best: FloatArray, start: IntArray, size: FloatArray, own_start: IntArray, own_units: IntArray
+) -> FloatArray:
+    """Chance that a row picked evenly among the best is one of the target's own, shape (targets,).
+
+    `scores`, `best`, `start`: as in `votes`; `size`: released rows of each unit; `own_start`: first own row of each
+    target and their number; `own_units`: the unit of each. A row counts for every record that it fits.
     """
-    for t in range(len(out)):
-        best = -np.inf
-        for r in range(start[t], start[t + 1]):
-            for u in range(len(size)):
-                best = max(best, scores[r, u])
-        hits, fitting = 0, 0.0
-        if best > -np.inf:
-            for r in range(start[t], start[t + 1]):
-                for u in range(len(size)):
-                    if scores[r, u] >= best - TIE:
-                        fitting += size[u]
-                for own in range(own_start[t], own_start[t + 1]):
-                    if scores[r, own_units[own]] >= best - TIE:
-                        hits += 1
-        out[t] = hits / fitting if hits > 0 else 0.0
+    fitting = votes(scores, best, start, 0.0, sparse.csr_matrix(size[:, None]))[:, 0]
+    record, own = record_pairs(start, own_start)
+    target = np.repeat(np.arange(len(best)), np.diff(start))[record]
+    hits = np.bincount(target, scores[record, own_units[own]] >= best[target] - TIE, len(best))
+    return np.divide(hits, fitting, out=np.zeros(len(best)), where=fitting > 0)
+
+
+def record_pairs(start: IntArray, own_start: IntArray) -> tuple[IntArray, IntArray]:
+    """Pairs of a record and an own row of the same target."""
+    own = np.repeat(np.diff(own_start), np.diff(start))
+    first = np.repeat(own_start[:-1], np.diff(start))
+    return np.repeat(np.arange(len(own)), own), ranges(first, own)
 
 
 def votes(
     scores: FloatArray,
+    best: FloatArray,
     start: IntArray,
     reach: float,
     carried: sparse.csr_matrix,
@@ -211,6 +207,7 @@ def votes(
 
     Args:
         scores: shape (records, units).
+        best: `best_of` the scores, shape (targets,).
         start: first record of each target and the number of records, shape (targets + 1,); the records' votes add up.
         reach: 0: the best units vote evenly; else units vote with the exponential of their score, up to `reach` below
             the best of all records.
@@ -218,19 +215,31 @@ def votes(
         tilt: factor of each value for each record, shape (records, values).
         normed: whether a unit's values share its weight after the tilt, as they did before.
     """
-    best = np.maximum.reduceat(scores.max(axis=1), start[:-1])
-    best = np.repeat(np.where(best == -np.inf, np.inf, best), np.diff(start))
-    near = scores >= best[:, None] - max(reach, TIE)
-    place = np.flatnonzero(near)
-    voters = np.count_nonzero(near, axis=1)
-    weight = np.exp(scores.ravel()[place] - np.repeat(best, voters)) if reach else np.ones(len(place))
+    share = np.zeros((0, 0))
     if tilt is not None and normed:
         before, after = np.asarray(carried.sum(axis=1)).ravel(), tilt @ carried.T
-        shared = np.divide(before, after, out=np.zeros_like(after), where=after > 0)
-        weight *= shared.ravel()[place]
-    offsets = np.concatenate([[0], np.cumsum(voters)])
-    found = (sparse.csr_matrix((weight, place % scores.shape[1], offsets), scores.shape) @ carried).toarray()
+        share = np.divide(before, after, out=np.zeros_like(after), where=after > 0)
+    found = np.zeros((len(scores), carried.shape[1]))
+    best = np.repeat(np.where(best == -np.inf, np.inf, best), np.diff(start))
+    _add_votes(scores, best, reach, share, carried.indptr, carried.indices, carried.data, found)
     return np.add.reduceat(found if tilt is None else found * tilt, start[:-1], axis=0)
+
+
+@compiled
+def _add_votes(
+    scores: FloatArray, best: FloatArray, reach: float, share: FloatArray, offsets: CodeArray, values: CodeArray,
+    amount: FloatArray, out: FloatArray,
+) -> None:  # fmt: skip
+    """Votes of each record's near units; `share`: factor of each unit for each record, shape (0, 0) for none."""
+    for r in range(len(scores)):
+        least = best[r] - max(reach, TIE)
+        for u in range(scores.shape[1]):
+            if scores[r, u] >= least:
+                weight = np.exp(scores[r, u] - best[r]) if reach > 0 else 1.0
+                if share.size:
+                    weight *= share[r, u]
+                for at in range(offsets[u], offsets[u + 1]):
+                    out[r, values[at]] += weight * amount[at]
 
 
 def share_of_likeliest(votes: FloatArray, target: IntArray, value: IntArray) -> FloatArray:

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from duckdb_anon.kernels.attacks.linkage_scores import (
     JoinedCells,
+    best_of,
     bucket_scores,
     leave_out_groups,
     own_share,
@@ -32,7 +33,8 @@ from duckdb_anon.model.progress import tick
 ColumnScore = Callable[[CodeArray], FloatArray]
 Tilt = Callable[[Targets], FloatArray]
 """Factor of each sensitive value for each record by a model of it, shape (records, sensitive domain)."""
-_BLOCK = 4_000_000
+_BLOCK = 1_000_000
+"""Scores at a time on all threads; with more, each block's memory comes from the system anew."""
 
 
 @dataclass(frozen=True)
@@ -89,15 +91,7 @@ class Scores:
         """Score the units; `some`: the targets."""
         self.release, self.scoring, self.some = release, scoring, some
         self._of_part = [self._sums(*part) for part in zip(release.parts, release.joined, strict=True)]
-        if release.start is None:
-            units = self._of_part[0]
-            if scoring.labels:
-                units = np.take(units, release.parts[0].row_of_voter, axis=1)
-            for label in scoring.labels:
-                units += np.take(label.score(some), label.of_row[release.first_row], axis=1)
-            self.units = self._in_group(units)
-        else:
-            self.units = self._buckets(release.start, None)
+        self.units = self._in_group(self._of_part[0]) if release.start is None else self._buckets(release.start, None)
 
     def voters(self, part: int) -> FloatArray:
         """Scores of those who vote for a secret, shape (records, voters)."""
@@ -117,15 +111,16 @@ class Scores:
 
     def _sums(self, part: PublishedPart, rows: JoinedCells) -> FloatArray:
         """Scores of the distinct rows of a part, shape (records, distinct rows)."""
-        if not self.scoring.columns:
-            return np.zeros((len(self.some.values), part.cells.shape[1]))
-        values, known = self.some.values, np.ascontiguousarray(self.some.known[:, list(part.columns)])
-        of_cell = np.hstack([self.scoring.columns[a](values[:, a]) for a in part.columns])
-        scores = rows.scores(np.ascontiguousarray(of_cell, dtype=np.float64), known, self.scoring.floor)
-        if self.scoring.most_equal is not None:
-            equal = np.hstack([self.release.columns[a].covered(values[:, a]) for a in part.columns])
-            same = rows.scores(np.ascontiguousarray(equal, dtype=np.float64), known, 0.0)
-            scores[same > self.scoring.most_equal] = -np.inf
+        scoring, values = self.scoring, self.some.values
+        known = np.ascontiguousarray(self.some.known[:, list(part.columns)])
+        of_column = [scoring.columns[a](values[:, a]) for a in part.columns] if scoring.columns else []
+        labels = [(label.of_row[self.release.first_row], label.score(self.some)) for label in scoring.labels]
+        scores = rows.scores(of_column, known, labels)
+        if scoring.floor > -np.inf:
+            np.maximum(scores, scoring.floor, out=scores)
+        if scoring.most_equal is not None and scoring.most_equal < len(part.columns):
+            equal = [self.release.columns[a].covered(values[:, a]) for a in part.columns]
+            scores[rows.scores(equal, known) > scoring.most_equal] = -np.inf
         return scores
 
     def _in_group(self, units: FloatArray) -> FloatArray:
@@ -143,7 +138,7 @@ def _scored(
     """Hand the scores of some targets at a time to `use`, with the places of these targets."""
     voters = (len(part.row_of_voter) for part in release.parts)
     widest = max(sum(c.number for c in release.columns), *voters, *(secret.domain for secret in release.secrets))
-    at_a_time = max(1, min(256, int(_BLOCK // widest // threads())))  # on all threads some tens of megabytes
+    at_a_time = max(1, min(256, int(_BLOCK // widest // threads())))
 
     def score(block: tuple[int, int], flag: IntArray) -> list[tuple[int, int]]:
         if not flag[0]:
@@ -163,13 +158,17 @@ def attack(release: PublishedRecords, scoring: Scoring, targets: Targets) -> tup
     def look(scores: Scores, block: slice) -> None:
         some = scores.some
         true_unit = release.unit_of_row[some.true.code]
-        own_share(scores.units, some.start, release.size, some.true.offsets, true_unit, identity[block])
+        best = best_of(scores.units, some.start)
+        identity[block] = own_share(scores.units, best, some.start, release.size, some.true.offsets, true_unit)
         for k, secret in enumerate(release.secrets):
             truth, known = some.secrets[k], some.known_values[k]
             model = scoring.tilts[k] if scoring.tilts else None
             tilt = None if model is None else model(some)
             normed = release.start is None or secret.part < 0
-            found = votes(scores.voters(secret.part), some.start, scoring.reach, carried[k], tilt, normed)
+            voters = scores.voters(secret.part)
+            if voters is not scores.units:
+                best = best_of(voters, some.start)
+            found = votes(voters, best, some.start, scoring.reach, carried[k], tilt, normed)
             found[known.target, known.code] = 0
             right = share_of_likeliest(found, truth.target, truth.code)
             attribute[block, k] = np.where(np.diff(truth.offsets) > 0, right, np.nan)
@@ -183,7 +182,7 @@ def best_scores(release: PublishedRecords, scoring: Scoring, targets: Targets) -
     best = np.zeros(len(targets))
 
     def look(scores: Scores, block: slice) -> None:
-        best[block] = np.maximum.reduceat(scores.units.max(axis=1), scores.some.start[:-1])
+        best[block] = best_of(scores.units, scores.some.start)
 
     _scored(_labelled(release, scoring), scoring, targets, look)
     return best

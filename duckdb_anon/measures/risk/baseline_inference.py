@@ -9,13 +9,11 @@ Cost: targets times sensitive values times columns.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 
-from duckdb_anon.kernels.attacks.linkage_scores import share_of_likeliest
-from duckdb_anon.kernels.partition.sort_count import ranges
+from duckdb_anon.kernels.attacks.linkage_scores import record_pairs, share_of_likeliest
 from duckdb_anon.measures.cells import PublishedCells, quantile_bins
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, once_per_release
 from duckdb_anon.measures.risk.sensitive_attributes import Secret
@@ -48,12 +46,14 @@ class Bins:
             total += np.where(known[:, a, None], of_bin[bins[values[:, a]]], 0.0)
         return total
 
-    def log_ratio(self, rows_with_value: FloatArray | sparse.csr_matrix, prior: FloatArray) -> FloatArray:
-        """Log P(bin | value), smoothed.
+    def log_ratio(
+        self, rows_with_value: FloatArray, prior: FloatArray, of: IntArray | slice = slice(None)
+    ) -> FloatArray:
+        """Log P(bin | value) of some bins, smoothed.
 
         `rows_with_value`: rows of each bin that hold each value, shape (bins, values); `prior`: rows that hold each.
         """
-        smoothed = np.log(rows_with_value + STRENGTH * self.marginal[:, None]) - np.log(prior + STRENGTH)
+        smoothed = np.log(rows_with_value[of] + STRENGTH * self.marginal[of, None]) - np.log(prior + STRENGTH)
         return np.asarray(smoothed)
 
 
@@ -116,14 +116,13 @@ class _Model:
     counts: FloatArray  # rows of each bin that hold each of them, shape (bins, values)
     prior: FloatArray  # rows that hold each
 
-    @cached_property
-    def log_ratio(self) -> FloatArray:
-        """Log P(bin | value) by all rows, shape (bins, values)."""
-        return self.bins.log_ratio(self.counts, self.prior)
-
     def posterior(self, some: Targets) -> FloatArray:
         """P(value | known values) for each record, without the rows of its target, shape (records, values)."""
-        score = self.bins.sums(self.log_ratio, some.values, some.known)
+        values = some.values.T
+        used = np.unique([of_code[codes] for of_code, codes in zip(self.bins.of_code, values, strict=True)])
+        log_ratio = np.empty(self.counts.shape)
+        log_ratio[used] = self.bins.log_ratio(self.counts, self.prior, used)
+        score = self.bins.sums(log_ratio, some.values, some.known)
         with np.errstate(divide="ignore"):
             score += np.log(np.where(self.prior > _NO_ROWS, self.prior, 0))
         if len(some.true.code):
@@ -135,7 +134,7 @@ class _Model:
     def _leave_out(self, some: Targets, score: FloatArray) -> None:
         """Change the scores of the values that a target's own rows hold."""
         own = self.secret.of_rows(some.true.code)[:, self.chosen]
-        record, row = _pairs(some.start, some.true.offsets)
+        record, row = record_pairs(some.start, some.true.offsets)
 
         def taken(inside: FloatArray) -> sparse.csr_matrix:
             return sparse.csr_matrix((inside, (record, row)), (len(some.values), len(some.true.code))) @ own
@@ -155,10 +154,3 @@ class _Model:
             smoothed = np.maximum(seen, 0) + STRENGTH * self.bins.marginal[bin_of_entry]
             changed += np.where(some.known[r, a], np.log(smoothed / (rest + STRENGTH)), 0)
         score[r, s] = np.where(rest > _NO_ROWS, changed, -np.inf)
-
-
-def _pairs(start: IntArray, own_start: IntArray) -> tuple[IntArray, IntArray]:
-    """Pairs of a record and an own row of the same target."""
-    own = np.repeat(np.diff(own_start), np.diff(start))
-    first = np.repeat(own_start[:-1], np.diff(start))
-    return np.repeat(np.arange(len(own)), own), ranges(first, own)

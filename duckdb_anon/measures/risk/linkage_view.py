@@ -271,7 +271,10 @@ def refined(release: PublishedRecords, label_of_row: Sequence[IntArray]) -> Publ
         replace(secret, by_voter=(to_unit @ secret.of_rows(np.arange(rows))).tocsr()) for secret in release.secrets
     ]
     group = None if release.group_of_unit is None else release.group_of_unit[before]
-    parts = [replace(part, row_of_voter=part.row_of_voter[before]) for part in release.parts]
+    parts = [
+        replace(part, cells=part.cells[:, part.row_of_voter[before]], row_of_voter=np.arange(units))
+        for part in release.parts
+    ]
     return replace(
         release, parts=parts, size=size, unit_of_row=unit.astype(np.int64), group_of_unit=group, secrets=secrets
     )

@@ -11,7 +11,7 @@ target's row, a bound on what groups could leak; that is no public knowledge, so
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
@@ -100,19 +100,19 @@ def _within_buckets(release: PublishedRecords, secret: Secret, bins: Bins) -> sp
     to_bin = sparse.csr_matrix((np.ones(secret.domain), (np.arange(secret.domain), bin_of_value)))
     binned = sparse.csr_matrix(values @ to_bin)
     binned.sort_indices()
-    fitted = _fitted(part, bins, group, release.size, binned)
+    _, fitted, same, size = _fitted(part, bins, group, release.size, binned)
     # values of one bin share what is theirs by their counts, those who look alike by their sizes
     values_of_unit = np.diff(shown.indptr)
     bucket, value_bin = np.repeat(group, values_of_unit), bin_of_value[shown.indices]
     # the place of each entry among the entries of a matrix, from 1
     places = sparse.csr_matrix((np.arange(1, binned.nnz + 1.0), binned.indices, binned.indptr), binned.shape)
     position = np.asarray(places[bucket, value_bin]).ravel().astype(np.int64) - 1
-    alike = np.repeat(fitted.alike.of_row, values_of_unit)
-    width = np.diff(binned.indptr)[group[fitted.alike.first]]
+    alike = np.repeat(same.of_row, values_of_unit)
+    width = np.diff(binned.indptr)[group[same.first]]
     first = np.cumsum(width) - width
     share = people[bucket] / binned.data[position]
     entry = first[alike] + position - binned.indptr[bucket]
-    weight = fitted.weight[entry] * shown.data * share / fitted.size[alike]
+    weight = fitted[entry] * shown.data * share / size[alike]
     return sparse.csr_matrix((weight, shown.indices, shown.indptr), shown.shape)
 
 
@@ -126,21 +126,16 @@ def _of_permuted(release: PublishedRecords, secret: Secret, part: PublishedPart,
         rows = np.arange(len(bucket))
         values = sparse.csr_matrix((np.ones(len(rows)), (bucket, rows)), (len(release.size), len(rows))) @ values
         values.sort_indices()
-    return _fitted(part, bins, bucket, np.ones(len(bucket)), values).counts
+    return _fitted(part, bins, bucket, np.ones(len(bucket)), values)[0]
 
 
-@dataclass(frozen=True)
-class _Fitted:
-    """What `spread_values` found: rows of a bucket that lie in the same bins are one, and `size` rows strong."""
+def _fitted(
+    part: PublishedPart, bins: Bins, bucket: IntArray, size: FloatArray, values: sparse.csr_matrix
+) -> tuple[FloatArray, FloatArray, Keys, FloatArray]:
+    """What `spread_values` finds, then rows of a bucket that lie in the same bins, which are one, and their sizes.
 
-    alike: Keys
-    size: FloatArray
-    counts: FloatArray
-    weight: FloatArray
-
-
-def _fitted(part: PublishedPart, bins: Bins, bucket: IntArray, size: FloatArray, values: sparse.csr_matrix) -> _Fitted:
-    """Fit the model; `values` is how often each bucket shows each value, shape (buckets, domain)."""
+    `values`: how often each bucket shows each value, shape (buckets, domain).
+    """
     places = np.stack(
         [  # the bin in which most of each cell lies
             np.asarray(bins.spread[a].argmax(axis=1)).ravel()[part.cell_of_voter(a)] + bins.first[a]
@@ -155,7 +150,7 @@ def _fitted(part: PublishedPart, bins: Bins, bucket: IntArray, size: FloatArray,
         np.ascontiguousarray(places[:, alike.first]), together, start, offsets, values.indices.astype(np.int64),
         values.data, bins.marginal, STRENGTH, ROUNDS, PASSES, values.shape[1], stop_flag(),
     )  # fmt: skip
-    return _Fitted(alike, together, counts, weight)
+    return counts, weight, alike, together
 
 
 DEFINETTI = Attacker(

@@ -22,7 +22,7 @@ import numpy as np
 
 from duckdb_anon.measures.cells import PublishedCells, quantile_bins
 from duckdb_anon.measures.risk.attacks import Attacker, ColumnScore, NotApplicable, Scoring
-from duckdb_anon.measures.risk.linkage_view import PublishedRecords, Replay
+from duckdb_anon.measures.risk.linkage_view import PublishedRecords, Replay, once_per_release
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.release_table import Randomization
 
@@ -52,6 +52,7 @@ def nearest(release: PublishedRecords) -> Scoring:
     return Scoring([partial(closeness, cells) for cells in release.columns])
 
 
+@once_per_release
 def likelihood(release: PublishedRecords) -> Scoring:
     """Score the log-likelihood ratio of each row."""
     if release.plain and release.persons and not release.randomized and release.replay is None:
@@ -66,7 +67,8 @@ def likelihood_excluding(release: PublishedRecords) -> Scoring:
         raise NotApplicable(
             "This attacker needs a release of plain values and its call. Pass it as call := 'muco(0.2)'"
         )
-    return replace(likelihood(release), most_equal=most_equal(release.replay))
+    most, scored = most_equal(release.replay), likelihood(release)
+    return replace(scored, most_equal=most) if most < len(release.columns) else scored
 
 
 def most_equal(replay: Replay) -> int:
@@ -128,8 +130,12 @@ def learned(cells: PublishedCells, before: CodeArray, after: CodeArray) -> Colum
     share = np.bincount(after, minlength=cells.domain.size) + SMOOTHING
 
     def score(values: CodeArray) -> FloatArray:
-        by_bin: FloatArray = ratio[bin_of_code[values]][:, bin_of_code[cells.codes]]
-        return by_bin if single else np.where(cells.covered(values), stay[values][:, None], by_bin)
+        scores: FloatArray = ratio[bin_of_code[values]].take(bin_of_code[cells.codes], axis=1)
+        if not single:
+            cell = cells.cell_of_code[values]
+            record = np.flatnonzero(cell >= 0)
+            scores[record, cell[record]] = stay[values[record]]
+        return scores
 
     stay = np.zeros(0) if single else np.log(stayed / total)[bin_of_code] - np.log(share / share.sum())
     return score

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from duckdb_anon.kernels.jit import compiled
 from duckdb_anon.kernels.partition.sort_count import ranges
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.cells import Boxes, PublishedCells
@@ -74,10 +75,18 @@ def balanced(person: IntArray, row: IntArray, score: FloatArray, people: int, ro
     np.maximum.at(best, row, score)
     chance = np.exp(np.maximum(score - best[row], -LEAST))
     for _ in range(PASSES):
-        tick()
-        chance = chance / np.bincount(row, chance, minlength=rows)[row]
-        chance = chance / np.bincount(person, chance, minlength=people)[person]
+        _shared(row, chance, np.zeros(rows))
+        _shared(person, chance, np.zeros(people))
     return np.asarray(chance)
+
+
+@compiled
+def _shared(side: IntArray, chance: FloatArray, total: FloatArray) -> None:
+    """Divide the chances by their sum for each row, or for each individual; `total`: zeros for the sums."""
+    for pair in range(len(side)):
+        total[side[pair]] += chance[pair]
+    for pair in range(len(side)):
+        chance[pair] /= total[side[pair]]
 
 
 def _located(release: PublishedRecords, register: Register, released_group: IntArray) -> _Pairs:
