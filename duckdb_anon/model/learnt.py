@@ -14,3 +14,8 @@ MOST_COLUMNS = 8
 NOISE = 0.5
 """A count of randomized columns whose standard error is a greater share of what its columns together tell gives way to
 that."""
+
+OF_NULL, OF_RARE_NULL = 1 / 3, 1 / 10
+"""Share of NULL among the records of intervals without ends, whose classes hold NULL and values: where other records of
+the column are released as NULL, and where none is, since too few are NULL for a class of their own. Averages of 356
+releases of `mondrian` and `hybrid`, k from 2 to 50, with 0.2% to 50% NULL, at random and concentrated."""

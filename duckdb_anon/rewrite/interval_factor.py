@@ -21,6 +21,7 @@ import sqlglot
 from sqlglot import exp
 
 from duckdb_anon.model.errors import when_run
+from duckdb_anon.model.learnt import OF_NULL, OF_RARE_NULL
 from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment, is_number, is_timestamp
 from duckdb_anon.rewrite.factors import ColumnUse, GeneralizedFactor, NotLinearError, Uses, where_all
 from duckdb_anon.rewrite.query.trees import literal, quoted
@@ -35,8 +36,8 @@ _LARGEST_KNOWN = 10**17
 class IntervalFactor(GeneralizedFactor):
     """A column published as intervals of type `kind`.
 
-    NULL is the value NULL. An interval without ends may be anything: it is spread over all that the other intervals
-    cover, and NULL where values are counted.
+    NULL is the value NULL. An interval without ends stands for records of which some are NULL: a share that is the same
+    everywhere (`duckdb_anon.model.learnt`). The others are spread over all that the other intervals cover.
 
     Attributes:
         kind: type of the ends.
@@ -59,9 +60,7 @@ class IntervalFactor(GeneralizedFactor):
             raise NotLinearError(f"values of '{column}', intervals of a continuous type, cannot be listed")
         values = self._every_value() if use.every_value else self._segments(use)
         null = f"""
-            select _cell, null as {quoted(column)},
-              case when _cell is null then 1.0 else 1 / (high - low + 2)::double end as _share
-            from {self._ends} as e where _cell is null or nulls > 0"""
+            select _cell, null as {quoted(column)}, of_null as _share from {self._ends} as e where of_null > 0"""
         return f"{values} union all {null}"
 
     def open_cell(self, cell: str) -> str:
@@ -114,20 +113,24 @@ class IntervalFactor(GeneralizedFactor):
         """As `Factor.numbers_of_values`, from the ends where every value is listed."""
         if conditions or not uses.get(self.columns[0], ColumnUse()).every_value or not self.discrete:
             return super().numbers_of_values(text, uses, conditions)
-        return f"select _cell, coalesce(high - low + 1 + nulls, 1)::double as n from {self._ends} as e"
+        return (
+            f"select _cell, (coalesce(high - low + 1, 0) + (of_null > 0)::integer)::double as n from {self._ends} as e"
+        )
 
     @property
     def _ends(self) -> str:
         return self.ends or f"({self.ends_of_cells()})"
 
     def ends_of_cells(self) -> str:
-        """SELECT _cell, low, high, nulls: ends as numbers, and how many NULLs an interval without ends stands for."""
+        """SELECT _cell, low, high, of_null: ends as numbers, and the share of the records that are NULL."""
         low, high = self._number("_cell.lower"), self._number("_cell.upper")
         none = f"error({literal(when_run(f'no interval of {self.columns[0]} has ends'))})"
+        alone, few = map(_number_text, (OF_NULL, OF_RARE_NULL))
         return f"""
             select _cell, case when _cell is not null then coalesce({low}, min({low}) over (), {none}) end as low,
               case when _cell is not null then coalesce({high}, max({high}) over (), {none}) end as high,
-              case when _cell.lower is null then {int(self.discrete)} else 0 end as nulls
+              case when _cell is null then 1e0 when _cell.lower is not null then 0e0
+                when count(_cell) over () < count(*) over () then {alone} else {few} end as of_null
             from ({self.cells()}) as c"""
 
     def _segments(self, use: ColumnUse) -> str:
@@ -142,7 +145,8 @@ class IntervalFactor(GeneralizedFactor):
         mean = first if self.discrete and not use.amounts else self._middle(first, last)
         segments = f"""
             select _cell, {mean} as mean, {first} as first, {last} as last,
-              case when high = low then 1.0 else ({extent})::double / (high - low + {step} + nulls) end as _share
+              (1 - of_null) * case when high = low then 1.0
+                else ({extent})::double / (high - low + {step}) end as _share
             from {self._ends} as e, ({self._pieces(use.constants)}) as p
             where _cell is not null and {f"{extent} > 0" if step else f"({extent} > 0 or {point})"}"""
         return self._of_segments(segments, use)
@@ -168,18 +172,17 @@ class IntervalFactor(GeneralizedFactor):
         many = literal(when_run(f"intervals of {column} have over {MOST_LISTED} values"))
         extent = f"(case when high - low < {MOST_LISTED} then last - first + 1 else error({many}) end)::bigint"
         parts = f"""
-            select _cell, low as first, high as last, low, high, nulls, 1.0 / (high - low + 1) as density
+            select _cell, low as first, high as last, low, high, of_null, 1.0 / (high - low + 1) as density
             from {self._ends} as e"""
         if self.shares:
             # a cell is cut where the density changes before its values are listed, so that no value is looked up
             first, last = "greatest(low, first_value)", "least(high, last_value)"
             parts = f"""
-                select _cell, {first} as first, {last} as last, low, high, nulls,
+                select _cell, {first} as first, {last} as last, low, high, of_null,
                   density / sum(density * ({last} - {first} + 1)) over (partition by _cell) as density
                 from {self._ends} as e join {self.shares} on first_value <= high and last_value >= low"""
         return f"""
-            select _cell, {self._of_type("first + place")} as {quoted(column)},
-              density * ((high - low + 1)::double / (high - low + 1 + nulls)) as _share
+            select _cell, {self._of_type("first + place")} as {quoted(column)}, density * (1 - of_null) as _share
             from (select *, unnest(range({extent})) as place from ({parts}) as p where _cell is not null) as l"""
 
     def learnt_shares(self) -> str:
@@ -201,10 +204,9 @@ class IntervalFactor(GeneralizedFactor):
         """As `_segments`: each piece of a cell is cut at the ends of the learnt segments."""
         first, last = "greatest(low, a, first_value)", "least(high, b, last_value)"
         extent = f"({last} - {first} + {int(self.discrete)})"
-        nulls = "(high - low + 1)::double / (high - low + 1 + nulls)" if self.discrete else "1.0"
         parts = f"""
             select _cell, a, b, {first} as first, {last} as last,
-              {extent}::double * density / sum({extent}::double * density) over (partition by _cell) * {nulls} as mass
+              (1 - of_null) * {extent} * density / sum({extent}::double * density) over (partition by _cell) as mass
             from {self._ends} as e join {self.shares} as s on first_value <= high and last_value >= low,
               ({self._pieces(use.constants)}) as p
             where _cell is not null and {extent} > 0"""
@@ -222,7 +224,7 @@ class IntervalFactor(GeneralizedFactor):
         if self.discrete:
             return self._of_segments(segments, use)
         points = f"""
-            select _cell, low as mean, low as first, low as last, 1.0 as _share
+            select _cell, low as mean, low as first, low as last, 1 - of_null as _share
             from {self._ends} as e, ({self._pieces(use.constants)}) as p
             where low = high and (a = low and b = low or a < low and low < b)"""
         return self._of_segments(f"{segments} union all {points}", use)

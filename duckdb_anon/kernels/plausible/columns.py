@@ -47,6 +47,8 @@ class Column:
         shares: share of each atom, positive, shape (atoms,).
         bin: bin of each atom, rising, shape (atoms,).
         offsets, bins, odds: where each cell's bins start, the bins, and the probability of the cell given the bin.
+        of_null: for each cell the share of its records that are NULL, the last atom, whatever their other columns say;
+            None where no cell holds both.
     """
 
     cells: Cells
@@ -56,6 +58,7 @@ class Column:
     offsets: IntArray
     bins: CodeArray
     odds: FloatArray
+    of_null: FloatArray | None = None
 
     @staticmethod
     def of(cells: Cells, cell: NDArray[Any], shares: FloatArray, most: int = MOST_BINS) -> Column:
@@ -99,6 +102,13 @@ class Column:
         >>> column.atoms(np.array([0, 0]), np.array([1, 1]), np.array([0.1, 0.9])).tolist()
         [2, 3]
         """
+        if self.of_null is None:
+            return self._inside(cell, bins, random)
+        share = self.of_null[cell]
+        rest = np.maximum(random - share, 0.0) / (1 - share)
+        return np.where(random < share, len(self.shares) - 1, self._inside(cell, bins, rest))
+
+    def _inside(self, cell: CodeArray, bins: CodeArray, random: FloatArray) -> IntArray:
         if self.size == len(self.shares):
             return bins.astype(np.int64)
         edges = np.searchsorted(self.bin, np.arange(self.size + 1))

@@ -21,6 +21,7 @@ from duckdb_anon.kernels.row_keys import keys_of_lists
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, listed
 from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.learnt import OF_NULL, OF_RARE_NULL
 from duckdb_anon.model.number_scale import Numbers
 from duckdb_anon.model.release_table import ReadColumn, ReadTable
 
@@ -146,8 +147,8 @@ def _source(function: str, name: str, column: ReadColumn, table: ReadTable, rng:
     cell: NDArray[Any]
     if column.interval:
         cells, cell, widths, line = _intervals(function, column)
-        shares = learn_shares(cells, np.bincount(cell, minlength=len(cells.first)).astype(np.float64), widths)
-        return Source(name, Column.of(cells, cell, shares), line, False)
+        seen = Column.of(cells, cell, _learnt(cells, cell, widths, line.codes))
+        return Source(name, replace(seen, of_null=_of_null(column, cell)), line, False)
     line = _coded(domain)
     if column.node is not None and not column.plain:
         tree, _ = domain.tree()
@@ -178,7 +179,10 @@ def _coded(domain: Attribute) -> Line:
 
 
 def _intervals(function: str, column: ReadColumn) -> tuple[Ranges, IntArray, FloatArray, Line]:
-    """Segments between the ends of intervals: -infinity, numbers in order, what else is no number, NULL."""
+    """Segments between the ends of intervals: -infinity, numbers in order, what else is no number, NULL.
+
+    A cell that may be anything covers all but NULL, see `_of_null`.
+    """
     domain, below, above = column.domain, _array(column.lower), _array(column.upper)
     key, cell = np.unique(below.astype(np.int64) * (domain.size + 1) + above, return_inverse=True)
     anything = key < 0
@@ -193,7 +197,7 @@ def _intervals(function: str, column: ReadColumn) -> tuple[Ranges, IntArray, Flo
         after.append(_NULL)
     codes = np.array([*before, *([-1] * len(low)), *after], dtype=np.int32)
     atom_of_special = {int(code): index for index, code in enumerate(codes) if code >= 0}
-    first, last = np.zeros(len(key), dtype=np.int64), np.full(len(key), len(codes) - 1)
+    first, last = np.zeros(len(key), dtype=np.int64), np.full(len(key), max(0, len(codes) - 1 - int(anything.any())))
     first[finite] = len(before) + np.searchsorted(low, numbers[lower[finite]])
     last[closed] = len(before) + np.searchsorted(high, numbers[upper[closed]])
     for ends, known, atoms in ((lower, finite, first), (upper, closed, last)):
@@ -215,6 +219,32 @@ def _intervals(function: str, column: ReadColumn) -> tuple[Ranges, IntArray, Flo
         ),
     )
     return Ranges(first, np.maximum(first, last)), cell, widths, line
+
+
+def _learnt(cells: Ranges, cell: IntArray, widths: FloatArray, codes: CodeArray) -> FloatArray:
+    """Share of each atom: NULL, and what else is no number, is counted where it stands alone and not smoothed."""
+    rows = np.bincount(cell, minlength=len(cells.first)).astype(np.float64)
+    alone = (cells.first == cells.last) & (codes[cells.first] >= 0)
+    shares = np.bincount(cells.first[alone], rows[alone], len(widths)).astype(np.float64)
+    first, last = cells.first[~alone], cells.last[~alone]
+    if len(first):
+        low, high = first.min(), last.max() + 1
+        shares[low:high] += rows[~alone].sum() * learn_shares(
+            Ranges(first - low, last - low), rows[~alone], widths[low:high]
+        )
+    return shares
+
+
+def _of_null(column: ReadColumn, cell: IntArray) -> FloatArray | None:
+    """Share of NULL in each cell that may be anything; None where there is no such cell."""
+    lower, upper = _array(column.lower), _array(column.upper)
+    anything = (lower < 0) & (upper < 0)
+    if not anything.any():
+        return None
+    share = OF_NULL if (lower == column.domain.null_code).any() else OF_RARE_NULL
+    found = np.zeros(int(cell.max()) + 1)
+    found[cell[anything]] = share
+    return found
 
 
 def _segments(lower: Numbers, upper: Numbers) -> tuple[Numbers, Numbers]:

@@ -7,7 +7,7 @@ For all queries at once, with the shares of values that `kernels.cell_shares` le
   al. 2007; Xiao and Tao 2006);
 * a set of values: share of its members; a bag: by count;
 * a list of nodes (the values of one person): the sum over its nodes, for each of them is a row of the original;
-* NULL: never asked for; unknown: the share of all that the other cells of the column cover.
+* NULL: never asked for; unknown: the share of all that the other cells of the column cover, less that of NULL.
 
 For a SUM over the attribute itself a value counts what it is instead of 1, spread in the same way.
 
@@ -24,6 +24,7 @@ from scipy import sparse
 from duckdb_anon.kernels.cell_shares import Boxes, ColumnScale
 from duckdb_anon.measures.queries.workload import BoolArray
 from duckdb_anon.model.coded_table import FloatArray, IntArray
+from duckdb_anon.model.learnt import OF_NULL, OF_RARE_NULL
 
 
 @dataclass(frozen=True)
@@ -68,17 +69,13 @@ class Intervals:
             inside = self._learnt(filled, scale, low, high)
         else:
             inside = self._named(filled, scale, requested)
-        # NULL is one more value of a cell that could be anything
-        if self.step:
-            with np.errstate(invalid="ignore"):  # between infinite ends, which `at` is about
-                size = filled.upper - filled.lower + 1
-                inside = np.where(boxes.unknown[:, None], inside * (size / (size + 1))[:, None], inside)
         at = finite & point if not self.step else np.zeros(len(point), dtype=bool)
         at |= ~finite & ~boxes.null
         if at.any():
             inside[at] = self._members(requested, filled.lower[at], filled.upper[at]) > 0
             if self.valued:
                 inside[at] *= filled.lower[at][:, None]
+        inside[boxes.unknown] *= 1 - (OF_NULL if boxes.null.any() else OF_RARE_NULL)
         inside[boxes.null] = 0.0
         return inside
 

@@ -3,6 +3,8 @@
 import duckdb
 import pytest
 
+import duckdb_anon
+from duckdb_anon.model.learnt import OF_NULL, OF_RARE_NULL
 from duckdb_anon.rewrite.rewriter import rewrite
 from tests.reference.rewrite_tables import seen
 
@@ -28,19 +30,46 @@ SHARED = (
 
 
 @pytest.mark.parametrize(("condition", "holds"), SHARED)
-def test_a_cell_without_ends_is_spread_over_all_ends_and_null(con, condition, holds):  # type: ignore[no-untyped-def]
+def test_a_cell_without_ends_is_spread_over_all_ends_but_for_its_nulls(con, condition, holds):  # type: ignore[no-untyped-def]
     total = 0.0
     for (age,) in con.execute("select age from release").fetchall():
         if age is not None:
             ends = (age["lower"], age["upper"]) if age["lower"] is not None else (20, 29)
             values = range(ends[0], ends[1] + 1)
-            total += sum(map(holds, values)) / (len(values) + (age["lower"] is None))
+            total += sum(map(holds, values)) / len(values) * (1 if age["lower"] is not None else 1 - OF_NULL)
     text = rewrite(f"SELECT count(*) AS n FROM people WHERE {condition}", seen(con, "people"), seen(con, "release"))
     assert con.execute(text).fetchone() == (pytest.approx(total),)
 
 
-ALL_ENDS = (24.5, 10)
-"""The middle of the ends of all boxes, and how many values they hold."""
+KINDS = {"integer": "{}", "date": "date '2000-01-01' + {}", "decimal(9,2)": "{}.25::decimal(9,2)", "double": "{}.25::double",
+         "timestamp": "timestamp '2000-01-01' + to_days({})"}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("alone", [0, 3])
+@pytest.mark.parametrize("spread", ["learnt", "uniform"])
+@pytest.mark.parametrize("width", [0, 7])
+def test_nulls_and_values_add_up_to_the_records_for_every_type_and_spread(kind, alone, spread, width):
+    con = duckdb_anon.connect()
+    con.execute(f"create table people (x {kind}, g integer)")
+    value = KINDS[kind]
+    ends = f"{{lower: {value.format(20)}, upper: {value.format(20 + width)}}}"
+    con.execute(f"""
+        create table release as select case when i < 30 then {{lower: null, upper: null}} when i < 30 + {alone} then null
+          else {ends} end::struct(lower {kind}, upper {kind}) as x, i as g from range(60) as t(i)""")
+    query = "select count(*) filter (where x is null) as m, count(x) as n, count(*) filter (where x is not null) as o, count(*) as p from people"
+    (text,) = con.execute(
+        "select rewrite_query($1, 'people', 'release', spread := $2, qi := ['x'], bounds := 'none')", [query, spread]
+    ).fetchone()
+    nulls = alone + 30 * (OF_NULL if alone else OF_RARE_NULL)
+    assert con.execute(text).fetchone() == pytest.approx((nulls, 60 - nulls, 60 - nulls, 60))
+    drawn = "impute('release', 200, original := 'people', qi := ['x'], seed := 2, columns := ['x'])"
+    (found,) = con.execute(f"select count(*) filter (where x is null) / 200 from {drawn}").fetchone()
+    assert abs(found - nulls) < 5 * (30 * OF_NULL / 200) ** 0.5
+
+
+MIDDLE = 24.5
+"""The middle of the ends of all boxes."""
 
 
 @pytest.fixture(scope="module")
@@ -59,14 +88,13 @@ def grouped():
 
 
 def test_joined_groups_and_products_of_shares_add_up_rows_without_ends(grouped):
-    middle, size = ALL_ENDS
+    middle, chance = MIDDLE, 1 - OF_NULL
     people, release, tags = (seen(grouped, name) for name in ("people", "release", "tags"))
     query = "SELECT kind, sum(age) AS m FROM people JOIN tags ON tag = name GROUP BY kind"
     found = dict(grouped.execute(rewrite(query, people, release, [tags])).fetchall())
-    assert found == pytest.approx({"x": 2 * middle * size / (size + 1), "y": 22.5 + 26.5})
+    assert found == pytest.approx({"x": 2 * middle * chance, "y": 22.5 + 26.5})
     query = "SELECT tag, sum(age * cost) AS m, sum(cost) FILTER (WHERE age IS NOT NULL) AS n FROM people GROUP BY tag"
     rows = {tag: (m, n) for tag, m, n in grouped.execute(rewrite(query, people, release)).fetchall()}
-    chance = size / (size + 1)
     assert rows["a"] == pytest.approx((3 * middle * chance, 3 * chance)) and rows["b"] == (None, None)
     assert rows["e"] == pytest.approx((9 * 22.5 + 10 * middle * chance, 9 + 10 * chance))
 
@@ -102,3 +130,25 @@ def test_boxes_whose_values_cannot_be_listed_are_named(cells, wrong):
     text = rewrite("SELECT age, count(*) FROM people GROUP BY age", seen(con, "people"), seen(con, "release"))
     with pytest.raises(duckdb.Error, match=wrong):
         con.execute(text).fetchall()
+
+
+@pytest.mark.parametrize(
+    ("chance", "k", "nulls", "upto"), [(50, 10, 0.05, 0.1), (5, 10, 0.01, 0.2), (5, 50, 0.01, 0.5)]
+)
+def test_nulls_of_real_rows_are_counted_and_spare_the_largest_values(census, chance, k, nulls, upto):
+    con = duckdb_anon.connect()
+    con.register("rows", census.cursor().sql("from census").to_arrow_table())
+    con.execute(
+        f"create table people as select * exclude (i) replace (case when hash(i) % {chance} > 0 then age end as age) "
+        "from (select *, row_number() over () as i from rows)"
+    )
+    roles = "qi := ['UHRSWORK', 'RACE', 'SEX', 'RELATE', 'AGE'], sensitive := 'OCC'"
+    con.execute(f"create table release as from mondrian('people', {k}, {roles}, seed := 1)")
+    query = "select count(*) filter (where age is null) as n, count(*) filter (where age >= 70) as old from people"
+    for engine in ("closed", "imputed"):
+        found = con.execute(
+            f"select original, estimate from relative_error($1, 'people', 'release', {roles}, engine := $2) order by 1 desc",
+            [query, engine],
+        ).fetchall()
+        for (truth, estimate), most in zip(found, (nulls, upto), strict=True):
+            assert estimate == pytest.approx(truth, rel=most)
