@@ -163,8 +163,10 @@ def leave_out_groups(
 ) -> None:
     """Set the score to minus infinity outside the groups of a target's own rows, `own_group`; see `own_share`."""
     for t in range(len(start) - 1):
-        outside = ~np.isin(group_of_unit, own_group[own_start[t] : own_start[t + 1]])
-        scores[start[t] : start[t + 1], outside] = -np.inf
+        outside = np.ones(len(group_of_unit), dtype=bool)
+        for group in own_group[own_start[t] : own_start[t + 1]]:
+            outside &= group_of_unit != group
+        np.copyto(scores[start[t] : start[t + 1]], -np.inf, where=outside)
 
 
 def best_of(scores: FloatArray, start: IntArray) -> FloatArray:

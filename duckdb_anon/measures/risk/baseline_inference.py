@@ -89,9 +89,11 @@ def guesses(release: PublishedRecords, k: int, targets: Targets) -> FloatArray:
     chosen = np.argsort(-prior, kind="stable")[: min(MOST_VALUES, int((prior > 0).sum()))]
     position = np.full(secret.domain, -1, dtype=np.int64)  # the last column of the votes, which has none
     position[chosen] = np.arange(len(chosen))
-    columns = enumerate(bins.spread)
-    counts = sparse.vstack([inside.T @ release.values_of_cells(secret, a)[:, chosen] for a, inside in columns])
-    model = _Model(release, secret, bins, chosen, counts.toarray(), prior[chosen])
+    counts = np.zeros((len(bins.marginal), len(chosen)))
+    for a, inside in enumerate(bins.spread):
+        counted = inside.T @ release.values_of_cells(secret, a)[:, chosen]
+        counts[bins.first[a] : bins.first[a + 1]] = counted.toarray()
+    model = _Model(release, secret, bins, chosen, counts, prior[chosen])
     found = np.zeros(len(targets))
     for at, end in targets.blocks(max(1, _BLOCK // max(len(chosen), 1))):
         tick()
