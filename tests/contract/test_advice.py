@@ -15,15 +15,11 @@ from tests.reference.entry_calls import arguments, is_scalar, tables_of
 TAKES = {entry.name: {p.name for p in parameters_of(entry)} for entry in ENTRIES}
 TABLES = ("plain", "labelled", "empty", "missing", "unseen", "person_rows", "odd", "(from labelled)", "/no/such.csv")
 WRONG = {
-    "number": ("-1", "'x'", "0", "'nan'::double"),
-    "fraction": ("-1", "'x'", "10::decimal(38,0)"),
-    "integer": ("-1", "2.5", "1000000000000000000000000000000::hugeint"),
-    "text": ("'nonsense'", "''"),
-    "boolean": ("'x'", "true"),
-    "names": ("['nowhere']", "[]", "['age', 'age']", "['name']"),
-    "mapping": ("{'nowhere': 1}", "{'age': 'nowhere'}"),
-    "any": ("-1", "'nowhere'", "['nowhere']"),
-}
+    "number": ("-1", "'x'", "0", "'nan'::double"), "fraction": ("-1", "'x'", "10::decimal(38,0)"),
+    "integer": ("-1", "2.5", "1000000000000000000000000000000::hugeint"), "text": ("'nonsense'", "''"),
+    "boolean": ("'x'", "true"), "names": ("['nowhere']", "[]", "['age', 'age']", "['name']"),
+    "mapping": ("{'nowhere': 1}", "{'age': 'nowhere'}"), "any": ("-1", "'nowhere'", "['nowhere']"),
+}  # fmt: skip
 ROLES = {"qi": "['age', 'sex']", "sensitive": "['disease']", "person": "'pid'"}
 
 
@@ -34,9 +30,8 @@ def con():
     for table, rows in (("plain", 40), ("labelled", 40), ("empty", 0), ("person_rows", 40)):
         con.execute(f"create table {table} as select {columns} from range({rows}) t(i)")
     con.execute("update person_rows set pid = pid // 4")
-    con.execute(
-        "create table odd as select null::integer as age, [1] as sex, {a: 1} as disease, 'x' as name from range(9)"
-    )
+    con.execute("""create table odd as select null::integer as age, [1] as sex, {a: 1} as disease, 'x' as name
+        from range(9)""")
     con.execute(f"create temp table unseen as select {columns} from range(40) t(i)")
     for table in ("labelled", "empty", "person_rows"):
         for column, role in (("age", "quasi"), ("sex", "quasi"), ("disease", "sensitive"), ("name", "identifier")):

@@ -100,15 +100,11 @@ def test_who_knows_all_records_agrees_with_the_definition(con, attacker, table):
         identity += linkage.identity_of_person(found, own[k]) / len(people)
         attribute += linkage.attribute_of_person(found, carried, set(values), soft) / len(people)
     assert 0 < identity < 1
-    told = con.execute(
-        f"select identity, attribute, targets from linkage_risk('visits', '{table}', {ROLES}, "
-        f"attackers := ['{attacker}']) where attacker = '{attacker}'"
-    ).fetchall()
+    told = con.execute(f"""select identity, attribute, targets from linkage_risk('visits', '{table}', {ROLES},
+        attackers := ['{attacker}']) where attacker = '{attacker}'""").fetchall()
     assert told == [(pytest.approx(identity), pytest.approx(attribute), len(people))]
-    same = con.execute(
-        f"select attribute from attribute_risk('visits', '{table}', {ROLES}, attackers := ['{attacker}']) "
-        f"where attacker = '{attacker}'"
-    ).fetchall()
+    same = con.execute(f"""select attribute from attribute_risk('visits', '{table}', {ROLES}, attackers := ['{attacker}'])
+        where attacker = '{attacker}'""").fetchall()
     assert same == [(pytest.approx(attribute),)]
 
 
@@ -121,9 +117,8 @@ def test_the_baseline_never_saw_any_row_of_the_person(con, table):
     for k, (records, values) in enumerate(people):
         mine = {r: lambda a, value, r=r: inside(rows[r][a], value) for r in own[k]}
         right += linkage.guess(records, columns, carried, mine, set(values), [1.0] * len(rows)) / len(people)
-    told = con.execute(
-        f"select baseline from linkage_risk('visits', '{table}', {ROLES}, attackers := ['exact']) limit 1"
-    ).fetchall()
+    told = con.execute(f"""select baseline from linkage_risk('visits', '{table}', {ROLES}, attackers := ['exact'])
+        limit 1""").fetchall()
     assert told == [(pytest.approx(right),)]
 
 
@@ -144,7 +139,7 @@ def test_known_values_are_drawn_and_not_named_again(con):
     """The draw is random: the mean over seeds is that over all single values, within six deviations."""
     rows, carried, own = released(con, "lists")
     people, score = persons(con), linkage.boxes([A, G])
-    identity, attribute, left = [], [], 0
+    identity, attribute = [], []
     for k, (records, values) in enumerate(people):
         each_identity, each_attribute = [], []
         for v in values:
@@ -157,15 +152,12 @@ def test_known_values_are_drawn_and_not_named_again(con):
             each_attribute.append(linkage.attribute_of_person(found, carried, values - {v}, True, {v}))
         identity.append((np.mean(each_identity), np.var(each_identity)))
         if len(values) > 1:
-            left += 1
             attribute.append((np.mean(each_attribute), np.var(each_attribute)))
     seeds = 12
     told = np.mean(
         [
-            con.execute(
-                f"select identity, attribute from linkage_risk('visits', 'lists', {ROLES}, known_values := 1, "
-                f"attackers := ['likelihood'], seed := {seed}) limit 1"
-            ).fetchall()[0]
+            con.execute(f"""select identity, attribute from linkage_risk('visits', 'lists', {ROLES}, known_values := 1,
+                attackers := ['likelihood'], seed := {seed}) limit 1""").fetchall()[0]
             for seed in range(seeds)
         ],
         axis=0,
@@ -179,9 +171,7 @@ def test_what_cannot_be_asked_of_persons_is_refused_by_name(con):
     nobody = ROLES.replace(", person := 'p'", "")
     with pytest.raises(duckdb.Error, match=r"a row per individual with a list of values of d.*say person := "):
         con.execute(f"from linkage_risk('(select a, g, d from visits)', 'lists', {nobody})").fetchall()
-    with pytest.raises(
-        duckdb.Error, match=r"known_values := 2 needs a release with a row per individual.*one_to_m_gen"
-    ):
+    with pytest.raises(duckdb.Error, match=r"known_values := 2 needs a release with a row per individual"):
         con.execute(f"from linkage_risk('visits', 'boxes', {ROLES}, known_values := 2)").fetchall()
     exploded = f"one_to_m_generalize('visits', 2, 1.5, {ROLES}, changing := 'set', explode := true)"
     con.execute(f"create or replace table exploded as select a, g, d from {exploded}")

@@ -24,10 +24,8 @@ def con(con, tmp_path, monkeypatch):
     """The page's t and r, a DataFrame called data, and a hierarchy in a file."""
     monkeypatch.chdir(tmp_path)
     Path("zip.csv").write_text("".join(f"{zip},{zip // 10},*\n" for zip in range(100)))
-    con.execute(
-        "create table t as select range // 2 as pid, 20 + hash(range) % 40 as age, (hash(range) // 100) % 2 as sex, "
-        "'d' || hash(range, 1) % 6 as disease, hash(range, 3) % 100 as c, 1 + range % 5 as w from range(400)"
-    )
+    con.execute("""create table t as select range // 2 as pid, 20 + hash(range) % 40 as age, (hash(range) // 100) % 2 as sex,
+        'd' || hash(range, 1) % 6 as disease, hash(range, 3) % 100 as c, 1 + range % 5 as w from range(400)""")
     for column, role in (("age", "quasi"), ("sex", "quasi"), ("disease", "sensitive")):
         con.execute(f"comment on column t.{column} is 'anon: {role}'")
     con.execute("create table r as from mondrian('t', 5, row_id := true)")

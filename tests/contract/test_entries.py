@@ -32,34 +32,24 @@ def test_entry_says_what_it_does_and_where_it_comes_from(entry):
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
-def test_calls_of_an_entry_name_its_own_parameters(entry):
-    own = {parameter.name for parameter in parameters_of(entry)}
-    for text in (entry.smallest, *entry.trials):
-        assert set(arguments(text)) <= own
-    required = {p.name for p in entry.parameters if p.default is REQUIRED} - set(tables_of(entry))
-    assert required <= set(arguments(entry.smallest))
-
-
-@pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
-def test_functions_offered_in_place_of_one_that_counts_rows_count_persons(entry):
-    assert {other.unit for other in ENTRIES if other.name in entry.instead} <= {"person"}
-    assert set(entry.instead) <= set(IDS)
-
-
-@pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
-def test_formats_of_an_entry_exist(entry):
-    formats = entry.formats if isinstance(entry, Method) else getattr(entry, "answers", ())
-    assert formats == ("*",) or set(formats) <= {shape.name for shape in FORMATS}
-
-
-@pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
-def test_every_parameter_is_described_and_its_default_passes_its_own_check(entry):
+def test_calls_of_an_entry_name_its_own_parameters_whose_defaults_pass_their_own_checks(entry):
     names = [p.name for p in parameters_of(entry)]
     assert len(set(names)) == len(names)
+    assert all(set(arguments(text)) <= set(names) for text in (entry.smallest, *entry.trials))
+    required = {p.name for p in entry.parameters if p.default is REQUIRED} - set(tables_of(entry))
+    assert required <= set(arguments(entry.smallest))
     for parameter in parameters_of(entry):
         assert parameter.doc
         if parameter.default is not REQUIRED and parameter.default is not None:
             assert parameter.check(entry.name, parameter.default) == parameter.default
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
+def test_formats_and_functions_that_an_entry_names_exist_and_those_offered_in_place_of_it_count_persons(entry):
+    formats = entry.formats if isinstance(entry, Method) else getattr(entry, "answers", ())
+    assert formats == ("*",) or set(formats) <= {shape.name for shape in FORMATS}
+    assert {other.unit for other in ENTRIES if other.name in entry.instead} <= {"person"}
+    assert set(entry.instead) <= set(IDS)
 
 
 @pytest.fixture(scope="module")
@@ -87,9 +77,8 @@ def test_rows_are_not_handed_over_in_the_order_of_what_is_joined_to_them(documen
 def test_a_release_has_the_formats_its_method_names(documented, entry):
     columns = {n: t for n, t, *_ in documented.execute(f"describe {entry.example.split()[2]}").fetchall()}
     labelled = "visits" if "person" in entry.needs else "people"
-    roles = documented.execute(
-        f"select column_name, comment from duckdb_columns() where table_name = '{labelled}' and comment is not null"
-    ).fetchall()
+    roles = documented.execute(f"""select column_name, comment from duckdb_columns()
+        where table_name = '{labelled}' and comment is not null""").fetchall()
     found = read(
         columns, None, table="release", function=entry.name, labelled=[name for name, _ in roles],
         sensitive=[name for name, comment in roles if "sensitive" in comment],
@@ -99,17 +88,13 @@ def test_a_release_has_the_formats_its_method_names(documented, entry):
     assert entry.formats[0] in found.shapes
 
 
-@pytest.mark.parametrize("entry", [m for m in METHODS if m.differentially_private], ids=lambda m: m.name)
-def test_a_differentially_private_method_has_a_budget_and_publishes_no_row(entry):
-    assert "epsilon" in {p.name for p in entry.parameters}
-    assert "counts" in entry.formats
-
-
 @pytest.mark.parametrize("entry", METHODS, ids=lambda m: m.name)
-def test_a_release_put_together_from_parts_is_checked_in_sql(entry):
-    """Rows that were made up and noisy counts are not: no SELECT could count what holds of these."""
+def test_a_release_put_together_from_parts_is_checked_in_sql_and_a_private_one_has_a_budget_and_no_row(entry):
+    # no SELECT could count what holds of rows that were made up and of noisy counts
     unchecked = "counts" in entry.formats or "fake" in {p.name for p in entry.parameters}
     assert bool(entry.finished) == (entry.parts is not None and not unchecked)
+    if entry.differentially_private:
+        assert "epsilon" in {p.name for p in entry.parameters} and "counts" in entry.formats
 
 
 @pytest.mark.parametrize("entry", [e for e in ENTRIES if e not in METHODS], ids=lambda e: e.name)
@@ -148,11 +133,8 @@ def test_a_missing_table_is_a_clear_error_and_nothing_is_written(con, entry):
     with pytest.raises(duckdb.Error) as caught:
         con.execute(f"create table made as {call}").fetchall()
     message = str(caught.value)
-    assert entry.name in message
-    assert "internal error" not in message
-    assert "Traceback" not in message
-    advised = set(re.findall(r"(\w+) :=", message.split("LINE 1")[0]))
-    assert advised <= {p.name for p in parameters_of(entry)}
+    assert entry.name in message and "internal error" not in message and "Traceback" not in message
+    assert set(re.findall(r"(\w+) :=", message.split("LINE 1")[0])) <= {p.name for p in parameters_of(entry)}
     assert con.execute("show tables").fetchall() == []
 
 

@@ -2,7 +2,6 @@
 
 import ast
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,19 +32,10 @@ ONE_PASS = {
 """Compiled functions that Python calls and that take no flag, and what they go through once."""
 
 
-def _trees() -> Iterator[ast.Module]:
-    for path in PACKAGE.rglob("*.py"):
-        yield ast.parse(path.read_text())
-
-
 def _is_compiled(node: ast.AST) -> bool:
     return isinstance(node, ast.FunctionDef) and any(
         isinstance(d, ast.Name) and d.id in ("compiled", "compiled_in_place") for d in node.decorator_list
     )
-
-
-def _called(node: ast.AST) -> set[str]:
-    return {n.func.id for n in ast.walk(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
 
 
 def _looks_at_flag(kernel: ast.FunctionDef) -> bool:
@@ -56,7 +46,7 @@ def _looks_at_flag(kernel: ast.FunctionDef) -> bool:
 def test_compiled_loops_that_python_calls_take_the_flag_or_pass_once():
     kernels: dict[str, ast.FunctionDef] = {}
     from_python: set[str] = set()
-    for tree in _trees():
+    for tree in (ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")):
         inside = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and _is_compiled(node)]
         kernels |= {node.name: node for node in inside}
         imports = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and ".kernels." in str(n.module)]
@@ -65,7 +55,8 @@ def test_compiled_loops_that_python_calls_take_the_flag_or_pass_once():
         nested = {id(n) for node in inside for n in ast.walk(node)}
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef) and id(node) not in nested:
-                from_python |= _called(node) & known
+                calls = [n.func for n in ast.walk(node) if isinstance(n, ast.Call)]
+                from_python |= {function.id for function in calls if isinstance(function, ast.Name)} & known
     entered = from_python & set(kernels)
     looping = {name for name in entered if any(isinstance(n, (ast.For, ast.While)) for n in ast.walk(kernels[name]))}
     flagged = {name for name in looping if _looks_at_flag(kernels[name])}
@@ -102,10 +93,8 @@ def test_a_library_that_cannot_be_stopped_is_left_to_itself():
 def con():
     con = duckdb_anon.connect()
     con.execute("set threads = 1")
-    con.execute(
-        "create table people as select i // 2 as pid, (i * 7) % 30 as age, i % 2 as sex, 'd' || i % 12 as disease "
-        "from range(240) r(i)"
-    )
+    con.execute("""create table people as select i // 2 as pid, (i * 7) % 30 as age, i % 2 as sex, 'd' || i % 12 as disease
+        from range(240) r(i)""")
     con.execute("create table tree as select distinct disease as leaf, 'all' as root from people")
     return con
 

@@ -10,15 +10,9 @@ from tests.reference.entry_calls import Tables, is_scalar, reads_original, reads
 
 METHODS = {"mondrian": "5", "anatomy": "2", "slicing": "1.2"}
 NESTED = {
-    "st": "{'a': 0, 'zz': 1}",
-    "other": "{'g': 'q'}",
-    "mp": "map {'a': pid}",
-    "li": "[1, 2]",
-    "ls": "[{'s': 'd1'}]",
-    "va": "1::variant",
-    "iv": "interval 3 day",
-    "un": "union_value(num := 1)",
-}
+    "st": "{'a': 0, 'zz': 1}", "other": "{'g': 'q'}", "mp": "map {'a': pid}", "li": "[1, 2]", "ls": "[{'s': 'd1'}]",
+    "va": "1::variant", "iv": "interval 3 day", "un": "union_value(num := 1)",
+}  # fmt: skip
 PLAIN, ALL = ["pay"], ["pay", *NESTED]
 OF_THE_RELEASE = {"impute", "anatomy_qit", "anatomy_st", "describe_release"}
 """What they return are the release's own rows and columns, the nested ones among them."""
@@ -36,10 +30,8 @@ MEASURES = [
 @pytest.fixture(scope="module")
 def con():
     made = duckdb_anon.connect()
-    made.execute(
-        "create table people as select i as pid, i * 7 % 30 as a, ['m', 'f'][1 + i % 2] as g, 'd' || i * i % 6 as s, "
-        "i * 3 % 100 as pay from range(120) t(i)"
-    )
+    made.execute("""create table people as select i as pid, i * 7 % 30 as a, ['m', 'f'][1 + i % 2] as g, 'd' || i * i % 6 as s,
+        i * 3 % 100 as pay from range(120) t(i)""")
     nested = ", ".join(f"{sql} as {name}" for name, sql in NESTED.items())
     made.execute(f"create table extra as select *, {nested} from people")
     for table in ("people", "extra"):

@@ -1,8 +1,4 @@
-"""An original may call its columns what shapes call theirs: every method, measure and query takes them as they are.
-
-The oracle is the same table with an ordinary name in that place: whatever is released, measured or answered must be
-the same but for the name. Each name is tried in odd letter case, with the type its carrier has, in every role.
-"""
+"""An original may call its columns what shapes call theirs: all is as it is with an ordinary name in that place."""
 
 import math
 import re
@@ -21,16 +17,11 @@ from tests.reference.entry_calls import Tables, is_scalar, reads_original, reads
 
 PLAIN = "ordinary"
 NAMES = {
-    "Bucket": "(1 + i % 4)::bigint",
-    "noisy_Count": "(0.5 + i % 4)::double",
-    "SAMPLING_RATE": "(0.25 * (1 + i % 4))::double",
-    "Suppressed": "(i % 4)::bigint",
-    "reTention": "(0.25 * (1 + i % 4))::double",
-    "RR": "(i % 4)::integer",
-    "Moved_Within": "(1 + i % 4)::bigint",
-    "Row_Id": "(3 - i % 4)::bigint",
-    "Sensitive_Edges": "(2 + i % 4)::bigint",
-}
+    "Bucket": "(1 + i % 4)::bigint", "noisy_Count": "(0.5 + i % 4)::double",
+    "SAMPLING_RATE": "(0.25 * (1 + i % 4))::double", "Suppressed": "(i % 4)::bigint",
+    "reTention": "(0.25 * (1 + i % 4))::double", "RR": "(i % 4)::integer", "Moved_Within": "(1 + i % 4)::bigint",
+    "Row_Id": "(3 - i % 4)::bigint", "Sensitive_Edges": "(2 + i % 4)::bigint",
+}  # fmt: skip
 ROLES = ("quasi", "sensitive", "insensitive", "unlabelled")
 STEP = 30
 """One measure in so many on each release, another one for the next name: what is read of a name is read in one place."""
@@ -125,29 +116,23 @@ def cases() -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize(("name", "spelled", "role"), cases())
 def test_a_name_changes_nothing(con, name, spelled, role):
     turn = list(NAMES).index(name) + ROLES.index(role)
-    _name_changes_nothing(con, spelled, NAMES[name], role, STEP, turn)
-
-
-def _name_changes_nothing(
-    con: duckdb.DuckDBPyConnection, name: str, values: str, role: str, step: int, turn: int
-) -> None:
-    _original(con, "odd", name, values, role)
-    _original(con, "even", PLAIN, values, role)
+    _original(con, "odd", spelled, NAMES[name], role)
+    _original(con, "even", PLAIN, NAMES[name], role)
     for place, method in enumerate(OF_ROWS):
         columns = _release(con, method, turn, "odd", "odd_release")
         expected = _release(con, method, turn, "even", "even_release")
         if columns is None or expected is None:
             assert columns == expected, method.name
             continue
-        carrier = f"{name.lower()}_"  # what the method's own column is called beside one of its name
-        moved = [carrier[:-1] if shown == carrier else shown.replace(name, PLAIN) for shown in columns]
+        carrier = f"{spelled.lower()}_"  # what the method's own column is called beside one of its name
+        moved = [carrier[:-1] if shown == carrier else shown.replace(spelled, PLAIN) for shown in columns]
         assert moved == expected, method.name
-        assert (name in columns) == (PLAIN in expected)
+        assert (spelled in columns) == (PLAIN in expected)
         # a text that has the carrier's very word may mean either, so then both are called alike on both sides
-        alike = {name: PLAIN} if name == name.lower() else {}
-        names = {carrier: alike.get(name, name.lower()), name: PLAIN, "odd": "even"}
-        for entry, trial in MEASURES[(place + turn) % step :: step]:
-            odd = _tables("odd", "odd_release", name, role).call(entry, trial, seed=1)
+        alike = {spelled: PLAIN} if spelled == spelled.lower() else {}
+        names = {carrier: alike.get(spelled, spelled.lower()), spelled: PLAIN, "odd": "even"}
+        for entry, trial in MEASURES[(place + turn) % STEP :: STEP]:
+            odd = _tables("odd", "odd_release", spelled, role).call(entry, trial, seed=1)
             even = _tables("even", "even_release", PLAIN, role).call(entry, trial, seed=1)
             assert _told(con, odd, names) == _told(con, even, alike), (method.name, odd)
 

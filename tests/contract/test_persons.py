@@ -57,15 +57,12 @@ def test_a_release_that_counted_persons_is_not_checked_by_rows(visits):
 
 
 def test_a_sliced_release_tells_the_persons_of_its_buckets(visits):
-    visits.execute(
-        "create or replace table sliced_k as from merging('visits', 1, min_bucket := 7, row_id := true, seed := 1)"
-    )
+    visits.execute("""create or replace table sliced_k as
+        from merging('visits', 1, min_bucket := 7, row_id := true, seed := 1)""")
     found = visits.execute("from k_anonymity('sliced_k', ['age'], original := 'visits')").fetchall()
     whose = "(select pid, row_number() over () - 1 as row_id from visits)"
-    counted = visits.execute(
-        f"select min(n) from (select count(distinct pid) as n from sliced_k join {whose} using (row_id) "
-        "group by bucket)"
-    ).fetchall()
+    counted = visits.execute(f"""select min(n) from (select count(distinct pid) as n from sliced_k join {whose} using (row_id)
+        group by bucket)""").fetchall()
     assert found[0][0] == counted[0][0] >= 7 and found[0][1] == 1 / found[0][0]
     with pytest.raises(duckdb.Error, match="row_id is permuted like every slice"):
         visits.execute("from l_diversity('sliced_k', ['age'], 'disease', original := 'visits')").fetchall()
@@ -98,20 +95,13 @@ def test_classes_count_persons(visits, entry):
     found = visits.execute(f"from {entry.name}('visits')").fetchall()
     expected = {
         "k_anonymity": [(1.0, 1.0)],
-        "l_diversity": [
-            ("distinct", 1.0),
-            ("frequency", 1.0),
-            ("entropy", 1.0),
-            ("recursive", float("inf")),
-            ("rows", 1.0),
-        ],
-        "t_closeness": [(0.0, "ordered")],
-        "reidentification_risk": [(100, 1.0, 1.0, 1.0, 1.0, 100, 100.0)],
-        "class_statistics": [(100, 100, 1, 1.0, 1, 100.0)],
-        "equivalence_classes": [(age, 1) for age in range(100)],
+        "l_diversity": [("distinct", 1.0), ("frequency", 1.0), ("entropy", 1.0), ("recursive", float("inf")), ("rows",
+         1.0)],
+        "t_closeness": [(0.0, "ordered")], "reidentification_risk": [(100, 1.0, 1.0, 1.0, 1.0, 100, 100.0)],
+        "class_statistics": [(100, 100, 1, 1.0, 1, 100.0)], "equivalence_classes": [(age, 1) for age in range(100)],
         "uniques": [(age,) for age in range(100)],
         "record_risk": [(*row, 1, 1.0, 1.0) for row in visits.execute("from visits").fetchall()],
-    }
+    }  # fmt: skip
     assert sorted(found) == sorted(expected[entry.name])  # fmt: skip
 
 
@@ -124,18 +114,15 @@ def test_one_person_has_not_most_rows_of_a_class(visits, call):
     visits.execute("create or replace table many as select case when i < 95 then 0 else i end as pid, 30 as age, "
                    "i % 7 as s from range(100) t(i)")  # fmt: skip
     roles = "qi := ['age'], sensitive := 's', person := 'pid'"
-    with pytest.raises(
-        duckdb.Error, match=r"at most 1/\d of a group's rows may belong to one individual.* 1/1.052 are|supp"
-    ):
+    with pytest.raises(duckdb.Error, match=r"of a group's rows may belong to one individual.* 1/1.052 are|supp"):
         visits.execute(f"from {call}, {roles})").fetchall()
     assert visits.execute("from k_anonymity('many', ['age'], person := 'pid')").fetchall() == [(6.0, 0.95)]
     # beside others enough she is one of many; her class has to hold them
     visits.execute("insert into many select 1000 + i // 2, 30 + i % 60, i % 7 from range(2000) t(i)")
     visits.execute(f"create or replace table made as from {call}, {roles}, row_id := true)")
-    share = visits.execute(
-        "select max(m / n) from (select max(c) as m, sum(c) as n from (select made.age, pid, count(*) as c from made "
-        "join (select pid, row_number() over () - 1 as row_id from many) using (row_id) group by all) group by age)"
-    ).fetchall()[0][0]
+    share = visits.execute("""select max(m / n) from (select max(c) as m, sum(c) as n from (select made.age, pid, count(*) as c from made
+        join (select pid, row_number() over () - 1 as row_id from many) using (row_id)
+        group by all) group by age)""").fetchall()[0][0]
     assert share <= (1 / 5 if "k := 5" in call else 1 / 2) + 1e-9
 
 

@@ -16,14 +16,8 @@ from tests.reference.entry_calls import Tables, reads_release, refusal
 
 TREE = {"x1": "X", "x2": "X", "y1": "Y", "y2": "Y"}
 VISITS = [
-    ("p", 1, "x1"),
-    ("p", 1, "y1"),
-    ("q", 2, "x2"),
-    ("q", 2, "y1"),
-    ("r", 3, "y1"),
-    ("r", 3, "y2"),
-    ("t", 4, "y2"),
-]
+    ("p", 1, "x1"), ("p", 1, "y1"), ("q", 2, "x2"), ("q", 2, "y1"), ("r", 3, "y1"), ("r", 3, "y2"), ("t", 4, "y2"),
+]  # fmt: skip
 PERSONS = [("p", (1, 2), ["X", "y1"]), ("q", (1, 2), ["X", "y1"]), ("r", (3, 4), ["Y"]), ("t", (3, 4), ["Y"])]
 
 
@@ -83,9 +77,8 @@ def test_losses_of_persons_are_those_of_their_boxes_and_nodes(visits):
     told = dict(visits.execute(f"select attribute, ncp from information_loss('visits', 'linked', {ROLES})").fetchall())
     assert told["a"] == pytest.approx(1 / 3)
     told = dict(
-        visits.execute(
-            f"select attribute, distortion_ratio from distortion_ratio('visits', 'linked', {ROLES})"
-        ).fetchall()
+        visits.execute(f"""select attribute, distortion_ratio
+            from distortion_ratio('visits', 'linked', {ROLES})""").fetchall()
     )
     assert told["a"] == 1.0
     ncp = {
