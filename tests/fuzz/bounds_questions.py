@@ -81,14 +81,13 @@ KEYS = (
 
 @dataclass(frozen=True)
 class Question:
-    """A query over t in pieces, so that one that is refused can be asked with less."""
+    """A query over t in pieces; with `in_step` the condition stands in a step of a WITH that hides the table."""
 
     keys: tuple[str, ...]
     measures: tuple[str, ...]
     where: str
     grouping: str
     in_step: bool = False
-    """Whether the condition stands in a step of a WITH that hides the table."""
 
     def text(self) -> str:
         """The query."""
@@ -112,12 +111,7 @@ COLUMNS = re.compile(r"\b(age|born|weight|sex|region|seen|disease|cost|who)\b")
 
 
 def within(columns: Collection[str] | None, make: Callable[[], str]) -> str:
-    """What `make` gives that names no other columns; what it gave last where sixty tries name others.
-
-    Args:
-        columns: columns that may be named, None for all.
-        make: what is tried again.
-    """
+    """What `make` gives that names no other columns (None: any); what it gave last where sixty tries name others."""
     made = make()
     for _ in range(60):
         if columns is None or set(COLUMNS.findall(made)) <= set(columns):
@@ -127,13 +121,7 @@ def within(columns: Collection[str] | None, make: Callable[[], str]) -> str:
 
 
 def question(rng: random.Random, exact: Sequence[str], only: bool) -> Question:
-    """A query over t.
-
-    Args:
-        rng: where it comes from.
-        exact: columns that the release has as they are, for keys of many groups.
-        only: whether the query names no other columns.
-    """
+    """A query over t; `exact` are columns that the release has as they are: `only` these are named then."""
     columns = exact if only else None
     keys = [within(columns, lambda: rng.choice(KEYS)) for _ in range(rng.choice((0, 1, 2, 2, 3)))]
     if exact and keys and rng.random() < 0.5:
@@ -169,13 +157,9 @@ def question_of_lists(rng: random.Random) -> Question:
         )  # fmt: skip
 
     keys = (
-        "disease",
-        "length(disease)",
-        "upper(disease)",
-        "(disease is null)",
-        "left(disease, 1)",
+        "disease", "length(disease)", "upper(disease)", "(disease is null)", "left(disease, 1)",
         "coalesce(disease, 'none')",
-    )
+    )  # fmt: skip
     measures = tuple(
         rng.choice(
             (

@@ -3,22 +3,18 @@
 import random
 
 SHAPES = {
-    "boxes": (
-        "mondrian('t', {k}{roles})", "mondrian('t', {k}, edges := 'tight'{roles})", "incognito('t', {k}{roles})",
-        "mondrian('t', {k}, mode := 'relaxed'{roles})", "probabilistic('t', {k}{roles})",
-    ),
-    "suppressed": ("incognito('t', {k}, max_suppression := 0.3{roles})", "incognito('t', {k}, max_suppression := 1{roles})"),
+    "boxes": ("mondrian('t', {k}{roles})", "mondrian('t', {k}, edges := 'tight'{roles})",
+     "incognito('t', {k}{roles})", "mondrian('t', {k}, mode := 'relaxed'{roles})", "probabilistic('t', {k}{roles})"),
+    "suppressed": ("incognito('t', {k}, max_suppression := 0.3{roles})",
+     "incognito('t', {k}, max_suppression := 1{roles})"),
     "buckets": ("anatomy('t', 1{roles})", "anatomy('t', 2{roles})"),
     "slices": ("slicing('t', 1{roles})", "slicing('t', 2{roles})"),
     "lists": ("one_to_m_generalize('t', {k}, 1{person})", "rmr('t', {k}{person})"),
-    "randomized": (
-        "rr_distort('t', p := 0.8{roles})", "rr_distort('t', p := 1{roles})", "rr_distort('t', p := 0.7, scope := 'qi'{roles})",
-        "rr_distort('t', p := 0.8, scope := 'sensitive'{roles})",
-    ),
-    "unbounded": (
-        "merging('t', 2{roles})", "muco('t', 0.5{roles})", "composition('t', {k}{roles})", "hybrid('t', {k}{roles})",
-        "microaggregate('t', {k}{roles})", "rank_swap('t', 10{roles})", "laplace_on_groups('t', {k}, 1.0{plain})",
-    ),
+    "randomized": ("rr_distort('t', p := 0.8{roles})", "rr_distort('t', p := 1{roles})",
+     "rr_distort('t', p := 0.7, scope := 'qi'{roles})", "rr_distort('t', p := 0.8, scope := 'sensitive'{roles})"),
+    "unbounded": ("merging('t', 2{roles})", "muco('t', 0.5{roles})", "composition('t', {k}{roles})",
+     "hybrid('t', {k}{roles})", "microaggregate('t', {k}{roles})", "rank_swap('t', 10{roles})",
+     "laplace_on_groups('t', {k}, 1.0{plain})"),
 }  # fmt: skip
 SELDOM = ("slices", "suppressed", "unbounded")
 """Shapes of few hard bounds, or none: a tenth as often as the others."""

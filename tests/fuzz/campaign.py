@@ -1,8 +1,6 @@
-"""Runs random calls, judges each, and counts: `python -m tests.fuzz.campaign --calls 10000 --seed 1`.
+"""Random calls: answered, refused (by an error that names the function and quotes no value), or a fault.
 
-A call is *answered*, *refused* (an error that names the function, quotes no value, and speaks of no parameter the
-function does not take), or a *fault*: anything else, a promise that is not kept, a measure that is not what its definition
-says. A table's number gives the whole of it again: `--seed` and `--only`.
+`python -m tests.fuzz.campaign --calls 10000 --seed 1`; a table's number gives the whole of it again: `--seed`, `--only`.
 """
 
 import argparse
@@ -10,7 +8,6 @@ import math
 import random
 import re
 import sys
-import time
 import warnings
 from collections import Counter
 from dataclasses import dataclass, field
@@ -39,7 +36,6 @@ class Tally:
     outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
     proved: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
-    refusals: Counter[str] = field(default_factory=Counter)
 
     @property
     def calls(self) -> int:
@@ -102,7 +98,7 @@ def judged(
             header = [d[0] for d in con.description or []]
         except duckdb.Error as error:
             outcome = "refused"
-            refusal(con, table, call, str(error), tally)
+            refusal(con, table, call, str(error))
         else:
             proved = prove(con, table, call) if release else check(con, table, call, of, header, answer)
             tally.proved[call.function] += proved
@@ -119,7 +115,7 @@ def judged(
     return outcome == "answered"
 
 
-def refusal(con: duckdb.DuckDBPyConnection, table: Table, call: Call, message: str, tally: Tally) -> None:
+def refusal(con: duckdb.DuckDBPyConnection, table: Table, call: Call, message: str) -> None:
     """Raise unless an error is one that a user should see."""
     estimated = message.split("\n\nLINE ")[0]
     named = re.match(r"Invalid Input Error: (\w+): ", estimated)
@@ -137,7 +133,6 @@ def refusal(con: duckdb.DuckDBPyConnection, table: Table, call: Call, message: s
     if "fails the requirement" in estimated and "t" in TAKES[call.function] and not call.params.get("t"):
         if proofs.meets(con, table, call.params):
             raise Fault(f"the whole table meets it: {estimated}")
-    tally.refusals[f"{call.function}: " + re.sub(r"'[^']*'|[\d.,]+", "_", estimated.split(": ", 2)[-1])[:90]] += 1
 
 
 def prove(con: duckdb.DuckDBPyConnection, table: Table, call: Call) -> bool:
@@ -146,7 +141,7 @@ def prove(con: duckdb.DuckDBPyConnection, table: Table, call: Call) -> bool:
     assert isinstance(method, Method)
     types = proofs.copied(con, table, "rel")
     if "counts" in method.formats:
-        proofs.noise(con, table, types, exact=method.differentially_private)
+        proofs.noise(con, table, types)
         return True
     if "persons" in method.formats:
         proofs.persons(con, table, params, by_class="classes" in method.finished)
@@ -192,10 +187,8 @@ def check(
         return True
     if call.function == "l_diversity" and measured and not table.of("person") and len(table.of("sensitive")) == 1:
         found = dict(answer)
-        right = con.execute(
-            f"select min(d), min(n / top) from (select count(*) as d, sum(m) as n, max(m) as top from (select {qi}, s0, "
-            f"count(*) as m from {measured} group by all) group by {qi})"
-        ).fetchone()
+        right = con.execute(f"""select min(d), min(n / top) from (select count(*) as d, sum(m) as n, max(m) as top from (select {qi}, s0,
+            count(*) as m from {measured} group by all) group by {qi})""").fetchone()
         if (found["distinct"], round(found["frequency"], 9)) != (right[0], round(right[1], 9)):
             raise Fault(f"l_diversity says {found}, it is {right}")
         return True
@@ -260,19 +253,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--calls", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, help="number of a table, to see its calls alone")
-    parser.add_argument("--refusals", action="store_true", help="list what was refused, and how often")
     given = parser.parse_args(arguments)
-    began = time.process_time()
     if given.only is None:
         tally = campaign(given.calls, given.seed)
     else:
         tally = campaign(1, given.seed, given.only, verbose=True)
     for fault in tally.faults:
         print(fault, end="\n\n")
-    if given.refusals:
-        print("\n".join(f"{count:>6} {estimated}" for estimated, count in tally.refusals.most_common()))
     print(tally.shown())
-    print(f"{time.process_time() - began:.0f} s of CPU")
     return bool(tally.faults)
 
 

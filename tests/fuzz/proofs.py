@@ -23,9 +23,8 @@ def copied(con: duckdb.DuckDBPyConnection, table: Table, release: str) -> dict[s
     for letter, role in (("q", "quasi"), ("s", "sensitive"), ("x", "insensitive"), ("h", "identifier")):
         plain |= {column.name: f"{letter}{k}" for k, column in enumerate(table.of(role))}
     chosen = ", ".join(f"{quoted(name)} as {short}" for name, short in plain.items())
-    con.execute(
-        f"create or replace temp table o as select row_number() over () - 1 as rn, {chosen} from {quoted(table.name)}"
-    )
+    con.execute(f"""create or replace temp table o as select row_number() over () - 1 as rn, {chosen}
+        from {quoted(table.name)}""")
     displayed = {row[0]: row[1] for row in con.execute(f"describe {release}").fetchall()}
     renamed = {
         name: plain.get(name, {"row_id_" if "row_id_" in displayed else "row_id": "rn"}.get(name, ""))
@@ -45,29 +44,37 @@ def copied(con: duckdb.DuckDBPyConnection, table: Table, release: str) -> dict[s
     return {short: displayed[name] for name, short in renamed.items() if short}
 
 
-def none(con: duckdb.DuckDBPyConnection, sql: str, promise: str) -> None:
+def none(con: duckdb.DuckDBPyConnection, promise: str, sql: str) -> None:
     """Raise unless a count of violations is nought."""
     found = con.execute(sql).fetchone()
     if found is None or found[0] != 0:
         raise Broken(f"{promise}: {found[0] if found else 'nothing'} violations")
 
 
+def quasi(table: Table) -> list[str]:
+    """Plain names of the quasi-identifiers."""
+    return [f"q{k}" for k in range(len(table.of("quasi")))]
+
+
 def rows_kept(con: duckdb.DuckDBPyConnection, types: Mapping[str, str], exact: str) -> None:
     """Each source row comes once, and its columns that begin with a letter of `exact` are as they were."""
-    none(con, "select count(*) - count(distinct rn) from r", "a source row comes twice")
-    none(con, "select count(*) from r where rn not in (select rn from o) or rn is null", "rows of nowhere")
+    none(con, "a source row comes twice", "select count(*) - count(distinct rn) from r")
+    none(con, "rows of nowhere", "select count(*) from r where rn not in (select rn from o) or rn is null")
     for name in types:
         if name[0] in exact and name[1:].isdigit():
-            none(
-                con,
-                f"select count(*) from r join o using (rn) where r.{name} is distinct from o.{name}",
-                f"{name} kept",
-            )
+            differ = f"r.{name} is distinct from o.{name}"
+            none(con, f"{name} kept", f"select count(*) from r join o using (rn) where {differ}")
 
 
 def all_rows(con: duckdb.DuckDBPyConnection) -> None:
     """No row is left out."""
-    none(con, "select (select count(*) from o) - (select count(*) from r)", "rows are left out")
+    none(con, "rows are left out", "select (select count(*) from o) - (select count(*) from r)")
+
+
+def in_box(name: str) -> str:
+    """Whether an interval of r has the value of o; one without ends has any."""
+    return f"""((r.{name} is null and o.{name} is null) or (r.{name} is not null and r.{name}.lower is null)
+        or (o.{name} between r.{name}.lower and r.{name}.upper))"""
 
 
 def covered(con: duckdb.DuckDBPyConnection, table: Table, types: Mapping[str, str], by: str = "rn") -> None:
@@ -75,67 +82,44 @@ def covered(con: duckdb.DuckDBPyConnection, table: Table, types: Mapping[str, st
     for k, column in enumerate(table.of("quasi")):
         name, kind = f"q{k}", types[f"q{k}"]
         if column.tree:
-            estimated = (
-                f"exists (from {quoted(column.tree)} h where h.leaf = o.{name} and r.{name}::varchar in "
-                f"(h.leaf::varchar, h.middle, h.root)) or (o.{name} is null and r.{name} in ('(null)', '<any>'))"
-            )
+            holds = f"""exists (from {quoted(column.tree)} h where h.leaf = o.{name} and r.{name}::varchar in
+                (h.leaf::varchar, h.middle, h.root)) or (o.{name} is null and r.{name} in ('(null)', '<any>'))"""
         elif kind.endswith("[]") and kind != con.execute(f"select typeof({name}) from o limit 1").fetchone()[0]:
-            estimated = f"len(list_filter(r.{name}, lambda x: x is not distinct from o.{name})) > 0"
+            holds = f"len(list_filter(r.{name}, lambda x: x is not distinct from o.{name})) > 0"
         elif kind.startswith("STRUCT(lower "):
-            estimated = (
-                f"(r.{name} is null and o.{name} is null) or (r.{name} is not null and r.{name}.lower is null) "
-                f"or (o.{name} between r.{name}.lower and r.{name}.upper)"
-            )
+            holds = in_box(name)
         else:
             raise Broken(f"{name} is released as {kind}, which is no box")
-        none(
-            con, f"select count(*) from r join o using ({by}) where not coalesce({estimated}, false)", f"{name} covered"
-        )
+        none(con, f"{name} covered", f"select count(*) from r join o using ({by}) where not coalesce({holds}, false)")
 
 
 def classes(con: duckdb.DuckDBPyConnection, table: Table, params: Mapping[str, Any], measured: str = "r") -> None:
     """Every class of equal quasi-identifiers has k rows, l diversity of each sensitive column, and is t-close."""
-    qi = ", ".join(f"q{k}" for k in range(len(table.of("quasi"))))
-    if params.get("k"):
-        none(
-            con,
-            f"select count(*) from (select count(*) as n from {measured} group by {qi}) where n < {params['k']}",
-            "k",
-        )
-    if params.get("k") and table.of("person"):
-        who = f"select {quoted(table.of('person')[0].name)} as own_person, row_number() over () - 1 as rn from "
-        none(
-            con,
-            f"select count(*) from (select count(distinct own_person) as n from {measured} join "
-            f"({who} {quoted(table.name)}) using (rn) group by {qi}) where n < {params['k']}",
-            "k persons",
-        )
+    qi = ", ".join(quasi(table))
+    if k := params.get("k"):
+        none(con, "k", f"select count(*) from (select count(*) as n from {measured} group by {qi}) where n < {k}")
+        if table.of("person"):
+            who = f"{quoted(table.of('person')[0].name)} as own_person, row_number() over () - 1 as rn"
+            none(con, "k persons", f"""select count(*) from (select count(distinct own_person) as n from {measured}
+                join (select {who} from {quoted(table.name)}) using (rn) group by {qi}) where n < {k}""")  # fmt: skip
     sensitive = range(len(table.of("sensitive")))
     for s in sensitive if params.get("l") or params.get("t") is not None else ():
-        counted = (
-            f"with cells as (select {qi}, s{s} as s, count(*) as m from {measured} group by all), "
-            f"found as (select sum(m) as n, count(*) as d, max(m) as top, -sum(m * ln(m)) as h from cells group by {qi}) "
-        )
-        if params.get("l"):
-            level, diversity = params["l"], params.get("diversity", "frequency")
+        cells = f"with cells as (select {qi}, s{s} as s, count(*) as m from {measured} group by all)"
+        if level := params.get("l"):
+            diversity = params.get("diversity", "frequency")
             wrong = {
-                "frequency": f"top * {level} > n",
-                "distinct": f"d < {level}",
+                "frequency": f"top * {level} > n", "distinct": f"d < {level}",
                 "entropy": f"h / n + ln(n) < ln({level}) - 1e-9",
-            }[diversity]
-            none(con, f"{counted} select count(*) from found where {wrong}", f"{diversity} l of s{s}")
+            }[diversity]  # fmt: skip
+            none(con, f"{diversity} l of s{s}", f"""{cells}, found as (select sum(m) as n, count(*) as d, max(m) as top,
+                -sum(m * ln(m)) as h from cells group by {qi}) select count(*) from found where {wrong}""")  # fmt: skip
         if params.get("t") is not None and params.get("distance") == "equal":
-            far = con.execute(
-                f"with cells as (select {qi}, s{s} as s, count(*) as m from {measured} group by all), "
-                f"c as (select {qi}, sum(m) as n, row_number() over () as c from cells group by {qi}), "
-                f"whole as (select s{s} as s, count(*) / (select count(*) from {measured}) as p from {measured} group by s{s}), "
-                "grid as (select c.c, c.n, whole.s, whole.p, "
-                + ", ".join(f"c.q{k}" for k in range(len(table.of("quasi"))))
-                + " from c, whole), far as (select grid.c, sum(abs(coalesce(m, 0) / grid.n - p)) / 2 as d from grid left "
-                "join cells on grid.s is not distinct from cells.s and "
-                + " and ".join(f"grid.q{k} is not distinct from cells.q{k}" for k in range(len(table.of("quasi"))))
-                + " group by grid.c) select max(d) from far"
-            ).fetchone()
+            same = " and ".join(f"grid.{q} is not distinct from cells.{q}" for q in quasi(table))
+            far = con.execute(f"""{cells}, c as (select {qi}, sum(m) as n, row_number() over () as c from cells group by {qi}),
+                whole as (select s{s} as s, count(*) / (select count(*) from {measured}) as p from {measured} group by s{s}),
+                grid as (from c, whole), far as (select c, sum(abs(coalesce(m, 0) / n - p)) / 2 as d from grid
+                left join cells on grid.s is not distinct from cells.s and {same} group by c)
+                select max(d) from far""").fetchone()
             if far is None or far[0] > params["t"] + 1e-9:
                 raise Broken(f"t of s{s}: {far[0] if far else None} is above {params['t']}")
 
@@ -148,9 +132,8 @@ def meets(con: duckdb.DuckDBPyConnection, table: Table, params: Mapping[str, Any
     if rows < params.get("k", 1):
         return False
     for s in range(len(table.of("sensitive"))):
-        top, distinct, entropy = con.execute(
-            f"select max(m), count(*), ln(sum(m)) - sum(m * ln(m)) / sum(m) from (select count(*) as m from o group by s{s})"
-        ).fetchone()
+        top, distinct, entropy = con.execute(f"""select max(m), count(*), ln(sum(m)) - sum(m * ln(m)) / sum(m)
+            from (select count(*) as m from o group by s{s})""").fetchone()
         level = params.get("l", 1)
         checked = {"frequency": top * level <= rows, "distinct": distinct >= level, "entropy": entropy >= log(level)}
         if not checked[params.get("diversity", "frequency")]:
@@ -162,34 +145,22 @@ def same_histograms(con: duckdb.DuckDBPyConnection, letters: str, types: Mapping
     """Each column has the values it had, as often."""
     for name in types:
         if name[0] in letters and name[1:].isdigit():
-            differ = (
-                f"select count(*) from (select {name} as v, count(*) as n from o group by v) a full join "
-                f"(select {name} as v, count(*) as n from r group by v) b on a.v is not distinct from b.v "
-                "where a.n is distinct from b.n"
-            )
-            none(con, differ, f"histogram of {name}")
+            before, after = (f"select {name} as v, count(*) as n from {t} group by v" for t in "or")
+            none(con, f"histogram of {name}", f"""select count(*) from ({before}) a full join ({after}) b
+                on a.v is not distinct from b.v where a.n is distinct from b.n""")  # fmt: skip
 
 
 def buckets(con: duckdb.DuckDBPyConnection, table: Table, params: Mapping[str, Any]) -> None:
     """Anatomy: l rows and no share above 1/l in a bucket; its MAP is the histogram of its rows."""
-    bucket = "own_bucket"
-    none(con, f"select count(*) from (select count(*) as n from r group by {bucket}) where n < {params['l']}", "l rows")
-    none(
-        con,
-        f"select count(*) from (select unnest(map_values(s0)) as m, {bucket} as b from r) a join "
-        f"(select count(*) as n, {bucket} as b from r group by b) c using (b) where m * {params['l']} > n",
-        "shares of a bucket",
-    )
-    none(con, f"select count(*) from (select count(distinct s0) as d from r group by {bucket}) where d <> 1", "one MAP")
-    none(
-        con,
-        f"with told as (select b, unnest(map_keys(s)) as v, unnest(map_values(s)) as m from "
-        f"(select {bucket} as b, any_value(s0) as s from r group by b)), "
-        f"truth as (select r.{bucket} as b, o.s0 as v, count(*) as m from r join o using (rn) where o.s0 is not null group by all) "
-        "select count(*) from truth left join told on truth.b = told.b and truth.v = told.v "
-        "where truth.m is distinct from told.m",
-        "the MAP of a bucket",
-    )
+    level, sizes = params["l"], "select own_bucket as b, count(*) as n, count(distinct s0) as d from r group by b"
+    none(con, "l rows", f"select count(*) from ({sizes}) where n < {level}")
+    none(con, "one MAP", f"select count(*) from ({sizes}) where d <> 1")
+    none(con, "shares of a bucket", f"""select count(*) from (select unnest(map_values(s0)) as m, own_bucket as b from r)
+        join ({sizes}) using (b) where m * {level} > n""")  # fmt: skip
+    none(con, "the MAP of a bucket", """with told as (select b, unnest(map_keys(s)) as v, unnest(map_values(s)) as m from
+            (select own_bucket as b, any_value(s0) as s from r group by b)),
+        truth as (select own_bucket as b, o.s0 as v, count(*) as m from r join o using (rn) where o.s0 is not null group by all)
+        select count(*) from truth left join told using (b, v) where truth.m is distinct from told.m""")  # fmt: skip
 
 
 def _fields(kind: str) -> list[tuple[str, str]]:
@@ -258,50 +229,25 @@ def sliced(
 
 def persons(con: duckdb.DuckDBPyConnection, table: Table, params: Mapping[str, Any], by_class: bool) -> None:
     """A row a person; classes of k persons (`by_class`), or k persons with each list and no list above 1/l in a class."""
-    who = quoted(table.of("person")[0].name)
-    none(
-        con,
-        f"select (select count(distinct {who}) from {quoted(table.name)}) - (select count(*) from r)",
-        "a row a person",
-    )
-    qi = ", ".join(f"q{k}" for k in range(len(table.of("quasi"))))
-    lists = ", ".join(f"s{k}" for k in range(len(table.of("sensitive"))))
-    if by_class:
-        none(con, f"select count(*) from (select count(*) as n from r group by {qi}) where n < {params['k']}", "k")
-        return
-    none(
-        con,
-        f"select count(*) from (select count(*) as n from r group by {lists}) where n < {params['k']}",
-        "k of lists",
-    )
-    none(
-        con,
-        f"with cells as (select {qi}, {lists}, count(*) as m from r group by all) select count(*) from "
-        f"(select sum(m) as n, max(m) as top from cells group by {qi}) where top * {params['l']} > n",
-        "l of lists",
-    )
+    who = f"(select count(distinct {quoted(table.of('person')[0].name)}) from {quoted(table.name)})"
+    none(con, "a row a person", f"select {who} - (select count(*) from r)")
+    qi, lists = ", ".join(quasi(table)), ", ".join(f"s{k}" for k in range(len(table.of("sensitive"))))
+    alike = f"select count(*) as n from r group by {qi if by_class else lists}"
+    none(con, "k", f"select count(*) from ({alike}) where n < {params['k']}")
+    if not by_class:
+        none(con, "l of lists", f"""with cells as (select {qi}, {lists}, count(*) as m from r group by all)
+            select count(*) from (select sum(m) as n, max(m) as top from cells group by {qi}) where top * {params["l"]} > n""")  # fmt: skip
 
 
-def noise(con: duckdb.DuckDBPyConnection, table: Table, types: Mapping[str, str], exact: bool) -> None:
-    """Counts are whole, and every row of the original is in a cell of its own sensitive value (in one, if `exact`)."""
+def noise(con: duckdb.DuckDBPyConnection, table: Table, types: Mapping[str, str]) -> None:
+    """Counts are whole, and every row of the original is in a cell of its own sensitive value."""
     if types.get("own_noisy_count") != "BIGINT":
         raise Broken(f"noisy counts are {types.get('own_noisy_count')}")
-    estimated = ["r.s0 is not distinct from o.s0"] if not table.of("sensitive")[0].tree else ["true"]
-    for k, column in enumerate(table.of("quasi")):
-        name, kind = f"q{k}", types[f"q{k}"]
-        if column.tree or kind == "VARCHAR":
+    holds = ["r.s0 is not distinct from o.s0"] if not table.of("sensitive")[0].tree else ["true"]
+    for name, column in zip(quasi(table), table.of("quasi"), strict=True):
+        if column.tree or types[name] == "VARCHAR":
             return
-        if kind.startswith("STRUCT(lower "):
-            estimated.append(
-                f"((r.{name} is null and o.{name} is null) or (r.{name} is not null and r.{name}.lower is null) "
-                f"or o.{name} between r.{name}.lower and r.{name}.upper)"
-            )
-        else:
-            estimated.append(f"len(list_filter(r.{name}, lambda x: x is not distinct from o.{name})) > 0")
-    few = "n = 0" if not exact else "n < 1"
-    none(
-        con,
-        f"select count(*) from (select o.rn, count(r.own_noisy_count) as n from o left join r on {' and '.join(estimated)} "
-        f"group by o.rn) where {few}",
-        "a row that no cell covers",
-    )
+        listed = f"len(list_filter(r.{name}, lambda x: x is not distinct from o.{name})) > 0"
+        holds.append(in_box(name) if types[name].startswith("STRUCT(lower ") else listed)
+    none(con, "a row that no cell covers", f"""select count(*) from (select o.rn, count(r.own_noisy_count) as n from o
+        left join r on {" and ".join(holds)} group by o.rn) where n = 0""")  # fmt: skip

@@ -16,28 +16,21 @@ TABLES = (
     "people", "Patients", 'o"dd', "it's", "two words", "select", "dotted.name", "ünï", "😀", "t-1", "123", "read_csv", "p;q",
 )  # fmt: skip
 VALUES: dict[str, tuple[str, ...]] = {
-    "boolean": ("true", "false"),
-    "tinyint": ("-128", "127", "0", "1", "5"),
-    "smallint": ("-32768", "32767", "0", "7"),
-    "integer": ("-2147483648", "2147483647", "0", "1", "40", "41"),
+    "boolean": ("true", "false"), "tinyint": ("-128", "127", "0", "1", "5"),
+    "smallint": ("-32768", "32767", "0", "7"), "integer": ("-2147483648", "2147483647", "0", "1", "40", "41"),
     "bigint": ("-9223372036854775808", "9223372036854775807", "0", "9007199254740993", "9007199254740992"),
     "hugeint": ("-170141183460469231731687303715884105728", "170141183460469231731687303715884105727", "0", "3"),
-    "utinyint": ("0", "255", "9"),
-    "uinteger": ("0", "4294967295", "9"),
+    "utinyint": ("0", "255", "9"), "uinteger": ("0", "4294967295", "9"),
     "ubigint": ("0", "18446744073709551615", "18446744073709551614", "2"),
     "uhugeint": ("0", "3", "170141183460469231731687303715884105727", "340282366920938463463374607431768211455"),
     "float": ("0.1", "-0.0", "0.0", "'nan'", "'inf'", "'-inf'", "3.4e38", "16777217"),
     "double": ("0.1", "-0.0", "0.0", "'nan'", "'inf'", "'-inf'", "1e308", "-1e308", "5e-324", "5.0"),
-    "decimal(4,1)": ("0", "-999.9", "999.9", "0.5"),
-    "decimal(18,3)": ("0", "-0.001", "999999999999999.999", "5"),
+    "decimal(4,1)": ("0", "-999.9", "999.9", "0.5"), "decimal(18,3)": ("0", "-0.001", "999999999999999.999", "5"),
     "decimal(38,10)": ("0", "-1234567890123456789012345678.0123456789", "5.5"),
-    "varchar": (
-        "'flu'", "'FLU'", "''", "' '", "'it''s'", "'a\"b'", "'{}'", "'NULL'", "'é'", "'e\u0301'", "'zq7secret one'",
-        "'zq7secret two'", "'zq7secret\nthree'", "'<!--<script>'", "'😀'", "'*'", "'0'", "'{lower: 1, upper: 2}'", "'[x]'",
-        "repeat('zq7secret', 40)",
-    ),
-    "blob": ("'\\x00\\xFF'", "''", "'zq7secret'", "'ab'"),
-    "bit": ("'0'", "'1'", "'10101'", "'0101'"),
+    "varchar": ("'flu'", "'FLU'", "''", "' '", "'it''s'", "'a\"b'", "'{}'", "'NULL'", "'é'", "'e\u0301'",
+     "'zq7secret one'", "'zq7secret two'", "'zq7secret\nthree'", "'<!--<script>'", "'😀'", "'*'", "'0'",
+     "'{lower: 1, upper: 2}'", "'[x]'", "repeat('zq7secret', 40)"),
+    "blob": ("'\\x00\\xFF'", "''", "'zq7secret'", "'ab'"), "bit": ("'0'", "'1'", "'10101'", "'0101'"),
     "date": ("'1970-01-01'", "'0001-01-01'", "'9999-12-31'", "'infinity'", "'-infinity'", "'2020-02-29'"),
     "time": ("'00:00:00'", "'23:59:59.999999'", "'12:00:00'"),
     "timetz": ("'00:00:00+00'", "'12:00:00+02'", "'10:00:00+00'"),
@@ -48,10 +41,9 @@ VALUES: dict[str, tuple[str, ...]] = {
     "timestamptz": ("'1970-01-01 00:00:00+00'", "'2020-01-01 12:30:00+05'", "'infinity'"),
     "interval": ("'1 day'", "'24 hours'", "'1 month'", "'30 days'", "'-1 year'"),
     "uuid": ("'00000000-0000-0000-0000-000000000000'", "'ffffffff-ffff-ffff-ffff-ffffffffffff'",
-             "'7fffffff-ffff-ffff-ffff-ffffffffffff'"),
+     "'7fffffff-ffff-ffff-ffff-ffffffffffff'"),
     "enum('low', 'high', 'zq7secret nobody', 'a''b')": ("'low'", "'high'", "'a''b'"),
-    "integer[]": ("[1, 2]", "[]", "[2, 1]", "[null]"),
-    "varchar[]": ("['x']", "['zq7secret']", "[]"),
+    "integer[]": ("[1, 2]", "[]", "[2, 1]", "[null]"), "varchar[]": ("['x']", "['zq7secret']", "[]"),
     "integer[2]": ("[1, 2]", "[2, 1]"),
     "struct(x integer, y varchar)": ("{x: 1, y: 'zq7secret'}", "{x: null, y: null}", "{x: 2, y: 'b'}"),
     "struct(lower integer, upper integer)": ("{lower: 1, upper: 2}", "{lower: 3, upper: 3}"),
@@ -75,15 +67,7 @@ class Column:
 
 @dataclass
 class Table:
-    """A random table and the statements that make it.
-
-    Attributes:
-        name: bare name.
-        columns: in order.
-        rows: how many.
-        statements: SQL that makes the table, its trees and its comments.
-        labelled: whether comments say the roles; otherwise each call does.
-    """
+    """A random table and the statements that make it, its trees and, where it is labelled, its comments."""
 
     name: str
     columns: list[Column]
