@@ -76,18 +76,13 @@ def build(con: duckdb.DuckDBPyConnection, case: dict[str, Any]) -> None:
 def tables_of_the_paper(draw: st.DrawFn) -> dict[str, Any]:
     """Rows, NULL share and domain sizes of a random table, and the setting muco runs in."""
     return {
-        "rows": draw(st.integers(20, 90)),
-        "seed": draw(st.integers(0, 10**6)),
-        "ages": draw(st.sampled_from([1, 2, 7, 60])),
-        "nulls": draw(st.sampled_from([0, 4, 10])),
-        "delta": draw(st.sampled_from(sorted(DELTAS))),
-        "cut": draw(st.sampled_from(["loss", "median"])),
+        "rows": draw(st.integers(20, 90)), "seed": draw(st.integers(0, 10**6)),
+        "ages": draw(st.sampled_from([1, 2, 7, 60])), "nulls": draw(st.sampled_from([0, 4, 10])),
+        "delta": draw(st.sampled_from(sorted(DELTAS))), "cut": draw(st.sampled_from(["loss", "median"])),
         "width": draw(st.sampled_from(["range", "distinct", "spread"])),
-        "subdivide": draw(st.sampled_from(["none", "assign"])),
-        "balance": draw(st.sampled_from([0, 0.25, 0.75, 1])),
-        "unchanged": draw(st.sampled_from(["exchange", "redraw"])),
-        "min_changed": draw(st.sampled_from([0, 1, 2, 3])),
-    }
+        "subdivide": draw(st.sampled_from(["none", "assign"])), "balance": draw(st.sampled_from([0, 0.25, 0.75, 1])),
+        "unchanged": draw(st.sampled_from(["exchange", "redraw"])), "min_changed": draw(st.sampled_from([0, 1, 2, 3])),
+    }  # fmt: skip
 
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -136,14 +131,14 @@ def test_histograms_of_every_group_are_exact(seed, k, least, repair):
 
 
 def census_columns(shared: Any) -> tuple[list[Any], Any]:
-    table = duckdb.read_csv(str(shared / "census.csv")).df().sample(12_000, random_state=1)
+    table = duckdb.connect().read_csv(str(shared / "census.csv")).df().sample(12_000, random_state=1)
     kinds = {"RELATE": nominal, "SEX": nominal, "AGE": ordered, "MARST": nominal, "RACE": nominal, "EDUC": nominal,
              "UHRSWORK": ordered}  # fmt: skip
     return [kind(table[name].tolist()) for name, kind in kinds.items()], ordered(table["INCWAGE"].tolist())
 
 
 def adult_columns(shared: Any) -> tuple[list[Any], Any]:
-    table = duckdb.read_csv(str(shared / "adult.csv")).df().sample(4_000, random_state=1).fillna("")
+    table = duckdb.connect().read_csv(str(shared / "adult.csv")).df().sample(4_000, random_state=1).fillna("")
     kinds = {"age": ordered, "workclass": nominal, "education": nominal, "marital_status": nominal, "race": nominal,
              "sex": nominal, "native_country": nominal}  # fmt: skip
     return [kind(table[name].tolist()) for name, kind in kinds.items()], nominal(table["occupation"].tolist())

@@ -18,47 +18,34 @@ from duckdb_anon.model.number_scale import Scale
 from duckdb_anon.model.released_columns import ROWS, Cells, Source, Value
 
 ENDS = {
-    "TINYINT": ("-128", "127"),
-    "SMALLINT": ("-32768", "32767"),
-    "INTEGER": ("-2147483648", "2147483647"),
-    "BIGINT": ("-9223372036854775808", "9223372036854775807"),
-    "UTINYINT": ("0", "255"),
-    "USMALLINT": ("0", "65535"),
-    "UINTEGER": ("0", "4294967295"),
-    "UBIGINT": ("9223372036854775809", "18446744073709551615"),
+    "TINYINT": ("-128", "127"), "SMALLINT": ("-32768", "32767"), "INTEGER": ("-2147483648", "2147483647"),
+    "BIGINT": ("-9223372036854775808", "9223372036854775807"), "UTINYINT": ("0", "255"), "USMALLINT": ("0", "65535"),
+    "UINTEGER": ("0", "4294967295"), "UBIGINT": ("9223372036854775809", "18446744073709551615"),
     "HUGEINT": ("-99999999999999999999999999999999999999", "-99999999999999999999999999999999999000"),
-    "FLOAT": ("-3.4028235e38", "3.4028235e38"),
-    "DOUBLE": ("-1.7976931348623157e308", "1.7976931348623157e308"),
-    "DECIMAL(4,1)": ("-999.9", "999.9"),
-    "DECIMAL(9,2)": ("-9999999.99", "9999999.99"),
+    "FLOAT": ("-3.4028235e38", "3.4028235e38"), "DOUBLE": ("-1.7976931348623157e308", "1.7976931348623157e308"),
+    "DECIMAL(4,1)": ("-999.9", "999.9"), "DECIMAL(9,2)": ("-9999999.99", "9999999.99"),
     "DECIMAL(18,12)": ("-999999.999999999999", "999999.999999999999"),
     "DECIMAL(38,0)": ("99999999999999999999999999999999999000", "99999999999999999999999999999999999999"),
     "DECIMAL(38,38)": ("-0.00000000000000000009", "0.00000000000000000009"),
-    "DATE": ("5877642-06-25 (BC)", "5881580-07-10"),
-    "TIME": ("00:00:00", "24:00:00"),
-    "TIME_NS": ("00:00:00", "24:00:00"),
-    "TIMESTAMP": ("290309-12-22 (BC) 00:00:00", "294247-01-10 04:00:54.775806"),
+    "DATE": ("5877642-06-25 (BC)", "5881580-07-10"), "TIME": ("00:00:00", "24:00:00"),
+    "TIME_NS": ("00:00:00", "24:00:00"), "TIMESTAMP": ("290309-12-22 (BC) 00:00:00", "294247-01-10 04:00:54.775806"),
     "TIMESTAMP_S": ("290309-12-22 (BC) 00:00:00", "294247-01-10 04:00:54"),
     "TIMESTAMP_MS": ("290309-12-22 (BC) 00:00:00", "294247-01-10 04:00:54.775"),
     "TIMESTAMP_NS": ("1677-09-22 00:00:00", "2262-04-11 23:47:16.854775806"),
     "TIMESTAMPTZ": ("290309-12-22 (BC) 00:00:00+00", "294247-01-10 04:00:54.775806+00"),
     "TIMESTAMPTZ_NS": ("1677-09-22 00:00:00+00", "2262-04-11 23:47:16.854775806+00"),
-}
+}  # fmt: skip
 INSIDE = {
     "DATE": ["0001-01-01", "0001-12-31 (BC)", "9999-12-31", "10000-01-01", "1970-01-01", "2024-02-29", "infinity"],
-    "TIME": ["23:59:59.999999", "12:00:00", "00:00:00.000001"],
-    "TIME_NS": ["23:59:59.999999999", "12:00:00"],
+    "TIME": ["23:59:59.999999", "12:00:00", "00:00:00.000001"], "TIME_NS": ["23:59:59.999999999", "12:00:00"],
     "TIMESTAMP": ["0044-03-15 (BC) 01:02:03.5", "1969-12-31 23:59:59.999999", "10000-01-01", "-infinity"],
     "TIMESTAMP_S": ["1970-01-01", "0001-12-31 (BC) 23:59:59"],
     "TIMESTAMP_MS": ["1969-12-31 23:59:59.999", "12024-01-01 00:00:00.001"],
     "TIMESTAMP_NS": ["1969-12-31 23:59:59.999999999", "2020-01-01 00:00:00.000000001"],
     "TIMESTAMPTZ": ["0044-03-15 (BC) 01:02:03.5+00", "2024-03-31 01:30:00+00", "2024-03-31 02:30:00+02"],
-    "FLOAT": ["0.1", "1e-45", "nan", "inf"],
-    "DOUBLE": ["0.1", "5e-324", "-inf"],
-}
+    "FLOAT": ["0.1", "1e-45", "nan", "inf"], "DOUBLE": ["0.1", "5e-324", "-inf"],
+}  # fmt: skip
 Numbers = Callable[[Attribute, Scale], np.ndarray[Any, Any]]
-
-
 Released = Callable[[duckdb.DuckDBPyConnection, str, Numbers], str]
 
 
@@ -75,16 +62,8 @@ def releasing(patch: pytest.MonkeyPatch) -> Released:
             made = numbers(attribute, attribute.scale_for("new_values"))
             return {attribute.name: Value(attribute.name, made, index), ROWS: Source(np.arange(coded.rows))}
 
-        entry = Method(
-            name="new_values",
-            summary="",
-            paper="",
-            example="",
-            parameters=(),
-            formats=("rows",),
-            layout=layout,
-            release=release,
-        )
+        said = dict.fromkeys(("summary", "paper", "example"), "")
+        entry = Method(name="new_values", **said, parameters=(), formats=("rows",), layout=layout, release=release)
         patch.setitem(sql_functions._BY_NAME, entry.name, entry)
         con.execute(sql_functions._macro(entry))
         con.execute(f"create or replace table r as from new_values('{table}', qi := ['x'], keep := ['n'])")
@@ -118,7 +97,8 @@ def test_every_value_of_every_ordered_type_comes_back(duckdb_type, released):
 @pytest.mark.parametrize("duckdb_type", ENDS)
 def test_numbers_beyond_a_type_become_its_ends(duckdb_type, released):
     con = duckdb_anon.connect()
-    con.execute(f"create table t as select n, x::{duckdb_type} as x from (values {_rows(ENDS[duckdb_type])}) s(n, x)")
+    con.execute(f"create table t (n integer, x {duckdb_type})")
+    con.executemany("insert into t values (?, ?)", list(enumerate(ENDS[duckdb_type])))
     ends = np.array([-np.inf, np.inf]) if duckdb_type in ("FLOAT", "DOUBLE") else np.array([-(2.0**63), 2.0**63])
     released(con, "t", lambda attribute, scale: np.clip(ends, -1.79e308, 1.79e308))
     if duckdb_type.startswith(("DOUBLE", "HUGE", "UBIG")) or "(38," in duckdb_type:
@@ -128,10 +108,6 @@ def test_numbers_beyond_a_type_become_its_ends(duckdb_type, released):
         same = "select min(r.x) = min(t.x) and max(r.x) = max(t.x) from r, t"
         assert con.execute(same).fetchone() == (True,), con.execute("from r").fetchall()
     con.close()
-
-
-def _rows(texts: tuple[str, ...]) -> str:
-    return ", ".join(f"({n}, '{text}')" for n, text in enumerate(texts))
 
 
 @settings(max_examples=25)
@@ -167,9 +143,7 @@ def test_a_date_moved_by_days_is_that_date(released):
 def test_values_too_far_apart_for_exact_numbers_are_refused_by_name(released):
     con = duckdb_anon.connect()
     con.execute("create table t as select range as n, ('9'||repeat('0', 37 * range))::decimal(38,0) as x from range(2)")
-    with pytest.raises(
-        duckdb.Error, match=r"new_values: the values of .x. have no exact numbers, or differ by more than"
-    ):
+    with pytest.raises(duckdb.Error, match=r"new_values: the values of .x. have no exact numbers"):
         released(con, "t", lambda attribute, scale: scale.numbers)
     assert con.execute("select count(*) from duckdb_tables() where table_name = 'r'").fetchone() == (0,)
 

@@ -15,13 +15,9 @@ from tests.reference.diversity_of_sets import km_anonymity
 from tests.reference.one_to_m_example import PATHS, persons_of
 
 UNEVEN = (
-    *PATHS,
-    ("*", "D", "E", "d1"),
-    ("*", "D", "E", "d2"),
-    ("*", "D", "d3", "d3"),
-    *(("*", "F", f"f{i}", f"f{i}") for i in range(8)),
-    ("*", "g", "g", "g"),
-)
+    *PATHS, ("*", "D", "E", "d1"), ("*", "D", "E", "d2"), ("*", "D", "d3", "d3"),
+    *(("*", "F", f"f{i}", f"f{i}") for i in range(8)), ("*", "g", "g", "g"),
+)  # fmt: skip
 LEAVES = [path[-1] for path in UNEVEN]
 TREE: dict[str, str | None] = {"*": None} | {
     below: above for path in UNEVEN for above, below in pairwise(path) if above != below

@@ -32,23 +32,17 @@ EXACT, COARSE = ("points", "kept"), "boxes"
 def con():
     with duckdb.connect() as con:
         load(con)
-        con.execute(
-            "create table people as select (18 + hash(i) % 10)::int as age, "
-            "case when i % 11 <> 0 then ['F', 'M'][1 + (hash(i * 3) % 2)::int] end as sex, "
-            "case when i % 13 <> 0 then 'r' || (hash(i * 5) % 4) end as region, (hash(i * 17) % 20)::int as cost, "
-            "case when i % 3 = 0 then i end as z from range(60) t(i)"
-        )
-        con.execute(
-            "create table dim as select * from (values ('r0', 1, 'a'), ('r1', 2, 'a'), ('r2', 3, null), ('r2', 4, 'b'), "
-            "('r8', 20, 'c'), ('r9', null, 'c'), (null, 5, 'd')) t(code, num, grp)"
-        )
+        con.execute("""create table people as select (18 + hash(i) % 10)::int as age,
+            case when i % 11 <> 0 then ['F', 'M'][1 + (hash(i * 3) % 2)::int] end as sex,
+            case when i % 13 <> 0 then 'r' || (hash(i * 5) % 4) end as region, (hash(i * 17) % 20)::int as cost,
+            case when i % 3 = 0 then i end as z from range(60) t(i)""")
+        con.execute("""create table dim as select * from (values ('r0', 1, 'a'), ('r1', 2, 'a'), ('r2', 3, null), ('r2', 4, 'b'),
+            ('r8', 20, 'c'), ('r9', null, 'c'), (null, 5, 'd')) t(code, num, grp)""")
         point = "{lower: age, upper: age} as age, [sex] as sex"
         con.execute(f"create table points as select {point}, [region] as region, cost, z from people")
         con.execute(f"create table kept as select {point}, region, cost, z from people")
-        con.execute(
-            "create table boxes as select {lower: age - age % 3, upper: age - age % 3 + 2} as age, "
-            "case when sex is null then ['F', 'M', null] else [sex] end as sex, region, cost, z from people"
-        )
+        con.execute("""create table boxes as select {lower: age - age % 3, upper: age - age % 3 + 2} as age,
+            case when sex is null then ['F', 'M', null] else [sex] end as sex, region, cost, z from people""")
         yield con
 
 

@@ -8,30 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duckdb_anon.kernels.partition import privacy_models as models
+from duckdb_anon.kernels.partition.equivalence_classes import Groups
 from duckdb_anon.kernels.partition.m_invariance import assign
 from duckdb_anon.kernels.partition.partition import partition
-from duckdb_anon.kernels.partition.privacy_models import (
-    All,
-    DistinctDiversity,
-    EntropyDiversity,
-    FrequencyDiversity,
-    KAnonymity,
-    RecursiveDiversity,
-    TCloseness,
-)
 from duckdb_anon.kernels.set_valued.clustering import BoxSpace
 from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import RequirementError
 from tests.reference import mondrian as slow
 
 TREE = [
-    ("a1", "A", "top"),
-    ("a2", "A", "top"),
-    ("a3", "A", "top"),
-    ("b1", "B", "top"),
-    ("b2", "B", "top"),
+    ("a1", "A", "top"), ("a2", "A", "top"), ("a3", "A", "top"), ("b1", "B", "top"), ("b2", "B", "top"),
     ("c", "c", "top"),
-]
+]  # fmt: skip
 COLUMNS = {
     "number": st.one_of(st.none(), st.sampled_from([0.0, 1.0, 1.5, 4.0, 9.0])),
     "score": st.one_of(st.sampled_from([float("nan"), float("inf")]), st.integers(-3, 3).map(float)),
@@ -58,20 +47,12 @@ def tables(draw: st.DrawFn) -> tuple[tuple[Attribute, ...], np.ndarray]:
 
 REQUIREMENTS = st.sampled_from(
     [
-        KAnonymity(1),
-        KAnonymity(2),
-        KAnonymity(5),
-        DistinctDiversity(2),
-        DistinctDiversity(3),
-        FrequencyDiversity(1.5),
-        FrequencyDiversity(2),
-        EntropyDiversity(1.8),
-        RecursiveDiversity(1.5, 2),
-        TCloseness(0.4, "equal"),
-        TCloseness(0.2, "ordered"),
-        All((KAnonymity(3), DistinctDiversity(2), TCloseness(0.5, "ordered"))),
+        models.KAnonymity(1), models.KAnonymity(2), models.KAnonymity(5), models.DistinctDiversity(2), models.DistinctDiversity(3),
+        models.FrequencyDiversity(1.5), models.FrequencyDiversity(2), models.EntropyDiversity(1.8), models.RecursiveDiversity(1.5, 2),
+        models.TCloseness(0.4, "equal"), models.TCloseness(0.2, "ordered"),
+        models.All((models.KAnonymity(3), models.DistinctDiversity(2), models.TCloseness(0.5, "ordered"))),
     ]
-)
+)  # fmt: skip
 
 
 def predicate(requirement: object, sensitive: np.ndarray) -> slow.Predicate:
@@ -81,21 +62,21 @@ def predicate(requirement: object, sensitive: np.ndarray) -> slow.Predicate:
     def holds(group: slow.Group) -> bool:
         values = [table[row] for row in group]
         match requirement:
-            case KAnonymity(k):
+            case models.KAnonymity(k):
                 return len(group) >= k
-            case DistinctDiversity(least):
+            case models.DistinctDiversity(least):
                 return len(set(values)) >= least
-            case FrequencyDiversity(least):
+            case models.FrequencyDiversity(least):
                 return max(Counter(values).values()) * least <= len(values)
-            case EntropyDiversity(least):
+            case models.EntropyDiversity(least):
                 return slow.effective_entropy(values) >= least - 1e-9
-            case RecursiveDiversity(c, least):
+            case models.RecursiveDiversity(c, least):
                 return slow.recursive(values, c, least)
-            case TCloseness(t, "equal"):
+            case models.TCloseness(t, "equal"):
                 return slow.equal_emd(values, table) <= t + 1e-9
-            case TCloseness(t, "ordered"):
+            case models.TCloseness(t, "ordered"):
                 return slow.ordered_emd(values, table) <= t + 1e-9
-            case All(parts):
+            case models.All(parts):
                 return all(predicate(part, sensitive)(group) for part in parts)
         raise AssertionError(requirement)
 
@@ -154,7 +135,7 @@ def test_groups_do_not_depend_on_the_order_of_the_rows(table, requirement, cut, 
 def test_width_of_a_box_is_the_penalty_of_the_tight_box(table):
     qi, _ = table
     space = BoxSpace(qi)
-    for group in as_sets(partition(qi, None, KAnonymity(1)) // 2):
+    for group in as_sets(partition(qi, None, models.KAnonymity(1)) // 2):
         rows = np.array(group)
         space.gather(group[0], rows)
         penalties = [slow.ncp(attribute, group, as_set=True) for attribute in qi]
@@ -188,9 +169,7 @@ def test_hierarchical_distance_equals_moving_mass_up_the_tree(values, data):
     attribute = slow.attribute("place", values, "hierarchy", tree)
     groups = np.array(data.draw(st.lists(st.integers(0, 1), min_size=len(values), max_size=len(values))))
     groups = np.unique(groups, return_inverse=True)[1]
-    requirement = TCloseness(0.1, "hierarchical", attribute.hierarchy, attribute.leaf_of_code)
-    from duckdb_anon.kernels.partition.equivalence_classes import Groups
-
+    requirement = models.TCloseness(0.1, "hierarchical", attribute.hierarchy, attribute.leaf_of_code)
     got = requirement.distance(Groups(groups, attribute.codes, np.bincount(attribute.codes)))
     for number in range(int(groups.max()) + 1):
         inside = [values[row] for row in np.flatnonzero(groups == number)]

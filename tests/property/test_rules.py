@@ -6,23 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duckdb_anon.kernels.partition import privacy_models as models
 from duckdb_anon.kernels.partition.equivalence_classes import Groups
 from duckdb_anon.kernels.partition.privacy_checks_jit import Checks, CheckSpace, satisfied
-from duckdb_anon.kernels.partition.privacy_models import (
-    All,
-    ConditionalDiversity,
-    DistinctDiversity,
-    EntropyDiversity,
-    FrequencyDiversity,
-    KAnonymity,
-    OfColumn,
-    OfRows,
-    PersonShare,
-    PrivacyModel,
-    RecursiveDiversity,
-    TCloseness,
-    of_persons_and_rows,
-)
 from duckdb_anon.kernels.slicing.chance import CommonValue, LinkableValues, Population
 from tests.reference import mondrian as slow
 
@@ -34,32 +20,32 @@ FOLDED = np.arange(VALUES, dtype=np.int32) // 2
 LIMITS = st.floats(0.02, 0.9)
 
 
-def of_persons() -> st.SearchStrategy[PrivacyModel]:
+def of_persons() -> st.SearchStrategy[models.PrivacyModel]:
     diverse = st.one_of(
-        st.builds(FrequencyDiversity, st.floats(1, 4)),
-        st.builds(EntropyDiversity, st.floats(1, 5)),
-        st.builds(RecursiveDiversity, st.floats(0.3, 4), st.integers(1, 5)),
+        st.builds(models.FrequencyDiversity, st.floats(1, 4)),
+        st.builds(models.EntropyDiversity, st.floats(1, 5)),
+        st.builds(models.RecursiveDiversity, st.floats(0.3, 4), st.integers(1, 5)),
     )
     flat = st.one_of(
-        st.builds(PersonShare, st.floats(1, 6)),
-        st.builds(OfRows, diverse),
-        st.builds(of_persons_and_rows, diverse, st.floats(1, 4)),
+        st.builds(models.PersonShare, st.floats(1, 6)),
+        st.builds(models.OfRows, diverse),
+        st.builds(models.of_persons_and_rows, diverse, st.floats(1, 4)),
     )
-    return st.one_of(flat, st.builds(lambda part: OfColumn(part, "folded", FOLDED), flat))
+    return st.one_of(flat, st.builds(lambda part: models.OfColumn(part, "folded", FOLDED), flat))
 
 
-def requirements() -> st.SearchStrategy[PrivacyModel]:
+def requirements() -> st.SearchStrategy[models.PrivacyModel]:
     flat_single = st.one_of(
-        st.builds(KAnonymity, st.integers(1, 9)),
-        st.builds(DistinctDiversity, st.integers(1, 5)),
-        st.builds(FrequencyDiversity, st.floats(1, 4)),
-        st.builds(EntropyDiversity, st.floats(1, 5)),
-        st.builds(RecursiveDiversity, st.floats(0.3, 4), st.integers(1, 5)),
-        st.builds(TCloseness, LIMITS, st.sampled_from(["equal", "ordered"])),
+        st.builds(models.KAnonymity, st.integers(1, 9)),
+        st.builds(models.DistinctDiversity, st.integers(1, 5)),
+        st.builds(models.FrequencyDiversity, st.floats(1, 4)),
+        st.builds(models.EntropyDiversity, st.floats(1, 5)),
+        st.builds(models.RecursiveDiversity, st.floats(0.3, 4), st.integers(1, 5)),
+        st.builds(models.TCloseness, LIMITS, st.sampled_from(["equal", "ordered"])),
     )
-    tree = st.builds(lambda t: TCloseness(t, "hierarchical", PLACE.hierarchy, PLACE.leaf_of_code), LIMITS)
+    tree = st.builds(lambda t: models.TCloseness(t, "hierarchical", PLACE.hierarchy, PLACE.leaf_of_code), LIMITS)
     other = st.one_of(
-        st.builds(lambda least: ConditionalDiversity(least, FOLDED.astype(np.int64)), st.floats(1, 3)),
+        st.builds(lambda least: models.ConditionalDiversity(least, FOLDED.astype(np.int64)), st.floats(1, 3)),
         st.builds(
             lambda rate, alpha, kind: CommonValue(rate, alpha, Population(SHARE, kind, 1.0)),
             LIMITS, LIMITS, st.sampled_from(["table", "own"]),
@@ -69,9 +55,9 @@ def requirements() -> st.SearchStrategy[PrivacyModel]:
             st.integers(1, 4), LIMITS, st.sampled_from(["table", "own"]),
         ),
     )  # fmt: skip
-    column = st.builds(lambda part: OfColumn(part, "folded", FOLDED), flat_single)
+    column = st.builds(lambda part: models.OfColumn(part, "folded", FOLDED), flat_single)
     flat = st.one_of(flat_single, tree, other, column)
-    return st.one_of(flat, st.builds(lambda parts: All(tuple(parts)), st.lists(flat, min_size=2, max_size=3)))
+    return st.one_of(flat, st.builds(lambda parts: models.All(tuple(parts)), st.lists(flat, min_size=2, max_size=3)))
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, VALUES - 1)), min_size=1, max_size=60), requirements())
@@ -87,7 +73,7 @@ def test_rules_agree_with_the_array_form_where_persons_have_several_rows(rows, r
     check([row[:2] for row in rows], np.array([row[2] for row in rows], dtype=np.int32), requirement)
 
 
-def check(rows: list[tuple[int, int]], person: np.ndarray | None, requirement: PrivacyModel) -> None:
+def check(rows: list[tuple[int, int]], person: np.ndarray | None, requirement: models.PrivacyModel) -> None:
     rows = [*rows, *((4, v) for v in range(VALUES))]  # every value occurs in the table
     if person is not None:
         person = np.append(person, np.arange(VALUES)).astype(np.int32)
@@ -106,6 +92,6 @@ def check(rows: list[tuple[int, int]], person: np.ndarray | None, requirement: P
 
 
 def test_recursive_diversity_reads_no_further_than_its_counts():
-    rules = Checks.of(RecursiveDiversity(2, 9).checks(np.array([3, 2])), np.array([0, 1], dtype=np.int32), None)
+    rules = Checks.of(models.RecursiveDiversity(2, 9).checks(np.array([3, 2])), np.array([0, 1], dtype=np.int32), None)
     codes = np.array([0, 0, 1], dtype=np.int64)
     assert not satisfied(rules, CheckSpace.of(rules), codes, codes, 0, 3)

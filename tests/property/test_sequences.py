@@ -1,8 +1,4 @@
-"""Sequences of releases of tables that live: k, l and the size of groups hold over all releases together.
-
-Random histories (records arrive, leave and change) are released ten times. What an attacker may use is re-proved from
-the published rows alone: which rows appeared when, and, of each record, the rows that she could be in all releases.
-"""
+"""Random histories released ten times: k, l and the size of groups hold over all releases, from published rows alone."""
 
 import random
 from collections import Counter
@@ -118,10 +114,8 @@ def test_what_is_left_when_groups_are_withdrawn_is_of_k(con, seed, call):
     for number in range(RELEASES):
         sizes = con.execute(f"select count(*) from r{number} group by age, town").fetchall()
         fewest.append(min(size for (size,) in sizes))
-        published, gone = con.execute(
-            f"select count(*) filter (withdrawn is null or withdrawn > {number + 1}), "
-            f"count(*) filter (withdrawn <= {number + 1}) from anon.records where release <= {number + 1}"
-        ).fetchall()[0]
+        published, gone = con.execute(f"""select count(*) filter (withdrawn is null or withdrawn > {number + 1}),
+            count(*) filter (withdrawn <= {number + 1}) from anon.records where release <= {number + 1}""").fetchall()[0]
         assert con.execute(f"select count(*) from r{number}").fetchall() == [(published,)]
         withdrawn.append(gone)
     assert min(fewest) >= 4 and withdrawn[-1] >= 4

@@ -9,15 +9,7 @@ Row = Sequence[object]
 def spread(
     rows: Sequence[Row], bucket: Sequence[object], held: Sequence[object], rounds: int, passes: int
 ) -> list[dict[object, float]]:
-    """Weights of the values of its bucket for every row.
-
-    Args:
-        rows: quasi-identifiers.
-        bucket: bucket of each row.
-        held: a sensitive value for each row of the bucket, in any order inside it.
-        rounds: rounds of expectation maximization.
-        passes: passes of Sinkhorn's scaling in each.
-    """
+    """Weights of the values of its bucket for every row; `passes` of Sinkhorn's scaling in each of the `rounds` of EM."""
     counts = {b: Counter(v for v, c in zip(held, bucket, strict=True) if c == b) for b in bucket}
     weights = [{v: n / sum(counts[b].values()) for v, n in counts[b].items()} for b in bucket]
     columns = range(len(rows[0]))

@@ -70,27 +70,16 @@ def _releases(entry: Entry) -> list[str]:
 
 @dataclass(frozen=True)
 class Tables:
-    """What calls of measures are about: table names as SQL writes them, and columns by role.
-
-    Attributes:
-        original: the labelled original.
-        release: its release, without labels.
-        number: an ordered quasi-identifier.
-        text: a nominal one.
-        qi: all quasi-identifiers.
-        sensitive: the sensitive column.
-        keep: insensitive columns.
-        roles: further role arguments that every call has.
-    """
+    """What calls of measures are about: a labelled original, a release without labels, and columns by role."""
 
     original: str
     release: str
-    number: str
-    text: str
+    number: str  # an ordered quasi-identifier
+    text: str  # a nominal one
     sensitive: str
     qi: tuple[str, ...]
     keep: tuple[str, ...] = ()
-    roles: dict[str, str] = field(default_factory=dict)
+    roles: dict[str, str] = field(default_factory=dict)  # further arguments that every call has
 
     def given(self, entry: Entry, trial: str | None = None) -> dict[str, str]:
         """Named arguments of a measure: its tables and those of `trial`, by default of `entry.smallest`."""

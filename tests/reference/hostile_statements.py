@@ -23,11 +23,8 @@ CALLS = [
     "_anon_instance()", "rewrite_query('select 1', 'people', 'boxes')", "system.main.sum(1)", "in_search_path('a', 'b')",
 ]  # fmt: skip
 CALLING = [
-    "select {}",
-    "select count({}) from people",
-    "select sex, max({}) from people group by sex",
-    "from people where {}",
-]
+    "select {}", "select count({}) from people", "select sex, max({}) from people group by sex", "from people where {}",
+]  # fmt: skip
 KINDS = [
     "set threads = 1", "attach 'x' as o", "copy people to 'x.csv'", "create table t as from people", "drop table people",
     "insert into people values (1)", "delete from people", "summarize people", "explain select count(*) from people",

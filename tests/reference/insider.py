@@ -57,15 +57,9 @@ def found_by_insider(
     original: Sequence[Codes], released: Sequence[Codes], again: Sequence[Codes], nominal: Sequence[bool],
     group: Codes, classes: Codes, seed: int = 0,
 ) -> dict[str, NDArray[np.float64]]:  # fmt: skip
-    """For each attack and individual the chance that the row she names is the individual's.
+    """For each attack and individual the chance that the row she names is the individual's; row i is row i's.
 
-    Args:
-        original: codes of each quasi-identifier; row i of the release is row i's.
-        released: codes in the release.
-        again: codes of a second release, made from the first by the same call, row by row.
-        nominal: which quasi-identifiers have no order.
-        group: group of each row.
-        classes: class of each row's sensitive value, which is published unchanged.
+    `again` is a second release, made from the first by the same call; sensitive values' `classes` are published.
     """
     rng = np.random.default_rng(seed)
     logs = [channel(first, second) for first, second in zip(released, again, strict=True)]

@@ -20,15 +20,7 @@ def joint_counts(
     noisy: float = 15.0,
     rounds: int = 9,
 ) -> dict[tuple[int, ...], float]:
-    """Rows of each combination of true values, from how many released rows have each.
-
-    Args:
-        rows: released combination to its number of rows.
-        sizes: number of values of each column.
-        chances: probability that a released value is the true one, a column.
-        noisy: growth of the squared error from which rounds of EM are done, where there are two rows a combination.
-        rounds: how many.
-    """
+    """Rows of each combination of true values; with two rows a combination, EM where the squared error grows `noisy`."""
     values = list(product(*(range(size) for size in sizes)))
     each = [channel(size, p) for size, p in zip(sizes, chances, strict=True)]
     whole = np.array(

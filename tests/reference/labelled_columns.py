@@ -38,19 +38,13 @@ def labelled_columns(kinds: str, rows: int = 150) -> list[Labelled]:
 
 
 REAL = {
-    "census": {
-        "UHRSWORK": "quasi", "RACE": "quasi", "SEX": "quasi", "RELATE": "quasi", "AGE": "quasi", "MARST": "quasi",
-        "EDUC": "quasi", "INCWAGE": "sensitive", "OCC": "quasi",
-    },
-    "adult": {
-        "age": "quasi", "workclass": "quasi", "fnlwgt": "quasi", "education": "quasi", "education_num": "quasi",
-        "marital_status": "quasi", "occupation": "quasi", "relationship": "quasi", "race": "quasi", "sex": "quasi",
-        "capital_gain": "sensitive", "capital_loss": "sensitive", "hours_per_week": "quasi", "native_country": "quasi",
-        "income": "sensitive",
-    },
-    "visits": {
-        "person_id": "person", "month_of_birth": "quasi", "year_of_birth": "quasi", "race": "quasi",
-        "years_of_education": "quasi", "income": "sensitive", "diagnosis": "sensitive",
-    },
+    "census": {"UHRSWORK": "quasi", "RACE": "quasi", "SEX": "quasi", "RELATE": "quasi", "AGE": "quasi",
+     "MARST": "quasi", "EDUC": "quasi", "INCWAGE": "sensitive", "OCC": "quasi"},
+    "adult": {"age": "quasi", "workclass": "quasi", "fnlwgt": "quasi", "education": "quasi", "education_num": "quasi",
+     "marital_status": "quasi", "occupation": "quasi", "relationship": "quasi", "race": "quasi", "sex": "quasi",
+     "capital_gain": "sensitive", "capital_loss": "sensitive", "hours_per_week": "quasi", "native_country": "quasi",
+     "income": "sensitive"},
+    "visits": {"person_id": "person", "month_of_birth": "quasi", "year_of_birth": "quasi", "race": "quasi",
+     "years_of_education": "quasi", "income": "sensitive", "diagnosis": "sensitive"},
 }  # fmt: skip
 """Roles of the columns of three real or realistic tables."""

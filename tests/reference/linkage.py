@@ -123,13 +123,7 @@ def guess(
 ) -> float:
     """Chance that naive Bayes without the own rows names one of her values, one value and one column at a time.
 
-    Args:
-        records: known values of each of her records.
-        shares: for each column, how much of a row is at a value.
-        carried: sensitive values of each row, with weights.
-        own: for each of her rows how much of it is at a value of a column.
-        truths: her values.
-        weight: how much each row counts.
+    `shares` says for each column how much of a row is at a value, `own` the same of each of her rows.
     """
     values = sorted({v for one in carried for v in one}, key=str)
     total = dict.fromkeys(values, 0.0)

@@ -12,37 +12,23 @@ from tests.reference.mondrian import attribute
 
 # Hasan, Jiang, Chen and Wang (2018), Tables 1 and 2: age, sex, zip code, disease.
 HOSPITAL_A = [
-    (22, "M", 47905, "Gastritis"),
-    (22, "F", 47905, "Ovarian Cancer"),
-    (33, "F", 47901, "Breast Cancer"),
-    (52, "M", 47901, "Flu"),
-    (54, "M", 47902, "Dyspepsia"),
-    (60, "F", 47902, "Fever"),
-    (60, "F", 47308, "Cancer"),
+    (22, "M", 47905, "Gastritis"), (22, "F", 47905, "Ovarian Cancer"), (33, "F", 47901, "Breast Cancer"),
+    (52, "M", 47901, "Flu"), (54, "M", 47902, "Dyspepsia"), (60, "F", 47902, "Fever"), (60, "F", 47308, "Cancer"),
     (64, "F", 47308, "Fever"),
-]
+]  # fmt: skip
 HOSPITAL_B = [
-    (22, "M", 47905, "Gastritis"),
-    (22, "M", 47905, "Blood Cancer"),
-    (33, "F", 47907, "Breast Cancer"),
-    (58, "M", 47903, "Flu"),
-    (30, "M", 47902, "Dyspepsia"),
-    (60, "F", 47902, "Fever"),
-    (65, "F", 47308, "Flu"),
+    (22, "M", 47905, "Gastritis"), (22, "M", 47905, "Blood Cancer"), (33, "F", 47907, "Breast Cancer"),
+    (58, "M", 47903, "Flu"), (30, "M", 47902, "Dyspepsia"), (60, "F", 47902, "Fever"), (65, "F", 47308, "Flu"),
     (65, "F", 47309, "Cancer"),
-]
+]  # fmt: skip
 FEMALE_DISEASES = {"Ovarian Cancer", "Breast Cancer"}
-
-
-def zip_tree(zips: Sequence[int]) -> list[tuple[str, ...]]:
-    """Zip codes, one digit less at each level."""
-    return [(str(z), f"{z}"[:4] + "*", f"{z}"[:3] + "**", "*") for z in sorted(set(zips))]
 
 
 def hospital(rows: Sequence[tuple[int, str, int, str]], *, zip_as_tree: bool = False) -> CodedTable:
     """A hospital's table with the rule 'no man has a disease of women' as truth columns."""
     age, sex, code, disease = (list(column) for column in zip(*rows, strict=True))
-    tree = zip_tree(code + [r[2] for r in HOSPITAL_A + HOSPITAL_B])
+    every = sorted({str(z) for z in [*code, *(r[2] for r in HOSPITAL_A + HOSPITAL_B)]})
+    tree = [(z, f"{z[:4]}*", f"{z[:3]}**", "*") for z in every]
     zips = attribute("zip", [str(z) for z in code], "hierarchy", tree) if zip_as_tree else attribute("zip", code)
     return CodedTable(
         len(rows),
@@ -53,19 +39,6 @@ def hospital(rows: Sequence[tuple[int, str, int, str]], *, zip_as_tree: bool = F
             "rule_0_1": attribute("rule_0_1", [int(d in FEMALE_DISEASES) for d in disease]),
         },
     )
-
-
-def phi_squared(left: Sequence[int], right: Sequence[int]) -> float:
-    """Mean square contingency coefficient, cell by cell."""
-    n = len(left)
-    a, b, both = Counter(left), Counter(right), Counter(zip(left, right, strict=True))
-    if min(len(a), len(b)) < 2:
-        return 0.0
-    total = 0.0
-    for x, y in itertools.product(a, b):
-        expected = a[x] / n * b[y] / n
-        total += (both[x, y] / n - expected) ** 2 / expected
-    return total / (min(len(a), len(b)) - 1)
 
 
 Forbidden = tuple[dict[int, set[int]], set[int]]

@@ -44,15 +44,10 @@ def _grouped(rng: random.Random, depth: int, table: str, alias: str) -> str:
     places = ", ".join(str(i + 1) for i in range(len(keys)))
     group = rng.choice(
         [
-            "ALL",
-            ", ".join(keys),
-            places,
-            names,
-            f"ROLLUP({', '.join(keys)})",
-            f"CUBE({places})",
+            "ALL", ", ".join(keys), places, names, f"ROLLUP({', '.join(keys)})", f"CUBE({places})",
             f"GROUPING SETS (({places}), (1), ())",
         ]
-    )
+    )  # fmt: skip
     text += f" GROUP BY {group}"
     if rng.random() < 0.2:
         text += f" HAVING count(*) > {rng.randint(1, 5)}"

@@ -3,6 +3,9 @@
 import itertools
 
 import numpy as np
+from scipy.optimize import brentq
+
+from duckdb_anon.kernels.randomized_response.risk import RiskModel, occupied_cells
 
 PAPER_TABLE = np.array([[18, 16, 18], [12, 16, 20]])
 """Rows male, female; columns cancer and two others; female with cancer is .12 of 100 records (Table 1b)."""
@@ -75,14 +78,12 @@ def rows_of(counts: np.ndarray) -> list[np.ndarray]:
 
 
 def nearest_on_simplex(point: np.ndarray) -> np.ndarray:
-    """Euclidean projection by trying every support."""
-    best, best_distance = point, np.inf
-    for size in range(1, len(point) + 1):
-        for support in itertools.combinations(range(len(point)), size):
-            candidate = np.zeros(len(point))
-            kept = list(support)
-            candidate[kept] = point[kept] - (point[kept].sum() - 1) / size
-            distance = float(((candidate - point) ** 2).sum())
-            if candidate.min() >= 0 and distance < best_distance:
-                best, best_distance = candidate, distance
-    return best
+    """Euclidean projection: all entries fall by as much, and none below 0."""
+    fall = brentq(lambda t: np.maximum(point - t, 0).sum() - 1, point.min() - 1, point.max(), xtol=1e-14)
+    return np.maximum(point - fall, 0)
+
+
+def model_of(counts: np.ndarray, prior: str = "cell") -> RiskModel:
+    """The package's model of a table of counts, whose last axis is the sensitive attribute."""
+    *qi, sensitive = rows_of(counts)
+    return RiskModel((occupied_cells(qi, counts.shape[:-1], sensitive, counts.shape[-1]),), prior)

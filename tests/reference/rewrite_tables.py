@@ -21,13 +21,10 @@ select
   case when (b + c) % 11 = 0 then null else (c + d) % 100 end::integer as cost
 from numbered
 """
-REGIONS = (
-    "create table regions as select * from (values ('n1', 'cold'), ('n2', 'cold'), ('s1', 'hot')) t(name, climate)"
-)
-TREE = (
-    "create table region_tree as select * from (values ('n1', 'north', '*'), ('n2', 'north', '*'), "
-    "('s1', 'south', '*'), ('s2', 'south', '*'), ('s3', 'south', '*')) t(leaf, half, everything)"
-)
+REGIONS = """create table regions as select *
+    from (values ('n1', 'cold'), ('n2', 'cold'), ('s1', 'hot')) t(name, climate)"""
+TREE = """create table region_tree as select * from (values ('n1', 'north', '*'), ('n2', 'north', '*'),
+    ('s1', 'south', '*'), ('s2', 'south', '*'), ('s3', 'south', '*')) t(leaf, half, everything)"""
 POINT = "case when {0} is null then null else {{lower: {0}, upper: {0}}} end as {0}"
 RANDOMIZED = ("age", "sex", "region", "disease", "cost")
 SELF = {

@@ -160,9 +160,8 @@ def weighed(rows: list[Row], person: Sequence[Any]) -> dict[object, float]:
 def check_attribute(con: duckdb.DuckDBPyConnection, shape: str) -> None:
     """The attackers that both measures have say the same; deFinetti's weighs the values of each class."""
     rows = printed(con, shape)
-    found = con.execute(
-        f"select attacker, attribute, largest_share from attribute_risk('tiny', '{shape}_linked', seed := 1)"
-    )
+    found = con.execute(f"""select attacker, attribute, largest_share
+        from attribute_risk('tiny', '{shape}_linked', seed := 1)""")
     told = {name: figures for name, *figures in found.fetchall()}
     same = con.execute(f"select attacker, attribute from linkage_risk('tiny', '{shape}_linked', seed := 1)").fetchall()
     assert {name: figures[0] for name, figures in told.items()} == dict(same)
@@ -205,8 +204,6 @@ def check_membership(con: duckdb.DuckDBPyConnection, shape: str) -> None:
 
 Check = Callable[[duckdb.DuckDBPyConnection, str], None]
 RIGHT: dict[str, Check] = {
-    "disclosure": check_disclosure,
-    "linkage_risk": check_linkage,
-    "attribute_risk": check_attribute,
+    "disclosure": check_disclosure, "linkage_risk": check_linkage, "attribute_risk": check_attribute,
     "membership_risk": check_membership,
-}
+}  # fmt: skip

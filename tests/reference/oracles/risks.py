@@ -3,7 +3,6 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -57,7 +56,7 @@ def check_distortion(con: duckdb.DuckDBPyConnection, shape: str) -> None:
         lifted = [
             0.0
             if shape == "sliced"
-            else float(set(values_of(cell(row, name))) != {cell_of(i, place)})
+            else float(set(values_of(cell(row, name))) != {ORIGINAL[i][place]})
             if not isinstance(cell(row, name), (dict, list))
             else float(len(values_of(cell(row, name))) > 1)
             for i, row in enumerate(rows)
@@ -65,11 +64,6 @@ def check_distortion(con: duckdb.DuckDBPyConnection, shape: str) -> None:
         wanted[name] = float(np.average(lifted, weights=weights))
     told = con.execute(f"select attribute, distortion_ratio from distortion_ratio('tiny', '{shape}_linked')").fetchall()
     assert dict(told) == pytest.approx({**wanted, "(all)": np.mean(list(wanted.values()))})
-
-
-def cell_of(i: int, place: int) -> Any:
-    """What the original has where a released row comes from."""
-    return ORIGINAL[i][place]
 
 
 def check_kl(con: duckdb.DuckDBPyConnection, shape: str) -> None:
@@ -124,8 +118,6 @@ def classified(shape: str, rows: list[Row], rng: np.random.Generator) -> float:
 
 Check = Callable[[duckdb.DuckDBPyConnection, str], None]
 RIGHT: dict[str, Check] = {
-    "distortion_ratio": check_distortion,
-    "kl_diversity": check_kl,
-    "km_anonymity": check_km,
+    "distortion_ratio": check_distortion, "kl_diversity": check_kl, "km_anonymity": check_km,
     "classification_accuracy": check_classification,
-}
+}  # fmt: skip
