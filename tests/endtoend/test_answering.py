@@ -29,9 +29,8 @@ comment on column people.sex is 'anon: quasi';
 comment on column people.disease is 'anon: sensitive';
 comment on column people.cost is 'anon: insensitive';
 """
-BY_SEX = (
-    'SELECT "sex" AS "sex", COUNT(*) AS "count" FROM "main"."people" GROUP BY "sex" ORDER BY "count" DESC LIMIT 1000'
-)
+BY_SEX = """SELECT "sex" AS "sex", COUNT(*) AS "count" FROM "main"."people" GROUP BY "sex"
+    ORDER BY "count" DESC LIMIT 1000"""
 
 
 @pytest.fixture(scope="module")
@@ -150,9 +149,8 @@ def test_bounds_of_coarser_groups_are_of_what_is_asked(file):
 
 
 def test_a_query_ordered_by_a_bound_keeps_its_limit(file):
-    query = (
-        "SELECT disease, low(count(*)) AS least FROM people WHERE age < 33 GROUP BY disease ORDER BY least DESC LIMIT 2"
-    )
+    query = """SELECT disease, low(count(*)) AS least FROM people WHERE age < 33 GROUP BY disease
+        ORDER BY least DESC LIMIT 2"""
     with engine(file) as made, made.connect() as connection:
         found = [row[1] for row in connection.execute(sa.text(query))]
         every = connection.execute(sa.text(query.replace("ORDER BY least DESC LIMIT 2", ""))).all()
@@ -165,14 +163,12 @@ def test_a_query_ordered_by_a_bound_keeps_its_limit(file):
         ("SELECT sex FROM people GROUP BY sex HAVING low(count(*)) > 3", "as whole columns of the outermost SELECT"),
         ("SELECT high(count(*)) - low(count(*)) FROM people", "as whole columns of the outermost SELECT"),
         ("SELECT low(count(*)) FROM people UNION ALL SELECT 1", "as whole columns of the outermost SELECT"),
-        (
-            "SELECT sum(n_high - n_low) FROM (SELECT sex, count(*) AS n FROM people GROUP BY sex) AS v",
-            "aggregated by itself",
-        ),
+        ("SELECT sum(n_high - n_low) FROM (SELECT sex, count(*) AS n FROM people GROUP BY sex) AS v",
+         "aggregated by itself"),
         ("SELECT low(count(*)) FROM release", "is a bound of an answer from a release"),
         ("SELECT low(sex) FROM people", "without an aggregate"),
     ],
-)
+)  # fmt: skip
 def test_bounds_that_cannot_be_told_are_refused(file, query, message):
     with engine(file, "?answer=people:release&bounds=true") as made, made.connect() as connection:
         with pytest.raises(Exception, match=message):
@@ -203,12 +199,10 @@ def test_the_same_sql_has_the_same_columns_on_the_original_and_its_release(file)
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("?answer=people", "expected ORIGINAL:RELEASE"),
-        ("?answer=people:a,people:b", "answered by a release already"),
-        ("?answer=people:release&bounds=perhaps", "bounds=perhaps"),
-        ("?bounds=true", "belongs to answer="),
+        ("?answer=people", "expected ORIGINAL:RELEASE"), ("?answer=people:a,people:b", "answered by a release already"),
+        ("?answer=people:release&bounds=perhaps", "bounds=perhaps"), ("?bounds=true", "belongs to answer="),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_url_is_named(file, query, message):
     with engine(file, query) as made, pytest.raises(Exception, match=message):
         made.connect()

@@ -160,10 +160,8 @@ def test_the_short_edition_has_conclusion_risk_and_signatures_without_utility(fo
 
 def test_safe_harbor_tells_generalized_columns_from_unchanged_ones(tmp_path):
     con = duckdb_anon.connect(str(tmp_path / "b.duckdb"))
-    con.execute(
-        "create table people as select date '1920-01-01' + (hash(i) % 30000)::integer as date_of_birth, "
-        "'LS' || (10 + i % 4) as district, i % 3 as illness from range(200) t(i)"
-    )
+    con.execute("""create table people as select date '1920-01-01' + (hash(i) % 30000)::integer as date_of_birth,
+        'LS' || (10 + i % 4) as district, i % 3 as illness from range(200) t(i)""")
     con.execute("create table tree as select distinct district as leaf, 'LS**' as part, '*' as all_of from people")
     roles = {"date_of_birth": "quasi", "district": "quasi hierarchy=tree", "illness": "sensitive"}
     for column, role in roles.items():
@@ -188,12 +186,10 @@ def test_safe_harbor_tells_generalized_columns_from_unchanged_ones(tmp_path):
 
 def test_the_external_edition_holds_no_original_value(tmp_path):
     con = duckdb_anon.connect(str(tmp_path / "p.duckdb"))
-    con.execute(
-        "create table people as select 'Nm' || (70001 + 13 * i) as name, 20011 + 7 * (i % 90) as income, "
-        "('Zk' || (51 + i % 7))::enum('Zk51', 'Zk52', 'Zk53', 'Zk54', 'Zk55', 'Zk56', 'Zk57') as town, "
-        "case when i = 5 then 'Qrare' else 'Qw' || (31 + i % 3) end as trade, 'Xh' || (81 + i % 4) as hidden, "
-        "'Sv' || (61 + i % 5) as illness from range(300) t(i)"
-    )
+    con.execute("""create table people as select 'Nm' || (70001 + 13 * i) as name, 20011 + 7 * (i % 90) as income,
+        ('Zk' || (51 + i % 7))::enum('Zk51', 'Zk52', 'Zk53', 'Zk54', 'Zk55', 'Zk56', 'Zk57') as town,
+        case when i = 5 then 'Qrare' else 'Qw' || (31 + i % 3) end as trade, 'Xh' || (81 + i % 4) as hidden,
+        'Sv' || (61 + i % 5) as illness from range(300) t(i)""")
     for column, role in {
         "name": "identifier", "income": "quasi", "town": "quasi", "trade": "quasi", "illness": "sensitive"
     }.items():  # fmt: skip
@@ -244,12 +240,10 @@ def test_a_context_that_cannot_be_right_is_refused(tmp_path, text, message):
 def test_the_page_on_a_database_agrees_with_what_was_written(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     con = duckdb_anon.connect("shop.duckdb")
-    con.execute(
-        "create table people as select i as id, 'Zoe <' || i || '>' as name, 20 + i % 30 as age, i % 11 as debt from range(160) t(i)"
-    )
-    con.execute(
-        "create table visits as select i % 170 as pid, i % 4 as ward, 'note ' || i as note, i % 9 as fee from range(300) t(i)"
-    )
+    con.execute("""create table people as select i as id, 'Zoe <' || i || '>' as name, 20 + i % 30 as age, i % 11 as
+        debt from range(160) t(i)""")
+    con.execute("""create table visits as select i % 170 as pid, i % 4 as ward, 'note ' || i as note, i % 9 as fee
+        from range(300) t(i)""")
     con.close()
     Path("plan.toml").write_text(
         """
@@ -303,10 +297,8 @@ def test_a_release_of_a_database_and_its_page_appear_together(tmp_path, linked):
     con.execute("create table visits as select i % 120 as pid, i % 4 as ward from range(200) t(i)")
     for column in ("people.age", "visits.ward"):
         con.execute(f"comment on column {column} is 'anon: quasi'")
-    given = (
-        "['people', 'visits'], individuals := 'people', key := 'id', k := 4, keys := {'visits.pid': 'people.id'}, "
-        f"linked := {linked}, evidence := '{tmp_path}"
-    )
+    given = f"""['people', 'visits'], individuals := 'people', key := 'id', k := 4, keys := {{'visits.pid': 'people.id'}},
+        linked := {linked}, evidence := '{tmp_path}"""
     with pytest.raises(duckdb.Error, match=r"nowhere/page.html: No such file"):
         con.execute(f"from anon_release_database({given}/nowhere/page.html')")
     assert con.execute("select count(*) from duckdb_schemas() where schema_name = 'release'").fetchone() == (0,)

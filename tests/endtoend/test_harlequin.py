@@ -1,7 +1,5 @@
 """The adapter in Harlequin itself: the screen, driven by key presses, and the command hsql."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

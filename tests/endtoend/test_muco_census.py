@@ -29,10 +29,8 @@ def release(census):
     @cache
     def made(delta: str, setting: str, seed: int) -> str:
         name = f"r_{delta.replace('/', '_')}_{'paper' if setting else 'default'}_{seed}"
-        census.execute(
-            f"create temp table {name} as "
-            f"from muco('census', {delta}, tables := 'linear', l := 10, row_id := true, seed := {seed}{setting})"
-        )
+        census.execute(f"""create temp table {name} as
+            from muco('census', {delta}, tables := 'linear', l := 10, row_id := true, seed := {seed}{setting})""")
         return name
 
     return made

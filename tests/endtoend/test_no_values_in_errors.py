@@ -20,22 +20,14 @@ METHODS = [entry for entry in ENTRIES if isinstance(entry, Method)]
 PERSON = dict.fromkeys(("one_to_m_generalize", "rmr"), ", person := 'age', hierarchies := {'disease': 'tree'}")
 QUERY = "'SELECT count(*) FROM people WHERE age < 30', 'people', 'r'"
 CALLS = [
-    "from k_anonymity('people')",
-    "from reidentification_risk('people')",
-    "from anon_profile('people')",
-    "from anon_dirt('people')",
-    "from anon_hierarchy('people', 'age')",
-    "from label_statements('people')",
-    "from recommend('people', 0.5, seconds := 1)",
-    "from compare('people', ['r'])",
-    "from information_loss('people', 'r')",
-    "from linkage_risk('people', 'r')",
-    "from workload_error('people', 'r', 3)",
-    f"from relative_error({QUERY})",
-    "from verify_release('broken')",
+    "from k_anonymity('people')", "from reidentification_risk('people')", "from anon_profile('people')",
+    "from anon_dirt('people')", "from anon_hierarchy('people', 'age')", "from label_statements('people')",
+    "from recommend('people', 0.5, seconds := 1)", "from compare('people', ['r'])",
+    "from information_loss('people', 'r')", "from linkage_risk('people', 'r')", "from workload_error('people', 'r', 3)",
+    f"from relative_error({QUERY})", "from verify_release('broken')",
     "from anon_release('s', 'mondrian(''people'', 2)', independent := true)",
     *(f"from {method.name}({smallest_call(method, 'people')}{PERSON.get(method.name, '')})" for method in METHODS),
-]
+]  # fmt: skip
 VIEW = f"select * replace (if(age = 7, '{SECRET}', age::varchar)::integer as age) from base"
 
 
@@ -44,9 +36,8 @@ def database(tmp_path_factory):
     """A file with the view `people`, one value of which cannot be cast, and a release of its table."""
     path = tmp_path_factory.mktemp("cast") / "clinic.duckdb"
     with duckdb_anon.connect(str(path)) as con:
-        con.execute(
-            "create table base as select i % 20 as age, i % 2 as sex, 'd' || i % 7 as disease from range(80) t(i)"
-        )
+        con.execute("""create table base as select i % 20 as age, i % 2 as sex, 'd' || i % 7 as disease
+            from range(80) t(i)""")
         con.execute("create table people as from base")
         con.execute("create table tree as select distinct disease as leaf, '*' as top from base")
         labels = {"age": "quasi", "sex": "quasi", "disease": "sensitive"}
@@ -71,11 +62,8 @@ def test_shell_shows_no_value(statement, database, capsys):
 @pytest.mark.parametrize(
     "words",
     [
-        ("-c", "select age from people"),
-        ("-c", ".release s mondrian('people', 2)"),
-        ("-c", ".label people"),
-        ("-c", "select 'a" + SECRET + "'::date"),
-        ("release", "{db}", "s", "mondrian('people', 2)"),
+        ("-c", "select age from people"), ("-c", ".release s mondrian('people', 2)"), ("-c", ".label people"),
+        ("-c", "select 'a" + SECRET + "'::date"), ("release", "{db}", "s", "mondrian('people', 2)"),
         ("release", "{db}", "s", "mondrian('people', 2)", "--part-rows", "1000"),
         ("release", "{db}", "s", "mondrian('people', 2)", "--key", "age"),
         ("release", "{db}", "{db}.parquet", "mondrian('people', 2)"),
@@ -83,7 +71,7 @@ def test_shell_shows_no_value(statement, database, capsys):
         ("publish", "{db}", "{db}.out", "--allow", "broken"),
     ],
     ids=lambda words: " ".join(words[:2]),
-)
+)  # fmt: skip
 def test_command_line_shows_no_value(words, database, tmp_path, capsys):
     copy = tmp_path / "clinic.duckdb"
     copy.write_bytes(database.read_bytes())
@@ -117,15 +105,12 @@ def test_exceptions_and_their_tracebacks_show_no_value(database, tmp_path):
 @pytest.mark.parametrize(
     "statement",
     [
-        f"select '{SECRET}'::integer",
-        f"select strptime('{SECRET}', '%Y')",
-        f"""select '{{"{SECRET}'::json""",
+        f"select '{SECRET}'::integer", f"select strptime('{SECRET}', '%Y')", f"""select '{{"{SECRET}'::json""",
         f"create table u (x varchar primary key); insert into u values ('{SECRET}'), ('{SECRET}')",
-        f"select cast('{SECRET} [x]\n' as date)",
-        f"select strptime('x [bad]\n\n{SECRET} [bad]', '%Y')",
+        f"select cast('{SECRET} [x]\n' as date)", f"select strptime('x [bad]\n\n{SECRET} [bad]', '%Y')",
         f"create table u (x enum('a', '{SECRET}''(s)'));select sum(x) from u",
     ],
-)
+)  # fmt: skip
 def test_messages_of_duckdb_that_quote_values_are_left_out(statement, con):
     with pytest.raises(duckdb.Error) as caught:
         con.execute(statement).fetchall()

@@ -24,18 +24,15 @@ def pair(con):
 def test_query_texts_on_blobs_run(con):
     blob = "(['\\xFF\\x00', 'plain', '\\x80'])[1 + range % 3]::blob"
     con.execute(f"create table t as select {blob} as a, range % 3 as b from range(330)")
-    for query, original in con.execute(
-        "select query, original from workload_error('t', 't', qi := ['a', 'b'], n := 20, dims := 2)"
-    ).fetchall():
+    for query, original in con.execute("""select query, original
+        from workload_error('t', 't', qi := ['a', 'b'], n := 20, dims := 2)""").fetchall():
         assert con.execute(query).fetchone() == (original,)
 
 
 @pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP"])
 def test_infinite_dates_stand_apart_and_do_not_widen_the_domain(con, kind):
-    con.execute(
-        f"create table t as select case when range % 10 = 0 then 'infinity'::{kind} when range % 10 = 1 then "
-        f"'-infinity'::{kind} else date '2020-01-01' + (range % 7)::integer end as a, range % 3 as b from range(330)"
-    )
+    con.execute(f"""create table t as select case when range % 10 = 0 then 'infinity'::{kind} when range % 10 = 1 then
+        '-infinity'::{kind} else date '2020-01-01' + (range % 7)::integer end as a, range % 3 as b from range(330)""")
     con.execute("create table r as select * replace (case when isinf(a) then a else date '2020-01-01' end as a), "
                 "row_number() over () - 1 as row_id from t")  # fmt: skip
     loss = con.execute("select ncp from information_loss('t', 'r', qi := ['a', 'b'])").fetchone()
@@ -80,13 +77,11 @@ def test_an_empty_hierarchy_cell_is_refused(pair):
 @pytest.mark.parametrize(
     ("row_id", "reason"),
     [
-        ("null::bigint", "does not number rows"),
-        ("row_id + 0.5", "does not number rows"),
-        ("row_id::varchar", "not a row number"),
-        ("-1 - row_id", "do not belong together"),
+        ("null::bigint", "does not number rows"), ("row_id + 0.5", "does not number rows"),
+        ("row_id::varchar", "not a row number"), ("-1 - row_id", "do not belong together"),
         ("row_id + 5", "do not belong together"),
     ],
-)
+)  # fmt: skip
 def test_row_ids_of_another_table_are_refused(pair, row_id, reason):
     pair.execute(f"create table wrong as select * replace ({row_id} as row_id) from r")
     for measure in ("disclosure", "information_loss"):
@@ -121,10 +116,8 @@ def test_ends_released_as_double_hold_the_values_they_stand_at(con, kind):
 
 
 def test_columns_that_reach_both_ends_of_bigint_are_generalized(con):
-    con.execute(
-        "create table t as select case when range < 3 then 9223372036854775807 when range < 50 then "
-        "-9223372036854775808 else range % 2 end as a, range % 3 as s from range(60)"
-    )
+    con.execute("""create table t as select case when range < 3 then 9223372036854775807 when range < 50 then
+        -9223372036854775808 else range % 2 end as a, range % 3 as s from range(60)""")
     for call in ("hybrid('t', 5, q := 0.0, {})", "composition('t', 5, {})", "mondrian('t', 5, {})"):
         con.execute("create or replace table r as from " + call.format("qi := ['a'], sensitive := 's'"))
         assert con.execute("select bool_and(a.lower <= a.upper) from r where a.lower is not null").fetchone() != (
@@ -135,9 +128,8 @@ def test_columns_that_reach_both_ends_of_bigint_are_generalized(con):
 def test_whole_noisy_counts_of_large_numbers_are_summed(con):
     con.execute("create table t as select range % 2 = 0 as a, case range % 3 when 0 then -9223372036854775808 else 7 end "
                 "as s from range(90)")  # fmt: skip
-    con.execute(
-        "create table r as from diffgen('t', 50.0, domain := 'observed', qi := ['a'], sensitive := 's', seed := 1)"
-    )
+    con.execute("""create table r as from diffgen('t', 50.0, domain := 'observed', qi := ['a'], sensitive := 's', seed
+        := 1)""")
     answer = con.execute("from estimate('select sum(s) as v from t', 'r', original := 't', qi := ['a'], "
                          "sensitive := 's')").fetchone()  # fmt: skip
     assert answer is not None and answer[1] == pytest.approx(-30 * 2.0**63, rel=0.05)
@@ -162,10 +154,8 @@ def test_the_least_hugeint_is_below_all_others_in_learnt_shares(con):
 
 @pytest.mark.parametrize("kind", ["time", "timestamp_s", "timestamptz"])
 def test_intervals_of_times_of_day_are_asked_whether_they_are_there(con, kind):
-    con.execute(
-        f"create table t as select (timestamp '2020-01-01' + to_minutes((range * 7) % 1400))::{kind} as a, "
-        "range % 2 = 0 as b, range % 3 as s from range(300)"
-    )
+    con.execute(f"""create table t as select (timestamp '2020-01-01' + to_minutes((range * 7) % 1400))::{kind} as a,
+        range % 2 = 0 as b, range % 3 as s from range(300)""")
     roles = "qi := ['a', 'b'], sensitive := 's'"
     con.execute(f"create table r as from mondrian('t', 5, {roles})")
     asked = "select count(*) as n from t where a is null or b"

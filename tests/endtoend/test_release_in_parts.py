@@ -91,10 +91,8 @@ def test_files_and_folders_to_files_and_folders(tmp_path, source, target):
 
 def test_a_partitioned_folder_is_read_with_its_keys(tmp_path, capsys):
     with duckdb.connect() as con:
-        con.execute(
-            "copy (select i % 50 as age, i % 7 as ill, 'r' || i % 3 as region from range(300) r(i)) "
-            f"to '{tmp_path / 'people'}' (format parquet, partition_by (region))"
-        )
+        con.execute(f"""copy (select i % 50 as age, i % 7 as ill, 'r' || i % 3 as region from range(300) r(i))
+            to '{tmp_path / "people"}' (format parquet, partition_by (region))""")
         call = "mondrian(k := 5, qi := ['age', 'region'], sensitive := 'ill')"
         given = ["release", str(tmp_path / "people"), str(tmp_path / "r.parquet"), call]
         assert main(given) == 0
@@ -198,10 +196,8 @@ def test_two_million_rows_keep_to_their_memory(tmp_path):
     source, target = tmp_path / "people.parquet", tmp_path / "r.parquet"
     with duckdb_anon.connect() as con:
         con.execute("create table people as from anon_sample('census', 40000, seed := 5)")
-        con.execute(
-            "copy (select * replace (age + i % 3 as age, hours_per_week + i % 5 as hours_per_week) "
-            f"from people, range(50) r(i)) to '{source}'"
-        )
+        con.execute(f"""copy (select * replace (age + i % 3 as age, hours_per_week + i % 5 as hours_per_week)
+            from people, range(50) r(i)) to '{source}'""")
     columns = [row[0] for row in duckdb.execute(f"describe from '{source}'").fetchall()]
     qi = ", ".join(repr(c) for c in columns if c != "salary")
     call = f"mondrian(10, l := 3, qi := [{qi}], sensitive := 'salary')"

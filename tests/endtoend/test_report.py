@@ -95,9 +95,8 @@ def test_page_of_hostile_values_is_what_it_would_be_of_harmless_ones(tmp_path):
         con = duckdb_anon.connect(str(tmp_path / f"{len(found)}.duckdb"))
         name = '"' + value + '"'
         con.execute(f"create table {name} as select '{value}' || i % 3 as {name}, i % 5 as s from range(60) t(i)")
-        con.execute(
-            f"comment on column {name}.{name} is 'anon: quasi'; comment on column {name}.s is 'anon: sensitive'"
-        )
+        con.execute(f"""comment on column {name}.{name} is 'anon: quasi'; comment on column {name}.s is
+            'anon: sensitive'""")
         con.execute(f"""create table "made {value}" as from mondrian('{name}', 5, row_id := true)""")
         con.execute(f"""comment on table "made {value}" is 'anon: release {value}'""")
         target = tmp_path / f"{len(found)}.html"
@@ -132,15 +131,8 @@ def test_browser_without_a_network_draws_every_chart(page):
 def test_command_and_sql_function_write_the_same_page(page, tmp_path, capsys):
     by_command, target = tmp_path / "command.html", tmp_path / "from_sql.html"
     given = [
-        "report",
-        str(page.parent / "c.duckdb"),
-        "--original",
-        "census",
-        "--release",
-        "plain",
-        "-o",
-        str(by_command),
-    ]
+        "report", str(page.parent / "c.duckdb"), "--original", "census", "--release", "plain", "-o", str(by_command),
+    ]  # fmt: skip
     assert main([*given, "--targets", "20", "--queries", "5"]) == 0
     output = capsys.readouterr()
     assert re.fullmatch(rf"{re.escape(str(by_command))}: \d+ KB\n", output.out)

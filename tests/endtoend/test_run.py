@@ -46,9 +46,8 @@ def test_release_that_holds_its_checks_is_written_once(folder, capsys):
     assert run(folder, "good.toml") == 0
     first = goal.read_bytes()
     with duckdb_anon.connect() as con:
-        k = con.execute(
-            f"select min(n) from (select count(*) as n from '{goal}' group by age, gender, education)"
-        ).fetchall()
+        k = con.execute(f"""select min(n) from (select count(*) as n from '{goal}'
+            group by age, gender, education)""").fetchall()
         assert k[0][0] >= 10
         said = con.execute(f"select decode(value) from parquet_kv_metadata('{goal}') where decode(key) = 'anon'")
         assert said.fetchall()[0][0].startswith("anon: release of people by mondrian(k := 10)")

@@ -1,7 +1,5 @@
 """The interactive shell on a real pseudo-terminal, with the shell extra and without it."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

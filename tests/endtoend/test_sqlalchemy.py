@@ -11,11 +11,9 @@ create table people as select i % 50 as age, i % 3 as sex, 'd' || (i % 7) as dis
 from range(1000) t(i)
 """
 LABELS = (
-    "comment on column people.age is 'anon: quasi'",
-    "comment on column people.sex is 'anon: quasi'",
-    "comment on column people.disease is 'anon: sensitive'",
-    "comment on column people.cost is 'anon: insensitive'",
-)
+    "comment on column people.age is 'anon: quasi'", "comment on column people.sex is 'anon: quasi'",
+    "comment on column people.disease is 'anon: sensitive'", "comment on column people.cost is 'anon: insensitive'",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -94,13 +92,6 @@ def test_primary_keys_and_tables_of_other_schemas_are_reflected(engine):
     assert inspector.get_pk_constraint("keyed", schema="kept")["constrained_columns"] == ["b", "a"]
     assert inspector.get_pk_constraint("people")["constrained_columns"] == []
     assert [column["name"] for column in inspector.get_columns("keyed", schema="kept")] == ["a", "b"]
-
-
-def test_expressions_compile_over_a_function(engine):
-    release = sa.func.muco("people", 0.5).table_valued("age", "sex", "disease", "cost")
-    with engine.connect() as connection:
-        rows = connection.execute(sa.select(release.c.sex, sa.func.count()).group_by(release.c.sex)).all()
-    assert sum(count for _, count in rows) == 1000
 
 
 def test_read_only_database_works(engine):

@@ -186,10 +186,8 @@ def milliseconds(day: dt.datetime) -> float:
 def test_sql_lab_runs_functions_and_names_the_nearest_parameter(displayed: Shown) -> None:
     displayed.point("original")
     body = {"database_id": displayed.database, "schema": "main", "runAsync": False}
-    errors = (
-        "select map_extract_value(keys, 'gender') as gender, original, estimate, relative_error from relative_error("
-        "'SELECT gender, sum(salary) FROM people WHERE age < 40 GROUP BY gender', 'people', 'boxes') order by gender"
-    )
+    errors = """select map_extract_value(keys, 'gender') as gender, original, estimate, relative_error from relative_error(
+        'SELECT gender, sum(salary) FROM people WHERE age < 40 GROUP BY gender', 'people', 'boxes') order by gender"""
     rows = displayed.superset.call("sqllab/execute/", {**body, "sql": errors})["data"]
     assert rows and rows == displayed.expected(errors, "original")
     misspelt = displayed.superset.call("sqllab/execute/", {**body, "sql": "from muco('people', delte := 0.2)"})

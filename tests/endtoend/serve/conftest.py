@@ -4,8 +4,6 @@ Needs DuckDB 1.5 with the Quack extension and the shell from PyPI: duckdb-extens
 and duckdb-cli (extra 'serve' and duckdb-cli); .ci/extra-clients runs it so. Elsewhere what needs them is skipped.
 """
 
-from __future__ import annotations
-
 import csv
 import importlib.util
 import io
@@ -75,14 +73,20 @@ class Endpoint:
         return rows_of(self.ask(query))
 
 
-def stock_shell(script: str, from_file: bool = False, patience: float = 60) -> subprocess.CompletedProcess[str]:
-    """Run a script in the stock shell with the Quack extension loaded."""
-    loads = ""
+def loading() -> list[str]:
+    """Statements that load the Quack extension, which clients install from DuckDB's own repository otherwise."""
+    statements = []
     for name in ("httpfs", "quack"):
         spec = importlib.util.find_spec(f"duckdb_extension_{name}")
         assert spec is not None and spec.submodule_search_locations is not None
         path = Path(spec.submodule_search_locations[0]) / "extensions" / f"v{duckdb.__version__}"
-        loads += f"load '{path / name}.duckdb_extension';\n"
+        statements.append(f"load '{path / name}.duckdb_extension'")
+    return statements
+
+
+def stock_shell(script: str, from_file: bool = False, patience: float = 60) -> subprocess.CompletedProcess[str]:
+    """Run a script in the stock shell with the Quack extension loaded."""
+    loads = ";\n".join([*loading(), ""])
     if from_file:
         with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
             file.write(loads + script)

@@ -1,7 +1,5 @@
 """The analyst's endpoint: releases alone, read-only, within limits, from the stock shell."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -42,9 +40,8 @@ def test_address_others_can_reach_must_be_meant(run: Any, folder: Path) -> None:
     assert "--anywhere" in said
 
 
-HEAVY = (
-    "select count(*) from covered a, covered b, covered c, covered d where a.cost * b.cost * c.cost * d.cost % 7 = 3"
-)
+HEAVY = """select count(*) from covered a, covered b, covered c, covered d
+    where a.cost * b.cost * c.cost * d.cost % 7 = 3"""
 LARGE = "select len(list(a.disease || b.disease || a.cost || b.cost)) from covered a, covered b"
 
 

@@ -1,7 +1,5 @@
 """What an analyst must not reach: the original, the machine, other people's sessions."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +7,11 @@ import pytest
 
 # the guard's own tests have every kind of statement; these are one for each thing that there is to reach
 ATTEMPTS = [
-    "from notes",
-    "from read_csv('{folder}/original.duckdb')",
-    "attach '{folder}/original.duckdb' as o; from o.patients",
-    "copy covered to '{folder}/out.csv'",
-    "create view v as from duckdb_settings()",
-    "set lock_configuration = false",
-    "load httpfs",
-    "call quack_stop('quack:localhost')",
-    "from quack_active_connections()",
-    "select _anon_plan({{function: 'muco'}})",
-]
+    "from notes", "from read_csv('{folder}/original.duckdb')",
+    "attach '{folder}/original.duckdb' as o; from o.patients", "copy covered to '{folder}/out.csv'",
+    "create view v as from duckdb_settings()", "set lock_configuration = false", "load httpfs",
+    "call quack_stop('quack:localhost')", "from quack_active_connections()", "select _anon_plan({{function: 'muco'}})",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)

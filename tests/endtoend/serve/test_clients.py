@@ -1,17 +1,14 @@
 """Clients that ask the original's question: the stock shell, ADBC and SQLAlchemy, through DuckDB's own Quack client."""
 
-from __future__ import annotations
-
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
+from tests.endtoend.serve.conftest import TOKEN, loading
+
 BY_SEX = "select sex, count(*) as n, low(count(*)) as least from patients where age < 40 group by sex order by sex"
-TOKEN = "a-token-for-the-test-only"
 
 
 @pytest.fixture(scope="module")
@@ -29,17 +26,6 @@ def expected(folder: Path) -> list[tuple[str, float]]:
     with duckdb_anon.connect(str(folder / "releases.duckdb"), read_only=True) as con:
         query = "select sex, count(*) as n from patients where age < 40 group by sex"
         return con.execute(f"select sex, round(estimate) from estimate('{query}', 'boxes') order by sex").fetchall()
-
-
-def loading() -> list[str]:
-    """Statements that load the Quack extension, which other clients install from DuckDB's own repository."""
-    statements = []
-    for name in ("httpfs", "quack"):
-        spec = importlib.util.find_spec(f"duckdb_extension_{name}")
-        assert spec is not None and spec.submodule_search_locations is not None
-        folder = Path(spec.submodule_search_locations[0]) / "extensions" / f"v{duckdb.__version__}"
-        statements.append(f"load '{folder / name}.duckdb_extension'")
-    return statements
 
 
 def test_stock_shell_asks_the_original_question(answering: Any, expected: Any) -> None:

@@ -1,7 +1,5 @@
 """The curator's endpoint: the database itself, from the stock shell."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

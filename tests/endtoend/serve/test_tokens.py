@@ -1,7 +1,5 @@
 """Tokens of people, the audit log and TLS, with DuckDB's own Quack client."""
 
-from __future__ import annotations
-
 import datetime as dt
 import ipaddress
 import json
@@ -86,13 +84,9 @@ def test_each_token_reads_its_tables_and_is_noted_by_name(served: Server) -> Non
         served.ask("select 1", "wrong")
     noted = served.noted("statement")
     assert [(line["token"], line["engine"], line["outcome"], line["rows"]) for line in noted] == [
-        ("bob", "release", "answered", 1),
-        ("alice", "release", "answered", 1),
-        ("bob", None, "refused", 0),
-        ("bob", None, "refused", 0),
-        ("bob", "catalog", "answered", 1),
-        ("bob", "release", "answered", 2000),
-    ]
+        ("bob", "release", "answered", 1), ("alice", "release", "answered", 1), ("bob", None, "refused", 0),
+        ("bob", None, "refused", 0), ("bob", "catalog", "answered", 1), ("bob", "release", "answered", 2000),
+    ]  # fmt: skip
     assert all(line["milliseconds"] > 0 for line in noted)
     assert [(line["token"], line["address"]) for line in served.noted("failed token")] == [("alice", "127.0.0.1")]
     assert not any(secret.partition(".")[2] in served.audit.read_text() for secret in served.tokens.values())

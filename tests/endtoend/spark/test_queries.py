@@ -25,15 +25,13 @@ QUERIES = (
     "select ill, count(*) as n, sum(pay) as s from people where b > 5 group by ill order by ill",
     "select a, avg(pay) as m from people where ill = 'flu' group by a order by a",
     "select b, count(*) as n from people group by b order by b",
-    "select stddev(pay) as d, median(pay) as m from people where a <> 'y'",
-    "select corr(b, pay) as c from people",
-    "select mode(a) as m from people",
-    "select count(distinct a) as n from people where b > 3",
+    "select stddev(pay) as d, median(pay) as m from people where a <> 'y'", "select corr(b, pay) as c from people",
+    "select mode(a) as m from people", "select count(distinct a) as n from people where b > 3",
     "with w as (select a, count(*) as n from people group by a) select max(n) as x, avg(n) as y from w",
     "select a, ill, count(*) as n from people group by rollup(a, ill) order by a, ill",
     "select p.a, count(*) as n from people as p join dim on p.a = dim.k group by p.a order by p.a",
     "select a, count(*) filter (where b > 5) as n from people group by a having count(*) > 10 order by a",
-)
+)  # fmt: skip
 REFUSED = (
     "spark has no words for list_sum",
     "spark has no words for impute",
@@ -50,10 +48,8 @@ ANSWERED = {"boxes": 10, "buckets": 10, "slices": 13, "randomized": 10}
 def con(spark, tmp_path_factory):
     folder: Path = tmp_path_factory.mktemp("releases")
     connection = duckdb_anon.connect()
-    connection.execute(
-        "create table people as select ['x', 'y', 'z'][1 + (hash(i) % 3)::int] as a, (hash(i, 1) % 20)::int as b, "
-        "['flu', 'cold', 'gout'][1 + (hash(i, 2) % 3)::int] as ill, (hash(i, 3) % 90)::int as pay from range(300) r(i)"
-    )
+    connection.execute("""create table people as select ['x', 'y', 'z'][1 + (hash(i) % 3)::int] as a, (hash(i, 1) % 20)::int as b,
+        ['flu', 'cold', 'gout'][1 + (hash(i, 2) % 3)::int] as ill, (hash(i, 3) % 90)::int as pay from range(300) r(i)""")
     connection.execute("create table dim as select unnest(['x', 'y']) as k")
     for name, call in {**RELEASES, "dim": ""}.items():
         if call:
@@ -79,9 +75,8 @@ def alike(one: Sequence[Sequence[Any]], other: Sequence[Sequence[Any]]) -> bool:
 def test_spark_answers_as_duckdb_does_or_is_not_asked(spark, con, release):
     # by learnt shares, DuckDB answers from plausible tables what relates permuted columns, and Spark has none
     spread = "uniform" if release == "slices" else "learnt"
-    call = (
-        f"select rewrite_query($1, 'people', '{release}', bounds := $2, dialect := $3, spread := '{spread}', {ROLES})"
-    )
+    call = f"""select rewrite_query($1, 'people', '{release}', bounds := $2, dialect := $3, spread := '{spread}',
+        {ROLES})"""
     answered = 0
     for number, query in enumerate(QUERIES, start=list(RELEASES).index(release)):
         bounds = ("none", "sure")[number % 2]

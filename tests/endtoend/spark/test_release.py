@@ -80,13 +80,10 @@ def test_labels_of_column_metadata_and_permuted_columns(spark, con, people):
 
 
 OTHERS = {
-    "anatomy": ("anatomy(2)", {}),
-    "slicing": ("slicing(2, sensitive_column := 'alone')", {}),
-    "merging": ("merging(2, fake := 2)", {}),
-    "randomized": ("rr_distort(p := 0.8)", {}),
-    "sample": ("composition(5, alpha := 0.9)", {}),
-    "persons": ("mondrian(3, l := 2)", {"person": "who"}),
-}
+    "anatomy": ("anatomy(2)", {}), "slicing": ("slicing(2, sensitive_column := 'alone')", {}),
+    "merging": ("merging(2, fake := 2)", {}), "randomized": ("rr_distort(p := 0.8)", {}),
+    "sample": ("composition(5, alpha := 0.9)", {}), "persons": ("mondrian(3, l := 2)", {"person": "who"}),
+}  # fmt: skip
 
 
 def test_what_decides_for_the_whole_table_is_that_of_duckdb(con, people):
@@ -142,10 +139,8 @@ def test_every_method_with_parts_runs(con, people, name):
     else:
         assert 2000 < rows < 6000 if name == "sample" else rows == 6000
     if name == "anatomy":
-        worst = con.execute(
-            "select max(most / n) from (select bucket, count(*) as n, max(list_max(map_values(ward))) as most "
-            "from _other group by bucket)"
-        ).fetchall()[0][0]
+        worst = con.execute("""select max(most / n) from (select bucket, count(*) as n, max(list_max(map_values(ward))) as most
+            from _other group by bucket)""").fetchall()[0][0]
         assert worst <= 0.5
 
 
@@ -170,17 +165,15 @@ def test_lists_of_persons_with_hierarchies(con, spark):
 @pytest.mark.parametrize(
     ("call", "more", "said"),
     [
-        ("muko(0.2)", {}, "muko"),
-        ("muco(7)", {}, "delta := 7"),
+        ("muko(0.2)", {}, "muko"), ("muco(7)", {}, "delta := 7"),
         ("mondrian(3)", {"qi": ["aeg"]}, "did you mean 'age'"),
         ("mondrian(90000)", {}, "largest k this table can meet is 6000"),
         ("incognito(3)", {"part_rows": 2000}, "one task works all 6,000 rows, and part_rows=2,000"),
         ("mondrian(3, row_id := true)", {}, "row_id := true ties rows"),
         ("mondrian(3, seed := 5)", {}, "a seed repeats nothing"),
-        ("mondrian(3)", {"part_rows": 5}, "part_rows=5 is too few"),
-        ("mondrian", {}, "is not one call of a method"),
+        ("mondrian(3)", {"part_rows": 5}, "part_rows=5 is too few"), ("mondrian", {}, "is not one call of a method"),
     ],
-)
+)  # fmt: skip
 def test_refusals_say_why(people, call, more, said):
     import duckdb_anon.spark as anon
 
