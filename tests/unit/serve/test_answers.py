@@ -1,7 +1,5 @@
 """Statements that name an original: what runs in their place, and attempts to read something else."""
 
-from __future__ import annotations
-
 import math
 import sys
 from pathlib import Path
@@ -145,11 +143,8 @@ ODD = ["1", "'x'", "[1]", "[[1]]", "[{'a': 1}]", "[{'a': 'x', 'b': null}]", "nul
 def test_no_error_of_a_function_carries_a_path_of_the_machine(folder: Path) -> None:
     served = Analyst(str(folder / "releases.duckdb"), ServingLimits(threads=1))
     places = [
-        str(folder),
-        str(Path(duckdb_anon.__file__).parents[1]),
-        str(Path(duckdb.__file__).parents[1]),
-        sys.prefix,
-    ]
+        str(folder), str(Path(duckdb_anon.__file__).parents[1]), str(Path(duckdb.__file__).parents[1]), sys.prefix,
+    ]  # fmt: skip
     calls = [
         f"select {name}({', '.join(given)})"
         for name in ("joint_counts",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -182,65 +183,66 @@ async def house(limits: ServingLimits = LIMITS, admitted: Any = None) -> AsyncIt
 
 
 def run(story: Callable[[House], Awaitable[None]], limits: ServingLimits = LIMITS, admitted: Any = None) -> None:
-    async def told() -> None:
+    async def placed() -> None:
         async with house(limits, admitted) as place:
             await story(place)
 
-    asyncio.run(told())
+    asyncio.run(placed())
 
 
-def test_known_client_is_answered_and_the_worker_never_sees_the_clients_token() -> None:
-    async def story(place: House) -> None:
-        number = await place.hello()
-        assert await place.run(number, b"select 1") == (200, b"answer to select 1")
-        token, _, client = place.supervisor.current.asked[0].text.partition(b" ")
-        assert token == b"x" * len(TOKEN) and b'"name": "token"' in client
-        assert not any(TOKEN.encode() in message.encode() for message in place.supervisor.current.asked)
+def told(**limits: Any) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """Make a test of a story that happens in a house with other limits."""
 
-    run(story)
+    def tell(story: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+        def test(**given: Any) -> None:
+            run(lambda place: story(place, **given), replace(LIMITS, **limits))
+
+        _, *others = inspect.signature(story).parameters.values()
+        test.__signature__ = inspect.Signature(others)  # type: ignore[attr-defined]
+        return test
+
+    return tell
+
+
+@told()
+async def test_known_client_is_answered_and_the_worker_never_sees_the_clients_token(place: House) -> None:
+    number = await place.hello()
+    assert await place.run(number, b"select 1") == (200, b"answer to select 1")
+    token, _, client = place.supervisor.current.asked[0].text.partition(b" ")
+    assert token == b"x" * len(TOKEN) and b'"name": "token"' in client
+    assert not any(TOKEN.encode() in message.encode() for message in place.supervisor.current.asked)
 
 
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        (hello("wrong-token"), 200),
-        (hello(TOKEN + "x"), 200),
-        (statement(b"0" * 32, b"select 1"), 200),
-        (statement(b"", b"select 1"), 200),
-        (hello(TOKEN, b"v" * 100) + b"x" * 5000, 200),
-        (b"select 1", 400),
-        (b"x" * 5000 + TOKEN.encode(), 400),
-        (b"\x01\x00\x01\x02\x00\xff\xff\xff\xff\xff", 400),
+        (hello("wrong-token"), 200), (hello(TOKEN + "x"), 200), (statement(b"0" * 32, b"select 1"), 200),
+        (statement(b"", b"select 1"), 200), (hello(TOKEN, b"v" * 100) + b"x" * 5000, 200), (b"select 1", 400),
+        (b"x" * 5000 + TOKEN.encode(), 400), (b"\x01\x00\x01\x02\x00\xff\xff\xff\xff\xff", 400),
     ],
-)
-def test_stranger_is_refused_and_nothing_is_passed_on(body: bytes, status: int) -> None:
-    async def story(place: House) -> None:
-        answered, said = await place.ask(body)
-        assert answered == status and (status == 400 or Message.read(said).kind == messages.ERROR)
-        assert place.supervisor.current.asked == []
-
-    run(story)
+)  # fmt: skip
+@told()
+async def test_stranger_is_refused_and_nothing_is_passed_on(place: House, body: bytes, status: int) -> None:
+    answered, said = await place.ask(body)
+    assert answered == status and (status == 400 or Message.read(said).kind == messages.ERROR)
+    assert place.supervisor.current.asked == []
 
 
-def test_body_that_is_too_large_is_refused_before_it_is_sent() -> None:
-    async def story(place: House) -> None:
-        status, said = await place.send(b"POST /quack HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000000\r\n\r\n")
-        assert status == 413 and b"10000 are allowed" in said
-        number = await place.hello()
-        assert await place.run(number, b"z" * 9000) == (200, b"answer to " + b"z" * 9000)
-        assert (await place.run(number, b"z" * 9990))[0] == 413
-
-    run(story)
+@told()
+async def test_body_that_is_too_large_is_refused_before_it_is_sent(place: House) -> None:
+    status, said = await place.send(b"POST /quack HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000000\r\n\r\n")
+    assert status == 413 and b"10000 are allowed" in said
+    number = await place.hello()
+    assert await place.run(number, b"z" * 9000) == (200, b"answer to " + b"z" * 9000)
+    assert (await place.run(number, b"z" * 9990))[0] == 413
 
 
-def test_strangers_large_body_is_not_read_to_its_end() -> None:
-    async def story(place: House) -> None:
-        head = b"POST /quack HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n"
-        # the rest never comes, and is not waited for
-        _, said = await place.send(head + statement(b"0" * 32, b"y" * 9000)[:4096])
-        assert Message.read(said).text == b"the session has ended; connect again"
-
-    run(story, replace(LIMITS, patience=30.0))
+@told(patience=30.0)
+async def test_strangers_large_body_is_not_read_to_its_end(place: House) -> None:
+    head = b"POST /quack HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n"
+    # the rest never comes, and is not waited for
+    _, said = await place.send(head + statement(b"0" * 32, b"y" * 9000)[:4096])
+    assert Message.read(said).text == b"the session has ended; connect again"
 
 
 @pytest.mark.parametrize(
@@ -250,105 +252,89 @@ def test_strangers_large_body_is_not_read_to_its_end() -> None:
         b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
     ],
 )
-def test_other_kinds_of_requests_are_refused(request_: bytes) -> None:
-    async def story(place: House) -> None:
-        assert (await place.send(request_))[0] == 411
-
-    run(story)
+@told()
+async def test_other_kinds_of_requests_are_refused(place: House, request_: bytes) -> None:
+    assert (await place.send(request_))[0] == 411
 
 
 @pytest.mark.parametrize("noise", [b"\x16\x03\x01\x02\x00 no http \r\n\r\n", b"POST " + b"a" * 40_000])
-def test_noise_ends_the_connection(noise: bytes) -> None:
-    async def story(place: House) -> None:
-        assert (await place.send(noise))[0] in (0, 400)
-
-    run(story)
+@told()
+async def test_noise_ends_the_connection(place: House, noise: bytes) -> None:
+    assert (await place.send(noise))[0] in (0, 400)
 
 
-def test_silent_connections_make_room_for_those_who_speak() -> None:
-    async def story(place: House) -> None:
-        number = await place.hello()
-        silent = [await asyncio.open_connection("127.0.0.1", place.port) for _ in range(40)]
-        for _, writer in silent:
-            writer.write(b"POST /quack HTTP/1.1\r\n")
-        await asyncio.sleep(0.05)
-        assert await place.run(number, b"select 1") == (200, b"answer to select 1")
-        for _, writer in silent:
-            writer.transport.abort()
-
-    run(story, replace(LIMITS, patience=60.0))
+@told(patience=60.0)
+async def test_silent_connections_make_room_for_those_who_speak(place: House) -> None:
+    number = await place.hello()
+    silent = [await asyncio.open_connection("127.0.0.1", place.port) for _ in range(40)]
+    for _, writer in silent:
+        writer.write(b"POST /quack HTTP/1.1\r\n")
+    await asyncio.sleep(0.05)
+    assert await place.run(number, b"select 1") == (200, b"answer to select 1")
+    for _, writer in silent:
+        writer.transport.abort()
 
 
-def test_silent_connection_is_let_go_in_time() -> None:
-    async def story(place: House) -> None:
-        assert await place.send(b"POST /quack HTTP/1.1\r\n") == (0, b"")
-
-    run(story, replace(LIMITS, patience=0.2))
+@told(patience=0.2)
+async def test_silent_connection_is_let_go_in_time(place: House) -> None:
+    assert await place.send(b"POST /quack HTTP/1.1\r\n") == (0, b"")
 
 
-def test_statement_that_takes_too_long_ends_the_worker_and_is_told_so_in_its_own_protocol() -> None:
-    async def story(place: House) -> None:
-        number = await place.hello()
-        status, said = await place.run(number, b"hang")
-        assert (status, said) == (200, messages.error("the query took more than 0.5 s and was ended"))
-        assert place.supervisor.replaced == ["a query ran for more than 0.5 s"]
-
-    run(story)
+@told()
+async def test_statement_that_takes_too_long_ends_the_worker_and_is_told_so_in_its_own_protocol(place: House) -> None:
+    number = await place.hello()
+    status, said = await place.run(number, b"hang")
+    assert (status, said) == (200, messages.error("the query took more than 0.5 s and was ended"))
+    assert place.supervisor.replaced == ["a query ran for more than 0.5 s"]
 
 
-def test_session_is_introduced_to_the_next_worker() -> None:
-    async def story(place: House) -> None:
-        number = await place.hello()
-        second = await FakeWorker(2, b"y" * len(TOKEN)).serve()
-        place.supervisor.workers.append(second)
-        assert await place.run(number, b"select 1") == (200, b"answer to select 1")
-        assert await place.run(number, b"select 2") == (200, b"answer to select 2")
-        assert [message.kind == messages.HELLO for message in second.asked] == [True, False, False]
-        assert number not in second.sessions
-
-    run(story)
+@told()
+async def test_session_is_introduced_to_the_next_worker(place: House) -> None:
+    number = await place.hello()
+    second = await FakeWorker(2, b"y" * len(TOKEN)).serve()
+    place.supervisor.workers.append(second)
+    assert await place.run(number, b"select 1") == (200, b"answer to select 1")
+    assert await place.run(number, b"select 2") == (200, b"answer to select 2")
+    assert [message.kind == messages.HELLO for message in second.asked] == [True, False, False]
+    assert number not in second.sessions
 
 
 @pytest.mark.parametrize(
     ("dies", "ended", "answer"),
     [(1, True, b"answer to die"), (2, True, b"started again"), (2, False, b"short of memory")],
 )
-def test_statement_that_had_barely_begun_is_asked_again_once(dies: int, ended: bool, answer: bytes) -> None:
-    async def story(place: House) -> None:
-        number = await place.hello()
-        place.supervisor.current.dies, place.supervisor.current.ended = dies, ended
-        _, said = await place.run(number, b"die")
-        assert answer in said
-
-    run(story)
-
-
-def test_token_with_as_many_sessions_as_allowed_loses_the_idlest_one_or_is_told_so() -> None:
-    async def story(place: House) -> None:
-        numbers = [await place.hello() for _ in range(4)][1:]  # the first is closed, nothing was ever sent to it
-        for number in numbers:
-            await place.run(number, b"select 1")
-        _, said = await place.ask(hello(TOKEN))
-        assert b"3 sessions are open" in said
-        await asyncio.sleep(0.2)
-        await place.run(numbers[0], b"select 1")
-        await place.hello()
-        assert ("close", numbers[1]) in place.supervisor.told
-        answers = [(await place.run(number, b"select 1"))[1] for number in numbers]
-        assert [b"the session has ended" in answer for answer in answers] == [False, True, False]
-
-    run(story, replace(LIMITS, sessions=3, idle=0.2))
+@told()
+async def test_statement_that_had_barely_begun_is_asked_again_once(
+    place: House, dies: int, ended: bool, answer: bytes
+) -> None:
+    number = await place.hello()
+    place.supervisor.current.dies, place.supervisor.current.ended = dies, ended
+    _, said = await place.run(number, b"die")
+    assert answer in said
 
 
-def test_rows_that_are_not_fetched_are_dropped_once() -> None:
-    async def story(place: House) -> None:
-        number = await place.hello()
+@told(sessions=3, idle=0.2)
+async def test_token_with_as_many_sessions_as_allowed_loses_the_idlest_one_or_is_told_so(place: House) -> None:
+    numbers = [await place.hello() for _ in range(4)][1:]  # the first is closed, nothing was ever sent to it
+    for number in numbers:
         await place.run(number, b"select 1")
-        await asyncio.sleep(0.5)
-        assert place.supervisor.told.count(("drop", number)) == 1
-        assert await place.run(number, b"select 2") == (200, b"answer to select 2")
+    _, said = await place.ask(hello(TOKEN))
+    assert b"3 sessions are open" in said
+    await asyncio.sleep(0.2)
+    await place.run(numbers[0], b"select 1")
+    await place.hello()
+    assert ("close", numbers[1]) in place.supervisor.told
+    answers = [(await place.run(number, b"select 1"))[1] for number in numbers]
+    assert [b"the session has ended" in answer for answer in answers] == [False, True, False]
 
-    run(story, replace(LIMITS, idle=0.1))
+
+@told(idle=0.1)
+async def test_rows_that_are_not_fetched_are_dropped_once(place: House) -> None:
+    number = await place.hello()
+    await place.run(number, b"select 1")
+    await asyncio.sleep(0.5)
+    assert place.supervisor.told.count(("drop", number)) == 1
+    assert await place.run(number, b"select 2") == (200, b"answer to select 2")
 
 
 async def _hang(place: House, number: bytes) -> asyncio.StreamWriter:
@@ -360,74 +346,64 @@ async def _hang(place: House, number: bytes) -> asyncio.StreamWriter:
     return writer
 
 
-def test_statement_of_a_client_that_goes_is_cancelled() -> None:
-    async def story(place: House) -> None:
-        number = await place.hello()
-        writer = await _hang(place, number)
-        writer.transport.abort()
-        await asyncio.sleep(0.2)
-        assert ("cancel", number) in place.supervisor.told
-
-    run(story, replace(LIMITS, seconds=30.0))
+@told(seconds=30.0)
+async def test_statement_of_a_client_that_goes_is_cancelled(place: House) -> None:
+    number = await place.hello()
+    writer = await _hang(place, number)
+    writer.transport.abort()
+    await asyncio.sleep(0.2)
+    assert ("cancel", number) in place.supervisor.told
 
 
-def test_clients_that_wait_for_a_place_are_told_so() -> None:
-    async def story(place: House) -> None:
-        numbers = [await place.hello() for _ in range(2)]
-        writer = await _hang(place, numbers[0])
-        _, said = await place.run(numbers[1], b"select 1")
-        assert b"1 statements run here" in said
-        writer.transport.abort()
-        await asyncio.sleep(0.2)
-        assert await place.run(numbers[1], b"select 1") == (200, b"answer to select 1")
-
-    run(story, replace(LIMITS, at_once=1, seconds=0.0, patience=0.3))
+@told(at_once=1, seconds=0.0, patience=0.3)
+async def test_clients_that_wait_for_a_place_are_told_so(place: House) -> None:
+    numbers = [await place.hello() for _ in range(2)]
+    writer = await _hang(place, numbers[0])
+    _, said = await place.run(numbers[1], b"select 1")
+    assert b"1 statements run here" in said
+    writer.transport.abort()
+    await asyncio.sleep(0.2)
+    assert await place.run(numbers[1], b"select 1") == (200, b"answer to select 1")
 
 
-def test_statement_and_hello_that_a_worker_short_of_memory_cannot_judge_are_asked_again() -> None:
-    async def story(place: House) -> None:
-        worker = place.supervisor.current
-        await place.hello()
-        worker.unjudged = 2
-        number = await place.hello(version=b"needs memory")
-        assert number in worker.sessions
-        worker.unjudged = 3
-        assert await place.run(number, b"needs memory") == (200, b"answer to needs memory")
-
-    run(story)
+@told()
+async def test_statement_and_hello_that_a_worker_short_of_memory_cannot_judge_are_asked_again(place: House) -> None:
+    worker = place.supervisor.current
+    await place.hello()
+    worker.unjudged = 2
+    number = await place.hello(version=b"needs memory")
+    assert number in worker.sessions
+    worker.unjudged = 3
+    assert await place.run(number, b"needs memory") == (200, b"answer to needs memory")
 
 
 @pytest.mark.parametrize(("unjudged", "text"), [(1000, b"needs memory"), (1, b"large")])
-def test_statement_that_there_is_no_memory_for_is_not_called_refused(unjudged: int, text: bytes) -> None:
-    async def story(place: House) -> None:
-        number = await place.hello()
-        place.supervisor.current.unjudged = unjudged
-        status, said = await place.run(number, text)
-        assert status == 200 and b"short of memory; ask again" in said
-        place.supervisor.current.unjudged = 0
-        assert await place.run(number, text) == (200, b"answer to " + text)
-
-    run(story)
-
-
-def test_refused_statement_is_asked_once() -> None:
-    async def story(place: House) -> None:
-        number = await place.hello()
-        before = len(place.supervisor.current.asked)
-        status, said = await place.run(number, b"forbidden")
-        assert (status, said) == (200, messages.error("not allowed!"))
-        assert len(place.supervisor.current.asked) == before + 1
-
-    run(story)
+@told()
+async def test_statement_that_there_is_no_memory_for_is_not_called_refused(
+    place: House, unjudged: int, text: bytes
+) -> None:
+    number = await place.hello()
+    place.supervisor.current.unjudged = unjudged
+    status, said = await place.run(number, text)
+    assert status == 200 and b"short of memory; ask again" in said
+    place.supervisor.current.unjudged = 0
+    assert await place.run(number, text) == (200, b"answer to " + text)
 
 
-def test_answer_that_holds_the_words_of_a_refusal_is_an_answer() -> None:
-    async def story(place: House) -> None:
-        number = await place.hello()
-        text = messages.error("Authorization failed") * 2
-        assert await place.run(number, text) == (200, b"answer to " + text)
+@told()
+async def test_refused_statement_is_asked_once(place: House) -> None:
+    number = await place.hello()
+    before = len(place.supervisor.current.asked)
+    status, said = await place.run(number, b"forbidden")
+    assert (status, said) == (200, messages.error("not allowed!"))
+    assert len(place.supervisor.current.asked) == before + 1
 
-    run(story)
+
+@told()
+async def test_answer_that_holds_the_words_of_a_refusal_is_an_answer(place: House) -> None:
+    number = await place.hello()
+    text = messages.error("Authorization failed") * 2
+    assert await place.run(number, text) == (200, b"answer to " + text)
 
 
 def test_revoked_client_is_refused_at_the_next_request_and_failed_tries_wait(monkeypatch: Any, tmp_path: Any) -> None:

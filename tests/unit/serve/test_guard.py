@@ -1,7 +1,5 @@
 """The statement guard: what an analyst may run, and attempts to get past it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +12,7 @@ ALLOWED = [
     "from visits",
     "select sex, count(*), avg(cost) from visits where age between 20 and 30 group by sex order by 2 desc limit 5",
     "with old as (select * from visits where age > 60) select v.sex, quantile_cont(o.cost, 0.5) "
-    "from visits v join old o using (age) group by all having count(*) > 1",
+     "from visits v join old o using (age) group by all having count(*) > 1",
     'select "age", sum(cost) over (partition by sex order by age) from main."visits"',
     "select unnest(ward) as w, count(*) from visits group by w",
     "select list_transform([1, 2], lambda x: x + 1), case when age > 3 then 'a' else 'b' end, age::varchar from visits",
@@ -23,70 +21,38 @@ ALLOWED = [
     "select (select max(age) from visits), age in (select age from visits) from VISITS",
     "select date_trunc('month', day) as m, regexp_replace(sex, 'f', 'w'), cost % 2 from visits -- a note",
     "select rewrite_query('select sex, sum(cost) from patients group by sex', 'patients', 'visits')",
-    "from anatomy_st('visits')",
-    "from anon_functions()",
-    "from estimate('select count(*) from patients', 'visits')",
-]
+    "from anatomy_st('visits')", "from anon_functions()", "from estimate('select count(*) from patients', 'visits')",
+]  # fmt: skip
 
 CATALOG = [
     "SELECT schema_name, sql, 'table'\nFROM duckdb_tables()\nUNION ALL\nSELECT schema_name, view_name, 'view'\n"
-    "FROM duckdb_views()\n\t",
-    "from information_schema.tables",
-    "from pg_catalog.pg_class",
-    "from pragma_table_info('visits')",
-    "show tables",
-    "show all tables",
-    "describe visits",
-    "describe select sex, count(*) from visits group by sex",
-]
+     "FROM duckdb_views()\n\t",
+    "from information_schema.tables", "from pg_catalog.pg_class", "from pragma_table_info('visits')", "show tables",
+    "show all tables", "describe visits", "describe select sex, count(*) from visits group by sex",
+]  # fmt: skip
 
 REFUSED = [
-    "",
-    "not sql at all",
-    "select 1; drop table visits",
-    "from patients_secret",
-    "from published.main.visits",
-    "from memory.information_schema.tables",
-    "from pragma_table_info('(from other)')",
-    "select * from duckdb_tables(), visits",
-    "select (select count(*) from visits), * from (show tables)",
-    "from estimate('from duckdb_tables()', 'visits')",
-    "from estimate('select 1', 'visits', original := 'visits')",
-    'from "duckdb_settings"()',
-    "from query_table(['visits', 'patients'])",
-    "from visits; drop view visits",
-    "from \"read_csv\"('/etc/passwd')",
-    "explain analyze from read_csv('/etc/passwd')",
-    "from duckdb_databases",
-    "copy (select 1) to 'out.csv'",
-    "create temp macro m(x) as x",
-    "update visits set age = 1",
-    "execute p",
-    "select ?",
-    "load httpfs",
-    "use memory",
-    "begin",
-    "export database 'x'",
+    "", "not sql at all", "select 1; drop table visits", "from patients_secret", "from published.main.visits",
+    "from memory.information_schema.tables", "from pragma_table_info('(from other)')",
+    "select * from duckdb_tables(), visits", "select (select count(*) from visits), * from (show tables)",
+    "from estimate('from duckdb_tables()', 'visits')", "from estimate('select 1', 'visits', original := 'visits')",
+    'from "duckdb_settings"()', "from query_table(['visits', 'patients'])", "from visits; drop view visits",
+    "from \"read_csv\"('/etc/passwd')", "explain analyze from read_csv('/etc/passwd')", "from duckdb_databases",
+    "copy (select 1) to 'out.csv'", "create temp macro m(x) as x", "update visits set age = 1", "execute p", "select ?",
+    "load httpfs", "use memory", "begin", "export database 'x'",
     "with visits as (from read_csv('/etc/passwd')) from visits",
-    "with duckdb_tables as (select 1 as x) select * from duckdb_tables",
-    'with "x.csv" as (select 1) from "x.csv"',
-    "with recursive r as (select 1 as x union all select x + 1 from r) from r",
-    "select * from query('select ' || '1')",
-    "select _anon_run({call: 'x'})",
-    "from sql_auto_complete('s')",
-    "from range(10)",
+    "with duckdb_tables as (select 1 as x) select * from duckdb_tables", 'with "x.csv" as (select 1) from "x.csv"',
+    "with recursive r as (select 1 as x union all select x + 1 from r) from r", "select * from query('select ' || '1')",
+    "select _anon_run({call: 'x'})", "from sql_auto_complete('s')", "from range(10)",
     "select rewrite_query('select * from read_csv(''x'')', 'patients', 'visits')",
     "select rewrite_query('select 1; select 2', 'patients', 'visits')",
     "select rewrite_query('select 1', '(select * from read_csv(''x''))', 'visits')",
     "select rewrite_query(sex, 'patients', 'visits') from visits",
-    "from anatomy_st('(from read_csv(''/etc/passwd''))')",
-    "from anatomy_st('other')",
-    "from anatomy_st(release := '(from other)')",
-    "from anatomy_st(sensitive := 'visits', release := '(from other)')",
+    "from anatomy_st('(from read_csv(''/etc/passwd''))')", "from anatomy_st('other')",
+    "from anatomy_st(release := '(from other)')", "from anatomy_st(sensitive := 'visits', release := '(from other)')",
     "select rewrite_query(release := 'visits', original := 'visits', query := 'from read_csv(''x'')')",
-    "select rewrite_query(bounds := 'visits', 'select 1', 'patients', 'visits')",
-    "values (getenv('HOME'))",
-]
+    "select rewrite_query(bounds := 'visits', 'select 1', 'patients', 'visits')", "values (getenv('HOME'))",
+]  # fmt: skip
 
 
 SHORT_OF_MEMORY = """

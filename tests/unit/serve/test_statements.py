@@ -1,7 +1,5 @@
 """Statements of analysts in the worker: ended alone, their rows stored and dropped."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Tokens of people and groups, and the log of what they did."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import json
