@@ -14,13 +14,10 @@ from duckdb_anon.sequence.next_release import Next
 from duckdb_anon.sequence.registration import Registration
 
 CALLS = (
-    "mondrian('people', 5)",
-    "mondrian('people', 5, l := 2)",
-    "anatomy('people', 3)",
-    "slicing('people', 2, columns := [['age', 'gender'], ['education'], ['salary']])",
-    "muco('people', 0.2)",
+    "mondrian('people', 5)", "mondrian('people', 5, l := 2)", "anatomy('people', 3)",
+    "slicing('people', 2, columns := [['age', 'gender'], ['education'], ['salary']])", "muco('people', 0.2)",
     "microaggregate('people', 5, categorical := ['gender', 'education'])",
-)
+)  # fmt: skip
 MONDRIAN = CALLS[0]
 
 
@@ -53,9 +50,8 @@ def test_published_rows_stay_to_the_byte(people, call):
 
 def test_individuals_stay_in_their_groups(people):
     people.execute("insert into people select * replace (salary + 50 as salary) from people where person_id % 3 = 0")
-    people.execute(
-        "create table pay as select (i * 50)::varchar as leaf, i // 100 || 's', 'any' from range(20000) t(i)"
-    )
+    people.execute("""create table pay as select (i * 50)::varchar as leaf, i // 100 || 's', 'any'
+        from range(20000) t(i)""")
     people.execute("comment on column people.person_id is 'anon: person'")
     calls = {"lists": "one_to_m_generalize('people', 4, 2, hierarchies := {'salary': 'pay'})", "boxes": MONDRIAN}
     for name, call in calls.items():
@@ -105,9 +101,8 @@ def test_the_order_of_rows_does_not_tell_new_records(people):
     arrive(people, 0, 300)
     duckdb_anon.release(people, "r2", CALLS[2], previous="r1")
     greatest = "(select max(bucket) from r1)"
-    first, second = people.execute(
-        f"select avg(rowid) filter (bucket <= {greatest}), avg(rowid) filter (bucket > {greatest}) from r2"
-    ).fetchall()[0]
+    first, second = people.execute(f"""select avg(rowid) filter (bucket <= {greatest}), avg(rowid) filter (bucket >
+        {greatest}) from r2""").fetchall()[0]
     assert abs(first - second) < 100  # five standard errors; appended rows lie 450 later
 
 
@@ -164,9 +159,7 @@ def test_a_second_release_is_refused_until_it_says_what_it_is(people):
     duckdb_anon.release(people, "r1", MONDRIAN, key="person_id")
     people.execute("create view adults as from people")
     for table in ("people", "adults", "(from adults where age > 30)"):
-        with pytest.raises(
-            AnonError, match=r"people has been released before: r1 \(mondrian, .*previous := 'r1'"
-        ) as error:
+        with pytest.raises(AnonError, match=r"people has been released before: r1 .*previous := 'r1'") as error:
             duckdb_anon.release(people, "r2", f"mondrian('{table}', 5, qi := ['age'], sensitive := 'salary')")
         assert error.value.code == "released-before"
     said = duckdb_anon.release(people, "r2", MONDRIAN, independent=True)
@@ -283,9 +276,8 @@ def test_replaced_records_stay_in_buckets_whose_sensitive_values_stay(people):
     stayed = f"from r2 where bucket <> {withdrawn[0][0]}"
     assert rows(people, "from r3") == rows(people, stayed)
     assert rows(people, f"{stayed} except all from r3") == rows(people, "from r3 where age > 200") > 0
-    (attribute,) = people.execute(
-        "select max(attribute) from sequence_risk('people', ['r1', 'r2', 'r3'], targets := 100)"
-    ).fetchall()[0]
+    (attribute,) = people.execute("""select max(attribute)
+        from sequence_risk('people', ['r1', 'r2', 'r3'], targets := 100)""").fetchall()[0]
     (alone,) = people.execute("select max(attribute) from sequence_risk('people', ['r1'], targets := 100)").fetchall()[
         0
     ]
@@ -294,9 +286,8 @@ def test_replaced_records_stay_in_buckets_whose_sensitive_values_stay(people):
 
 def test_a_release_in_parts_is_continued(people):
     call = CALLS[2]
-    people.execute(
-        "insert into people select * replace (person_id + 10000 as person_id) from people union all from pool"
-    )
+    people.execute("""insert into people select * replace (person_id + 10000 as person_id) from people union all
+        from pool""")
     with pytest.raises(AnonError, match="key := 'age' must be a column that is not released"):
         duckdb_anon.release(people, "r1", call, key="age", part_rows=1000)
     duckdb_anon.release(people, "r1", call, key="person_id", part_rows=1000)
@@ -309,8 +300,6 @@ def test_a_release_in_parts_is_continued(people):
     # each row belongs to the record that it was made from
     (release, _) = registered(people, "memory")
     numbered = numbered_rows(people, "memory", release, "people")
-    different = (
-        f"select r.age, r.gender, r.education from {numbered} as r join (select *, row_number() over () - 1 as n "
-        "from people) as p on r.row_id = p.n where (r.age, r.gender, r.education) <> (p.age, p.gender, p.education)"
-    )
+    different = f"""select r.age, r.gender, r.education from {numbered} as r join (select *, row_number() over () - 1 as n
+        from people) as p on r.row_id = p.n where (r.age, r.gender, r.education) <> (p.age, p.gender, p.education)"""
     assert rows(people, different) == 0 and rows(people, f"from {numbered} where row_id is null") == 0

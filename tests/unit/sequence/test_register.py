@@ -59,14 +59,11 @@ def test_draws_come_from_the_secret(people):
     ("change", "key", "reason"),
     [
         ("update people set person_id = null where age = 7", "person_id", "is NULL in 8 rows"),
-        (
-            "insert into people from people limit 1",
-            "person_id",
-            r"one value in several records \(401 rows, 400 values\)",
-        ),
+        ("insert into people from people limit 1", "person_id",
+         r"one value in several records \(401 rows, 400 values\)"),
         ("select 1", "personid", "there is no column 'personid' in people .did you mean 'person_id'"),
     ],
-)
+)  # fmt: skip
 def test_a_column_that_identifies_no_record_is_refused(people, change, key, reason):
     people.execute(change)
     with pytest.raises(AnonError, match=reason):
@@ -88,9 +85,8 @@ def test_records_of_an_individual_have_one_key(people):
 def test_the_register_is_in_the_database_of_the_original(tmp_path):
     con = duckdb_anon.connect(str(tmp_path / "out.duckdb"))
     con.execute(f"attach '{tmp_path / 'people.duckdb'}' as holder")
-    con.execute(
-        "create table holder.people as select i as id, i % 50 as age, 'd' || (i % 5) as disease from range(200) t(i)"
-    )
+    con.execute("""create table holder.people as select i as id, i % 50 as age, 'd' || (i % 5) as disease
+        from range(200) t(i)""")
     call = "mondrian('holder.people', 5, qi := ['age'], sensitive := 'disease')"
     duckdb_anon.release(con, "r", call, key="id")
     assert [r.name for r in registered(con, "holder", "people")] == ["out.r"]

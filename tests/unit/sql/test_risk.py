@@ -103,11 +103,9 @@ def test_columns_are_case_insensitive_and_quoted(plain, call):
     ("call", "message"),
     [
         ("k_anonymity('t', ['aa'])", "k_anonymity: there is no column 'aa'. Did you mean 'a'"),
-        ("k_anonymity('t')", "no quasi-identifier is named"),
-        ("k_anonymity('t', [])", "no quasi-identifier is named"),
+        ("k_anonymity('t')", "no quasi-identifier is named"), ("k_anonymity('t', [])", "no quasi-identifier is named"),
         ("k_anonymity('t', ['a', NULL])", "qi holds a NULL"),
-        ("equivalence_classes('t', [])", "no quasi-identifier is named"),
-        ("k_anonymity('nowhere', ['a'])", "nowhere"),
+        ("equivalence_classes('t', [])", "no quasi-identifier is named"), ("k_anonymity('nowhere', ['a'])", "nowhere"),
         ("l_diversity('t', ['a'])", "no sensitive column is named"),
         ("k_anonymity('t', ['a', 'ss'])", "there is no column 'ss'. Did you mean 's'"),
         ("k_anonymity('nobody', ['aa'])", "there is no column 'aa'"),
@@ -129,7 +127,7 @@ def test_columns_are_case_insensitive_and_quoted(plain, call):
         ("t_closeness('t', ['a'], 's', hierarchy := '(values (1, 2, 3), (1, 3, 3))')", "lists a leaf twice"),
         ("reidentification_risk('t', ['a'], threshold := 2)", r"must lie in \[0, 1\]"),
     ],
-)
+)  # fmt: skip
 def test_bad_arguments_are_errors(plain, call, message):
     plain.execute("create table t as select 1 as a, 1 as s, 0 as z, {x: 1, y: 2} as g")
     plain.execute("create table nobody as from t limit 0")
@@ -166,10 +164,8 @@ def test_sources_may_be_selects_files_and_common_table_expressions(plain, tmp_pa
 def test_columns_may_be_called_as_those_of_a_step(plain, call):
     for table, names in (("t", ["_q1", "_q2", "_p", "_v", "_n", "_c"]), ("u", ["q", "r", "p", "v", "n", "c"])):
         others = ", ".join(f'i % {3 + k} as "{name}"' for k, name in enumerate(names))
-        plain.execute(
-            f"create table {table} as select i % 3 as a, i % 2 as g, i % 4 as s, i // 4 as person, {others} "
-            "from range(60) as r(i)"
-        )
+        plain.execute(f"""create table {table} as select i % 3 as a, i % 2 as g, i % 4 as s, i // 4 as person, {others}
+            from range(60) as r(i)""")
     told = [plain.execute(f"from {call.format(t=table)}").fetchall() for table in ("t", "u")]
     assert told[0] == told[1]
 
@@ -192,17 +188,13 @@ POPULATION = [108, 45.5, 125, 56, 100, 100, 123.5, 108]
 def test_a_missing_value_matches_anything_as_in_sdcmicro(plain):
     plain.execute(SDCMICRO)
     more = "sample_weights := 'w', missing := 'wildcard'"
-    of_class = plain.execute(
-        f"select c.class_size, c.population_size from survey join equivalence_classes('survey', ['a', 'b', 'c'], {more}) "
-        "as c on (survey.a, survey.b, survey.c) is not distinct from (c.a, c.b, c.c) order by survey.rowid"
-    ).fetchall()
+    of_class = plain.execute(f"""select c.class_size, c.population_size from survey join equivalence_classes('survey', ['a', 'b', 'c'], {more})
+        as c on (survey.a, survey.b, survey.c) is not distinct from (c.a, c.b, c.c) order by survey.rowid""").fetchall()
     assert of_class == list(zip(FREQUENCIES, POPULATION, strict=True))
     assert plain.execute(f"from k_anonymity('survey', ['a', 'b', 'c'], {more})").fetchone() == (min(POPULATION),)
     assert plain.execute("from k_anonymity('survey', ['a', 'b', 'c'], missing := 'wildcard')").fetchone() == (1,)
-    risk = plain.execute(
-        "select rows, prosecutor, marketer, sample_uniques from "
-        "reidentification_risk('survey', ['a', 'b', 'c'], missing := 'wildcard')"
-    ).fetchone()
+    risk = plain.execute("""select rows, prosecutor, marketer, sample_uniques from
+        reidentification_risk('survey', ['a', 'b', 'c'], missing := 'wildcard')""").fetchone()
     assert risk == (8, 1.0, pytest.approx(sum(1 / f for f in FREQUENCIES) / 8), 2)
 
 
@@ -228,9 +220,8 @@ def test_the_risk_of_each_record_is_that_of_sdcmicro(plain):
 
 
 def test_the_risk_of_each_record_without_weights_is_that_of_its_class(plain):
-    plain.execute(
-        "create table t as select i as id, if(i < 3, 7, null) as a, i // 2 as p, {f: i % 2} as s from range(5) r(i)"
-    )
+    plain.execute("""create table t as select i as id, if(i < 3, 7, null) as a, i // 2 as p, {f: i % 2} as s
+        from range(5) r(i)""")
     found = plain.execute("from record_risk('t', ['A']) order by id").df()
     assert list(found) == ["id", "a", "p", "s", "class_size", "prosecutor", "journalist"]
     assert found["class_size"].tolist() == [3, 3, 3, 2, 2]
@@ -251,10 +242,8 @@ def test_wildcards_equal_comparing_every_two_records(plain, seed):
         sum(all(x is None or y is None or x == y for x, y in zip(mine, theirs, strict=True)) for theirs in rows)
         for mine in rows
     ]
-    found = plain.execute(
-        "select prosecutor, marketer, sample_uniques from reidentification_risk('t', ['a', 'b', 'c'], "
-        "missing := 'wildcard')"
-    ).fetchone()
+    found = plain.execute("""select prosecutor, marketer, sample_uniques from reidentification_risk('t', ['a', 'b', 'c'],
+        missing := 'wildcard')""").fetchone()
     assert found == (
         pytest.approx(1 / min(matching)), pytest.approx(sum(1 / n for n in matching) / 40), matching.count(1),
     )  # fmt: skip
@@ -262,13 +251,11 @@ def test_wildcards_equal_comparing_every_two_records(plain, seed):
 
 def test_journalist_risk_is_that_of_the_population_and_prosecutor_risk_that_of_the_sample(plain):
     plain.execute("create table t as select unnest([1, 2, 2]) as a, unnest([1, 50, 50]) as w")
-    risk = plain.execute(
-        "select prosecutor, journalist, marketer from reidentification_risk('t', ['a'], sample_weights := 'w')"
-    ).fetchone()
+    risk = plain.execute("""select prosecutor, journalist, marketer
+        from reidentification_risk('t', ['a'], sample_weights := 'w')""").fetchone()
     assert risk[:2] == (1, 1)
-    of_two = plain.execute(
-        "select journalist from reidentification_risk('(from t where a = 2)', ['a'], sample_weights := 'w')"
-    )
+    of_two = plain.execute("""select journalist from reidentification_risk('(from t where a = 2)', ['a'],
+        sample_weights := 'w')""")
     (second,) = of_two.fetchone()
     assert 1 / 100 < second < 1 / 50
     assert risk[2] == pytest.approx((1 + 2 * second) / 3)
@@ -288,9 +275,8 @@ def test_plain_k_marginal_equals_the_packages(con):
     columns = "['a', 'b', 'c', 'd']"
     wanted = con.execute(f"select k, marginals, score, worst_score from k_marginal('o', 'r', columns := {columns})")
     for k, marginals, score, worst in wanted.fetchall():
-        found = con.execute(
-            f"select marginals, score, worst_score from _anon_k_marginal('o', 'r', {columns}, k := {k})"
-        ).fetchone()
+        found = con.execute(f"""select marginals, score, worst_score
+            from _anon_k_marginal('o', 'r', {columns}, k := {k})""").fetchone()
         assert found == (marginals, pytest.approx(score), pytest.approx(worst))
 
 

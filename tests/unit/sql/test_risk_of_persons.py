@@ -10,26 +10,18 @@ from tests.reference.answers import answered
 from tests.reference.diversity_of_sets import kl_diversity, km_anonymity
 
 
-def people(seed: int) -> list[tuple[str, int | None, list[str | None]]]:
-    pick = random.Random(seed)
-    return [
-        (pick.choice("ab"), pick.choice([1, None]), sorted(pick.sample(["p", "q", "r", "s"], pick.randint(1, 3))))
-        for _ in range(30)
-    ]
-
-
-def loaded(con: duckdb.DuckDBPyConnection, who: list[tuple[str, int | None, list[str | None]]]) -> None:
-    con.execute("create table visits (pid integer, a varchar, b integer, s varchar)")
-    rows = [(i, a, b, x) for i, (a, b, xs) in enumerate(who) for x in xs]
-    con.executemany("insert into visits values (?, ?, ?, ?)", rows)
-    con.execute("create table lists as select a, b, list(s order by random()) as s from visits group by pid, a, b")
-
-
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("call", ["'lists', ['a', 'b'], 's'", "'visits', ['a', 'b'], ['s'], person := 'pid'"])
 def test_diversity_of_persons_equals_the_obvious_version(plain, seed, call):
-    who = people(seed)
-    loaded(plain, who)
+    pick = random.Random(seed)
+    who = [
+        (pick.choice("ab"), pick.choice([1, None]), sorted(pick.sample(["p", "q", "r", "s"], pick.randint(1, 3))))
+        for _ in range(30)
+    ]
+    plain.execute("create table visits (pid integer, a varchar, b integer, s varchar)")
+    rows = [(i, a, b, x) for i, (a, b, xs) in enumerate(who) for x in xs]
+    plain.executemany("insert into visits values (?, ?, ?, ?)", rows)
+    plain.execute("create table lists as select a, b, list(s order by random()) as s from visits group by pid, a, b")
     persons = [(str((a, b)), tuple(xs)) for a, b, xs in who]
     assert answered(plain, f"from kl_diversity({call})") == pytest.approx(kl_diversity(persons))
     for m in (1, 2, 3):
