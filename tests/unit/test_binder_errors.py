@@ -20,32 +20,24 @@ def con():
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (
-            "from mondrian('people', kk := 5)",
-            "mondrian: there is no parameter 'kk' (did you mean 'k'?); it takes tbl, k,",
-        ),
+        ("from mondrian('people', kk := 5)",
+         "mondrian: there is no parameter 'kk' (did you mean 'k'?); it takes tbl, k,"),
         ("from mondrian('people', k => 5, quasi => ['age'])", "no parameter 'quasi'"),
         ("from muco('people', delte := 0.2)", "(did you mean 'delta'?)"),
         ("create table r as from muco('people', 0.2, 0.5, l := 3)", "muco: 'l' is given twice, once by its place"),
         ("select rewrite_query('a', 'b', 'c', bound := 'x')", "(did you mean 'bounds'?)"),
-        (
-            "from k_anonymity('people', 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)",
-            "there are 10 parameters, and 11 arguments without a name",
-        ),
+        ("from k_anonymity('people', 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)",
+         "there are 10 parameters, and 11 arguments without a name"),
         ("from anon_functions('muco')", "anon_functions"),
-        (
-            "from rewrite_query('a', 'b', 'c')",
-            "it gives one value and no rows, so it stands in SELECT: SELECT rewrite_",
-        ),
+        ("from rewrite_query('a', 'b', 'c')",
+         "it gives one value and no rows, so it stands in SELECT: SELECT rewrite_"),
         ("from mondrian('a, k2 := (', /* kx := 1, */ 5, \"KK\" := f(1, z := 2))", "no parameter 'kk'"),
-        (
-            "from muco('people', 0.2) union all from mondrian('people', 5) union all from mondrian('people', kk := 1)",
-            "'kk'",
-        ),
+        ("from muco('people', 0.2) union all from mondrian('people', 5) union all from mondrian('people', kk := 1)",
+         "'kk'"),
         ("from \"mondrian\"('people', kk := 5)", "no parameter 'kk'"),
         ("select 'mondrian(x := 1)' from mondrian('é', kk := 5)", "no parameter 'kk'"),
     ],
-)
+)  # fmt: skip
 def test_what_the_binder_refuses_is_explained(con, call, says):
     with pytest.raises(duckdb.Error) as caught:
         con.execute(call).fetchall()

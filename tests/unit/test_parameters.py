@@ -60,10 +60,8 @@ def test_fractions_are_exact():
 @pytest.fixture(scope="module")
 def con():
     con = duckdb_anon.connect()
-    con.execute(
-        "create table people as select range as pid, 20 + hash(range) % 40 as age, range % 2 as sex, "
-        "'d' || hash(range, 1) % 12 as disease from range(60)"
-    )
+    con.execute("""create table people as select range as pid, 20 + hash(range) % 40 as age, range % 2 as sex,
+        'd' || hash(range, 1) % 12 as disease from range(60)""")
     con.execute("create table tree as select distinct disease as leaf, 'all' as root from people")
     return con
 

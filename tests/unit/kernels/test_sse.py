@@ -7,15 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duckdb_anon.kernels.partition import privacy_models as models
 from duckdb_anon.kernels.partition.feature_encoding import features_of
 from duckdb_anon.kernels.partition.partition import partition
-from duckdb_anon.kernels.partition.privacy_models import (
-    All,
-    ConditionalDiversity,
-    FrequencyDiversity,
-    KAnonymity,
-    OfRows,
-)
 from duckdb_anon.model.errors import RequirementError
 from tests.reference.cover_lp import nominal, ordered
 from tests.reference.sse import best_gain, matrix, squared_error
@@ -37,7 +31,11 @@ def tables(draw: st.DrawFn):
 def test_the_first_cut_is_the_best_and_the_last_groups_allow_none(case, diverse):
     attributes, least, secret = case
     limit = len(secret) / np.bincount(secret).max() * 0.9
-    model = All((KAnonymity(least), FrequencyDiversity(limit))) if diverse else KAnonymity(least)
+    model = (
+        models.All((models.KAnonymity(least), models.FrequencyDiversity(limit)))
+        if diverse
+        else models.KAnonymity(least)
+    )
     group = partition(attributes, secret, model, cut="sse")
     assert np.bincount(group).min() >= least
     if diverse:
@@ -60,7 +58,7 @@ def test_the_first_cut_is_the_best_and_the_last_groups_allow_none(case, diverse)
 def test_equal_rows_are_never_separated():
     rng = np.random.default_rng(1)
     attributes = [ordered(rng.integers(0, 4, 500)), nominal(rng.integers(0, 3, 500).tolist())]
-    group = partition(attributes, None, KAnonymity(5), cut="sse")
+    group = partition(attributes, None, models.KAnonymity(5), cut="sse")
     seen = np.unique(np.stack([a.codes for a in attributes] + [group]), axis=1)
     assert seen.shape[1] == len(np.unique(np.stack([a.codes for a in attributes]), axis=1).T)
 
@@ -70,7 +68,7 @@ def test_samples_choose_cuts_but_never_waive_the_requirement(monkeypatch):
     rng = np.random.default_rng(2)
     attributes = [ordered(rng.integers(0, 90, 3000)), nominal(rng.integers(0, 9, 3000).tolist())]
     secret = rng.integers(0, 4, 3000).astype(np.int32)
-    group = partition(attributes, secret, All((KAnonymity(7), FrequencyDiversity(2.5))), cut="sse")
+    group = partition(attributes, secret, models.All((models.KAnonymity(7), models.FrequencyDiversity(2.5))), cut="sse")
     assert 150 < group.max() + 1 <= 3000 // 7
     for g in range(group.max() + 1):
         mine = secret[group == g]
@@ -82,10 +80,10 @@ ALIKE = np.zeros(4, dtype=np.int64)
 
 def test_a_person_with_several_values_of_a_part_counts_once_in_it():
     secret, person = np.array([0, 1, 2, 0], np.int32), np.array([0, 0, 0, 1], np.int32)
-    age, model = ordered(np.arange(4)), ConditionalDiversity(2.0, ALIKE)
+    age, model = ordered(np.arange(4)), models.ConditionalDiversity(2.0, ALIKE)
     with pytest.raises(RequirementError, match="the largest l this table can meet is 1"):
         partition([age], secret, model, person=person, cut="sse")
-    assert partition([age], secret, OfRows(model), person=person, cut="sse").tolist() == [0, 0, 0, 0]
+    assert partition([age], secret, models.OfRows(model), person=person, cut="sse").tolist() == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("cut", ["median", "loss", "sse"])
@@ -94,7 +92,7 @@ def test_shares_within_a_part_are_of_its_persons(cut):
     person = np.repeat(np.arange(300, dtype=np.int32), 3)
     secret = rng.integers(0, 12, 900).astype(np.int32)
     part_of_code, age = np.arange(12) // 6, ordered(np.repeat(rng.integers(0, 50, 300), 3))
-    group = partition([age], secret, ConditionalDiversity(1.8, part_of_code), person=person, cut=cut)
+    group = partition([age], secret, models.ConditionalDiversity(1.8, part_of_code), person=person, cut=cut)
     for g in range(group.max() + 1):
         mine = group == g
         for part in range(2):

@@ -27,10 +27,6 @@ def paths(draw: st.DrawFn) -> list[Path]:
     return sorted(found)
 
 
-def below(every: list[Path], node: Path) -> list[int]:
-    return [leaf for leaf, path in enumerate(every) if path[: len(node)] == node]
-
-
 @given(paths())
 def test_views_are_those_of_the_paths(every):
     tree = Hierarchy.of_paths(every)
@@ -38,7 +34,7 @@ def test_views_are_those_of_the_paths(every):
     node_of = {path[:depth]: nodes[path[depth - 1]] for path in every for depth in range(1, len(path) + 1)}
     assert sorted(node_of.values()) == list(range(len(tree.labels)))
     for path, v in node_of.items():
-        leaves = below(every, path)
+        leaves = [leaf for leaf, whole in enumerate(every) if whole[: len(path)] == path]
         assert tree.leaf_count[v] == len(leaves)
         assert tree.first_leaf[v] == leaves[0]
         assert tree.depth[v] == len(path) - 1

@@ -1,7 +1,5 @@
 """Ctrl-C stops a statement wherever it finds Python."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,13 +1,12 @@
 """What a shell shows: SQL that can be copied, lists broken at words, headers or none, positions the user wrote."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 
 import duckdb
 import pytest
 
+from duckdb_anon.shell.label import label
 from duckdb_anon.shell.render import render
 from duckdb_anon.shell.session import Session, without_foreign_position
 
@@ -39,31 +38,29 @@ def test_headers_can_be_left_out(con: duckdb.DuckDBPyConnection, mode: str, rows
     assert with_names.getvalue().endswith(rows) and with_names.getvalue().startswith("a")
 
 
-def test_the_help_of_a_function_fits_the_terminal(
+def test_every_function_is_listed_and_its_help_fits_the_terminal(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "72")
     names = [name for (name,) in con.execute('select "function" from anon_functions()').fetchall()]
     assert len(names) > 70
-    for name in names:
+
+    def said(line: str) -> str:
         session = Session(con, max_rows=5)
         session.out = io.StringIO()
-        session.feed(f".functions {name}")
-        output = session.out.getvalue()
+        session.feed(line)
+        return session.out.getvalue()
+
+    assert {line.split()[0] for line in said(".functions").splitlines() if line.strip() and line[0] != " "} == set(
+        names
+    )
+    for name in names:
+        output = said(f".functions {name}")
         wide = [line for line in output.splitlines() if len(line) > 72 and " " in line.strip()]
         assert not wide, name
         sql = 'select signature, coalesce(about, summary) from anon_functions() where "function" = ?'
         for text in con.execute(sql, [name]).fetchone() or ():
             assert " ".join(text.split()) in " ".join(output.split()), name
-
-
-def test_functions_lists_every_one(con: duckdb.DuckDBPyConnection) -> None:
-    session = Session(con, max_rows=5)
-    session.out = io.StringIO()
-    session.feed(".functions")
-    names = {line.split()[0] for line in session.out.getvalue().splitlines() if line and not line.startswith(" ")}
-    every = {name for (name,) in con.execute('select "function" from anon_functions()').fetchall()}
-    assert names == every
 
 
 def test_a_position_the_user_did_not_write_is_left_out() -> None:
@@ -73,10 +70,7 @@ def test_a_position_the_user_did_not_write_is_left_out() -> None:
     assert without_foreign_position(user_error, "selec 1;") == user_error
 
 
-Answers = Callable[[str], str]
-
-
-def answering(*answers: str) -> Answers:
+def answering(*answers: str) -> Callable[[str], str]:
     given = iter(answers)
     return lambda question: next(given)
 
@@ -84,24 +78,17 @@ def answering(*answers: str) -> Answers:
 @pytest.fixture
 def table(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     pytest.importorskip("stdnum", reason="the profile extra is not installed")
-    con.execute(
-        "create table t as select i as id, i % 40 as age, i * 7 % 300 as salary, 'x' || i % 5 as b from range(300) t(i)"
-    )
+    con.execute("""create table t as select i as id, i % 40 as age, i * 7 % 300 as salary, 'x' || i % 5 as b
+        from range(300) t(i)""")
     return con
 
 
 def comments(con: duckdb.DuckDBPyConnection) -> list[str | None]:
-    return [
-        c
-        for (c,) in con.execute(
-            "select comment from duckdb_columns() where table_name = 't' order by column_index"
-        ).fetchall()
-    ]
+    con.execute("select comment from duckdb_columns() where table_name = 't' order by column_index")
+    return [comment for (comment,) in con.fetchall()]
 
 
 def test_label_writes_what_was_answered(table: duckdb.DuckDBPyConnection) -> None:
-    from duckdb_anon.shell.label import label
-
     out = io.StringIO()
     statements = label(table, "t", out, answering("", "maybe", "quasi", "sens", "s"))
     assert comments(table) == ["anon: identifier", "anon: quasi", "anon: sensitive", None]
@@ -112,8 +99,6 @@ def test_label_writes_what_was_answered(table: duckdb.DuckDBPyConnection) -> Non
 
 
 def test_leaving_halfway_or_a_script_writes_nothing(table: duckdb.DuckDBPyConnection) -> None:
-    from duckdb_anon.shell.label import label
-
     out = io.StringIO()
     assert label(table, "t", out, answering("", "q")) == []
     assert label(table, "t", out, None) == []

@@ -12,13 +12,10 @@ KEY = "0123456789abcdef0123456789abcdef"
 
 @pytest.fixture
 def hospital(con, tmp_path):
-    con.execute(
-        "create table patients as select i as pid, 'P' || i as name, i * 1.5 as cost, 60 + i as age from range(40) t(i)"
-    )
-    con.execute(
-        "create table visits as select i as visit, i % 40 as pid, date '2024-01-31' + (i * 7 % 300)::int as day, "
-        "timestamp '2024-03-01 12:30:00' + to_hours(i) as at, '1234' || i as postcode from range(120) t(i)"
-    )
+    con.execute("""create table patients as select i as pid, 'P' || i as name, i * 1.5 as cost, 60 + i as age
+        from range(40) t(i)""")
+    con.execute("""create table visits as select i as visit, i % 40 as pid, date '2024-01-31' + (i * 7 % 300)::int as day,
+        timestamp '2024-03-01 12:30:00' + to_hours(i) as at, '1234' || i as postcode from range(120) t(i)""")
     con.execute("comment on column visits.pid is 'anon: person'")
     (tmp_path / "key").write_text(KEY + "\n", encoding="utf-8")
     return con
@@ -46,10 +43,8 @@ def test_pseudonyms_of_one_key_join_and_those_of_two_calls_do_not(hospital, tmp_
 
 
 def test_shift_moves_all_dates_of_an_individual_alike(hospital):
-    moved = hospital.execute(
-        "select o.pid, r.day - o.day, r.at - o.at from (select *, row_number() over () as n from visits) o "
-        "join (select *, row_number() over () as n from anon_treat('visits', {'day': 'shift(60)', 'at': 'shift(60)'})) r using (n)"
-    ).fetchall()
+    moved = hospital.execute("""select o.pid, r.day - o.day, r.at - o.at from (select *, row_number() over () as n from visits) o
+        join (select *, row_number() over () as n from anon_treat('visits', {'day': 'shift(60)', 'at': 'shift(60)'})) r using (n)""").fetchall()
     offsets: dict[int, set[int]] = {}
     for pid, days, span in moved:
         offsets.setdefault(pid, set()).update((days, span.days))
@@ -66,9 +61,8 @@ def test_noise_round_top_and_mask(hospital):
     assert (min(row[3] for row in rows), max(row[3] for row in rows)) == (65, 89)
     assert {row[1] for row in rows} == {"P*", "P**"}
     hospital.execute("create table many as select 100.0::double as x from range(20000)")
-    mean, low, spread = hospital.execute(
-        "select avg(x), min(x), avg(abs(x - 100)) from anon_treat('many', {'x': 'noise(scale := 4)'})"
-    ).fetchall()[0]
+    mean, low, spread = hospital.execute("""select avg(x), min(x), avg(abs(x - 100))
+        from anon_treat('many', {'x': 'noise(scale := 4)'})""").fetchall()[0]
     assert abs(mean - 100) < 0.25 and low < 90 and abs(spread - 4) < 0.2
 
 
@@ -90,17 +84,13 @@ def test_fake_texts_are_consistent_and_none_of_the_original(hospital):
 @pytest.mark.parametrize(
     ("treated", "message"),
     [
-        ("'pid': 'pseudonim'", "pseudonym"),
-        ("'pid': 'round'", "to"),
-        ("'name': 'round(5)'", "takes a number"),
-        ("'age': 'shift'", "takes a DATE"),
-        ("'age': 'top'", "at := "),
+        ("'pid': 'pseudonim'", "pseudonym"), ("'pid': 'round'", "to"), ("'name': 'round(5)'", "takes a number"),
+        ("'age': 'shift'", "takes a DATE"), ("'age': 'top'", "at := "),
         ("'age': 'round(by := 5)'", "no parameter 'by'"),
-        ("'age': 'mask(keep := 1, value := ''x'')'", "do not go together"),
-        ("'nam': 'mask'", "no column 'nam'"),
+        ("'age': 'mask(keep := 1, value := ''x'')'", "do not go together"), ("'nam': 'mask'", "no column 'nam'"),
         ("'pid': 'pseudonym(format := ''uuid'', prefix := ''P'')'", "prefix"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_done_is_refused(hospital, treated, message):
     with pytest.raises(duckdb.Error, match=message):
         _rows(hospital, "patients", treated)

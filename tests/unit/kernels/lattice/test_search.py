@@ -7,21 +7,9 @@ import numpy as np
 import pytest
 
 from duckdb_anon.kernels.lattice.frequency import FrequencySet
-from duckdb_anon.kernels.lattice.levels import GeneralizationLevels, generalization_levels
+from duckdb_anon.kernels.lattice.levels import generalization_levels
 from duckdb_anon.kernels.lattice.search import _Search, least_loss_node, number_of_nodes
-from duckdb_anon.kernels.partition.privacy_models import (
-    All,
-    DistinctDiversity,
-    EntropyDiversity,
-    FrequencyDiversity,
-    KAnonymity,
-    OfColumn,
-    OfRows,
-    PersonShare,
-    PrivacyModel,
-    RecursiveDiversity,
-    TCloseness,
-)
+from duckdb_anon.kernels.partition import privacy_models as models
 from duckdb_anon.model.coded_table import Attribute
 from tests.reference import incognito
 from tests.reference.incognito import both, of_rows
@@ -38,20 +26,14 @@ class Example:
         owner = None if person is None else np.array(person)
         self.table = FrequencySet.of_table(self.levels, np.array(sensitive), owner)
 
-    def search(self, requirement: PrivacyModel, allowed: int = 0) -> Any:
+    def search(self, requirement: models.PrivacyModel, allowed: int = 0) -> Any:
         return least_loss_node(self.table, requirement, allowed)
 
     def exhaustive(self, holds: incognito.Predicate, allowed: int = 0) -> Any:
-        best = incognito.least_loss_node(self.rows, self.records, _maps(self.levels), _ncp(self.levels), holds, allowed)
+        maps = [[dict(enumerate(value.tolist())) for value in each.value_of_code] for each in self.levels]
+        ncp = [[dict(enumerate(each.ncp(n).tolist())) for n in range(each.height + 1)] for each in self.levels]
+        best = incognito.least_loss_node(self.rows, self.records, maps, ncp, holds, allowed)
         return None if best is None else best[2]
-
-
-def _maps(levels: list[GeneralizationLevels]) -> Any:
-    return [[dict(enumerate(value.tolist())) for value in each.value_of_code] for each in levels]
-
-
-def _ncp(levels: list[GeneralizationLevels]) -> Any:
-    return [[dict(enumerate(each.ncp(level).tolist())) for level in range(each.height + 1)] for each in levels]
 
 
 def _random_example(seed: int, *, persons: bool = False) -> Example:
@@ -64,40 +46,39 @@ def _random_example(seed: int, *, persons: bool = False) -> Example:
         return [pick.choice(values) for _ in range(n)]
 
     qi = (
-        attribute("age", some([20, 30, 35, 50, 70, None])),
-        attribute("constant", [1] * n),
-        attribute("sex", some(["f", "m", None])),
-        attribute("zip", some([path[0] for path in tree]), "hierarchy", tree),
-    )
+        attribute("age", some([20, 30, 35, 50, 70, None])), attribute("constant", [1] * n),
+        attribute("sex", some(["f", "m", None])), attribute("zip", some([path[0] for path in tree]), "hierarchy", tree),
+    )  # fmt: skip
     return Example(qi, some([0, 1, 2, 2, 3]), some(list(range(n // 2 + 1))) if persons else None)
 
 
 ROWS = [
-    (KAnonymity(3), incognito.k_anonymity(3)),
-    (DistinctDiversity(2), incognito.distinct(2)),
-    (EntropyDiversity(2.0), incognito.entropy(2.0)),
-    (FrequencyDiversity(2), incognito.frequency(2)),
-    (RecursiveDiversity(2, 2), incognito.recursive(2, 2)),
-    (All((KAnonymity(4), EntropyDiversity(1.5))), both(incognito.k_anonymity(4), incognito.entropy(1.5))),
-]
+    (models.KAnonymity(3), incognito.k_anonymity(3)), (models.DistinctDiversity(2), incognito.distinct(2)),
+    (models.EntropyDiversity(2.0), incognito.entropy(2.0)), (models.FrequencyDiversity(2), incognito.frequency(2)),
+    (models.RecursiveDiversity(2, 2), incognito.recursive(2, 2)),
+    (models.All((models.KAnonymity(4), models.EntropyDiversity(1.5))), both(incognito.k_anonymity(4), incognito.entropy(1.5))),
+]  # fmt: skip
 
 
-def _persons(requirement: PrivacyModel, holds: incognito.Predicate) -> tuple[PrivacyModel, incognito.Predicate]:
+def _persons(
+    requirement: models.PrivacyModel, holds: incognito.Predicate
+) -> tuple[models.PrivacyModel, incognito.Predicate]:
     """A requirement on persons and rows of groups of two persons of which none has more than half of the rows."""
-    rows_and_persons = All((KAnonymity(2), PersonShare(2), All((requirement, OfRows(requirement)))))
+    rows_and_persons = models.All(
+        (models.KAnonymity(2), models.PersonShare(2), models.All((requirement, models.OfRows(requirement))))
+    )
     return rows_and_persons, both(incognito.k_anonymity(2), incognito.person_share(2), holds, of_rows(holds))
 
 
 PERSONS = [
-    (All((KAnonymity(3), PersonShare(3))), both(incognito.k_anonymity(3), incognito.person_share(3))),
-    (
-        All((KAnonymity(2), PersonShare(2), DistinctDiversity(2))),
-        both(incognito.k_anonymity(2), incognito.person_share(2), incognito.distinct(2)),
-    ),
-    _persons(FrequencyDiversity(2), incognito.frequency(2)),
-    _persons(EntropyDiversity(2.5), incognito.entropy(2.5)),
-    _persons(RecursiveDiversity(2, 2), incognito.recursive(2, 2)),
-]
+    (models.All((models.KAnonymity(3), models.PersonShare(3))), both(incognito.k_anonymity(3),
+     incognito.person_share(3))),
+    (models.All((models.KAnonymity(2), models.PersonShare(2), models.DistinctDiversity(2))),
+     both(incognito.k_anonymity(2), incognito.person_share(2), incognito.distinct(2))),
+    _persons(models.FrequencyDiversity(2), incognito.frequency(2)),
+    _persons(models.EntropyDiversity(2.5), incognito.entropy(2.5)),
+    _persons(models.RecursiveDiversity(2, 2), incognito.recursive(2, 2)),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -118,7 +99,7 @@ def test_the_result_is_that_of_trying_every_node_for_closeness(seed, persons, sh
     example = _random_example(seed, persons=persons)
     allowed = int(share * len(example.rows))
     holds = incognito.equal_distance(0.3, example.records)
-    assert example.search(TCloseness(0.3, "equal"), allowed) == example.exhaustive(holds, allowed)
+    assert example.search(models.TCloseness(0.3, "equal"), allowed) == example.exhaustive(holds, allowed)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -127,8 +108,8 @@ def test_each_of_several_sensitive_columns_is_diverse_at_the_least_loss(seed, sh
     example = _random_example(seed)
     allowed = int(share * len(example.rows))
     first, second = np.array([0, 0, 1, 1], np.int32), np.array([0, 1, 0, 1], np.int32)
-    requirement = All((
-        OfColumn(EntropyDiversity(1.8), "a", first), OfColumn(DistinctDiversity(2), "b", second),
+    requirement = models.All((
+        models.OfColumn(models.EntropyDiversity(1.8), "a", first), models.OfColumn(models.DistinctDiversity(2), "b", second),
     ))  # fmt: skip
 
     def of_column(code_of: Any, holds: incognito.Predicate) -> incognito.Predicate:
@@ -138,24 +119,17 @@ def test_each_of_several_sensitive_columns_is_diverse_at_the_least_loss(seed, sh
     assert example.search(requirement, allowed) == example.exhaustive(holds, allowed)
 
 
-def _wide(rows: int, columns: int) -> Example:
-    draw = np.random.default_rng(1)
-    qi = tuple(attribute(f"q{i}", draw.integers(0, 6 + i, rows).tolist()) for i in range(columns))
-    return Example(qi, draw.integers(0, 4, rows).tolist())
-
-
 @pytest.mark.parametrize(
     ("requirement", "allowed", "most"),
     [
-        (KAnonymity(3), 0, 0.1),
-        (KAnonymity(3), 40, 0.1),
-        (EntropyDiversity(2), 0, 0.1),
-        (TCloseness(0.2, "equal"), 40, 0.5),
-        (EntropyDiversity(2), 40, 0.3),
+        (models.KAnonymity(3), 0, 0.1), (models.KAnonymity(3), 40, 0.1), (models.EntropyDiversity(2), 0, 0.1),
+        (models.TCloseness(0.2, "equal"), 40, 0.5), (models.EntropyDiversity(2), 40, 0.3),
     ],
-)
+)  # fmt: skip
 def test_most_nodes_are_excluded_without_a_check(monkeypatch, requirement, allowed, most):
-    example = _wide(800, 5)
+    draw = np.random.default_rng(1)
+    qi = tuple(attribute(f"q{i}", draw.integers(0, 6 + i, 800).tolist()) for i in range(5))
+    example = Example(qi, draw.integers(0, 4, 800).tolist())
     checked: list[int] = []
     check = _Search._check
 

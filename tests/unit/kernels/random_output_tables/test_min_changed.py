@@ -7,7 +7,6 @@ from duckdb_anon.kernels.random_output_tables.min_changed import exchange_values
 from duckdb_anon.kernels.random_output_tables.output_tables import cover
 from tests.reference.cover_lp import in_tree, nominal, ordered
 
-GROUP = np.repeat(np.arange(15), 20)
 ROWS = 400
 
 
@@ -16,11 +15,9 @@ def covers():
     rng = np.random.default_rng(0)
     group = np.repeat(np.arange(20), 20)
     attributes = (
-        ordered(rng.integers(0, 8, ROWS) + group, "age"),
-        nominal(rng.integers(0, 3, ROWS), "sex"),
-        in_tree(rng.integers(0, 14, ROWS), [3, 1, 5, 2, 3], "place"),
-        ordered(group % 5, "year"),
-    )
+        ordered(rng.integers(0, 8, ROWS) + group, "age"), nominal(rng.integers(0, 3, ROWS), "sex"),
+        in_tree(rng.integers(0, 14, ROWS), [3, 1, 5, 2, 3], "place"), ordered(group % 5, "year"),
+    )  # fmt: skip
     return [cover(a, group, 0.2) for a in attributes]
 
 
@@ -84,27 +81,13 @@ def test_more_changes_than_a_group_varies_on_reach_into_the_table(covers):
     assert changes(covers, published).min() == 4
 
 
-@pytest.fixture
-def two_covers():
-    rng = np.random.default_rng(0)
-    return [
-        cover(ordered(rng.integers(0, 9, 300), "age"), GROUP, 0.2),
-        cover(nominal(rng.integers(0, 3, 300), "sex"), GROUP, 0.2),
-    ]
-
-
-def swapped(two_covers, wanted):
-    rng = np.random.default_rng(1)
-    codes = np.stack([c.draw(rng) for c in two_covers])
-    original = np.stack([c.attribute.codes for c in two_covers])
-    before = codes.copy()
-    exchange_values(two_covers, codes, original, np.ones((2, 15)), np.full(300, wanted), rng)
-    return before, codes, original
-
-
 @pytest.mark.parametrize("wanted", [1, 2])
-def test_histograms_of_every_group_stay_as_drawn(two_covers, wanted):
-    before, after, _ = swapped(two_covers, wanted)
+def test_histograms_of_every_group_stay_as_drawn(wanted):
+    rng, group = np.random.default_rng(0), np.repeat(np.arange(15), 20)
+    tables = [cover(ordered(rng.integers(0, 9, 300)), group, 0.2), cover(nominal(rng.integers(0, 3, 300)), group, 0.2)]
+    before, original = (np.stack(each) for each in ([c.draw(rng) for c in tables], originals(tables)))
+    after = before.copy()
+    exchange_values(tables, after, original, np.ones((2, 15)), np.full(300, wanted), rng)
     assert (before != after).any()
     for number in range(15):
-        assert (np.sort(before[:, GROUP == number]) == np.sort(after[:, GROUP == number])).all()
+        assert (np.sort(before[:, group == number]) == np.sort(after[:, group == number])).all()

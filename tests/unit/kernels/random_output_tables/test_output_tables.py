@@ -15,16 +15,10 @@ from tests.reference.cover_lp import ordered
 @pytest.mark.parametrize(
     ("given", "value", "records"),
     [
-        (0.2, 1 / 5, 5),
-        (0.16666666666, 1 / 6, 6),
-        (Fraction(1, 7), 1 / 7, 7),
-        (Decimal("0.1"), 1 / 10, 10),
-        (0.3, 0.3, 4),
-        (0.37, 0.37, 3),
-        (Fraction(2, 5), 0.4, 3),
-        (1, 1.0, 1),
+        (0.2, 1 / 5, 5), (0.16666666666, 1 / 6, 6), (Fraction(1, 7), 1 / 7, 7), (Decimal("0.1"), 1 / 10, 10),
+        (0.3, 0.3, 4), (0.37, 0.37, 3), (Fraction(2, 5), 0.4, 3), (1, 1.0, 1),
     ],
-)
+)  # fmt: skip
 def test_reciprocals_of_whole_numbers_are_recognised(given, value, records):
     read = Delta.of(given)
     assert (read.value, read.smallest_group) == (value, records)

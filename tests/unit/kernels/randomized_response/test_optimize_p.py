@@ -5,13 +5,11 @@ import pytest
 
 from duckdb_anon.kernels.randomized_response.optimize_p import Problem, optimal_channels
 from duckdb_anon.kernels.randomized_response.risk import RiskModel, occupied_cells
-from tests.reference.randomized import risk, rows_of
+from tests.reference.randomized import model_of, risk
 
 
 def problem_of(counts: np.ndarray, limit: float, scope: str = "both", **options: object) -> Problem:
-    *qi, sensitive = rows_of(counts)
-    table = occupied_cells(qi, counts.shape[:-1], sensitive, counts.shape[-1])
-    return Problem(RiskModel((table,)), limit, scope, **options)
+    return Problem(model_of(counts), limit, scope, **options)
 
 
 def test_min_count_and_mean_relax_the_bound():

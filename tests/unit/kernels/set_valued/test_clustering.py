@@ -11,16 +11,6 @@ from tests.reference.mondrian import ncp
 from tests.reference.one_to_m_example import PATHS, attribute_of
 
 
-def mixed(n: int, seed: int) -> tuple[Attribute, ...]:
-    rng = np.random.default_rng(seed)
-    leaves = sorted(path[-1] for path in PATHS)
-    return (
-        ordered([0.0, 100.0, *rng.integers(0, 100, n - 2).astype(float)]),
-        nominal([3, *rng.integers(0, 4, n - 1).tolist()]),
-        attribute_of([leaves[i] for i in rng.integers(0, 6, n)], PATHS),
-    )
-
-
 def mean_loss(qi: tuple[Attribute, ...], group: np.ndarray) -> float:
     rows = {number: np.flatnonzero(group == number).tolist() for number in np.unique(group)}
     return float(np.mean([ncp(a, rows[number], as_set=True) for a in qi for number in group]))
@@ -35,7 +25,10 @@ def test_clusters_take_neighbours():
 
 @pytest.mark.parametrize("skip", [False, True])
 def test_merging_stays_within_the_bound_and_keeps_clusters_whole(skip):
-    qi = mixed(80, 9)
+    rng = np.random.default_rng(9)
+    numbers, names = rng.integers(0, 100, 78).astype(float), rng.integers(0, 4, 79).tolist()
+    items = [PATHS[i][-1] for i in rng.integers(0, 6, 80)]
+    qi = (ordered([0.0, 100.0, *numbers]), nominal([3, *names]), attribute_of(items, PATHS))
     clusters = clusters_of(qi, 4, np.random.default_rng(2))
     before = clusters.cluster_of_record.copy()
     group = merge_up_to(clusters, 0.7, skip)
