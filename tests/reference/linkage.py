@@ -65,13 +65,11 @@ def scores(
     score: Score,
     known: Sequence[int],
     most_equal: int | None = None,
-    group: Callable[[int], bool] = lambda row: True,
 ) -> list[float]:
-    """Score of every published row; rows outside `group`, or with too many equal columns, are out."""
+    """Score of every published row; rows with too many equal columns are out."""
     found = []
-    for r, row in enumerate(release):
-        equal = sum(covers(row[a], target[a]) for a in known)
-        out = not group(r) or (most_equal is not None and equal > most_equal)
+    for row in release:
+        out = most_equal is not None and sum(covers(row[a], target[a]) for a in known) > most_equal
         found.append(-inf if out else sum(score(a, target[a], row[a]) for a in known))
     return found
 

@@ -30,7 +30,7 @@ class Secret:
     part: int  # number of the part it stands in; -1 where a sliced release has no quasi-identifier in its part
     by_voter: sparse.csr_matrix  # rows of each voter that carry each code, shape (voters, codes)
     shares: sparse.csr_matrix  # how much of each code each cell carries, shape (cells, codes)
-    cell_of_row: IntArray | None  # cell of each released row; None where each has its own
+    cell_of_row: IntArray  # cell of each released row
     mixed: bool  # whether rows show the counts of their bucket and not their own values
     listed: bool = False  # whether rows show lists, all values of a person
     ordered: bool = False  # whether its values have an order
@@ -47,7 +47,7 @@ class Secret:
 
     def of_rows(self, rows: IntArray) -> sparse.csr_matrix:
         """How much of each code released rows carry, shape (rows, codes)."""
-        return self.shares[rows if self.cell_of_row is None else self.cell_of_row[rows]]
+        return self.shares[self.cell_of_row[rows]]
 
     def bins(self) -> IntArray:
         """Bin of each value: quantiles of many ordered values, else the values themselves."""

@@ -76,14 +76,6 @@ class _View:
         units: FloatArray = Scores(self.release, self.scoring, some).units
         return np.asarray(units.max(axis=0)[self.release.unit_of_row])
 
-    def of_people(self, score: FloatArray) -> FloatArray:
-        """Score of each individual: that of the best row."""
-        return np.asarray(np.maximum.reduceat(score[self.rows], self.first))
-
-    def own(self, person: int) -> IntArray:
-        """Rows of an individual."""
-        return np.flatnonzero(self.individual == person)
-
 
 def _numbered(context: Any, roles: Roles, params: Params) -> dict[str, str]:
     """SELECTs of the releases with the numbers of their records."""
@@ -202,7 +194,9 @@ def _attacked(
         for view, score, name in seen:
             chances = _chances(score, view.scoring)
             values = np.asarray(chances @ view.shares).ravel()
-            results[name][:, place] = _success(score, chances, view.own(person), values, secret)
+            results[name][:, place] = _success(
+                score, chances, np.flatnonzero(view.individual == person), values, secret
+            )
         candidates = np.flatnonzero((presence == presence[person]).all(axis=1))
         scored = [(view, score) for view, score, _ in seen]
         results[TOGETHER][:, place] = _together(scored, candidates, person, secret)
@@ -218,7 +212,7 @@ def _together(
     values: list[tuple[sparse.csr_matrix, bool]] = []
     for view, score in scored:
         at = np.searchsorted(view.people, candidates)
-        by_candidate, carried = view.of_people(score)[at], view.carried[at]
+        by_candidate, carried = np.maximum.reduceat(score[view.rows], view.first)[at], view.carried[at]
         if not any(np.allclose(by_candidate, other, rtol=0, atol=_ALIKE) for other in counted):
             total += by_candidate
             counted.append(by_candidate)

@@ -68,8 +68,7 @@ def models_of(release: PublishedRecords) -> list[SensitiveModel]:
 
 def _fitted(release: PublishedRecords, secret: Secret) -> SensitiveModel:
     bin_of_value = secret.bins()
-    code_of_cell = np.asarray(secret.shares.argmax(axis=1)).ravel()
-    code = code_of_cell if secret.cell_of_row is None else code_of_cell[secret.cell_of_row]
+    code = np.asarray(secret.shares.argmax(axis=1)).ravel()[secret.cell_of_row]
     bin_of_row = bin_of_value[code].astype(np.int64)
     rows = np.arange(0, len(bin_of_row), max(1, -(-len(bin_of_row) // MOST_ROWS)))
     bins = bins_of(release)

@@ -59,7 +59,7 @@ def test_l_does_not_bound_what_is_inferred(con):
 def test_the_largest_share_of_rows_that_weigh_nothing_is_no_number(rows):
     none, first = np.zeros(rows), np.zeros(rows, np.int32)
     carried = sparse.csr_matrix((none, first, np.arange(rows + 1)), (rows, 3))
-    secret = Secret("s", 0, carried, carried, None, False)
+    secret = Secret("s", 0, carried, carried, np.arange(rows), False)
     groups = np.zeros(rows, dtype=np.int64)
     release = PublishedRecords([], [], [], None, none, groups, groups, [secret], True, None)
     assert np.isnan(largest_share(release, secret))

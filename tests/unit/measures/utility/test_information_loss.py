@@ -36,23 +36,20 @@ def test_a_value_beyond_the_original_loses_no_more_than_everything(con):
     assert loss(con, ", qi := ['a']")["a"] == (pytest.approx(10 / 11), 1.0, 1.0)
 
 
-def test_tree_distance_between_original_and_published(con):
+@pytest.mark.parametrize(
+    ("release", "losses"),
+    [  # the tree distance of replaced values, and the leaves of nodes
+        ("(values ('a1', 0), ('a2', 1), ('a1', 2), ('b2', 3)) t(v, row_id)", (1 / 4, 1.5 / 4, 2 / 4)),
+        ("(values ('A'), ('*'), ('b1'), ('b2')) t(v)", (1 / 4, 1.5 / 4, 2 / 4)),
+    ],
+)
+def test_replaced_values_and_nodes_count_leaves_below_the_node_above_both(con, release, losses):
     con.execute(
         "create table tree as from (values ('a1','A','*'),('a2','A','*'),('b1','B','*'),('b2','B','*')) t(x,y,z)"
     )
     con.execute("create table original as from (values ('a1'), ('a1'), ('b1'), ('b2')) t(v)")
-    con.execute("create table release as from (values ('a1', 0), ('a2', 1), ('a1', 2), ('b2', 3)) t(v, row_id)")
-    found = loss(con, ", qi := ['v'], hierarchies := {'v': 'tree'}")["v"]
-    assert found == pytest.approx(((1 / 4 + 3 / 4) / 4, (2 / 4 + 4 / 4) / 4, 2 / 4))
-
-
-def test_nodes_and_sets_count_their_leaves(con):
-    con.execute(
-        "create table tree as from (values ('a1','A','*'),('a2','A','*'),('b1','B','*'),('b2','B','*')) t(x,y,z)"
-    )
-    con.execute("create table original as from (values ('a1'), ('a1'), ('b1'), ('b2')) t(v)")
-    con.execute("create table release as from (values ('A'), ('*'), ('b1'), ('b2')) t(v)")
-    assert loss(con, ", qi := ['v'], hierarchies := {'v': 'tree'}")["v"] == pytest.approx((1 / 4, 1.5 / 4, 2 / 4))
+    con.execute(f"create table release as from {release}")
+    assert loss(con, ", qi := ['v'], hierarchies := {'v': 'tree'}")["v"] == pytest.approx(losses)
 
 
 def test_plain_values_without_row_id_are_refused(con):
