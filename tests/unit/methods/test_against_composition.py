@@ -74,9 +74,8 @@ def test_hybrid_keeps_a_sensitive_value_with_probability_q(people):
     expected = (
         0.6
         + 0.4
-        * people.execute(
-            "select sum(n * n) / sum(n) ** 2 from (select count(*) as n from people group by disease)"
-        ).fetchone()[0]
+        * people.execute("""select sum(n * n) / sum(n) ** 2 from (select count(*) as n from people
+            group by disease)""").fetchone()[0]
     )  # a replaced value is equal by chance
     assert abs(people.execute(same).fetchone()[0] - expected) < 0.06
 

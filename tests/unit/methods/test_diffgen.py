@@ -40,9 +40,8 @@ def people(con):
 
 def test_all_combinations_of_the_cuts_and_classes_are_released(people):
     people.execute(f"create table r as from diffgen('people', 2.0, {ROLES}, bounds := {{'age': [0, 120]}}, seed := 1)")
-    ages, jobs, classes, rows = people.execute(
-        "select count(distinct age), count(distinct job), count(distinct class), count(*) from r"
-    ).fetchone()
+    ages, jobs, classes, rows = people.execute("""select count(distinct age), count(distinct job), count(distinct
+        class), count(*) from r""").fetchone()
     assert classes == 3
     assert rows == ages * jobs * classes
     assert people.execute("select distinct class from r order by 1").fetchall() == [("p",), ("q",), ("r",)]
@@ -102,17 +101,13 @@ def test_whole_numbers_are_cut_between_two_of_them(people):
         [({"lower": 1, "upper": 2},)],
     )
     assert people.execute("select bool_and(age.lower <= age.upper) from r").fetchone() == (True,)
-    people.execute(
-        "create table taxed as from diffgen('coded', 90.0, qi := ['sex'], sensitive := 'class', domain := 'observed', "
-        "specializations := 1, seed := 3)"
-    )
+    people.execute("""create table taxed as from diffgen('coded', 90.0, qi := ['sex'], sensitive := 'class', domain := 'observed',
+        specializations := 1, seed := 3)""")
     counted = "select sex.lower, sex.upper, sum(noisy_count) from taxed group by all order by 1"
     truth = people.execute("select sex, sex, count(*) from coded group by all order by 1").fetchall()
     assert people.execute(counted).fetchall() == truth
-    text = people.execute(
-        "select rewrite_query('select sex, count(*) as n from coded group by 1 order by 1', 'coded', 'taxed', "
-        "qi := ['sex'], sensitive := 'class')"
-    ).fetchone()
+    text = people.execute("""select rewrite_query('select sex, count(*) as n from coded group by 1 order by 1', 'coded', 'taxed',
+        qi := ['sex'], sensitive := 'class')""").fetchone()
     assert [tuple(map(int, row)) for row in people.execute(text[0]).fetchall()] == [row[1:] for row in truth]
 
 
@@ -137,9 +132,8 @@ def test_bounds_without_a_whole_number_are_refused(people):
 
 
 def test_whole_numbers_that_have_no_halves_want_bounds(people):
-    people.execute(
-        "create table far as select case when age = 20 then 9223372036854775807 else age end as n, class from people"
-    )
+    people.execute("""create table far as select case when age = 20 then 9223372036854775807 else age end as n, class
+        from people""")
     call = "from diffgen('far', 1.0, qi := ['n'], sensitive := 'class', domain := 'observed'"
     with pytest.raises(duckdb.Error, match=r"diffgen: column 'n' reaches beyond 4.5036e\+15, .* give bounds"):
         people.execute(f"{call})").fetchall()
@@ -153,9 +147,8 @@ def test_numbers_that_are_null_and_dates_are_refused(people):
         people.execute(f"from diffgen('people', 1.0, {ROLES}, bounds := {{'age': [0, 120]}})").fetchall()
     people.execute("create table dated as select date '2020-01-01' + (age % 50)::int as born, class from people")
     with pytest.raises(duckdb.Error, match="are dates or times"):
-        people.execute(
-            "from diffgen('dated', 1.0, qi := ['born'], sensitive := 'class', domain := 'observed')"
-        ).fetchall()
+        people.execute("""from diffgen('dated', 1.0, qi := ['born'], sensitive := 'class', domain :=
+            'observed')""").fetchall()
 
 
 def test_the_plan_adds_up_and_counts_numeric_columns(people):
@@ -233,9 +226,8 @@ def test_counts_are_whole_and_no_bit_of_a_split_comes_from_the_data(people):
     ):
         types = dict(row[:2] for row in people.execute(f"describe from {counted.format(roles=ROLES)}").fetchall())
         assert types["noisy_count"] == "BIGINT"
-    ends = people.execute(
-        f"select age.lower, age.upper from diffgen('skew', 5.0, {ROLES}, bounds := {{'age': [0, 128]}})"
-    ).fetchall()
+    ends = people.execute(f"""select age.lower, age.upper
+        from diffgen('skew', 5.0, {ROLES}, bounds := {{'age': [0, 128]}})""").fetchall()
     assert all(end * 8 == int(end * 8) for row in ends for end in row)  # 1,024 parts of 128
 
 

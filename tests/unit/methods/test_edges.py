@@ -7,15 +7,10 @@ import duckdb_anon
 
 ROLES = "qi := ['age', 'gain', 'weight', 'sex'], sensitive := 'occupation'"
 ROWS = [
-    "mondrian('t', k := 5, {})",
-    "mondrian('t', l := 3, {})",
-    "mondrian('t', k := 5, cut := 'median', {})",
-    "incognito('t', 5, {})",
-    "probabilistic('t', 5, {})",
-    "composition('t', 5, rho := 1, alpha := 1, {})",
-    "hybrid('t', 5, rho := 1, {})",
-    "laplace_on_groups('t', 5, 1.0, seed := 1, {})",
-]
+    "mondrian('t', k := 5, {})", "mondrian('t', l := 3, {})", "mondrian('t', k := 5, cut := 'median', {})",
+    "incognito('t', 5, {})", "probabilistic('t', 5, {})", "composition('t', 5, rho := 1, alpha := 1, {})",
+    "hybrid('t', 5, rho := 1, {})", "laplace_on_groups('t', 5, 1.0, seed := 1, {})",
+]  # fmt: skip
 PERSONS = ["one_to_m_generalize('v', 5, 2, {})", "rmr('v', 5, {})", "mondrian('v', k := 5, {})"]
 
 
@@ -24,17 +19,13 @@ def con(shared_data):
     """Part of adult with one person of 123 years and one gain of 84,321; and the same as visits of persons."""
     con = duckdb_anon.connect()
     source = f"read_csv('{shared_data / 'adult.csv'}')"
-    con.execute(
-        "create table t as select age::tinyint as age, capital_gain::double as gain, fnlwgt as weight, sex, occupation "
-        f"from {source} where occupation is not null limit 4000"
-    )
+    con.execute(f"""create table t as select age::tinyint as age, capital_gain::double as gain, fnlwgt as weight, sex, occupation
+        from {source} where occupation is not null limit 4000""")
     con.execute("update t set age = 123 where rowid = 17")
     con.execute("update t set gain = 84321 where rowid = 40")
     con.execute("create table u as select rowid as pid, * from t where rowid < 750")
-    con.execute(
-        "create table v as select u.pid, u.age, u.gain, u.weight, u.sex, t.occupation "
-        "from t join u on u.pid = t.rowid // 2"
-    )
+    con.execute("""create table v as select u.pid, u.age, u.gain, u.weight, u.sex, t.occupation
+        from t join u on u.pid = t.rowid // 2""")
     con.execute("update v set age = 123 where pid = 3")
     con.execute("update v set gain = 84321 where pid = 4")
     con.execute("create table tree as select distinct occupation as leaf, '*' as root from v")
@@ -58,10 +49,8 @@ def _leak(con: duckdb.DuckDBPyConnection, table: str, who: str, fewest: int) -> 
         f"select '{c}' as attribute, {c}::double as value, count(distinct {who}) as persons from {table} group by all"
         for c in ("age", "gain", "weight")
     )
-    share = con.execute(
-        f"select count(*) filter (where persons < {fewest}) / count(*) from (select distinct attribute, value from ends) "
-        f"left join ({rare}) using (attribute, value)"
-    ).fetchone()[0]
+    share = con.execute(f"""select count(*) filter (where persons < {fewest}) / count(*) from (select distinct attribute, value from ends)
+        left join ({rare}) using (attribute, value)""").fetchone()[0]
     return planted, share
 
 
@@ -73,13 +62,11 @@ def test_ends_of_rows_print_no_single_person(con, call):
     assert not planted and rare < 0.1
     if "laplace" not in call:
         outside = " or ".join(f"not (t.{c} between r.{c}.lower and r.{c}.upper)" for c in ("age", "gain", "weight"))
-        missed = (
-            f"select count(*), count(*) filter (where {outside}) from r join (select *, rowid as row_id from t) as t"
-        )
+        missed = f"""select count(*), count(*) filter (where {outside}) from r join (select *, rowid as row_id
+            from t) as t"""
         assert con.execute(f"{missed} using (row_id)").fetchone() == (4000, 0)
-        fewest = con.execute(
-            "select min(n) from (select count(*) as n from r group by age, gain, weight, sex)"
-        ).fetchone()
+        fewest = con.execute("""select min(n) from (select count(*) as n from r
+            group by age, gain, weight, sex)""").fetchone()
         assert fewest[0] >= (3 if "l := 3" in call else 5)
     _ends(con, call, "tight")  # the attack works where it can
     planted, rare = _leak(con, "t", "rowid", 3)
@@ -106,7 +93,6 @@ def test_ends_are_of_the_type_of_their_column_even_where_the_planner_cannot_see_
     con.execute("create temp table hidden as select * from t")
     for call in ("mondrian('t', k := 5, {})", "mondrian('hidden', k := 5, categorical := ['sex', 'occupation'], {})"):
         con.execute(f"create or replace table r as from {call.format(ROLES)}")
-        types = con.execute(
-            "select typeof(any_value(age.upper)), typeof(any_value(gain.lower)), max(age.upper), max(gain.upper) from r"
-        )
+        types = con.execute("""select typeof(any_value(age.upper)), typeof(any_value(gain.lower)), max(age.upper),
+            max(gain.upper) from r""")
         assert types.fetchall() == [("TINYINT", "DOUBLE", 127, 99999.0)]

@@ -34,9 +34,8 @@ def test_only_the_root_of_the_zip_codes_reaches_two_and_a_half(hospital):
 
 
 def test_suppressed_rows_are_counted_in_every_released_row(con):
-    con.execute(
-        "create table t as select case when i < 2 then 'rare' else 'common' end as a, i as s from range(40) r(i)"
-    )
+    con.execute("""create table t as select case when i < 2 then 'rare' else 'common' end as a, i as s
+        from range(40) r(i)""")
     con.execute("create table r as from incognito('t', k := 5, qi := 'a', sensitive := 's', max_suppression := 0.05)")
     assert con.execute("select a, suppressed, count(*) from r group by all").fetchall() == [(["common"], 2, 38)]
     con.execute("create table s as from incognito('t', k := 5, qi := 'a', sensitive := 's', max_suppression := 0.04)")
@@ -58,14 +57,10 @@ def test_bad_calls_are_errors(hospital, arguments, message):
 
 def test_a_hierarchy_whose_leaves_are_not_in_the_order_of_the_text_is_counted_right(con):
     con.execute("create table tree as from (values ('z', 'low', '*'), ('b', 'low', '*'), ('a', 'top', '*')) t(x, y, r)")
-    con.execute(
-        "create table people as select (['a', 'b', 'z'])[1 + range % 3] as v, case when range % 3 = 0 then range % 4 "
-        "else range % 3 end as s from range(60)"
-    )
-    con.execute(
-        "create table release as from incognito('people', l := 2, diversity := 'distinct', qi := ['v'], "
-        "sensitive := 's', hierarchies := {'v': 'tree'})"
-    )
+    con.execute("""create table people as select (['a', 'b', 'z'])[1 + range % 3] as v, case when range % 3 = 0 then range % 4
+        else range % 3 end as s from range(60)""")
+    con.execute("""create table release as from incognito('people', l := 2, diversity := 'distinct', qi := ['v'],
+        sensitive := 's', hierarchies := {'v': 'tree'})""")
     assert con.execute("select v, count(*) from release group by 1 order by 1").fetchall() == [("low", 40), ("top", 20)]
 
 
@@ -73,9 +68,7 @@ def test_a_search_of_too_many_nodes_is_refused_before_it_starts(con):
     columns = ", ".join(f"(hash(i, {k}) % 3)::varchar as q{k}" for k in range(20))
     con.execute(f"create table wide as select {columns}, i % 5 as s from range(600) r(i)")
     names = str([f"q{k}" for k in range(20)])
-    with pytest.raises(
-        duckdb.Error, match=r"20 quasi-identifiers have 1,048,576 level vectors.*max_nodes := 250,000.*qi"
-    ):
+    with pytest.raises(duckdb.Error, match=r"have 1,048,576 level vectors.*max_nodes := 250,000.*qi"):
         con.execute(f"from incognito('wide', k := 2, qi := {names}, sensitive := 's')")
     call = "from incognito('wide', k := 2, qi := ['q0', 'q1'], sensitive := 's', max_nodes := {})"
     assert len(con.execute(call.format(4)).fetchall()) == 600

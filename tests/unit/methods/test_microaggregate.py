@@ -25,9 +25,8 @@ def test_every_class_has_k_rows_and_shows_their_means_and_modes(patients, groups
     # an enum lists values that nobody may have: it is released as text
     types = "select column_name, regexp_replace(data_type, '^ENUM.*', 'VARCHAR') from duckdb_columns() where table_name = '{}' and column_name not in ('row_id', 'place') order by column_name"
     assert patients.execute(types.format("r")).fetchall() == patients.execute(types.format("patients")).fetchall()
-    small = patients.execute(
-        f"select count(*) from (select count(*) as n from r group by born, pay, age, kind, ward) where n < {k}"
-    ).fetchone()
+    small = patients.execute(f"""select count(*) from (select count(*) as n from r
+        group by born, pay, age, kind, ward) where n < {k}""").fetchone()
     assert small == (0,)
     if k == 1:
         return
@@ -43,14 +42,11 @@ def test_every_class_has_k_rows_and_shows_their_means_and_modes(patients, groups
         assert age == pytest.approx(np.mean(finite))
         for shown, values in ((kind, lists[3]), (ward, lists[4])):
             assert values.count(shown) == max(values.count(v) for v in values)
-    passed = patients.execute(
-        "select count(*) from r join patients p on r.row_id = p.place and r.note = p.note and r.disease = p.disease"
-    ).fetchone()
+    passed = patients.execute("""select count(*) from r
+        join patients p on r.row_id = p.place and r.note = p.note and r.disease = p.disease""").fetchone()
     assert passed == (300,)
-    loss = patients.execute(
-        f"select iloss from information_loss('patients', 'r', {ROLES.split(', keep')[0]}, hierarchies := {{'ward': "
-        "'wards'}) where attribute = '(all)'"
-    ).fetchone()
+    loss = patients.execute(f"""select iloss from information_loss('patients', 'r', {ROLES.split(", keep")[0]}, hierarchies := {{'ward':
+        'wards'}}) where attribute = '(all)'""").fetchone()
     assert loss is not None and 0 < loss[0] < 1
 
 
@@ -91,9 +87,8 @@ def test_rank_swapping_keeps_histograms_and_rows(patients, p):
     for name in ("born", "pay", "age", "kind", "ward"):
         values = f"select {name}::varchar from {{}} order by all"
         assert patients.execute(values.format("r")).fetchall() == patients.execute(values.format("patients")).fetchall()
-    assert patients.execute(
-        "select count(*) from r join patients p on r.row_id = p.place and r.note = p.note and r.disease = p.disease"
-    ).fetchone() == (300,)
+    assert patients.execute("""select count(*) from r
+        join patients p on r.row_id = p.place and r.note = p.note and r.disease = p.disease""").fetchone() == (300,)
     # values travel at most p percent of the ranks, ties apart
     far = patients.execute(f"""
         with ranks as (select pay, min(n) as low, max(n) as high

@@ -92,10 +92,8 @@ def test_a_release_that_breaks_its_promise_is_never_returned():
 def test_census_with_spread_width_has_the_published_groups_loss_and_disclosure(census, least, groups, iloss, identity):
     # equal spreads go to the attribute named first; in this order they fall as in the published figures
     order = "['UHRSWORK', 'EDUC', 'RACE', 'MARST', 'AGE', 'SEX', 'RELATE']"
-    census.execute(
-        f"create or replace table r as from mondrian('census', l := {least}, width := 'spread', qi := {order}, "
-        "row_id := true, edges := 'tight')"
-    )
+    census.execute(f"""create or replace table r as from mondrian('census', l := {least}, width := 'spread', qi := {order},
+        row_id := true, edges := 'tight')""")
     assert census.execute(f"select classes from class_statistics('r', {CENSUS})").fetchone() == (groups,)
     loss = "select round(iloss, 4) from information_loss('census', 'r') where attribute = '(all)'"
     assert census.execute(loss).fetchone() == (iloss,)
@@ -104,17 +102,14 @@ def test_census_with_spread_width_has_the_published_groups_loss_and_disclosure(c
 
 
 def test_loss_cuts_on_census_lose_less_than_the_target(census):
-    loss = census.execute(
-        "select ncp from information_loss('census', '(from mondrian(''census'', k := 10, cut := ''loss''))') "
-        "where attribute = '(all)'"
-    ).fetchone()
+    loss = census.execute("""select ncp from information_loss('census', '(from mondrian(''census'', k := 10, cut := ''loss''))')
+        where attribute = '(all)'""").fetchone()
     assert loss[0] <= 0.084
 
 
 def test_many_rows_come_in_one_order_on_every_number_of_threads(con):
-    con.execute(
-        "create table many as select hash(i) % 60 as age, 'job ' || hash(i, 1) % 20 as job from range(200000) t(i)"
-    )
+    con.execute("""create table many as select hash(i) % 60 as age, 'job ' || hash(i, 1) % 20 as job
+        from range(200000) t(i)""")
     # DuckDB 1.5 hands over what a CTE keeps in the order in which threads come by: there only the rows are the same
     compared = "boxes" if duckdb.__version__.startswith("1.") else "rowid, boxes"
     orders = set()

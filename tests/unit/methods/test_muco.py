@@ -42,10 +42,8 @@ def test_a_released_row_is_her_own_with_the_chance_of_her_group(con):
     con.execute("create table t as select i as a, i // 3 as b, 's' || i as s from range(12) t(i)")
     own = near = 0.0
     for seed in range(150):
-        rows = con.execute(
-            "select a, b, row_id from muco('t', 1/12, repair := false, row_id := true, qi := ['a', 'b'], "
-            f"sensitive := 's', seed := {seed})"
-        ).fetchall()
+        rows = con.execute(f"""select a, b, row_id from muco('t', 1/12, repair := false, row_id := true, qi := ['a', 'b'],
+            sensitive := 's', seed := {seed})""").fetchall()
         assert len(rows) == 12
         distance = [(abs(a - 5) + 3 * abs(b - 1), i) for a, b, i in rows]
         best = [i for d, i in distance if d == min(distance)[0]]

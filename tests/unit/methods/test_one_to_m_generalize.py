@@ -6,13 +6,10 @@ import pytest
 import duckdb_anon
 
 WHO = [
-    ("Bob", 18, "M", 12000, ("a1", "a2", "b2")),
-    ("David", 14, "M", 13000, ("b1",)),
-    ("Tom", 21, "F", 21000, ("b2",)),
-    ("Simon", 16, "M", 14000, ("c2",)),
-    ("Daisy", 27, "F", 22000, ("a2", "b2")),
+    ("Bob", 18, "M", 12000, ("a1", "a2", "b2")), ("David", 14, "M", 13000, ("b1",)), ("Tom", 21, "F", 21000, ("b2",)),
+    ("Simon", 16, "M", 14000, ("c2",)), ("Daisy", 27, "F", 22000, ("a2", "b2")),
     ("Alice", 28, "F", 21000, ("c1", "c2")),
-]
+]  # fmt: skip
 LABELS = {"pid": "person", "age": "quasi", "gender": "quasi", "zip": "quasi", "disease": "sensitive hierarchy=tree"}
 
 
@@ -36,10 +33,8 @@ def hospital(con):
 
 
 def printed(con: duckdb.DuckDBPyConnection, zips: str = "zips30") -> str:
-    con.execute(
-        "create or replace table r as from one_to_m_generalize('patients', 2, 3, row_id := true, hierarchies := "
-        f"{{'disease': 'tree', 'age': 'ages', 'zip': '{zips}'}})"
-    )
+    con.execute(f"""create or replace table r as from one_to_m_generalize('patients', 2, 3, row_id := true, hierarchies :=
+        {{'disease': 'tree', 'age': 'ages', 'zip': '{zips}'}})""")
     return f"hierarchies := {{'disease': 'tree', 'age': 'ages', 'zip': '{zips}'}}"
 
 
@@ -56,12 +51,6 @@ def test_qid_ncp_is_the_mean_over_attributes(hospital, zips, mean):
     trees = printed(hospital, zips)
     loss = dict(hospital.execute(f"select attribute, ncp from information_loss('patients', 'r', {trees})").fetchall())
     assert loss["(all)"] == pytest.approx(mean, abs=5e-5)
-
-
-def test_the_printed_qid_ncp_is_a_sum_over_attributes(hospital):
-    trees = printed(hospital)
-    rows = hospital.execute(f"select ncp from information_loss('patients', 'r', {trees}) where attribute <> '(all)'")
-    assert sum(ncp for (ncp,) in rows.fetchall()) == pytest.approx(0.2667, abs=5e-5)
 
 
 @pytest.mark.parametrize(("variant", "value"), [("per_item", 8 / 30), ("published", 0.25), ("paper_example", 0.2)])
@@ -107,10 +96,8 @@ def test_two_sensitive_columns_make_one_fingerprint(hospital):
     hospital.execute("create table drugs as from (values ('x', '*'), ('y', '*')) as t(leaf, root)")
     drug = "case when pid < 'D' then 'x' else 'y' end as drug"
     hospital.execute(f"create table treated as select *, {drug} from patients")
-    hospital.execute(
-        "create table r2 as from one_to_m_generalize('treated', 2, 1, qi := ['age'], sensitive := ['disease', 'drug'], "
-        "person := 'pid', hierarchies := {'disease': 'tree', 'drug': 'drugs'})"
-    )
+    hospital.execute("""create table r2 as from one_to_m_generalize('treated', 2, 1, qi := ['age'], sensitive := ['disease', 'drug'],
+        person := 'pid', hierarchies := {'disease': 'tree', 'drug': 'drugs'})""")
     found = hospital.execute("from kl_diversity('r2', ['age'], sensitive := ['disease', 'drug'])").fetchone()
     assert found is not None and found[0] == 6 and found[3] >= 2
     lists = hospital.execute("select disease, drug from r2").fetchall()
@@ -123,21 +110,13 @@ def test_two_sensitive_columns_make_one_fingerprint(hospital):
         ("2, 3, keep := ['zip'], qi := ['age']", "zip belong to rows, but one row per person is released"),
         ("2, 3, sensitive := 'gender', qi := ['age']", "generalized along a hierarchy, and gender has none"),
         ("7, 3", "k := 7 persons must share each fingerprint, but the table has 6 persons"),
-        (
-            "2, 4",
-            "l = 4 was requested; the largest l this table can meet is 3. With k := 2, 6 persons have 3 different lists",
-        ),
+        ("2, 4",
+         "l = 4 was requested; the largest l this table can meet is 3. With k := 2, 6 persons have 3 different lists"),
     ],
-)
+)  # fmt: skip
 def test_errors_say_what_is_allowed(hospital, arguments, message):
     with pytest.raises(duckdb.Error, match=message):
         hospital.execute(f"from one_to_m_generalize('patients', {arguments})")
-
-
-def test_rows_without_a_person_are_an_error(hospital):
-    hospital.execute("insert into patients values (null, 19, 'M', 12000, 'a1')")
-    with pytest.raises(duckdb.Error, match="'pid' is NULL in 1 rows"):
-        hospital.execute("from one_to_m_generalize('patients', 2, 3)")
 
 
 def test_unknown_diagnoses_are_items_of_their_own(hospital):
@@ -146,10 +125,9 @@ def test_unknown_diagnoses_are_items_of_their_own(hospital):
     assert len(lists) == 8 and lists.count((["(null)"],)) == 2
 
 
-VISITS = (
-    "qi := ['month_of_birth', 'year_of_birth', 'race', 'years_of_education', 'income'], sensitive := 'diagnosis', "
-    "person := 'person_id', hierarchies := {'diagnosis': 'icd'}"
-)
+RELEASED = """qi := ['month_of_birth', 'year_of_birth', 'race', 'years_of_education', 'income'],
+    sensitive := 'diagnosis'"""
+VISITS = RELEASED + ", person := 'person_id', hierarchies := {'diagnosis': 'icd'}"
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +147,5 @@ def test_visits_lose_less_than_the_published_code(visits):
     assert visits.execute(f"select sa_ncp from sa_ncp('visits', 'r', {VISITS})").fetchone()[0] <= most
     loss = f"select ncp from information_loss('visits', 'r', {VISITS}) where attribute = '(all)'"
     assert visits.execute(loss).fetchone()[0] <= 0.05
-    released = VISITS.split(", person")[0]
-    attained = visits.execute(f"select persons, k, distinct_l from kl_diversity('r', {released})").fetchone()
+    attained = visits.execute(f"select persons, k, distinct_l from kl_diversity('r', {RELEASED})").fetchone()
     assert attained[0] == 58568 and attained[1] >= k and attained[2] >= 5

@@ -30,11 +30,9 @@ def channels(con: duckdb.DuckDBPyConnection, call: str) -> dict[str, dict[str, o
 def test_columns_keep_their_types_and_rr_says_how_they_were_drawn(patients):
     described = patients.execute("describe from rr_distort('patients', p := 0.8)").fetchall()
     assert [(name, kind) for name, kind, *_ in described] == [
-        ("gender", "VARCHAR"),
-        ("disease", "VARCHAR"),
-        ("cost", "DECIMAL(21,1)"),
+        ("gender", "VARCHAR"), ("disease", "VARCHAR"), ("cost", "DECIMAL(21,1)"),
         ("rr", 'STRUCT(gender STRUCT(p DOUBLE, "domain" VARCHAR[]), disease STRUCT(p DOUBLE, "domain" VARCHAR[]))'),
-    ]
+    ]  # fmt: skip
     assert channels(patients, "rr_distort('patients', p := 0.8)") == {
         "gender": {"p": 0.8, "domain": ["female", "male"]},
         "disease": {"p": 0.8, "domain": ["cancer", "x", "y"]},
@@ -47,15 +45,13 @@ def test_columns_keep_their_types_and_rr_says_how_they_were_drawn(patients):
 
 def test_one_row_in_as_many_as_the_domains_have_values_tells_how_it_was_randomized(patients):
     patients.execute("create table many as select p.*, range as number from patients p, range(25)")
-    call = (
-        "rr_distort('many', p := 0.8, bins := {'number': 1500}, sensitive := ['disease', 'number'], qi := ['gender'])"
-    )
+    call = """rr_distort('many', p := 0.8, bins := {'number': 1500}, sensitive := ['disease', 'number'], qi :=
+        ['gender'])"""
     patients.execute(f"create table release as from {call}")
     told = "select count(distinct rr), count(rr), count(*) from release"
     assert patients.execute(told).fetchone() == (1, -(-2500 // (2 + 3 + 25)), 2500)
-    patients.execute(
-        "create or replace table many as select p.*, i * 100 + rowid as number from patients p, range(25) t(i)"
-    )
+    patients.execute("""create or replace table many as select p.*, i * 100 + rowid as number
+        from patients p, range(25) t(i)""")
     patients.execute(f"create or replace table release as from {call}")
     assert patients.execute(told).fetchone() == (1, 3, 2500)
     patients.execute("create table part as from release where rr is null")
@@ -93,13 +89,11 @@ def test_other_columns_pass_through(patients):
 @pytest.mark.parametrize(
     ("level", "scope", "shares"),
     [
-        (3, "sensitive", {"disease": 0.870354}),
-        (3, "qi", {"gender": 0.892353}),
-        (3, "both", {"gender": 0.9284, "disease": 0.9566}),
-        (4, "both", {"gender": 0.8741, "disease": 0.8545}),
+        (3, "sensitive", {"disease": 0.870354}), (3, "qi", {"gender": 0.892353}),
+        (3, "both", {"gender": 0.9284, "disease": 0.9566}), (4, "both", {"gender": 0.8741, "disease": 0.8545}),
         (1, "both", {"gender": 1, "disease": 1}),
     ],
-)
+)  # fmt: skip
 def test_l_finds_the_optimal_p_of_the_worked_table(patients, level, scope, shares):
     found = patients.execute(f"from rr_parameters('patients', l := {level}, scope := '{scope}')").fetchall()
     assert {row[0]: pytest.approx(row[2], abs=1e-3) for row in found} == shares
@@ -126,10 +120,8 @@ def test_declared_domains_are_published_and_drawn_from(con):
         from range(300) r(i);
         create table places as select 'x' || i as leaf, 'g' || i % 2 as half, '*' as everything from range(4) r(i);
     """)
-    call = (
-        "rr_distort('t', p := 0.5, qi := ['mood', 'place'], domain := 'declared', hierarchies := {'place': 'places'}, "
-        "seed := 1)"
-    )
+    call = """rr_distort('t', p := 0.5, qi := ['mood', 'place'], domain := 'declared', hierarchies := {'place': 'places'},
+        seed := 1)"""
     found = channels(con, call)
     assert sorted(found["mood"]["domain"]) == ["high", "low", "mid", "never"]
     assert sorted(found["place"]["domain"]) == ["x0", "x1", "x2", "x3"]
@@ -166,8 +158,7 @@ def test_bins_are_published_as_values_of_the_column(patients):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("'patients'", "give l .* or p"),
-        ("'patients', p := 1.2", "p := 1.2 is no probability"),
+        ("'patients'", "give l .* or p"), ("'patients', p := 1.2", "p := 1.2 is no probability"),
         ("'patients', p := 'much'", "neither a number nor a MAP or STRUCT"),
         ("'patients', p := 0.5", r"column 'gender': p = 0\.5 over 2 values .* p must differ from 0\.5"),
         ("'patients', p := {'gander': 0.8}", r"p names 'gander' \(did you mean 'gender'\?\)"),
@@ -177,12 +168,10 @@ def test_bins_are_published_as_values_of_the_column(patients):
         ("'patients', l := 3, sensitive := []", "l bounds the risk of a sensitive column"),
         ("'patients', p := 0.8, bins := {'gender': 2}", "'gender', which is not ordered"),
         ("'patients', p := 0.8, bins := {'gender': 2, 'agee': 3}", "bins names 'agee'"),
-        (
-            "'(select ''a'' as g, ''b'' as s)', l := 2, scope := 'sensitive', qi := 'g', sensitive := 's'",
-            "whatever p is",
-        ),
+        ("'(select ''a'' as g, ''b'' as s)', l := 2, scope := 'sensitive', qi := 'g', sensitive := 's'",
+         "whatever p is"),
     ],
-)
+)  # fmt: skip
 def test_wrong_calls_say_what_is_allowed(patients, arguments, message):
     with pytest.raises(duckdb.Error, match=message):
         patients.execute(f"from rr_distort({arguments})").fetchall()
@@ -191,7 +180,5 @@ def test_wrong_calls_say_what_is_allowed(patients, arguments, message):
 @pytest.mark.parametrize("given", ["0", "0.0", "{'gender': 0}", "map {'gender': 0.0::decimal(3, 1)}", "-0.1"])
 @pytest.mark.parametrize("function", ["rr_distort", "rr_risk"])
 def test_a_probability_of_nothing_is_refused(patients, function, given):
-    with pytest.raises(
-        duckdb.Error, match=rf"{function}: p := -?0(\.1)? is no probability; take a number in \(1/domain"
-    ):
+    with pytest.raises(duckdb.Error, match=rf"{function}: p := -?0(\.1)? is no probability"):
         patients.execute(f"from {function}('patients', p := {given})").fetchall()

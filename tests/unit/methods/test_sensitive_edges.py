@@ -83,6 +83,13 @@ def shown(con: duckdb.DuckDBPyConnection, table: str, column: str) -> set[Any]:
     raise AssertionError(f"{table} has no {column}")
 
 
+def joined(carried: Carried, k: int) -> set[Any]:
+    """Values that stand for k carriers, by the coding whose promise is tested above."""
+    values = sorted(carried)
+    counts, persons = np.array([len(carried[v]) for v in values]), [p for v in values for p in sorted(carried[v])]
+    return {values[t] for t in coded(counts, k, np.array(persons))}
+
+
 METHODS_WITH_EDGES = [m for m in METHODS if takes_edges(m) and "person" not in m.needs]
 
 
@@ -102,36 +109,8 @@ def test_no_released_value_has_fewer_than_k_carriers(made, method, column):
         assert rest == {"other"} and released - rest <= common
         assert sum(len(before[v]) for v in set(before) - (released - rest)) >= 9
     else:
-        place = {value: coded_by_hand for value, coded_by_hand in _by_hand(before, 9)}
-        assert released <= set(place.values())
-        after: Carried = defaultdict(set)
-        for value, published in place.items():
-            after[published] |= before[value]
-        assert min(map(len, after.values())) >= 9
+        assert released <= joined(before, 9)
     assert made.execute("select distinct sensitive_edges from r").fetchall() == [(9,)]
-
-
-def _by_hand(carried: Carried, k: int) -> list[tuple[Any, Any]]:
-    """Ends, then runs from small to large, written out for carriers of one value each."""
-    values = sorted(carried)
-    count = [len(carried[v]) for v in values]
-    low = next(i for i in range(len(values)) if sum(count[:i]) >= k or (i == 0 and count[0] >= k))
-    high = next(i for i in reversed(range(len(values))) if sum(count[i + 1 :]) >= k
-                or (i == len(values) - 1 and count[i] >= k))  # fmt: skip
-    runs, run = [], []
-    for i in range(low + 1, high):
-        run.append(i)
-        if sum(count[j] for j in run) >= k:
-            runs.append(run)
-            run = []
-    if run:
-        runs[-1] += run
-    found = [(values[i], values[low]) for i in range(low + 1)]
-    found += [(values[i], values[high]) for i in range(high, len(values))]
-    for run in runs:
-        every = [i for i in run for _ in range(count[i])]
-        found += [(values[i], values[every[(len(every) - 1) // 2]]) for i in run]
-    return found
 
 
 @pytest.mark.parametrize("call", ["mondrian('visits', k := 2", "muco('visits', 0.5, l := 1", "anatomy('visits', 1",
@@ -146,10 +125,7 @@ def test_carriers_are_persons_where_persons_have_several_rows(made, call):
     assert kept and all(len(before[v]) >= 20 for v in kept)
     made.execute(f"create or replace table r as from {call}, {roles.replace('disease', 'wage')})")
     released = shown(made, "r", "wage")
-    wages = carriers_of(made, "select wage, pid from visits")
-    counts = np.array([len(wages[v]) for v in sorted(wages)])
-    target = coded(counts, 20, np.array([p for v in sorted(wages) for p in sorted(wages[v])]))
-    assert released == {sorted(wages)[t] for t in target}
+    assert released == joined(carriers_of(made, "select wage, pid from visits"), 20)
 
 
 def test_what_cannot_be_joined_is_refused_by_name(made):
@@ -179,10 +155,8 @@ def test_what_cannot_be_joined_is_refused_by_name(made):
 def test_where_nodes_are_published_k_gives_each_its_carriers(made, call):
     made.execute("create or replace table deep as select distinct disease as leaf, 'e' || substr(disease, 2)::int // 3 "
                  "as mid, '*' as root from people")  # fmt: skip
-    roles = (
-        "qi := ['age', 'sex'], sensitive := 'disease', person := 'pid', changing := 'first', "
-        "hierarchies := {'disease': 'deep'}"
-    )
+    roles = """qi := ['age', 'sex'], sensitive := 'disease', person := 'pid', changing := 'first',
+        hierarchies := {'disease': 'deep'}"""
     with pytest.raises(duckdb.Error, match=r"Leave it out and say k := 12"):
         made.execute(f"from {call}, {roles}, sensitive_edges := 12)").fetchall()
     made.execute(f"create or replace table r as from {call}, {roles})")
@@ -233,10 +207,9 @@ def test_singling_out_through_wages_falls(shared_data):
         found = []
         for more in ("", ", sensitive_edges := 10"):
             con.execute(f"create or replace table r as from muco('census', 0.1, {roles}{more}, seed := 1)")
-            attack, attacks, note = con.execute(
-                f"select attack, attacks, note from singling_out('census', 'r', mode := 'univariate', "
-                f"columns := ['INCWAGE'], {roles}, seed := 1)"
-            ).fetchall()[0]
+            con.execute(f"""select attack, attacks, note from singling_out('census', 'r', mode := 'univariate',
+                columns := ['INCWAGE'], {roles}, seed := 1)""")
+            attack, attacks, note = con.fetchone()
             found.append((attack, attacks))
             assert ("sensitive values have 10 carriers or more" in note) is bool(more)
             assert ("sensitive_edges := 10" in note) is not bool(more)

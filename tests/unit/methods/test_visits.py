@@ -9,17 +9,16 @@ CONSTANT = ("month_of_birth", "year_of_birth", "race", "years_of_education", "in
 # most persons that share a value, and most rows of a value and of a person, as shares of a bucket
 SHARES = """
 with linked as (
-    select r.bucket, v.* from r join (select *, row_number() over () - 1 as row_id from visits) v using (row_id)
-), whole as (select bucket, count(*) as n, count(distinct person_id) as persons from linked group by bucket),
-of_value as (
-    select bucket, diagnosis, count(*) as n, count(distinct person_id) as persons from linked group by all
-), of_person as (select bucket, person_id, count(*) as n from linked group by all)
+    select {} as class, v.* from r join (select *, row_number() over () - 1 as row_id from visits) v using (row_id)
+), whole as (select class, count(*) as n, count(distinct person_id) as persons from linked group by class),
+of_value as (select class, diagnosis, count(*) as n, count(distinct person_id) as persons from linked group by all),
+of_person as (select class, person_id, count(*) as n from linked group by all)
 select
     (select min(persons) from whole),
-    (select max(v.persons / w.persons) from of_value v join whole w using (bucket)),
-    (select max(v.n / w.n) from of_value v join whole w using (bucket)),
-    (select max(p.n / w.n) from of_person p join whole w using (bucket)),
-    (select max(n) from (select count(distinct bucket) as n from linked group by person_id))
+    (select max(v.persons / w.persons) from of_value v join whole w using (class)),
+    (select max(v.n / w.n) from of_value v join whole w using (class)),
+    (select max(p.n / w.n) from of_person p join whole w using (class)),
+    (select max(n) from (select count(distinct class) as n from linked group by person_id))
 """
 
 
@@ -39,15 +38,13 @@ def visits(shared_data):
 @pytest.mark.parametrize(
     "call",
     [
-        "anatomy('visits', 2)",
-        "slicing('visits', 2)",
-        "slicing('visits', 2, cut := 'sse', column_count := 3)",
+        "anatomy('visits', 2)", "slicing('visits', 2)", "slicing('visits', 2, cut := 'sse', column_count := 3)",
         "merging('visits', 2, fake := 0)",
     ],
-)
+)  # fmt: skip
 def test_buckets_hold_whole_persons_and_no_share_above_one_in_l(visits, call):
     visits.execute(f"create or replace table r as from {call[:-1]}, row_id := true)")
-    persons, having, value, person, homes = visits.execute(SHARES).fetchall()[0]
+    persons, having, value, person, homes = visits.execute(SHARES.format("r.bucket")).fetchall()[0]
     assert persons >= 2 and homes == 1
     assert max(having, value, person) <= 1 / 2 + 1e-9
     buckets, rows = visits.execute("select count(distinct bucket), count(*) from r").fetchall()[0]
@@ -56,7 +53,7 @@ def test_buckets_hold_whole_persons_and_no_share_above_one_in_l(visits, call):
 
 def test_fakes_of_merging_are_no_persons(visits):
     visits.execute("create or replace table r as from merging('visits', 2, fake := 1000, row_id := true)")
-    persons, having, _, _, homes = visits.execute(SHARES).fetchall()[0]
+    persons, having, _, _, homes = visits.execute(SHARES.format("r.bucket")).fetchall()[0]
     assert persons >= 2 and homes == 1 and having <= 1 / 2 + 1e-9
     assert visits.execute("select count(*) from r where row_id is null").fetchall() == [(1000,)]
 
@@ -80,26 +77,8 @@ def test_a_table_whose_fakes_break_l_is_told_so(visits):
 def test_classes_have_k_persons_and_l(visits, call, qi, k, least):
     visits.execute(f"create or replace table r as from {call}, row_id := true)")
     cells = ", ".join(f"r.{name}::varchar" for name in qi)
-    persons, diversity, homes = visits.execute(f"""
-        with linked as (
-            select [{cells}]::varchar as class, v.person_id, v.diagnosis as s
-            from r join (select *, row_number() over () - 1 as row_id from visits) v using (row_id)
-        ), whole as (select class, count(distinct person_id) as persons from linked group by class),
-        having_ as (select class, s, count(distinct person_id) as n from linked group by class, s)
-        select min(persons), min(persons / n),
-            (select max(n) from (select count(distinct class) as n from linked group by person_id))
-        from whole join having_ using (class)
-    """).fetchall()[0]
-    hers, values = visits.execute(f"""
-        with linked as (
-            select [{cells}]::varchar as class, v.person_id, v.diagnosis as s
-            from r join (select *, row_number() over () - 1 as row_id from visits) v using (row_id)
-        ), whole as (select class, count(*) as n from linked group by class),
-        of_person as (select class, person_id, count(*) as n from linked group by all),
-        of_value as (select class, s, count(*) as n from linked group by all)
-        select (select max(o.n / w.n) from of_person o join whole w using (class)),
-            (select max(o.n / w.n) from of_value o join whole w using (class))
-    """).fetchall()[0]
+    persons, having, values, hers, homes = visits.execute(SHARES.format(f"[{cells}]::varchar")).fetchall()[0]
+    diversity = 1 / having
     assert persons >= k and diversity >= least - 1e-9
     assert hers <= 1 / max(k, least) + 1e-9 and values <= 1 / least + 1e-9
     # equal rows of a person have equal boxes: sex, birth year and the like stay consistent
@@ -117,14 +96,8 @@ def test_classes_have_k_persons_and_l(visits, call, qi, k, least):
 @pytest.mark.parametrize("method", ["mondrian", "incognito", "anatomy", "muco", "slicing", "merging"])
 def test_what_is_constant_over_a_persons_rows(visits, method):
     """Consistent where published with the row; permuted like all else where nothing tells which rows are hers."""
-    call = {
-        "mondrian": "mondrian('changing', k := 3, l := 1.5",
-        "incognito": "incognito('changing', k := 3, l := 1.5, diversity := 'frequency'",
-        "anatomy": "anatomy('changing', 2",
-        "muco": "muco('changing', 0.2",
-        "slicing": "slicing('changing', 2",
-        "merging": "merging('changing', 2",
-    }[method]
+    options = {"mondrian": "k := 3, l := 1.5", "incognito": "k := 3, l := 1.5, diversity := 'frequency'", "muco": "0.2"}
+    call = f"{method}('changing', {options.get(method, '2')}"  # fmt: skip
     # the visit's number changes from row to row, the birth year and race do not
     visits.execute("create or replace table changing as select *, row_number() over () % 10 as visit from visits")
     qi = ["year_of_birth", "race"] if method == "mondrian" else ["year_of_birth", "race", "visit"]
