@@ -40,15 +40,11 @@ identity = 0.35
 @pytest.fixture
 def folder(tmp_path):
     con = duckdb.connect(str(tmp_path / "hospital.duckdb"))
-    con.execute(
-        "create table patients as select i as id, 'Ann ' || i as name, date '1940-01-01' + (i * 7919 % 25000)::int as birth, "
-        "case i % 2 when 0 then 'f' else 'm' end as sex from range(150) t(i)"
-    )
-    con.execute(
-        "create table visits as select i as visit_id, i % 150 as patient, date '2024-01-01' + (i * 31 % 360)::int as day, "
-        "'ward ' || i % 5 as ward, 'd' || i % 11 as disease, date '2024-01-05' + (i * 31 % 360)::int as discharge "
-        "from range(280) t(i)"
-    )
+    con.execute("""create table patients as select i as id, 'Ann ' || i as name, date '1940-01-01' + (i * 7919 % 25000)::int as birth,
+        case i % 2 when 0 then 'f' else 'm' end as sex from range(150) t(i)""")
+    con.execute("""create table visits as select i as visit_id, i % 150 as patient, date '2024-01-01' + (i * 31 % 360)::int as day,
+        'ward ' || i % 5 as ward, 'd' || i % 11 as disease, date '2024-01-05' + (i * 31 % 360)::int as discharge
+        from range(280) t(i)""")
     con.execute("create table labs as select i as lab_id, i % 280 as visit_id, i / 7 as value from range(300) t(i)")
     con.close()
     (tmp_path / "plan.toml").write_text(PLAN, encoding="utf-8")
@@ -60,10 +56,9 @@ def test_run_writes_one_file_that_joins_and_a_second_run_keeps_it(folder, capsys
     printed = capsys.readouterr()
     assert "the tables were released" in printed.out and "and three events" in printed.err
     con = duckdb.connect(str(folder / "release.duckdb"), read_only=True)
-    joined, spans = con.execute(
-        "select count(*), count(*) filter (discharge between day.lower - 60 and day.upper + 64) "
-        "from visits join patients on patient = id"
-    ).fetchall()[0]
+    con.execute("""select count(*), count(*) filter (discharge between day.lower - 60 and day.upper + 64)
+        from visits join patients on patient = id""")
+    joined, spans = con.fetchone()
     assert joined == con.execute("select count(*) from visits").fetchall()[0][0] == spans > 200
     assert "name" not in {column for column, *_ in con.execute("describe patients").fetchall()}
     con.close()
@@ -119,9 +114,8 @@ def test_a_first_plan_finds_keys_and_runs(folder, capsys):
     (folder / "plan.toml").write_text(text, encoding="utf-8")
     assert main(["run", str(folder / "plan.toml")]) == 0
     con = duckdb.connect(str(folder / "hospital_release.duckdb"), read_only=True)
-    assert con.execute(
-        "select count(*) > 0 from labs join visits using (visit_id) join patients on patient = id"
-    ).fetchone() == (True,)
+    assert con.execute("""select count(*) > 0 from labs join visits using (visit_id)
+        join patients on patient = id""").fetchone() == (True,)
     con.close()
     assert main(["plan", str(folder / "hospital.duckdb"), "-o", str(folder / "plan.toml")]) == 1
     assert "exists" in capsys.readouterr().err

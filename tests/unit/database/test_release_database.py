@@ -41,27 +41,14 @@ def _insert(con: duckdb.DuckDBPyConnection, table: str, rows: list[tuple[object,
 
 
 def _release(con: duckdb.DuckDBPyConnection, **options: object) -> duckdb_anon.database.release.DatabaseRelease:
-    options = {
-        "individuals": "patients",
-        "key": "id",
-        "k": 3,
-        "keys": KEYS,
-        "independent": "replace" in options,
-        **options,
-    }
-    return release_database(con, ["patients", "visits", "labs"], **options)
+    given = {"individuals": "patients", "key": "id", "k": 3, "keys": KEYS, "independent": "replace" in options}
+    return release_database(con, ["patients", "visits", "labs"], **{**given, **options})
 
 
 def _least(con: duckdb.DuckDBPyConnection, events: int) -> int:
-    """Least number of released individuals that fit demographics and any `events` known events of an individual.
-
-    Of each individual the released record is compared: whatever of it is known fits all whose record has as many
-    visits with the same day, ward.
-    """
-    rows = con.execute(
-        "select p.id, p.age::varchar || p.sex::varchar, list(v.day::varchar || v.ward::varchar) filter (v.visit is not null) "
-        "from release.patients p left join release.visits v on v.pid = p.id group by all"
-    ).fetchall()
+    """Least number of released individuals that fit demographics and any `events` known events of an individual."""
+    rows = con.execute("""select p.id, p.age::varchar || p.sex::varchar, list(v.day::varchar || v.ward::varchar) filter (v.visit is not null)
+        from release.patients p left join release.visits v on v.pid = p.id group by all""").fetchall()
     records = [(person, sorted(visits or [])) for _, person, visits in rows]
     least = len(records)
     for person, visits in records:
@@ -80,10 +67,8 @@ def test_every_known_record_fits_k_individuals(seed, patients, k):
     assert made.linked and made.smallest >= k
     assert all(_least(con, events) >= k for events in (0, 1, 2, -1))
     # generalized cells cover what they stand for: every released visit is one of the original's
-    covered = con.execute(
-        "select count(*) from release.visits r where not exists (select 1 from visits o where o.disease = r.disease "
-        "and o.day between r.day.lower and r.day.upper and list_contains(r.ward, o.ward))"
-    ).fetchone()
+    covered = con.execute("""select count(*) from release.visits r where not exists (select 1 from visits o where o.disease = r.disease
+        and o.day between r.day.lower and r.day.upper and list_contains(r.ward, o.ward))""").fetchone()
     assert covered == (0,)
     con.close()
 
@@ -91,19 +76,18 @@ def test_every_known_record_fits_k_individuals(seed, patients, k):
 def test_the_tables_join_and_nothing_of_the_keys_stays(con):
     _hospital(con, 300, 1)
     made = _release(con, treatments={"visits": {"visit": "pseudonym(format := 'integer')"}})
-    visits, labs, joined = con.execute(
-        "select (select count(*) from release.visits), (select count(*) from release.labs), "
-        "(select count(*) from release.labs join release.visits using (visit) join release.patients p on p.id = pid)"
-    ).fetchall()[0]
+    con.execute("""select (select count(*) from release.visits), (select count(*) from release.labs),
+        (select count(*) from release.labs join release.visits using (visit)
+        join release.patients p on p.id = pid)""")
+    visits, labs, joined = con.fetchone()
     assert labs == joined > 0
     assert con.execute("select count(*) from release.visits join release.patients on id = pid").fetchone() == (visits,)
     assert con.execute("select typeof(any_value(visit)) from release.labs").fetchone() == ("BIGINT",)
     by_name = {table.name: table for table in made.tables}
     assert by_name["patients"].dropped == ["name"]
     assert by_name["visits"].rows == visits and by_name["visits"].dropped_rows > 0
-    assert con.execute(
-        "select count(*) from release.patients r join patients o on r.id::varchar = o.id::varchar"
-    ).fetchone() == (0,)
+    assert con.execute("""select count(*) from release.patients r
+        join patients o on r.id::varchar = o.id::varchar""").fetchone() == (0,)
     comments = con.execute("select comment from duckdb_tables() where schema_name = 'release'").fetchall()
     assert all(text.startswith("anon: release") and "k := 3" in text for (text,) in comments)
 
@@ -116,21 +100,18 @@ def test_intervals_inside_individuals_are_exact(con):
     con.execute("update labs set taken = (select any_value(v.discharge) from visits v where v.visit = labs.visit) - 2")
     shift = {"visits": {"discharge": "shift(90)", "visit": "pseudonym"}, "labs": {"taken": "shift(90)"}}
     _release(con, treatments=shift)
-    spans = con.execute(
-        "select distinct discharge - taken from release.labs join release.visits using (visit)"
-    ).fetchall()
+    spans = con.execute("""select distinct discharge - taken from release.labs
+        join release.visits using (visit)""").fetchall()
     assert spans == [(2,)]
-    moved = con.execute(
-        "select count(*) from release.visits where not discharge between day.lower - 90 and day.upper + 99"
-    ).fetchone()
+    moved = con.execute("""select count(*) from release.visits
+        where not discharge between day.lower - 90 and day.upper + 99""").fetchone()
     assert moved == (0,)
 
 
 def test_l_holds_for_the_lists_of_all_sensitive_values_or_nothing_is_released(con):
     con.execute("create table patients as select i as id, i % 7 as age, 'same' as debt from range(40) t(i)")
-    con.execute(
-        "create table visits as select i % 40 as pid, i % 3 as ward, 'd' || i % 9 as disease from range(80) t(i)"
-    )
+    con.execute("""create table visits as select i % 40 as pid, i % 3 as ward, 'd' || i % 9 as disease
+        from range(80) t(i)""")
     for column, role in (("patients.age", "quasi"), ("visits.ward", "quasi"), ("patients.debt", "sensitive")):
         con.execute(f"comment on column {column} is 'anon: {role}'")
     options = {"individuals": "patients", "key": "id", "k": 2, "l": 2, "keys": {"visits.pid": "patients.id"}}
@@ -139,12 +120,11 @@ def test_l_holds_for_the_lists_of_all_sensitive_values_or_nothing_is_released(co
     assert con.execute("select count(*) from duckdb_schemas() where schema_name = 'release'").fetchone() == (0,)
     con.execute("comment on column visits.disease is 'anon: sensitive'")
     release_database(con, ["patients", "visits"], **options)
-    most = con.execute(
-        "with lists as (select p.id, p.age, list(v.ward order by v.ward::varchar) as wards, "
-        "list_sort(list(distinct v.disease)) as diseases from release.patients p left join release.visits v on p.id = v.pid "
-        "group by all), counted as (select age, wards, diseases, count(*) as n from lists group by all) "
-        "select max(n / size) from (select n, sum(n) over (partition by age, wards) as size from counted)"
-    ).fetchall()[0][0]
+    most = con.execute("""with lists as (select p.id, p.age, list(v.ward order by v.ward::varchar) as wards,
+        list_sort(list(distinct v.disease)) as diseases from release.patients p left join release.visits v on p.id = v.pid
+        group by all), counted as (select age, wards, diseases, count(*) as n from lists group by all)
+        select max(n / size) from (select n, sum(n) over (partition by age, wards) as size
+        from counted)""").fetchall()[0][0]
     assert most <= 0.5
 
 
@@ -154,10 +134,8 @@ def test_unlinked_tables_keep_the_promise_by_themselves(con):
     assert not made.linked and made.smallest >= 3 and "not linked" in made.lines()[-1]
     assert con.execute("select count(*) from release.visits join release.patients on pid = id").fetchone() == (0,)
     assert con.execute("select count(*) from release.visits join release.labs using (visit)").fetchone() == (0,)
-    least = con.execute(
-        "select min(n) from (select count(*) as n from (select pid, list((day, ward)::varchar order by (day, ward)::varchar) "
-        "as record from release.visits group by pid) group by record)"
-    ).fetchall()[0][0]
+    least = con.execute("""select min(n) from (select count(*) as n from (select pid, list((day, ward)::varchar order by (day, ward)::varchar)
+        as record from release.visits group by pid) group by record)""").fetchall()[0][0]
     assert least >= 3
 
 
@@ -180,16 +158,14 @@ def test_a_lasting_key_gives_the_same_pseudonyms(con, tmp_path):
     [
         ({"keys": {"visits.pid": "patients.id"}}, "labs cannot be traced"),
         ({"keys": {**KEYS, "visits.ward": "patients.id"}}, "two columns of visits"),
-        ({"keys": {**KEYS, "visit.pid": "patients.id"}}, "TABLE.COLUMN"),
-        ({"key": "ident"}, "no column 'ident'"),
+        ({"keys": {**KEYS, "visit.pid": "patients.id"}}, "TABLE.COLUMN"), ({"key": "ident"}, "no column 'ident'"),
         ({"individuals": "people"}, "no table of the plan"),
         ({"treatments": {"visits": {"day": "shift"}}}, "labelled quasi and treated"),
         ({"treatments": {"visits": {"pid": "mask(keep := 1)"}}}, "is a key"),
-        ({"treatments": {"labs": {"value": "shift"}}}, "takes a DATE"),
-        ({"kk": 3}, "unknown option 'kk'"),
+        ({"treatments": {"labs": {"value": "shift"}}}, "takes a DATE"), ({"kk": 3}, "unknown option 'kk'"),
         ({"k": 1}, "at least 2"),
     ],
-)
+)  # fmt: skip
 def test_a_plan_that_does_not_fit_is_refused(con, options, message):
     _hospital(con, 30, 4)
     with pytest.raises(AnonError, match=message):
@@ -234,17 +210,12 @@ def test_risk_on_the_join_is_at_most_the_promise(con):
 
 
 def test_hierarchies_missing_values_and_columns_of_any_name(con):
-    con.execute(
-        "create table patients as select i as id, case when i % 7 > 0 then 20 + i % 60 end as s, "
-        "case when i % 11 > 0 then 'c' || i % 9 end as c from range(300) t(i)"
-    )
-    con.execute(
-        "create table visits as select i % 300 as i, case when i % 5 > 0 then timestamp '2024-01-01' + to_hours(i * 7) end "
-        "as n, 'd' || i % 30 as icd from range(700) t(i)"
-    )
-    con.execute(
-        "create table towns as select distinct c as leaf, 'r' || right(c, 1)::integer % 3, '*' from patients where c > ''"
-    )
+    con.execute("""create table patients as select i as id, case when i % 7 > 0 then 20 + i % 60 end as s,
+        case when i % 11 > 0 then 'c' || i % 9 end as c from range(300) t(i)""")
+    con.execute("""create table visits as select i % 300 as i, case when i % 5 > 0 then timestamp '2024-01-01' + to_hours(i * 7) end
+        as n, 'd' || i % 30 as icd from range(700) t(i)""")
+    con.execute("""create table towns as select distinct c as leaf, 'r' || right(c, 1)::integer % 3, '*' from patients
+        where c > ''""")
     con.execute("create table icds as select distinct icd as leaf, 'g' || substr(icd, 2)::integer % 5, '*' from visits")
     for column, role in {
         "patients.s": "quasi", "patients.c": "quasi hierarchy=towns", "visits.n": "quasi", "visits.icd": "quasi hierarchy=icds",
@@ -299,10 +270,8 @@ def test_the_register_may_be_another_database(con):
 
 def test_sql_releases_and_measures_as_python_does(con):
     _hospital(con, 80, 11)
-    given = (
-        "['patients', 'visits', 'labs'], individuals := 'patients', key := 'id', k := 3, "
-        "keys := {'visits.pid': 'patients.id', 'labs.visit': 'visits.visit'}, treatments := {'labs.value': 'round(to := 5)'}"
-    )
+    given = """['patients', 'visits', 'labs'], individuals := 'patients', key := 'id', k := 3,
+        keys := {'visits.pid': 'patients.id', 'labs.visit': 'visits.visit'}, treatments := {'labs.value': 'round(to := 5)'}"""
     rows = con.execute(f"select table_name, rows, dropped_columns from anon_release_database({given})").fetchall()
     counted = [con.execute(f"select count(*) from {name}").fetchall()[0][0] for name, *_ in rows]
     assert [row[1] for row in rows] == counted and rows[0][2] == "name"

@@ -39,15 +39,11 @@ def test_attributes_of_a_slice_keep_their_names(trees):
 @pytest.mark.parametrize(
     ("given_table", "said"),
     [
-        ("people", "people"),
-        ('main."my people"', 'main."my people"'),
-        ("my people", '"my people"'),
-        ("'/home/ann/people.parquet'", '"people.parquet"'),
-        ("/home/ann/people.parquet", '"people.parquet"'),
-        ("/home/ann/people/**/*.parquet", '"people/"'),
-        ("(SELECT * FROM people WHERE name <> 'Ann')", "a query"),
+        ("people", "people"), ('main."my people"', 'main."my people"'), ("my people", '"my people"'),
+        ("'/home/ann/people.parquet'", '"people.parquet"'), ("/home/ann/people.parquet", '"people.parquet"'),
+        ("/home/ann/people/**/*.parquet", '"people/"'), ("(SELECT * FROM people WHERE name <> 'Ann')", "a query"),
     ],
-)
+)  # fmt: skip
 def test_neither_folders_nor_queries_travel(given_table, said):
     assert table_name(given_table) == said
     again = read_description(Description(said, "muco", {}, "2026-11-22", "1").comment())

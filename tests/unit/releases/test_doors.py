@@ -30,10 +30,8 @@ def place(tmp_path, monkeypatch):
     (tmp_path / "private").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "private"))
     with duckdb.connect(str(tmp_path / "o.duckdb")) as con:
-        con.execute(
-            "create table people as select (i * 7) % 50 as age, 'd' || i % 6 as disease, 'code ' || i * 7919 as contact, "
-            "'Code ' || i * 7919 as name from range(400) t(i)"
-        )
+        con.execute("""create table people as select (i * 7) % 50 as age, 'd' || i % 6 as disease, 'code ' || i * 7919 as contact,
+            'Code ' || i * 7919 as name from range(400) t(i)""")
         con.execute("comment on column people.name is '/srv/in.csv; anon: identifier'")
     return tmp_path
 

@@ -13,11 +13,9 @@ from duckdb_anon.serve.publish import publish
 
 @pytest.fixture
 def visits(con):
-    con.execute(
-        "create table visits as select i % 120 as patient_id, i as visit_id, md5('salt' || i % 120) as hashed, i % 70 as age, "
-        "'ward ' || i % 60 as ward, (i * 37 % 997)::double as cost, '2024-01-' || (10 + i % 20) as written, "
-        "'d' || i % 3 as disease from range(300) t(i)"
-    )
+    con.execute("""create table visits as select i % 120 as patient_id, i as visit_id, md5('salt' || i % 120) as hashed, i % 70 as age,
+        'ward ' || i % 60 as ward, (i * 37 % 997)::double as cost, '2024-01-' || (10 + i % 20) as written,
+        'd' || i % 3 as disease from range(300) t(i)""")
     for column, role in (("age", "quasi"), ("disease", "sensitive")):
         con.execute(f"comment on column visits.{column} is 'anon: {role}'")
     return con
@@ -50,9 +48,7 @@ def test_a_plain_call_warns_of_an_identifier_that_repeats(visits, tmp_path, caps
     visits.execute("comment on column visits.patient_id is 'anon: identifier'")
     for call in ("mondrian('visits', 5)", "k_anonymity('visits')"):
         name = call.partition("(")[0]
-        with pytest.warns(
-            AnonWarning, match=rf"{name}: the identifier 'patient_id' of visits has 120 values in 300 rows"
-        ):
+        with pytest.warns(AnonWarning, match=rf"{name}: the identifier 'patient_id' .* has 120 values in 300 rows"):
             assert visits.execute(f"from {call}").fetchall()
     visits.execute("from mondrian('visits', 5, force := true)")
     visits.execute("comment on column visits.patient_id is 'anon: person'")
@@ -75,9 +71,8 @@ def test_a_plain_call_warns_of_an_identifier_that_repeats(visits, tmp_path, caps
 
 def test_publish_refuses_a_key_that_nobody_vouches_for(tmp_path):
     con = duckdb_anon.connect(str(tmp_path / "v.duckdb"))
-    con.execute(
-        "create table r as select md5('salt' || i % 120) as hashed, i % 7 as age, 'w' || i % 3 as ward from range(300) t(i)"
-    )
+    con.execute("""create table r as select md5('salt' || i % 120) as hashed, i % 7 as age, 'w' || i % 3 as ward
+        from range(300) t(i)""")
     con.execute("comment on table r is 'anon: release'")
     con.close()
     given = (str(tmp_path / "v.duckdb"), str(tmp_path / "out.duckdb"))
@@ -103,11 +98,8 @@ def test_a_database_keeps_no_key_unchanged(visits):
     visits.execute("create table patients as select distinct patient_id, patient_id % 50 as age from visits")
     visits.execute("comment on column visits.hashed is 'anon: insensitive'")
     options = {
-        "individuals": "patients",
-        "key": "patient_id",
-        "k": 3,
-        "keys": {"visits.patient_id": "patients.patient_id"},
-    }
+        "individuals": "patients", "key": "patient_id", "k": 3, "keys": {"visits.patient_id": "patients.patient_id"},
+    }  # fmt: skip
     with pytest.raises(ColumnError, match="'hashed'"):
         release_database(visits, ["patients", "visits"], **options)
     release_database(visits, ["patients", "visits"], treatments={"visits": {"hashed": "pseudonym"}}, **options)

@@ -43,11 +43,9 @@ def test_a_release_says_what_it_is(people):
     version = re.escape(duckdb_anon.__version__)
     assert re.search(rf" with duckdb-anon {version} rows 400:\d+ digest [0-9a-f]{{64}} seal [0-9a-f]{{64}}$", said)
     assert columns == {
-        "age": "anon: quasi",
-        "edu": 'anon: quasi hierarchy="edu tree"',
-        "disease": "anon: sensitive",
+        "age": "anon: quasi", "edu": 'anon: quasi hierarchy="edu tree"', "disease": "anon: sensitive",
         "sex": "anon: insensitive",
-    }
+    }  # fmt: skip
     # classes are found without a single argument
     assert people.execute("from k_anonymity('r')").fetchall()[0][0] >= 4
 
@@ -55,23 +53,20 @@ def test_a_release_says_what_it_is(people):
 @pytest.mark.parametrize(
     ("call", "reason"),
     [
-        ("muko('people', 0.2)", "did you mean 'muco'"),
-        ("muco('people', 0.2) limit 3", "is not one call"),
-        ("muco('people', 0.2); drop table people", "is not one call"),
-        ("people", "is not one call"),
-        ("k_anonymity('people')", "is not a method: it looks at tables .*; methods near it are .*incognito.*mondrian"),
+        ("muko('people', 0.2)", "did you mean 'muco'"), ("muco('people', 0.2) limit 3", "is not one call"),
+        ("muco('people', 0.2); drop table people", "is not one call"), ("people", "is not one call"),
+        ("k_anonymity('people')",
+         "is not a method: it looks at tables .*; methods near it are .*incognito.*mondrian"),
         ("rr_risk('people')", "is not a method: it looks at tables .*; methods near it are rr_distort$"),
         ("describe_release('people')", "is not a method: .*; methods are anatomy, .*muco.*, slicing"),
         (f"muco('people', 7, {ROLES})", "delta := 7"),
         (f"muco('people', 0.2, row_id := true, {ROLES})", "row_id := true ties rows"),
         (f"muco('people', 0.2, seed := 20261122, {ROLES})", "seed := ... makes no release"),
-        (
-            f"muco('people', 0.2, seed := 170141183460469231731687303715884105727, {ROLES})",
-            "seed := ... makes no release",
-        ),
+        (f"muco('people', 0.2, seed := 170141183460469231731687303715884105727, {ROLES})",
+         "seed := ... makes no release"),
         (f"mondrian('people', k := 4000, {ROLES})", "mondrian: "),
     ],
-)
+)  # fmt: skip
 def test_nothing_is_left_when_a_call_fails(people, call, reason):
     before = people.execute("show tables").fetchall()
     with pytest.raises(AnonError, match=reason):
@@ -123,10 +118,9 @@ def test_measures_read_the_release_before_the_original(people):
     loss = people.execute("select attribute from information_loss('people', 'r')").fetchall()
     assert {name for (name,) in loss} >= {"age", "edu"} and ("sex",) not in loss
     people.execute("from workload_error('people', 'r', n := 20, dims := 2, seed := 1)").fetchall()
-    truth, estimate, low, high = people.execute(
-        "select original, estimate, low, high from relative_error('select count(*) from people where edu = ''BA''', "
-        "'people', 'r')"
-    ).fetchall()[0]
+    people.execute("""select original, estimate, low, high from relative_error('select count(*) from people where edu = ''BA''',
+        'people', 'r')""")
+    truth, estimate, low, high = people.fetchone()
     assert truth == 100 and low <= truth <= high and abs(estimate - truth) < 60
 
 

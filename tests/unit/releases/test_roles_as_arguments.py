@@ -36,30 +36,26 @@ def test_nodes_are_never_taken_for_values(people):
 
 
 def test_roles_as_arguments_are_known_to_every_query_function(people):
-    row = people.execute(
-        f"select original, estimate, low, high, confidence from relative_error('{QUERY}', 'people', 'described', {ROLES})"
-    ).fetchall()[0]
+    row = people.execute(f"""select original, estimate, low, high, confidence
+        from relative_error('{QUERY}', 'people', 'described', {ROLES})""").fetchall()[0]
     truth, estimate, low, high, confidence = row
     assert truth == 100 and low <= 100 <= high and high > 0 and confidence == 1 and 50 < estimate < 150
     sql = people.execute(f"select rewrite_query('{QUERY}', 'people', 'described', {ROLES})").fetchone()
     assert people.execute(sql[0]).fetchone() == (pytest.approx(estimate),)
-    cells = people.execute(
-        f"select low, high, original from cube_error('people', 'described', dims := ['edu'], {ROLES})"
-    ).fetchall()
+    cells = people.execute(f"""select low, high, original
+        from cube_error('people', 'described', dims := ['edu'], {ROLES})""").fetchall()
     assert cells and all(low <= truth <= high for low, high, truth in cells)
 
 
 def test_hybrid_is_unmixed_with_roles_as_arguments_and_refused_without(con):
-    con.execute(
-        "create table t as select i % 40 as age, case when i % 10 < 7 then 'a' else 'b' || i % 3 end as s from range(4000) r(i)"
-    )
+    con.execute("""create table t as select i % 40 as age, case when i % 10 < 7 then 'a' else 'b' || i % 3 end as s
+        from range(4000) r(i)""")
     con.execute("create table h as from hybrid('t', 4, qi := ['age'], sensitive := 's', rho := 0.9, seed := 3)")
     query = "select count(*) from t where s = ''a''"
     with pytest.raises(duckdb.Error, match="no column is known to be sensitive"):
         con.execute(f"from relative_error('{query}', 't', 'h')")
-    estimate = con.execute(
-        f"select estimate from relative_error('{query}', 't', 'h', qi := ['age'], sensitive := 's')"
-    ).fetchone()
+    estimate = con.execute(f"""select estimate from relative_error('{query}', 't', 'h', qi := ['age'], sensitive :=
+        's')""").fetchone()
     assert estimate is not None and estimate[0] == pytest.approx(2800, rel=0.1)
 
 
@@ -76,10 +72,8 @@ def test_a_changed_original_and_an_empty_one_are_refused(people):
 
 def test_values_nobody_has_leave_with_no_release(con):
     con.execute("create type ward as enum ('north', 'south', 'Dr Ann Smith')")
-    con.execute(
-        "create table t as select i % 30 as age, ['north', 'south'][i % 2 + 1]::ward as w, 'd' || hash(i) % 5 as s, "
-        "['north', 'south'][i % 2 + 1]::ward as kept from range(300) r(i)"
-    )
+    con.execute("""create table t as select i % 30 as age, ['north', 'south'][i % 2 + 1]::ward as w, 'd' || hash(i) % 5 as s,
+        ['north', 'south'][i % 2 + 1]::ward as kept from range(300) r(i)""")
     roles = "qi := ['age', 'w'], sensitive := 's', keep := 'kept'"
     for call in (
         f"muco('t', 0.25, {roles})", f"mondrian('t', k := 3, {roles})", f"anatomy('t', 3, {roles})",
@@ -125,12 +119,10 @@ def test_an_identifier_keeps_its_label_through_views_and_selects(con):
 @pytest.mark.parametrize(
     ("source", "column"),
     [
-        ("people", "pid"),
-        ("(select *, pid as case_no from people)", "case_no"),
+        ("people", "pid"), ("(select *, pid as case_no from people)", "case_no"),
         ("(select *, md5(pid::varchar) as code from people)", "code"),
         ("(select age, disease, md5(pid::varchar) from people)", "md5(CAST(pid AS VARCHAR))"),
-        ("(select *, pid // 10 as tens from people)", "tens"),
-        ("(select *, {a: [pid]} as s from people)", "s"),
+        ("(select *, pid // 10 as tens from people)", "tens"), ("(select *, {a: [pid]} as s from people)", "s"),
         ("(select *, to_json(p) as j from people as p)", "j"),
         ("(select *, (select q.pid from people q where q.age = people.age limit 1) as x from people)", "x"),
         ("(select *, dense_rank() over (order by pid) as place from people)", "place"),
@@ -138,10 +130,9 @@ def test_an_identifier_keeps_its_label_through_views_and_selects(con):
         ("(select * from (select age, disease, pid from people) as t(age, disease, x))", "x"),
         ("(with c(age, disease, x) as (select age, disease, pid from people) from c)", "x"),
         ("(select * rename (pid as x) from people)", "x"),
-        ("(select age, disease, max(pid) as x from people group by all)", "x"),
-        ("a view", "x"),
+        ("(select age, disease, max(pid) as x from people group by all)", "x"), ("a view", "x"),
     ],
-)
+)  # fmt: skip
 def test_nothing_of_a_column_that_names_persons_is_released(con, role, source, column):
     con.execute("create table people as select i as pid, i % 9 as age, i % 3 as disease from range(90) t(i)")
     con.execute(f"comment on column people.pid is 'anon: {role}'")

@@ -1,7 +1,5 @@
 """A release that was changed, or that claims what its rows do not keep, is found."""
 
-import os
-
 import duckdb
 import pytest
 
@@ -20,10 +18,8 @@ ROLES = "qi := ['age', 'edu'], sensitive := 'disease'"
 @pytest.fixture
 def people(tmp_path):
     with duckdb_anon.connect(str(tmp_path / "o.duckdb")) as con:
-        con.execute(
-            "create table people as select (hash(i, 1) % 90)::int as age, ['BA', 'MA', 'Ph''D', NULL][1 + (hash(i, 2) % 4)::int] "
-            "as edu, 'd' || hash(i, 3) % 12 as disease from range(400) t(i)"
-        )
+        con.execute("""create table people as select (hash(i, 1) % 90)::int as age, ['BA', 'MA', 'Ph''D', NULL][1 + (hash(i, 2) % 4)::int]
+            as edu, 'd' || hash(i, 3) % 12 as disease from range(400) t(i)""")
     return tmp_path / "o.duckdb"
 
 
@@ -34,17 +30,8 @@ def verdicts(con: duckdb.DuckDBPyConnection) -> dict[str, bool | None]:
 def forge(con: duckdb.DuckDBPyConnection, method: str, parameters: dict[str, float]) -> None:
     """A description of table r with digest and seal, as nobody but release() writes it."""
     names = dict(con.execute("select column_name, comment from duckdb_columns() where table_name = 'r'").fetchall())
-    said = Description(
-        "people",
-        method,
-        parameters,
-        "2026-11-22",
-        "0.3.0",
-        False,
-        False,
-        row_checksum(con, "r"),
-        release_digest(con, "r"),
-    )
+    proofs = (row_checksum(con, "r"), release_digest(con, "r"))
+    said = Description("people", method, parameters, "2026-11-22", "0.3.0", False, False, *proofs)
     seal = seal_of(said, names)
     con.execute(f"comment on table r is $${said.comment()} seal {seal}$$")
     assert all(role_of(text) for text in names.values())
@@ -78,13 +65,11 @@ def test_a_release_keeps_what_it_promises_until_it_is_changed(people, call):
 @pytest.mark.parametrize("diversity", ["frequency", "distinct", "entropy"])
 def test_lists_of_individuals_keep_k_and_l_until_they_are_changed(people, diversity):
     with duckdb_anon.connect(str(people)) as con:
-        con.execute(
-            "create table visits as select i as pid, * from people, range(400) t(i) where hash(age, edu, i) % 150 = 0"
-        )
+        con.execute("""create table visits as select i as pid, * from people, range(400) t(i)
+            where hash(age, edu, i) % 150 = 0""")
         con.execute("create or replace table visits as select rowid // 2 as pid, * exclude (pid) from visits")
-        con.execute(
-            "create table ills as select 'd' || i as leaf, i // 4 || 's' as some, '*' as top from range(12) t(i)"
-        )
+        con.execute("""create table ills as select 'd' || i as leaf, i // 4 || 's' as some, '*' as top
+            from range(12) t(i)""")
         roles = f"{ROLES}, person := 'pid', hierarchies := {{'disease': 'ills'}}, changing := 'first'"
         duckdb_anon.release(con, "r", f"one_to_m_generalize('visits', 4, 2, diversity := '{diversity}', {roles})")
         assert (verdicts(con)["k"], verdicts(con)["l"]) == (True, True)
@@ -156,4 +141,3 @@ def test_a_signature_shows_who_made_a_release(people, tmp_path, monkeypatch, cap
             duckdb_anon.release(con, "s", f"mondrian('people', k := 5, {ROLES})", independent=True)
     with duckdb_anon.connect(str(tmp_path / "p.duckdb"), read_only=True) as con:
         assert verdicts(con) == {"rows": True, "description": True, "signature": True, "k": True}
-    assert os.path.exists(file)

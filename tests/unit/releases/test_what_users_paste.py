@@ -46,9 +46,8 @@ def test_releases_are_named_with_or_without_quotes(name, people):
 )
 @pytest.mark.parametrize("method", ["rr_distort('{}', p := 0.8", "mondrian('{}', 3", "slicing('{}', 2"])
 def test_views_of_individuals_with_several_rows_are_refused_without_person(table, method, con):
-    con.execute(
-        "create table visits as select i % 50 as pid, i % 20 as age, 'd' || i % 7 as disease from range(300) t(i)"
-    )
+    con.execute("""create table visits as select i % 50 as pid, i % 20 as age, 'd' || i % 7 as disease
+        from range(300) t(i)""")
     con.execute("comment on column visits.pid is 'anon: person'; create view seen as from visits")
     call = f"from {method.format(table)}, qi := ['age'], sensitive := 'disease'"
     with pytest.raises(duckdb.Error, match=r"labelled person in visits.*Say person := '(pid|who)'.*\[several-rows\]"):

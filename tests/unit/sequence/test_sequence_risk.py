@@ -30,12 +30,16 @@ def records(con: duckdb.DuckDBPyConnection, name: str) -> dict[int, dict[str, An
 
 @pytest.fixture
 def few(people):
-    people.execute(
-        "create or replace table people as select person_id, age, gender, salary // 5000 as pay from people limit 150"
-    )
+    people.execute("""create or replace table people as select person_id, age, gender, salary // 5000 as pay
+        from people limit 150""")
     for column, role in (("age", "quasi"), ("gender", "quasi"), ("pay", "sensitive")):
         people.execute(f"comment on column people.{column} is 'anon: {role}'")
     return people
+
+
+def release_two(con: duckdb.DuckDBPyConnection) -> None:
+    for name, call in (("r1", "mondrian('people', 4)"), ("r2", "mondrian('people', 5, cut := 'median')")):
+        duckdb_anon.release(con, name, call, key="person_id", independent=True)
 
 
 def originals(con: duckdb.DuckDBPyConnection) -> dict[int, dict[str, Any]]:
@@ -53,8 +57,7 @@ def test_records_have_the_rows_that_cover_them(few):
 
 
 def test_boxes_are_intersected_as_by_brute_force(few):
-    for name, call in (("r1", "mondrian('people', 4)"), ("r2", "mondrian('people', 5, cut := 'median')")):
-        duckdb_anon.release(few, name, call, key="person_id", independent=True)
+    release_two(few)
     truth, found = originals(few), risk(few, ["r1", "r2"])
     tables = [records(few, name) for name in ("r1", "r2")]
     for name, shown in (("r1", tables[:1]), ("r2", tables[1:]), ("together", tables)):
@@ -82,9 +85,8 @@ def test_a_sequence_reveals_what_its_first_release_does(people, call):
     people.execute("delete from people where person_id > 450")
     for month in range(3):
         if month:
-            people.execute(
-                f"insert into people from pool where person_id > {900 + 100 * month} and person_id <= {1000 + 100 * month}"
-            )
+            people.execute(f"""insert into people from pool
+                where person_id > {900 + 100 * month} and person_id <= {1000 + 100 * month}""")
             people.execute(f"delete from people where hash(person_id, {month}) % 100 = 0")
         duckdb_anon.release(people, f"s{month}", call, key="person_id", previous=f"s{month - 1}" if month else None)
         duckdb_anon.release(people, f"i{month}", call, key="person_id", independent=True)
@@ -115,13 +117,11 @@ def test_releases_that_cannot_be_followed_are_refused(people, arguments, reason)
 
 def test_individuals_with_several_records_are_found_by_any_of_them(few):
     few.execute("comment on column people.person_id is 'anon: person'")
-    for name, call in (("r1", "mondrian('people', 4)"), ("r2", "mondrian('people', 5, cut := 'median')")):
-        duckdb_anon.release(few, name, call, key="person_id", independent=True)
+    release_two(few)
     single = risk(few, ["r1", "r2"])
     few.execute("drop table r1; drop table r2; delete from anon.releases; delete from anon.records")
     few.execute("insert into people select * replace (age + 7 as age, pay + 1 as pay) from people")
-    for name, call in (("r1", "mondrian('people', 4)"), ("r2", "mondrian('people', 5, cut := 'median')")):
-        duckdb_anon.release(few, name, call, key="person_id", independent=True)
+    release_two(few)
     several = risk(few, ["r1", "r2"])
     assert several["together"]["targets"] == single["together"]["targets"] == 150
     # two known records of each individual tell individuals apart better than one
@@ -136,9 +136,8 @@ def test_lists_of_individuals_are_followed(few):
     call = "one_to_m_generalize('people', 4, 1)"
     duckdb_anon.release(few, "r1", call, key="person_id")
     few.execute(f"create table linked as from {call[:-1]}, row_id := true)")
-    (single,) = few.execute(
-        "select identity, targets from linkage_risk('people', 'linked', attackers := ['nearest']) where attacker = 'nearest'"
-    ).fetchall()
+    (single,) = few.execute("""select identity, targets
+        from linkage_risk('people', 'linked', attackers := ['nearest']) where attacker = 'nearest'""").fetchall()
     assert (risk(few, ["r1"])["r1"]["identity"], 150) == pytest.approx(single)
     few.execute("insert into people select 2000 + person_id, age, gender, pay from people where person_id <= 40")
     duckdb_anon.release(few, "r2", call, previous="r1")
@@ -149,8 +148,7 @@ def test_lists_of_individuals_are_followed(few):
 
 
 def test_compare_shows_what_registered_releases_reveal_together(few):
-    for name, call in (("r1", "mondrian('people', 4)"), ("r2", "mondrian('people', 5, cut := 'median')")):
-        duckdb_anon.release(few, name, call, key="person_id", independent=True)
+    release_two(few)
     few.execute("create table other as from mondrian('people', 3)")
     asked = "select release, identity, attribute from compare('people', {}, n := 5, targets := 500, seed := 1)"
     found = {row[0]: row[1:] for row in few.execute(asked.format(["r1", "r2", "other"])).fetchall()}
