@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from duckdb_anon.kernels.cell_shares import Lists
 from duckdb_anon.kernels.plausible.columns import Column, Noisy
-from duckdb_anon.kernels.plausible.sampling import CellBins, Tree, complete, exchange
+from duckdb_anon.kernels.plausible.sampling import CellBins, Tree, complete, exchange, give_each
 from duckdb_anon.kernels.plausible.tree import Completion, Options, fitted, independent, information, structure
+from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.progress import tick
@@ -63,8 +65,12 @@ class Augmentation:
         self.levels, self.root = 1, 0
         self.cells = _cell_bins(columns)
         if evidence.bucket is not None:
-            self.members = np.argsort(evidence.bucket, kind="stable")
-            self.starts = np.searchsorted(evidence.bucket[self.members], np.arange(evidence.bucket.max(initial=-1) + 2))
+            self.members, self.starts = _by_number(evidence.bucket)
+        # rows of one class have equal cells; a set lists the values that they have
+        hidden = [j for j, column in enumerate(columns) if column.open and not self.block[j]]
+        self.listed = [j for j in hidden if isinstance(columns[j].cells, Lists) and evidence.first is None]
+        if self.listed:
+            self.classes = _by_number(keys_of([columns[j].cell for j in hidden]).of_row)
         self.prior = [column.bin_shares for column in columns]
         self.tree = independent(self.prior)
         self._complete(self.tree)
@@ -119,6 +125,8 @@ class Augmentation:
 
     def _complete(self, tree: Tree) -> None:
         self._completed(tree, self.cell)
+        if self.listed:
+            self._give_each(tree)
         first = self.evidence.first
         if first is None:
             return
@@ -129,6 +137,21 @@ class Augmentation:
         for j in per_person:
             cell[j] = self.state[j] + len(self.evidence.columns[j].offsets) - 1
         self._completed(tree, cell)
+
+    def _give_each(self, tree: Tree) -> None:
+        members, starts = self.classes
+        largest = int(np.diff(starts).max())
+        for j in self.listed:
+            seed = self._word()
+
+            def work(low: int, j: int = j, seed: np.uint64 = seed) -> None:
+                many, odds = np.empty(self.sizes[j], dtype=np.int64), np.empty(largest)
+                give_each(
+                    low, min(low + _BUCKETS, len(starts) - 1), seed, j, members, starts, tree, self.cells, self.cell,
+                    self.level, many, odds, self.state,
+                )  # fmt: skip
+
+            parallel_map(work, range(0, len(starts) - 1, _BUCKETS))
 
     def _completed(self, tree: Tree, cell: CodeArray) -> None:
         seed, rows = self._word(), cell.shape[1]
@@ -171,6 +194,12 @@ class Augmentation:
         level_of_bin = np.unique(level, return_inverse=True)[1].astype(np.int32)
         self.levels = int(level_of_bin.max()) + 1
         self.level = level_of_bin[self.state[self.root]]
+
+
+def _by_number(number: IntArray) -> tuple[IntArray, IntArray]:
+    """Rows by a number from 0, and where the rows of each number start, and the last ones end."""
+    rows = np.argsort(number, kind="stable")
+    return rows, np.searchsorted(number[rows], np.arange(number.max(initial=-1) + 2))
 
 
 def _cell_bins(columns: tuple[Column, ...]) -> CellBins:

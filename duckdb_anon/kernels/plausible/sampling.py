@@ -142,6 +142,64 @@ def _upward(i: int, tree: Tree, cells: CellBins, cell: Array, level: int, weight
 
 
 @compiled
+def _odds(i: int, j: int, bin: int, tree: Tree, state: Array, level: int) -> Any:
+    """Probability of a bin of column `j` and of what is below it, given the other columns of row `i`."""
+    above = state[tree.parent[j], i] * tree.sizes[j] if tree.parent[j] >= 0 else 0
+    product = tree.tables[tree.start[j] + tree.stride[j] * level + above + bin]
+    for t in range(len(tree.order)):
+        k = tree.order[t]
+        if tree.parent[k] == j:
+            product *= tree.tables[tree.start[k] + tree.stride[k] * level + bin * tree.sizes[k] + state[k, i]]
+    return product
+
+
+@compiled_in_place
+def give_each(
+    low: int, high: int, seed: Any, j: int, members: Array, starts: Array, tree: Tree, cells: CellBins, cell: Array,
+    level: Array, many: Array, odds: Array, state: Array,
+) -> None:  # fmt: skip
+    """Give each listed bin of column `j` a row of each class `low` .. `high` - 1, by the odds of the model.
+
+    `members`: rows by class; `starts`: where each class starts in `members`, and the end of the last one; `many`,
+    `odds`: scratch, shape (bins of j,) and (rows of the largest class,).
+    """
+    for g in range(low, high):
+        rows = members[starts[g] : starts[g + 1]]
+        first = cells.offsets[cells.start[j] + cell[j, rows[0]]]
+        last = cells.offsets[cells.start[j] + cell[j, rows[0]] + 1]
+        if last - first == 1 or last - first > len(rows):
+            continue
+        many[:] = 0
+        for i in rows:
+            many[state[j, i]] += 1
+        stream = _stream(seed, g)
+        for a in range(first, last):
+            wanted = cells.bins[a]
+            if many[wanted] > 0:
+                continue
+            total = 0.0
+            for r in range(len(rows)):
+                i, odds[r] = rows[r], 0.0
+                if many[state[j, i]] > 1:
+                    mine = _odds(i, j, state[j, i], tree, state, level[i])
+                    odds[r] = _odds(i, j, wanted, tree, state, level[i]) / max(mine, 1e-300)
+                    total += odds[r]
+            stream += _STEP
+            left = _unit(stream) * total
+            chosen = -1
+            for r in range(len(rows)):
+                if odds[r] > 0.0:
+                    chosen = r
+                    left -= odds[r]
+                    if left < 0.0:
+                        break
+            if chosen >= 0:
+                many[state[j, rows[chosen]]] -= 1
+                many[wanted] += 1
+                state[j, rows[chosen]] = wanted
+
+
+@compiled
 def _chance(row: int, other: int, block: int, block_of: Array, tree: Tree, state: Array, level: int) -> Any:
     """Probability of a row that has the columns of a block from another row."""
     product = 1.0

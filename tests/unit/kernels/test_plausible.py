@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.cell_shares import Ranges, learn_shares
+from duckdb_anon.kernels.cell_shares import Lists, Ranges, learn_shares
 from duckdb_anon.kernels.plausible.augmentation import Augmentation, Evidence
 from duckdb_anon.kernels.plausible.columns import Column, Noisy
 from duckdb_anon.kernels.plausible.tree import Completion, Options, fitted, information, structure
@@ -15,10 +15,10 @@ PLAIN = Options(levels=1)
 
 def ranges(cells: list[tuple[int, int]], size: int) -> Column:
     """A column of ranges, one a row."""
-    first, last = np.array(cells).T
-    found = Ranges(first, last)
-    shares = learn_shares(found, np.ones(len(cells)), np.ones(size))
-    return Column.of(found, np.arange(len(cells)), shares, 32)
+    different, cell = np.unique(np.array(cells), axis=0, return_inverse=True)
+    found = Ranges(different[:, 0], different[:, 1])
+    shares = learn_shares(found, np.bincount(cell.ravel()).astype(float), np.ones(size))
+    return Column.of(found, cell.ravel(), shares, 32)
 
 
 def draws(evidence: Evidence, many: int, seed: int = 3, options: Options = PLAIN) -> Iterator[list[np.ndarray]]:
@@ -69,3 +69,34 @@ def test_the_tree_joins_what_tells_most_of_each_other():
     tree = fitted(completion, [np.ones(3) / 3] * 3, (order, parent), Options(levels=1, margin_prior=0.0))
     table = tree.tables[tree.start[2] :][:9].reshape(3, 3)
     assert table[1] == pytest.approx(np.bincount(b[a == 1], minlength=3) / (a == 1).sum())
+
+
+def test_each_value_that_a_set_lists_is_given_a_row_of_its_class():
+    # 0 is common; y tells which rows have the rare 1 and 2
+    cells = Lists(np.array([0, 1, 3, 5]), np.array([0, 0, 1, 0, 2]), np.ones(5))
+    cell = np.array([0] * 400 + [1] * 5 + [2] * 5 + [1] * 1)
+    x = Column.of(cells, cell, np.array([0.98, 0.01, 0.01]), 32)
+    own = np.zeros(len(cell), dtype=int)
+    own[[402, 408]] = 1
+    y = exact(own.tolist(), 2)
+    place = ranges([(k // 405, k // 405) if k < 410 else (0, 1) for k in range(len(cell))], 2)
+    for drawn, _, _ in draws(Evidence((x, y, place), (False, True, False)), 20):
+        assert set(drawn[400:405]) == {0, 1} and set(drawn[405:410]) == {0, 2}
+        assert drawn[410] in (0, 1)  # a class of fewer rows than its set has values was cut
+        assert (drawn[:400] == 0).all()
+
+
+def test_the_row_that_has_a_rare_value_follows_the_other_columns():
+    rng = np.random.default_rng(5)
+    known = rng.integers(0, 2, size=4000)
+    hidden = np.concatenate([np.array([0, 0, 0, 1])] * 500)
+    # rows of known x teach that x follows y; in the classes of four one row has y = 1
+    cells = Lists(np.array([0, 1, 2, 4]), np.array([0, 1, 0, 1]), np.ones(4))
+    x = Column.of(cells, np.concatenate([known, np.full(2000, 2)]), np.array([0.5, 0.5]), 32)
+    y = exact(np.concatenate([known, hidden]).tolist(), 2)
+    classes = ranges([(0, 500)] * 4000 + [(k // 4, k // 4) for k in range(2000)], 501)
+    drawn, *_ = next(draws(Evidence((x, y, classes), (False, True, False)), 1))
+    of_class = drawn[4000:].reshape(-1, 4)
+    assert of_class.max(axis=1).all() and not of_class.min(axis=1).any()
+    alone = of_class[of_class.sum(axis=1) == 1]
+    assert alone[:, 3].mean() > 0.9
