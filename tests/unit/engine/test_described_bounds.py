@@ -12,10 +12,8 @@ CHANGED = "no bounds: the rows of r are not those that its description was writt
 
 def patients(con: duckdb.DuckDBPyConnection, name: str = "ward") -> None:
     """24 persons of which 8 have the flu, with roles."""
-    con.execute(
-        f'create table o as select (20 + i)::int as a, 1 + (i // 3)::int as "{name}", '
-        "(['flu', 'cold', 'acne'])[1 + (i * 7) % 3] as s from range(24) t(i)"
-    )
+    con.execute(f"""create table o as select (20 + i)::int as a, 1 + (i // 3)::int as "{name}",
+        (['flu', 'cold', 'acne'])[1 + (i * 7) % 3] as s from range(24) t(i)""")
     for column, role in (("a", "quasi"), (name, "quasi"), ("s", "sensitive")):
         con.execute(f"comment on column o.\"{column}\" is 'anon: {role}'")
 
@@ -34,11 +32,8 @@ def test_a_described_release_has_bounds_and_a_table_of_the_same_rows_has_none(co
     assert low <= 8 <= high and confidence is not None
     con.execute("create table plain as from r")
     assert ends(con, "plain") == (
-        None,
-        None,
-        None,
-        UNDESCRIBED.replace(" r ", " plain ") + ".release or duckdb-anon release",
-    )
+        None, None, None, UNDESCRIBED.replace(" r ", " plain ") + ".release or duckdb-anon release",
+    )  # fmt: skip
     con.execute("comment on table plain is 'anon: release of o by anatomy(l := 3) on 2026-01-01 with duckdb-anon 1'")
     assert ends(con, "plain")[:3] == (None, None, None)
 
@@ -46,12 +41,10 @@ def test_a_described_release_has_bounds_and_a_table_of_the_same_rows_has_none(co
 @pytest.mark.parametrize(
     "change",
     [
-        "update r set bucket = 1 where bucket = 2",
-        "insert into r from r limit 1",
-        "alter table r rename column ward to station",
-        "alter table r alter column a type bigint",
+        "update r set bucket = 1 where bucket = 2", "insert into r from r limit 1",
+        "alter table r rename column ward to station", "alter table r alter column a type bigint",
     ],
-)
+)  # fmt: skip
 def test_a_release_that_was_changed_has_estimates_alone(con, change):
     patients(con)
     duckdb_anon.release(con, "r", "anatomy('o', 3)", independent=True)
@@ -111,12 +104,9 @@ def test_the_remedy_for_a_file_is_no_comment(con, tmp_path):
 
 
 INSIDE = {
-    "json": "to_json({v})",
-    "struct(x varchar)": "{{'x': {v}}}",
-    "blob": "({v})::blob",
-    "map(varchar, varchar)": "map([{v}], [{v}])",
-    "uuid": "md5({v})::uuid",
-}
+    "json": "to_json({v})", "struct(x varchar)": "{{'x': {v}}}", "blob": "({v})::blob",
+    "map(varchar, varchar)": "map([{v}], [{v}])", "uuid": "md5({v})::uuid",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("value", INSIDE.values(), ids=INSIDE)

@@ -66,9 +66,7 @@ def test_two_calls_in_one_statement_do_not_mix(con):
 def test_more_entries_than_a_list_can_hold_are_refused(con, monkeypatch):
     monkeypatch.setattr(result_encoding, "MOST_ROWS", 100)
     con.execute("create table t as select range as x from range(200)")
-    with pytest.raises(
-        duckdb.Error, match=r"mondrian: the answer has .* entries and DuckDB's lists hold 100. Work in parts"
-    ):
+    with pytest.raises(duckdb.Error, match=r"mondrian: the answer has .* entries .* 100. Work in parts"):
         con.execute("create table r as from mondrian('t', 2, qi := ['x'])")
     assert con.execute("select count(*) from duckdb_tables() where table_name = 'r'").fetchone() == (0,)
 

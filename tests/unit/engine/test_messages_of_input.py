@@ -22,9 +22,8 @@ def test_a_csv_in_another_encoding_is_named(con, tmp_path):
 
 def test_values_that_a_hierarchy_misses_are_counted_and_how_to_list_them_is_said(con):
     con.execute(TREE)
-    con.execute(
-        "create table people as select ['HS-grad', 'a', 'b', 'c', 'd', 'e', 'f'][1 + i % 7] as e from range(70) t(i)"
-    )
+    con.execute("""create table people as select ['HS-grad', 'a', 'b', 'c', 'd', 'e', 'f'][1 + i % 7] as e
+        from range(70) t(i)""")
     with pytest.raises(duckdb.Error, match=r"6 distinct value.*SELECT DISTINCT \"e\".*Add a row"):
         con.execute(f"from mondrian('people', 2, {ROLES})").fetchall()
 
@@ -55,10 +54,8 @@ def test_the_call_of_an_attack_may_name_its_table(con):
     assert con.execute(f"from linkage_risk('t', 'r', qi := ['a'], sensitive := 's', call := '{call}')").fetchall()
 
 
-COUNTS = (
-    "create table titanic as select c as class, s as sex, y as survived, (hash(c, s, y) % 90 + 2)::int as Freq "
-    "from (values ('1st'), ('2nd'), ('3rd')) t(c), (values ('f'), ('m')) u(s), (values ('yes'), ('no')) v(y)"
-)
+COUNTS = """create table titanic as select c as class, s as sex, y as survived, (hash(c, s, y) % 90 + 2)::int as Freq
+    from (values ('1st'), ('2nd'), ('3rd')) t(c), (values ('f'), ('m')) u(s), (values ('yes'), ('no')) v(y)"""
 
 
 def test_a_column_that_counts_records_is_no_quasi_identifier(con):

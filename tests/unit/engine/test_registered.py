@@ -90,26 +90,18 @@ def test_rows_of_a_release_are_in_memory_of_arrow():
     assert sent.buffers()[1].address != codes.ctypes.data
 
 
-def test_a_rate_that_is_no_chance_is_refused_by_name():
+def test_rates_that_are_no_chance_and_rows_that_weigh_nothing_are_refused_by_name():
     con = duckdb_anon.connect()
     con.execute("create table people as select i % 5 as age, i % 3 as job from range(30) t(i)")
-    con.execute("create table sample as select *, 1.5::double as sampling_rate from people")
-    with pytest.raises(
-        duckdb.Error, match=r"column sampling_rate of the release is the chance .* above 0 and at most 1"
+    boxes = "select distinct {lower: age, upper: age} as age"
+    for rows, said in (
+        ("select *, 1.5::double as sampling_rate", "sampling_rate of the release is the chance .* at most 1"),
+        (f"{boxes}, 0.0::double as noisy_count", "rows of the original in all, so they have no distribution"),
+        (f"{boxes}, -2.0::double as noisy_count", "rows of the original in all, so they have no distribution"),
     ):
-        con.execute("from distribution_distance('people', 'sample', columns := ['age'])").fetchall()
-
-
-def test_rows_that_weigh_nothing_have_no_distribution():
-    con = duckdb_anon.connect()
-    con.execute("create table people as select i % 5 as age, i % 3 as job from range(30) t(i)")
-    for count in ("0.0", "-2.0"):
-        con.execute(
-            "create or replace table counts as select distinct {lower: age, upper: age} as age, "
-            f"{count}::double as noisy_count from people"
-        )
-        with pytest.raises(duckdb.Error, match="rows of the original in all, so they have no distribution"):
-            con.execute("from distribution_distance('people', 'counts', columns := ['age'], qi := ['age'])").fetchall()
+        con.execute(f"create or replace table r as {rows} from people")
+        with pytest.raises(duckdb.Error, match=said):
+            con.execute("from distribution_distance('people', 'r', columns := ['age'], qi := ['age'])").fetchall()
 
 
 def test_databases_and_what_is_held_have_numbers_that_nobody_guesses():

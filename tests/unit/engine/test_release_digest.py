@@ -24,10 +24,8 @@ ROWS = st.lists(
     min_size=1,
     max_size=6,
 )
-COLUMNS = (
-    "n integer, s varchar, t varchar, l varchar[], b struct(lower integer, upper integer), m map(varchar, bigint), "
-    "x double"
-)
+COLUMNS = """n integer, s varchar, t varchar, l varchar[], b struct(lower integer, upper integer), m map(varchar, bigint),
+    x double"""
 EVERY_TYPE = """
     select i::utinyint as a, (i / 3)::decimal(9, 2) as b, ['x', 'y'][1 + i % 2]::enum('x', 'y') as c,
       ('2020-01-01 00:00:0' || i)::timestamp_s as d, ('2020-01-01 00:00:00.12' || i)::timestamp_ms as e,
@@ -97,16 +95,12 @@ def _pair(con: duckdb.DuckDBPyConnection, pair: tuple[str | None, str | None]) -
 @pytest.mark.parametrize(
     "change",
     [
-        "alter table t rename column n to k",
-        "alter table t rename column n to N",
-        "alter table t alter column n type bigint",
-        "alter table t add column more integer",
-        "alter table t drop column x",
-        "create or replace table t as select s, n, t, l, b, m, x from t",
-        "create or replace table t as from t union all from t",
-        "delete from t",
+        "alter table t rename column n to k", "alter table t rename column n to N",
+        "alter table t alter column n type bigint", "alter table t add column more integer",
+        "alter table t drop column x", "create or replace table t as select s, n, t, l, b, m, x from t",
+        "create or replace table t as from t union all from t", "delete from t",
     ],
-)
+)  # fmt: skip
 def test_other_columns_change_it(con, change):
     digest, checksum = table(con, [(1, "a", None, ["x"], (1, 2), {"a": 1}, 0.5)]), row_checksum(con, "t")
     con.execute(change)

@@ -1,6 +1,6 @@
 """Texts of a release that are neither values of the original nor nodes of a hierarchy are refused."""
 
-from typing import cast
+from dataclasses import replace
 
 import duckdb
 import pytest
@@ -11,49 +11,34 @@ from duckdb_anon.engine.release_texts import ReleasePair
 from duckdb_anon.model.errors import ColumnError
 
 
-class OneConnection:
-    """A catalog of one connection."""
-
-    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
-        self.con = self.cursor = con
-
-
 @pytest.fixture
-def catalog():
+def tables():
     with duckdb.connect() as con:
-        con.execute(
-            "create table people as select * from (values ('F', 'n1', 'flu'), ('M', 's1', null), (null, 's1', 'flu')) as t(a, b, c)"
-        )
-        con.execute(
-            "create table release as select * from (values (['F', 'M'], 'n1', 'flu'), (null, 's1', 'flu')) as t(a, b, c)"
-        )
+        con.execute("""create table people as select *
+            from (values ('F', 'n1', 'flu'), ('M', 's1', null), (null, 's1', 'flu')) as t(a, b, c)""")
+        con.execute("""create table release as select *
+            from (values (['F', 'M'], 'n1', 'flu'), (null, 's1', 'flu')) as t(a, b, c)""")
         con.execute("create table tree as select * from (values ('n1', 'n'), ('s1', 's')) as t(leaf, node)")
-        yield OneConnection(con)
+        yield con
 
 
-def relation(catalog: OneConnection, name: str) -> Relation:
-    columns = {row[0]: row[1] for row in catalog.con.execute(f"describe {name}").fetchall()}
-    return Relation(name, name, columns, {})
+def pair(tables: duckdb.DuckDBPyConnection, **trees: str) -> ReleasePair:
+    catalog = Catalog(tables, "memory", "main")
+    original, release, *found = (catalog.relation("f", "t", name) for name in ("people", "release", *trees.values()))
+    return ReleasePair("f", catalog, original, release, dict(zip(trees, found, strict=True)))
 
 
-def check(catalog: OneConnection, **trees: str) -> None:
-    original, release = (relation(catalog, name) for name in ("people", "release"))
-    found = {column: relation(catalog, tree) for column, tree in trees.items()}
-    ReleasePair("f", cast(Catalog, catalog), original, release, found).require_clear_texts()
-
-
-def with_nodes(catalog: OneConnection, trees: dict[str, Relation]) -> frozenset[str]:
-    original, release = (relation(catalog, name) for name in ("people", "release"))
-    return ReleasePair("f", cast(Catalog, catalog), original, release, trees).attributes_with_nodes()
+def check(tables: duckdb.DuckDBPyConnection, **trees: str) -> None:
+    pair(tables, **trees).require_clear_texts()
 
 
 @pytest.mark.parametrize(
     ("column", "value", "message"), [("a", "['F', 'X', 'Y']", "2 distinct"), ("b", "'n'", "1 "), ("c", "'x'", "1 ")]
 )
-def test_the_column_with_texts_that_nothing_knows_is_named(catalog, column, value, message):
-    catalog.con.execute(f"update release set {column} = {value} where b = 's1'")
+def test_the_column_with_texts_that_nothing_knows_is_named(tables, column, value, message):
+    tables.execute(f"update release set {column} = {value} where b = 's1'")
     with pytest.raises(ColumnError, match=f"{message}.*'{column}' in release are not in people"):
-        check(catalog)
+        check(tables)
 
 
 INSIDE = [
@@ -72,61 +57,58 @@ INSIDE = [
 
 @pytest.mark.parametrize(("original", "known", "unknown"), INSIDE)
 @pytest.mark.parametrize("trees", [{}, {"s": "kinds"}])
-def test_members_of_lists_and_keys_of_counts_are_texts_too(catalog, original, known, unknown, trees):
-    catalog.con.execute("create table kinds as select * from (values ('flu', 'b'), ('cold', 'b')) as t(leaf, node)")
-    catalog.con.execute(f"create or replace table people as select {original} as s")
-    catalog.con.execute(f"create or replace table release as select {known}")
-    check(catalog, **trees)
-    catalog.con.execute(f"create or replace table release as select {unknown}")
+def test_members_of_lists_and_keys_of_counts_are_texts_too(tables, original, known, unknown, trees):
+    tables.execute("create table kinds as select * from (values ('flu', 'b'), ('cold', 'b')) as t(leaf, node)")
+    tables.execute(f"create or replace table people as select {original} as s")
+    tables.execute(f"create or replace table release as select {known}")
+    check(tables, **trees)
+    tables.execute(f"create or replace table release as select {unknown}")
     if trees and "map" not in unknown:  # it is a node; counts are of values
-        check(catalog, **trees)
-        found = {"s": relation(catalog, "kinds")}
-        assert with_nodes(catalog, found) == {"s"}
+        check(tables, **trees)
+        assert pair(tables, **trees).attributes_with_nodes() == {"s"}
         return
     with pytest.raises(ColumnError, match=r"1 distinct text\(s\) of 's' in release are not in people"):
-        check(catalog, **trees)
+        check(tables, **trees)
 
 
 @pytest.mark.parametrize("kept", ["{'s': ['z']}", "{'s': map {'z': 1::bigint}}", "{'s': 'z'}"])
-def test_fields_of_a_column_that_the_original_has_are_no_attributes(catalog, kept):
-    catalog.con.execute(f"create or replace table people as select 'a' as s, {kept} as history")
-    catalog.con.execute("create or replace table release as from people")
-    catalog.con.execute("create table kinds as select 'a' as leaf, 'z' as node")
-    check(catalog)
-    check(catalog, s="kinds")
-    assert not with_nodes(catalog, {"s": relation(catalog, "kinds")})
+def test_fields_of_a_column_that_the_original_has_are_no_attributes(tables, kept):
+    tables.execute(f"create or replace table people as select 'a' as s, {kept} as history")
+    tables.execute("create or replace table release as from people")
+    tables.execute("create table kinds as select 'a' as leaf, 'z' as node")
+    check(tables)
+    check(tables, s="kinds")
+    assert not pair(tables, s="kinds").attributes_with_nodes()
 
 
 @pytest.mark.parametrize("channels", ["rr", "RR_"])
-def test_texts_beside_channels_are_told_by_them(catalog, channels):
-    catalog.con.execute("create or replace table people as select 'a' as s, 1 as rr")
+def test_texts_beside_channels_are_told_by_them(tables, channels):
+    tables.execute("create or replace table people as select 'a' as s, 1 as rr")
     names = "" if channels == "rr" else ", 1 as rr"
-    catalog.con.execute(
-        f"create or replace table release as select 'z' as s, {{'s': {{'p': .5::double, 'domain': ['a', 'z']}}}} as {channels}{names}"
-    )
+    tables.execute(f"""create or replace table release
+        as select 'z' as s, {{'s': {{'p': .5::double, 'domain': ['a', 'z']}}}} as {channels}{names}""")
     if channels == "rr":  # the original's own name
         with pytest.raises(ColumnError, match="1 distinct"):
-            check(catalog)
+            check(tables)
     else:
-        check(catalog)
+        check(tables)
 
 
-def test_a_node_is_known_to_its_tree_alone(catalog):
-    catalog.con.execute("update release set b = 'n' where b = 's1'")
-    check(catalog, b="tree")
-    trees = {"b": relation(catalog, "tree")}
-    assert with_nodes(catalog, trees) == {"b"}
-    catalog.con.execute("update release set b = '(null)' where b = 'n'")
-    check(catalog, b="tree")
-    assert not with_nodes(catalog, trees)
+def test_a_node_is_known_to_its_tree_alone(tables):
+    tables.execute("update release set b = 'n' where b = 's1'")
+    check(tables, b="tree")
+    assert pair(tables, b="tree").attributes_with_nodes() == {"b"}
+    tables.execute("update release set b = '(null)' where b = 'n'")
+    check(tables, b="tree")
+    assert not pair(tables, b="tree").attributes_with_nodes()
 
 
-def test_a_table_whose_rows_cannot_be_read_hides_nothing_of_the_others(catalog):
-    catalog.con.execute("update release set b = 'x' where b = 's1'")
+def test_a_table_whose_rows_cannot_be_read_hides_nothing_of_the_others(tables):
+    tables.execute("update release set b = 'x' where b = 's1'")
+    found = pair(tables)
+    gone = {"a": Relation("gone", "gone", {"leaf": "VARCHAR"}, {})}
     with pytest.raises(ColumnError, match=r"1 distinct.*'b'"):
-        original, release = relation(catalog, "people"), relation(catalog, "release")
-        gone = Relation("gone", "gone", {"leaf": "VARCHAR"}, {})
-        ReleasePair("f", cast(Catalog, catalog), original, release, {"a": gone}).require_clear_texts()
+        replace(found, trees=gone).require_clear_texts()
 
 
 @pytest.mark.parametrize("home", ["main", '"My ""own"" place"'])
@@ -147,9 +129,8 @@ def test_texts_are_looked_for_in_the_tables_of_the_callers_own_schema(home):
 
 
 def test_the_label_of_null_is_a_text_like_others_where_no_tree_says_so(con):
-    con.execute(
-        "create table people as select i % 9 as age, ['flu', 'cold', 'gout'][1 + i % 3] as ill from range(90) r(i)"
-    )
+    con.execute("""create table people as select i % 9 as age, ['flu', 'cold', 'gout'][1 + i % 3] as ill
+        from range(90) r(i)""")
     roles = "qi := 'age', sensitive := 'ill'"
     call = f"select rewrite_query('select count(*) from people where ill = ''flu''', 'people', 'r', {roles})"
     for made in ("anatomy('people', 2, {})", "slicing('people', 2, columns := [['age'], ['ill']], {})"):
@@ -163,10 +144,8 @@ def test_the_label_of_null_is_a_text_like_others_where_no_tree_says_so(con):
 
 
 def test_rows_that_are_made_up_may_show_null(con):
-    con.execute(
-        "create table people as select i % 9 as age, ['flu', 'cold', 'gout'][1 + i % 3] as ill, 'g' || i % 2 as kept "
-        "from range(90) r(i)"
-    )
+    con.execute("""create table people as select i % 9 as age, ['flu', 'cold', 'gout'][1 + i % 3] as ill, 'g' || i % 2 as kept
+        from range(90) r(i)""")
     roles = "qi := 'age', sensitive := 'ill', keep := 'kept'"
     con.execute(f"create table r as from merging('people', 2, fake := 2, {roles})")
     con.execute("update r set kept = null where rowid < 3")  # as of rows that merging makes up
