@@ -2,7 +2,7 @@
 
 A weighted quantile is the value where the sum of weights passes the share. With weights of one it is DuckDB's: the
 continuous quantile of n values lies at position share * (n - 1); the discrete one is the first value that at least
-share * n values do not exceed.
+share * n values do not exceed, or, in falling order, that at least share * n values do not fall below.
 
 What is not linear in rows (DISTINCT, order statistics, lists) is refused here; plausible tables answer it.
 """
@@ -120,12 +120,14 @@ class Quantile:
         value: what it is taken of.
         share: SQL of the share, 0.5 for the median.
         continuous: whether it lies between two values.
+        falling: whether shares are counted from the largest value on; `share` is the rest then.
         condition: its FILTER.
     """
 
     value: exp.Expr
     share: str
     continuous: bool
+    falling: bool
     condition: exp.Expr | None
 
 
@@ -150,9 +152,10 @@ def read_quantile(node: exp.Expr) -> Quantile | None:
     if value is None or isinstance(value, exp.Distinct) or not isinstance(share, exp.Literal):
         raise NotLinearError(f"{inner.sql('duckdb')} is not one quantile of all values")
     text = share.sql("duckdb")
-    if order is not None and order.args.get("desc"):
+    falling = order is not None and bool(order.args.get("desc"))
+    if falling:
         text = f"(1 - {text})"
-    return Quantile(value, text, isinstance(inner, (exp.Median, exp.PercentileCont)), where)
+    return Quantile(value, text, isinstance(inner, (exp.Median, exp.PercentileCont)), falling, where)
 
 
 def weighted_quantile(quantile: Quantile, keys: Sequence[exp.Expr], weight: exp.Expr, source: exp.Select) -> str:
@@ -173,7 +176,8 @@ def weighted_quantile(quantile: Quantile, keys: Sequence[exp.Expr], weight: exp.
         select {names}x, sum(w) over ({parts}order by x) as upto, sum(w) over ({parts.rstrip()}) as total
         from ({rows.sql("duckdb")} group by all) as v"""
     if not quantile.continuous:
-        found = f"coalesce(min(x) filter (where upto >= {quantile.share} * total * (1 - 1e-12)), max(x))"
+        reached = "> {0} * (1 + 1e-12)" if quantile.falling else ">= {0} * (1 - 1e-12)"
+        found = f"coalesce(min(x) filter (where upto {reached.format(f'{quantile.share} * total')}), max(x))"
     else:
         at = f"greatest({quantile.share} * (total - 1), 0)"
         below, above = (

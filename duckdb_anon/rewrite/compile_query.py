@@ -9,10 +9,11 @@ from typing import TypeGuard
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.optimizer.scope import build_scope
 
 from duckdb_anon.model.errors import listed
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_formats.duckdb_types import is_enum, is_number
+from duckdb_anon.model.release_formats.duckdb_types import is_enum, is_moment, is_number
 from duckdb_anon.rewrite.aggregates import LINEAR, MOMENTS, Quantile, read_quantile, weighted, weighted_quantile
 from duckdb_anon.rewrite.factors import (
     BucketFactor,
@@ -260,6 +261,8 @@ class Block:
             source.set(part, [node.copy() for node in value] if isinstance(value, list) else value and value.copy())
         if any(reads_original(select) for select in all_of(source, exp.Select)):
             raise NotLinearError("the query has quantiles of rows that a subquery of the original picks")
+        if any(scope.external_columns for scope in [build_scope(self.select)] if scope is not None):
+            raise NotLinearError("a correlated subquery has quantiles")
         for number, (node, quantile) in enumerate(requested):
             self._require_ordered(quantile)
             text = weighted_quantile(quantile, keys, self.weight(), source)
@@ -364,6 +367,8 @@ class Block:
                 node, where = node.this, node.expression.this
             if isinstance(node, exp.Sum) and isinstance(node.this.unnest(), _BOOLEAN):
                 node.set("this", exp.Cast(this=node.this.copy(), to=exp.DataType.build("int")))
+            if isinstance(node, exp.Avg) and self._is_moment(node.this.unnest()):
+                raise NotLinearError("a mean of dates or times is no ratio of sums")
             reads = [column for part in (node, where) if part is not None for column in all_of(part, exp.Column)]
             exact = self.preserved and all(read.table == self.alias and fold(read.name) in self.exact for read in reads)
             if reads and exact and isinstance(node, LINEAR) and not isinstance(node.this, exp.Distinct):
@@ -372,6 +377,13 @@ class Block:
                 made = weighted(node, where, weight)
             made = exp.Paren(this=made) if isinstance(made, exp.Binary) else made
             outer.replace(made)
+
+    def _is_moment(self, node: exp.Expr) -> bool:
+        if isinstance(node, exp.Column):
+            return is_moment(self.original.types.get(fold(node.name), ""))
+        if isinstance(node, (exp.DateTrunc, exp.TimestampTrunc)):
+            return True
+        return isinstance(node, exp.Cast) and is_moment(node.to.sql("duckdb"))
 
     def _added_before(self, node: exp.Expr, where: exp.Expr | None, moments: dict[str, str]) -> exp.Expr:
         """An aggregate of exact columns from sums and counts of the released rows."""

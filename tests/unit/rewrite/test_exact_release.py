@@ -226,16 +226,25 @@ def test_an_answer_that_is_not_a_number_stands_in_the_note(tables):
 
 
 @pytest.mark.parametrize(
-    "quantile", ["median(c)", "quantile_cont(c, 0.3)", "quantile_disc(c, 0.3)", "median(z::decimal(5, 1))"]
+    "quantile",
+    [
+        "median(c)",
+        "quantile_cont(c, 0.3)",
+        "quantile_disc(c, 0.3)",
+        "median(z::decimal(5, 1))",
+        "avg(d)",
+        "percentile_disc(0.5) within group (order by i desc)",
+    ],
 )
 @pytest.mark.parametrize("sign", [1, -1])
 def test_quantiles_of_decimals_have_the_digits_of_the_column(con, quantile, sign):
     con.execute(
         f"create table o as select ({sign} * i * 1.01)::decimal(9, 2) as c, ({sign} * (i * 3 + 1))::decimal(9, 0) as z, "
-        f"{sign} * i * 3 as i from range(4) t(i)"
+        f"{sign} * i * 3 as i, date '2020-01-01' + i::int as d from range(4) t(i)"
     )
     con.execute(
-        "create table r as select {lower: c, upper: c} as c, {lower: z, upper: z} as z, {lower: i, upper: i} as i from o"
+        "create table r as select {lower: c, upper: c} as c, {lower: z, upper: z} as z, {lower: i, upper: i} as i, "
+        "{lower: d, upper: d} as d from o"
     )
     query = f"select {quantile} from o"
     text = con.execute("select rewrite_query($1, 'o', 'r')", [query]).fetchone()
