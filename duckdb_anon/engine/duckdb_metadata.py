@@ -42,15 +42,15 @@ def _internal_functions() -> frozenset[str]:
     return frozenset(row[0] for row in rows)
 
 
-def describing(catalog: Catalog) -> Callable[[str], list[str]]:
-    """Give what names the columns of a query's result, by binding it where the catalog looks."""
+def describing(catalog: Catalog, types: bool = False) -> Callable[[str], list[str]]:
+    """Give what names the columns of a query's result, or their types, by binding it where the catalog looks."""
 
     def describe(query: str) -> list[str]:
         try:
             rows = catalog.cursor.execute(f"describe {query}").fetchall()
         except duckdb.Error as error:
             raise RewriteError(one_line(error)) from cause_of(error)
-        return [str(name) for name, *_ in rows]
+        return [str(row[int(types)]) for row in rows]
 
     return describe
 

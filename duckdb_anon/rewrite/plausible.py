@@ -1,37 +1,42 @@
 """Queries that are not linear in the rows, run unchanged on plausible tables, and their answers put together.
 
-Numbers are the mean of the answers, where a draw that lacks a group counts 0 for its counts and sums; minima and maxima
-the median; modes, booleans, texts, times and lists the most frequent answer, the least of equally frequent ones. A row
-with keys is left out where fewer than half of the draws have it, or have it fulfil HAVING. ORDER BY and LIMIT hold of
-the combined answers. The spread over draws is no interval.
+Numbers are the mean of the answers, where a draw that lacks a group counts 0 for its counts and sums; minima, maxima,
+times and what is picked from a record the median; modes, booleans, texts and lists the most frequent answer, the least
+of equally frequent ones. A row with keys is left out where fewer than half of the draws have it, or have it fulfil
+HAVING. ORDER BY and LIMIT hold of the combined answers. The spread over draws is no interval.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.scope import build_scope
-from sqlglot.schema import MappingSchema
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_formats.duckdb_types import is_number
+from duckdb_anon.model.release_formats.duckdb_types import is_moment, is_number, list_type
 from duckdb_anon.rewrite.query.parse import grounded, measure_flags
-from duckdb_anon.rewrite.query.tables import MakePlausible, TableInfo, contents_of
-from duckdb_anon.rewrite.query.trees import SOURCE, aggregate_nodes, all_of, groups_of, is_original, leftmost, quoted
+from duckdb_anon.rewrite.query.prepare import answers_of
+from duckdb_anon.rewrite.query.refusals import unnests
+from duckdb_anon.rewrite.query.tables import MakePlausible, PlausibleTables, TableInfo, contents_of
+from duckdb_anon.rewrite.query.trees import (
+    aggregate_nodes,
+    all_of,
+    groups_of,
+    has_aggregate,
+    is_original,
+    leftmost,
+    quoted,
+    without_filter,
+)
 
 COMBINED = "combined"
 """Name of the step with a row for each row of the answers, whether it is `kept`, and whether too few draws
 have it (`rare`)."""
-_NUMBERS = (
-    *(exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop),
-    *(exp.StddevSamp, exp.CovarPop, exp.CovarSamp, exp.Corr, exp.ApproxDistinct, exp.RegrSlope, exp.RegrIntercept),
-    *(exp.RowNumber, exp.Grouping),
-)
+_PICKS = (exp.Min, exp.Max, exp.ArgMin, exp.ArgMax, exp.AnyValue, exp.First, exp.Last)
 _OF_SHARES = (exp.WithinGroup, exp.Quantile, exp.ApproxQuantile, exp.PercentileCont, exp.PercentileDisc)
 _COUNTS = (exp.Count, exp.CountIf, exp.Sum)
 
@@ -63,8 +68,17 @@ class DrawQuery:
         found = DrawQuery(made, [projection.alias_or_name for projection in leftmost(made).expressions], list(measures))
         if isinstance(made, exp.Select) and not made.args.get("distinct"):
             found._take_having(made)
+            found._show_keys(made)
         found._take_order(made)
         return found
+
+    def _show_keys(self, select: exp.Select) -> None:
+        """Add the keys that are not shown, so that answers about the same group are put together."""
+        groups = groups_of(select)
+        shown = [projection.unalias() for projection in select.expressions]
+        for key in [*groups.keys, *([groups.level()] if len(groups.sets) > 1 else [])]:
+            if key not in shown:
+                self._added(select, key.copy(), measure=False)
 
     def _take_having(self, select: exp.Select) -> None:
         having = select.args.get("having")
@@ -95,26 +109,26 @@ class DrawQuery:
             if node is not None and key != "order":
                 self.limits[key] = node
 
-    def _added(self, select: exp.Select, node: exp.Expr) -> int:
+    def _added(self, select: exp.Select, node: exp.Expr, measure: bool = True) -> int:
         position = len(select.expressions)
         select.append("expressions", exp.alias_(node, f"_added_{position}", quoted=True))
-        self.measures.append(True)
+        self.measures.append(measure)
         return position
 
     @property
     def has_unique_keys(self) -> bool:
         """Whether no two rows of an answer have the same keys."""
-        if not isinstance(self.tree, exp.Select):
+        tree = self.tree
+        if not isinstance(tree, exp.Select) or tree.args.get("distinct") or any(map(unnests, all_of(tree, exp.Expr))):
             return False
-        groups = groups_of(self.tree)
-        if not groups.keys:
-            return any(True for _ in aggregate_nodes(self.tree))
-        outputs = [projection.unalias() for projection in self.tree.expressions]
-        return len(groups.sets) == 1 and all(key in outputs for key in groups.keys)
+        group = tree.args.get("group")
+        if group is None:
+            return any(True for _ in aggregate_nodes(tree))
+        return not any(isinstance(key, (exp.Rollup, exp.Cube, exp.GroupingSets)) for key in group.expressions)
 
 
-def combined(query: DrawQuery, drawn: str, answers: Sequence[str], tables: Sequence[TableInfo]) -> exp.Query:
-    """Write the query that puts answers together."""
+def combined(query: DrawQuery, drawn: str, answers: Sequence[str], types: Sequence[str]) -> exp.Query:
+    """Write the query that puts answers, whose columns have these types, together."""
     half = len(answers) / 2
     columns = [f"c{index}" for index, _ in enumerate(query.measures)]
     keys = [column for column, measure in zip(columns, query.measures, strict=True) if not measure]
@@ -129,21 +143,13 @@ def combined(query: DrawQuery, drawn: str, answers: Sequence[str], tables: Seque
         )
         groups.append("place")
     made = [*keys]
-    outputs = [projection.unalias() for projection in leftmost(query.tree).expressions]
-    nodes = [output.this if isinstance(output, exp.Filter) else output for output in outputs]
-    for column, measure, is_numeric, node in zip(
-        columns, query.measures, _numeric(query.tree, tables), nodes, strict=True
-    ):
+    outputs = zip(*(select.expressions for select in answers_of(query.tree)), strict=True)
+    for column, measure, kind, projections in zip(columns, query.measures, types, outputs, strict=True):
         if measure:
-            together = f"mode({column} order by {column})"
-            if isinstance(node, (exp.Min, exp.Max)):
-                together = f"quantile_disc({column}, 0.5)"
-            elif is_numeric and not isinstance(node, exp.Mode):
-                together = f"avg({column})"
-            if is_numeric and (shares := node.find(exp.Array)) is not None and isinstance(node, _OF_SHARES):
-                means = (f"avg({column}[{place}])" for place, _ in enumerate(shares.expressions, 1))
-                together = f"[{', '.join(means)}]"
-            if isinstance(node, _COUNTS):
+            nodes = [without_filter(projection.unalias())[0] for projection in projections]
+            alike = all(type(node) is type(nodes[0]) for node in nodes)
+            together = _together(column, kind, nodes[0] if alike else exp.null())
+            if all(map(_is_additive, nodes)):
                 together = f"sum({column}) / {len(answers)}"  # a group that a draw lacks counts nothing there
             made.append(f"case when 2 * count({column}) >= count(*) then {together} end as {column}")
     present = "count(*)" if query.kept is None else f"count(*) filter (where c{query.kept})"
@@ -165,24 +171,46 @@ def combined(query: DrawQuery, drawn: str, answers: Sequence[str], tables: Seque
     return answer
 
 
-def _numeric(query: exp.Query, tables: Sequence[TableInfo]) -> list[bool]:
-    """Whether each output column of a query is a number, of which a mean makes sense."""
-    schema = MappingSchema(dialect="duckdb", normalize=False)
-    for number, info in enumerate(tables):
-        types = {column: exp.DataType.build(_type(kind), dialect="duckdb") for column, kind in info.columns}
-        schema.add_table(exp.to_table(quoted(f"{SOURCE}{number}"), dialect="duckdb"), types)
-    typed = annotate_types(query.copy(), schema=schema, dialect="duckdb")
-    return [_is_number(projection.unalias()) for projection in leftmost(typed).expressions]
+def _is_additive(node: exp.Expr) -> bool:
+    """Whether a measure of a group without rows is 0: a count or a sum, a share of a total, a multiple."""
+    if isinstance(node, (exp.Mul, exp.Div)):
+        sides = [node.left, node.right] if isinstance(node, exp.Mul) else [node.left]
+        others = [node.right, node.left]
+        return any(_is_additive(side) and not _is_of_group(other) for side, other in zip(sides, others, strict=False))
+    if isinstance(node, (exp.Add, exp.Sub)):
+        return _is_additive(node.left) and _is_additive(node.right)
+    if isinstance(node, exp.Cast) and not node.to.is_type(*exp.DataType.NUMERIC_TYPES):
+        return False
+    same = (exp.Paren, exp.Neg, exp.Abs, exp.Cast, exp.Round)
+    return isinstance(node, _COUNTS) or (isinstance(node, same) and _is_additive(node.this))
 
 
-def _type(kind: str) -> str:
-    return kind if is_number(kind) else "VARCHAR"
+def _is_of_group(node: exp.Expr) -> bool:
+    """Whether an aggregate over the rows of a group computes an expression."""
+    return not isinstance(node.unnest(), (exp.Window, exp.Subquery)) and has_aggregate(node)
 
 
-def _is_number(node: exp.Expr) -> bool:
-    if isinstance(node, (exp.Filter, exp.Paren, exp.Window)):
-        return _is_number(node.this)
-    return isinstance(node, _NUMBERS) or (node.type is not None and node.type.this in exp.DataType.NUMERIC_TYPES)
+def _together(column: str, kind: str, node: exp.Expr) -> str:
+    """SQL of what stands for the answers of all draws to a measure of a type."""
+    shares, inner = node.find(exp.Array), list_type(kind)
+    if inner is not None and shares is not None and isinstance(node, _OF_SHARES):
+        places = range(1, len(shares.expressions) + 1)
+        return f"[{', '.join(_together(f'{column}[{place}]', inner, exp.null()) for place in places)}]"
+    if isinstance(node, exp.Mode):
+        kind = ""
+    elif isinstance(node, _PICKS) or is_moment(kind) or kind == "INTERVAL":
+        return f"quantile_disc({column}, 0.5)"
+    return f"avg({column})" if is_number(kind) else f"mode({column} order by {column})"
+
+
+def _types(query: exp.Query, plausible: PlausibleTables, tables: Sequence[TableInfo]) -> Sequence[str]:
+    """Types of the columns of a query's answer, as DuckDB finds them on empty tables."""
+    shapes = [replace(info, sql=_shape(info)) if info.columns else info for info in tables]
+    return plausible.types(grounded(query.copy(), shapes).sql("duckdb", comments=False))
+
+
+def _shape(info: TableInfo) -> str:
+    return f"(select {', '.join(f'null::{kind} as {quoted(name)}' for name, kind in info.columns)})"
 
 
 def over_draws(
@@ -202,8 +230,8 @@ def over_draws(
     read = {fold(column.name) for column in all_of(tree, exp.Column)}
     names = [name for name, _ in tables[0].columns]
     plausible = drawn([name for name in names if fold(name) in read] or names[:1])
-    if not any(measures):
-        return _on_draw(tree, f"({plausible.sql})", plausible.number, 1, tables)
+    if not any(measures) and not tree.args.get("group"):
+        return _on_one_draw(tree, plausible, tables)
     query = DrawQuery.of(tree, measures)
     places = ", ".join(f"c{i}" for i, _ in enumerate(query.measures))
     answers = [
@@ -211,7 +239,7 @@ def over_draws(
         for draw in range(1, plausible.draws + 1)
         for made in [_on_draw(query.tree, '"plausible"', plausible.number, draw, tables)]
     ]
-    return combined(query, plausible.sql, answers, tables)
+    return combined(query, plausible.sql, answers, _types(query.tree, plausible, tables))
 
 
 def _require_unnamed_persons(tree: exp.Query, release: TableInfo, original: TableInfo) -> None:
@@ -235,6 +263,16 @@ def _require_unnamed_persons(tree: exp.Query, release: TableInfo, original: Tabl
                 f"count(DISTINCT {column.name}), and a nested query can group by them; their names cannot be shown or "
                 "compared"
             )
+
+
+def _on_one_draw(tree: exp.Query, plausible: PlausibleTables, tables: Sequence[TableInfo]) -> exp.Query:
+    """The query over the first of the tables, which are drawn once, whatever subqueries read them."""
+    made = _on_draw(tree, '"plausible"', plausible.number, 1, tables)
+    drawn = sqlglot.parse_one(plausible.sql, dialect="duckdb")
+    made = made.with_(exp.to_identifier("plausible", quoted=True), as_=drawn, materialized=True, copy=False)
+    steps = made.args["with_"].expressions
+    steps.insert(0, steps.pop())
+    return made
 
 
 def _on_draw(tree: exp.Query, source: str, number: str, draw: int, tables: Sequence[TableInfo]) -> exp.Query:

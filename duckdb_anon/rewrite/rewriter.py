@@ -115,6 +115,7 @@ def estimator(
     except NotLinearError:
         if before is None or release.drawn is None:
             raise
+        unrounded(before)
         tree, imputed = over_draws(before, release.drawn, release, tables), True
     unrounded(tree)
     if found.ends:
@@ -350,13 +351,16 @@ def rewrite(
 
 def _round(written: exp.Query, estimated: exp.Query) -> None:
     """Let estimates of counts be whole numbers, as counts are, and rows be in the order of what is shown."""
-    # a UNION over plausible tables is one SELECT of means, which are rounded there
-    for before, after in zip(answers_of(written), answers_of(estimated), strict=False):
+    # a UNION over plausible tables is one SELECT of means, which are rounded there where all are counts
+    selects, estimates = list(answers_of(written)), list(answers_of(estimated))
+    for before, after in zip(selects, estimates, strict=False):
+        others = selects if len(estimates) < len(selects) else [before]
         orders = [item.args["order"].expressions if item.args.get("order") else [] for item in (before, after)]
         pairs = [*zip(before.expressions, after.expressions, strict=False), *zip(*orders, strict=False)]
-        for node, other in pairs:
+        for position, (node, other) in enumerate(pairs):
             value = node.this if isinstance(node, exp.Ordered) else node.unalias()
-            if isinstance(other, (exp.Alias, exp.Ordered)) and other.this != value and is_count(value):
+            alike = [select.expressions[position].unalias() for select in others] if len(others) > 1 else [value]
+            if isinstance(other, (exp.Alias, exp.Ordered)) and other.this != value and all(map(is_count, alike)):
                 other.set("this", rounded(other.this))
 
 

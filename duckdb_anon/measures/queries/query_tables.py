@@ -17,7 +17,7 @@ import numpy as np
 
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
-from duckdb_anon.engine.duckdb_metadata import functions_there, number_of
+from duckdb_anon.engine.duckdb_metadata import describing, functions_there, number_of
 from duckdb_anon.engine.planner import plan
 from duckdb_anon.engine.release_digest import row_checksum
 from duckdb_anon.engine.sql_quoting import literal
@@ -136,7 +136,7 @@ def plausible_tables_of(context: Any, original: Relation, release: Relation) -> 
         plan(impute, call)  # says now what the release cannot give
         arguments = "".join(f", {name} := {literal(value)}" for name, value in given.items())
         text = f"select * from impute({literal(release.given)}, {draws}{arguments})"
-        return PlausibleTables(text, free_name("draw", columns), draws)
+        return PlausibleTables(text, free_name("draw", columns), draws, describing(context.catalog, types=True))
 
     return drawn
 

@@ -261,14 +261,14 @@ def spell_out_all(select: exp.Select) -> None:
         group.pop()
 
 
-def spell_out_order(select: exp.Select) -> None:
+def spell_out_order(select: exp.Query) -> None:
     """Spell out ORDER BY ALL: the output columns it stands for."""
     order = select.args.get("order")
     terms = order.expressions if order is not None else []
     is_all = len(terms) == 1 and isinstance(terms[0].this, (exp.Column, exp.Var))
     if not is_all or fold(terms[0].this.name) != "all" or "all" in map(fold, select.named_selects):
         return
-    listed = [terms[0].copy() for _ in select.expressions]
+    listed = [terms[0].copy() for _ in select.named_selects]
     for term, name in zip(listed, select.named_selects, strict=True):
         term.set("this", exp.column(name, quoted=True))
     select.set("order", exp.Order(expressions=listed))

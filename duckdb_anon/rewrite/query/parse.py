@@ -133,7 +133,8 @@ def bound(written: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
         for select in all_of(tree, exp.Select):
             normalize.spell_out_constants(select)
             normalize.spell_out_all(select)
-            normalize.spell_out_order(select)
+        for query in all_of(tree, exp.Select, exp.SetOperation):
+            normalize.spell_out_order(query)
         tree = normalize.merged(tree)
         distinct_aliases(tree, {fold(name) for name, _ in tables[0].columns})
         normalize.require_plain_from(tree, f"{SOURCE}0", tables[0].types)

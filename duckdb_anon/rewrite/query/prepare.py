@@ -78,9 +78,9 @@ def rounded(node: exp.Expr) -> exp.Expr:
 
 
 def unrounded(query: exp.Expr) -> None:
-    """Take rounding away from counts that a rewrite left as they were, in place."""
+    """Take rounding away from counts and extremes that a rewrite left as they were, in place."""
     for cast in all_of(query, exp.Cast):
-        if cast.meta.get("rounded") and isinstance(cast.this.this, exp.Count):
+        if cast.meta.get("rounded") and isinstance(cast.this.this, (exp.Count, exp.Min, exp.Max)):
             cast.replace(cast.this.this)
 
 

@@ -206,7 +206,8 @@ def shows_rows(node: exp.Expr) -> bool:
     return isinstance(node, exp.AggFunc) and bool({fold(item) for item in node.sql_names()} & ROW_AGGREGATES)
 
 
-def _unnests(node: exp.Expr) -> bool:
+def unnests(node: exp.Expr) -> bool:
+    """Whether a node makes several rows of one."""
     macro = fold(node.name) in ("generate_subscripts", "regexp_split_to_table")
     return macro or isinstance(node, (exp.Unnest, exp.Explode))
 
@@ -217,7 +218,7 @@ def single_row_reason(select: exp.Select) -> str:
     if isinstance(distinct, exp.Distinct) and distinct.args.get("on") is not None and not select.args.get("group"):
         return "DISTINCT ON picks single rows"
     functions = (node for e in select.expressions for node in all_of(e, exp.Unnest, exp.Explode, exp.Anonymous))
-    if any(function.find_ancestor(exp.Select) is select for function in functions if _unnests(function)):
+    if any(function.find_ancestor(exp.Select) is select for function in functions if unnests(function)):
         return "UNNEST of what a row holds makes several rows of each one"
     found = next(filter(shows_rows, all_of(select, exp.Expr)), None)
     return "" if found is None else f"{plain(found)} shows what single rows hold"

@@ -71,11 +71,13 @@ class PlausibleTables:
         sql: SELECT of their columns, one table after another, and of the number of each.
         number: name of the column with the number, from 1.
         draws: how many there are.
+        types: gives the types of the columns of a query's result.
     """
 
     sql: str
     number: str
     draws: int
+    types: Callable[[str], Sequence[str]] = field(compare=False)
 
 
 MakePlausible = Callable[[Sequence[str]], PlausibleTables]

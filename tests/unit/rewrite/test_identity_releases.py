@@ -55,6 +55,9 @@ ANSWERED = (
     "select age.name, (select avg(cost) from people where region = age.name and sex = 'F') as a from regions age",
     "select age.climate, sum(p.cost) filter (where age.name > 'n') as s from people p join regions age on p.region = age.name "
     "where p.age > 25 group by age.climate",
+    "select age.name, (select median(age) from people where region = age.name) as m from regions age",
+    "select 'n' as k, count(*) as v from people union all select 'age', avg(age) from people where region = 'n1'",
+    "select 'n' as k, count(distinct age) as v from people union all select 'age', avg(age) from people where region = 'n1'",
     "select age.c from (select count(*) as c from people) age",
     "select count(*) as c from people where age = any([20, 21, null])",
     "select sum(case when age = any([20, 21]) then cost else 0 end) as s from people",

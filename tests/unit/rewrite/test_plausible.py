@@ -26,6 +26,14 @@ QUERIES = (
     "select min(born), max(city) from people where exists (select 1 from people)",
     "select city, median(age) from people where age > 1000 group by city",
     "select median(age) from people where age > 1000",
+    "select city, born - date '2020-01-01' as d, avg(born) as a, median(born) + interval 1 day as m from people group by all order by 1, 2",
+    "select unnest([min(age), max(age), 7]) as n from people order by n",
+    "select a from (values (20), (90)) as t(a) where exists (select 1 from people where age > a) order by a",
+    "select city from people group by city having max(age) < 59 order by count(distinct age), city",
+    "select city, flag, max(age) as n from people where age > 50 group by cube (city, flag) order by all",
+    "select max(age) as n from people group by city, flag order by n",
+    "select city, max(age) as n from people group by grouping sets ((city), (city), ()) order by all",
+    "select city as k, median(age) as n from people group by 1 union all select 'm' || count(*), count(*) / 4 from people order by all desc",
     "select count(*), sum(p.age) from (select unnest([13, 23, 33]) as day) as d asof join people as p on day >= p.age",
 )
 
@@ -71,6 +79,38 @@ def test_rows_that_few_draws_have_are_left_out_and_numbers_are_means(people):
     ).fetchall()
     assert found == pytest.approx(dict(drawn))
     assert len(found) < 60
+
+
+OVER_DRAWS = "select {} from (select draw, {} from impute('boxes', 10, original := 'people', seed := 1) group by draw)"
+
+
+def test_answers_are_put_together_by_the_types_that_duckdb_gives_them(people):
+    people.execute("comment on column people.born is 'anon: quasi'; create table boxes as from mondrian('people', 20)")
+    answers = {
+        "kurtosis(age)": "avg", "mad(age)": "avg", "max(born) - min(born)": "avg", "avg(born)": "quantile_disc",
+        "max(born) + 1": "quantile_disc", "arg_max(born, age)": "quantile_disc", "arg_max(age, born)": "quantile_disc",
+    }  # fmt: skip
+    found = rewritten(people, f"select {', '.join(answers)} from people", "boxes")
+    combined = (f"{how}(x{i}{', 0.5' * (how != 'avg')})" for i, how in enumerate(answers.values()))
+    named = (f"{value} as x{i}" for i, value in enumerate(answers))
+    assert found == people.execute(OVER_DRAWS.format(", ".join(combined), ", ".join(named))).fetchall()
+
+
+def test_shares_of_rare_groups_add_up_as_their_counts_do(people):
+    people.execute("create table boxes as from mondrian('people', 20)")
+    measures = "count(*)", "count(*) * 100.0 / sum(count(*)) over ()", "round(count(*) / 90, 6)", "-2 * sum(age) / 90"
+    found = rewritten(people, f"select age, {', '.join(measures)} from people group by age", "boxes")
+    assert len(found) < 60
+    for age, n, percent, share, total in found:
+        assert (percent, share, total) == pytest.approx((n / 0.9, n / 90, -2 * age * n / 90), abs=1e-6)
+
+
+def test_answers_about_the_same_group_are_put_together_whether_its_keys_are_shown_or_not(people):
+    people.execute("create table boxes as from mondrian('people', 20)")
+    query = "select {}count(distinct age) as n, max(age) as a from people where age > 40 group by {}"
+    for keys in ("city, flag", "cube (city, flag)"):
+        shown = rewritten(people, query.format("city, flag, grouping(city, flag), ", keys), "boxes")
+        assert sorted(rewritten(people, query.format("", keys), "boxes")) == sorted(row[-2:] for row in shown)
 
 
 def test_a_release_is_drawn_once_until_it_changes(people, monkeypatch):
