@@ -22,6 +22,7 @@ from duckdb_anon.engine.column_coding import canonical_order, code_column, reord
 from duckdb_anon.engine.hierarchy_io import read_tree
 from duckdb_anon.engine.input_scan import InputTable, Statement
 from duckdb_anon.engine.person_checks import check_persons
+from duckdb_anon.engine.queried_tables import queried_tables
 from duckdb_anon.engine.release_reader import read_tables, types_of
 from duckdb_anon.engine.result_encoding import (
     ReleaseEncoder,
@@ -107,7 +108,7 @@ def run_call(
                     raise RequirementError(f"{extra[ASKED_BY]} is empty. There is no row to run {entry.name} on")
                 result, rows = _release(entry, roles, params, extra, tables[0], forest)
             else:
-                result, rows = _report(entry, roles, params, tables, forest, extra)
+                result, rows = _report(entry, roles, params, tables, forest, {**extra, "tree_rows": trees})
             done = result.to_arrow(entry.name, rows, statement)
             give_back()
             return done
@@ -184,13 +185,23 @@ def _report(
         infos = {info.name: info for info in (*roles.coded, *roles.keep)}
         of_column = {name: trees[info.hierarchy] for name, info in infos.items() if info.hierarchy}
         contents = _contents(entry, roles, params, tables, extra)
-        found = read_tables(entry.name, tables, infos, of_column, entry.literals, contents)
+        coded_too = [k for k, name in enumerate(params["read"]) if name not in entry.queried]
+        some, their = [tables[k] for k in coded_too], [contents[k] for k in coded_too]
+        found = read_tables(entry.name, some, infos, of_column, entry.literals, their)
         give_back()
         if roles.person is not None:
             labelled = found[entry.tables.index(entry.labelled or entry.tables[0])]
             check_persons(entry, labelled.attribute(roles.person.name))
-        read_by_name = dict(zip(params["read"], found, strict=True))
-        answer = entry.compute(MeasureCall(read_by_name, roles, params, rng))
+        read_by_name = dict(zip([params["read"][k] for k in coded_too], found, strict=True))
+        call = MeasureCall(read_by_name, roles, params, rng)
+        if entry.queried:
+            types = [seen or types_of(table) for seen, table in zip(extra["types"], tables, strict=True)]
+            given = zip(params["tables"], types, tables, strict=True)
+            by_name = dict(zip(params["read"], given, strict=True))
+            with queried_tables(by_name, entry.queried, roles, extra["tree_rows"], extra["threads"]) as queried:
+                answer = entry.compute(replace(call, queried=queried))
+        else:
+            answer = entry.compute(call)
     columns = entry.columns(answer)
     if coded is not None:
         codes = [name for name, kind in entry.returns.items() if kind == "CODE"]

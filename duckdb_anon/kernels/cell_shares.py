@@ -13,7 +13,7 @@ Cost: O(rounds * (cells + ends)) for intervals, whatever their widths; O(rounds 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -161,11 +161,9 @@ class ColumnScale:
 
     starts: Ends  # where segments start, rising, shape (segments + 1,); the last one closes the last segment
     mass: FloatArray  # cumulative mass before each start, shape (segments + 1,)
-    moment: FloatArray  # cumulative mass times distance of its values from `starts[0]`, shape (segments + 1,)
-    step: int  # distance of neighbouring values of a counted type, 0 for a measured one
 
-    def before(self, ends: Ends) -> tuple[FloatArray, FloatArray]:
-        """Mass and moment of all values less than each end.
+    def before(self, ends: Ends) -> FloatArray:
+        """Mass of all values less than each end.
 
         `ends`: any places on the number line.
         """
@@ -173,9 +171,7 @@ class ColumnScale:
         at = np.clip(np.searchsorted(self.starts, inside, side="right") - 1, 0, len(self.starts) - 2)
         width = (self.starts[at + 1] - self.starts[at]).astype(np.float64)
         into = (inside - self.starts[at]).astype(np.float64)
-        mass = (self.mass[at + 1] - self.mass[at]) * into / width
-        middle = (self.starts[at] - self.starts[0]).astype(np.float64) + (into - self.step) / 2
-        return self.mass[at] + mass, self.moment[at] + mass * middle
+        return np.asarray(self.mass[at] + (self.mass[at + 1] - self.mass[at]) * into / width)
 
 
 def learnt_scale(
@@ -199,43 +195,17 @@ def learnt_scale(
     covered = np.cumsum(np.bincount(first, minlength=len(starts)) - np.bincount(last, minlength=len(starts)))[:-1] > 0
     # what rounding took from a value that some box holds is given back, so that no box is without mass
     mass = np.where(covered, np.maximum(mass, 1e-300), 0.0)
-    middle = (starts[:-1] - starts[0]).astype(np.float64) + (width - step) / 2
-    total, moment = (np.concatenate([[0.0], np.cumsum(part)]) for part in (mass, mass * middle))
-    return ColumnScale(starts, total, moment, step)
+    return ColumnScale(starts, np.concatenate([[0.0], np.cumsum(mass)]))
 
 
 @dataclass(frozen=True)
 class Boxes:
     """The distinct cells of an ordered column."""
 
-    lower: Ends  # lower, upper: their ends, both inside; anything where `null` or `unknown`
+    lower: Ends  # lower, upper: their ends, both inside
     upper: Ends
-    null: BoolArray  # whether the cell is the value NULL
-    unknown: BoolArray  # whether the cell could be anything
     rows: FloatArray  # how many rows have it
     step: int  # 1 for whole numbers and days, 0 for a measured type
-
-    @property
-    def known(self) -> BoolArray:
-        """Whether both ends are known and finite."""
-        far = np.isfinite(self.lower) & np.isfinite(self.upper)
-        if self.step:
-            far &= (self.lower > -_FAR) & (self.upper < _FAR)
-        return far & ~self.null & ~self.unknown
-
-    def scale(self) -> ColumnScale | None:
-        """How the values of the column are spread."""
-        known = self.known
-        return learnt_scale(self.lower[known], self.upper[known], np.maximum(self.rows[known], 0), self.step)
-
-    def filled(self) -> Boxes:
-        """Let a cell that could be anything cover all that the others cover."""
-        ended = ~self.null & ~self.unknown
-        if not self.unknown.any() or not ended.any():
-            return self
-        lower = np.where(self.unknown, self.lower[ended].min(), self.lower)
-        upper = np.where(self.unknown, self.upper[ended].max(), self.upper)
-        return replace(self, lower=lower, upper=upper)
 
     def density(self) -> tuple[Ends, FloatArray]:
         """Starts of segments, the last one where they end, and the share of records per unit in each of them.
@@ -243,55 +213,52 @@ class Boxes:
         Every cell lies in segments with a share, and neighbours have different ones. There are none where no cell holds
         several values, or where one reaches to infinity.
         """
-        nothing = self.lower[:0], np.zeros(0)
-        scale, ended = self.scale(), ~self.null & ~self.unknown
-        if scale is None or (ended & ~self.known).any() or not (self.lower[ended] < self.upper[ended]).any():
-            return nothing
-        wide = self.known & (self.upper + self.step > self.lower)
+        near = np.isfinite(self.lower) & np.isfinite(self.upper)
+        if self.step:
+            near &= (self.lower > -_FAR) & (self.upper < _FAR)
+        scale = learnt_scale(self.lower, self.upper, np.maximum(self.rows, 0), self.step) if near.all() else None
+        if scale is None or not (self.lower < self.upper).any():
+            return self.lower[:0], np.zeros(0)
+        wide = self.upper + self.step > self.lower
         lower, ends = self.lower[wide], self.upper[wide] + self.step
         starts = np.unique(np.concatenate([lower, ends]))
         change = np.bincount(np.searchsorted(starts, lower), minlength=len(starts))
         change = change - np.bincount(np.searchsorted(starts, ends), minlength=len(starts))
-        mass = np.maximum(np.diff(scale.before(starts)[0]), 1e-200)
+        mass = np.maximum(np.diff(scale.before(starts)), 1e-200)
         density = np.where(np.cumsum(change)[:-1] > 0, mass / np.diff(starts).astype(np.float64), 0.0)
         continued = 1 + np.flatnonzero(np.isclose(density[1:], density[:-1], rtol=1e-12, atol=0.0))
         return np.delete(starts, continued), np.delete(density, continued)
 
 
-def member_weights(codes: IntArray, prior: FloatArray | None, offsets: IntArray, rows: FloatArray) -> FloatArray:
-    """Weights of the members of cells that list their values, adding up to 1 in each cell.
+def member_weights(codes: IntArray, offsets: IntArray, rows: FloatArray) -> FloatArray:
+    """Weights of the members of sets, adding up to 1 in each of them.
 
     A set lists the values that its rows have, so each of them is given one of these rows, and the others are spread by
     the learnt shares.
 
     Args:
-        codes: code of each member from 0, one cell after another, shape (members,).
-        prior: how likely it is in its cell before anything is learnt, up to a factor; 0 stays 0. None for sets.
-        offsets: where cells start, shape (cells + 1,).
-        rows: how many rows have each cell.
+        codes: code of each member from 0, one set after another, shape (members,).
+        offsets: where sets start, shape (sets + 1,).
+        rows: how many rows have each set.
 
     Returns:
         Shape (members,).
     """
-    if prior is None:
-        weight = _spread(codes, np.ones(len(codes)), offsets, rows, SET_ROUNDS)
-        size = np.diff(offsets)
-        listed = np.repeat(np.where(rows >= size, 1 / np.maximum(rows, 1), 0.0), size)
-        return np.asarray(listed + (1 - listed * np.repeat(size, size)) * weight)
-    return _spread(codes, prior, offsets, rows, NODE_ROUNDS)
+    size = np.diff(offsets)
+    of_set = np.repeat(np.arange(len(size)), size)
+    weight = member_shares(codes, np.ones(len(codes)), offsets, rows, SET_ROUNDS)[codes]
+    listed = np.where(rows >= size, 1 / np.maximum(rows, 1), 0.0)[of_set]
+    return np.asarray(listed + (1 - listed * size[of_set]) * weight / np.bincount(of_set, weight)[of_set])
 
 
 def member_shares(codes: IntArray, prior: FloatArray, offsets: IntArray, rows: FloatArray, rounds: int) -> FloatArray:
-    """Learnt share of each code, as `member_weights` takes them; shape (codes,)."""
+    """Learnt share of each code, shape (codes,).
+
+    Args:
+        codes, offsets, rows: as `member_weights` takes them, of sets or of nodes.
+        prior: how likely a member is in its cell before anything is learnt, up to a factor; 0 stays 0.
+        rounds: how often shares are improved.
+    """
     values = int(codes.max(initial=-1)) + 1
     shares = learn_shares(Lists(offsets, codes, prior), np.maximum(rows, 0.0), np.ones(values), rounds)
     return np.asarray(np.maximum(shares, 1e-200))
-
-
-def _spread(codes: IntArray, prior: FloatArray, offsets: IntArray, rows: FloatArray, rounds: int) -> FloatArray:
-    """Weights of members by learnt shares, adding up to 1 in each cell."""
-    cell = np.repeat(np.arange(len(rows)), np.diff(offsets))
-    weight = prior * member_shares(codes, prior, offsets, rows, rounds)[codes]
-    total, even = np.bincount(cell, weight)[cell], np.bincount(cell, prior)[cell]
-    with np.errstate(all="ignore"):
-        return np.asarray(np.where(total > 0, weight / total, np.where(even > 0, prior / even, 0.0)))

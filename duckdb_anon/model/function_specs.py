@@ -257,6 +257,7 @@ class Report(Function):
     reads: Literal["coded", "tables"] = "coded"
     # whether the domains carry the SQL text of their values (for functions that write queries)
     literals: bool = False
+    queried: tuple[str, ...] = ()  # those of the tables that are not coded: `compute` asks them in SQL
     # formats of releases it is right on; any other is refused before it is computed. The tables after the first, or a
     # single one, are releases; where another one is `labelled`, all but that.
     answers: tuple[str, ...] = ("rows",)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,6 +159,7 @@ class MeasureCall:
     roles: Roles
     params: Params  # the arguments, and in `tables` how SQL calls the tables
     rng: np.random.Generator
+    queried: Any = None  # tables that are asked in SQL, an `engine.queried_tables.QueriedTables`
 
     @property
     def original(self) -> ReadTable:

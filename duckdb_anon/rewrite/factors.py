@@ -141,6 +141,15 @@ class Factor:
         return f"select distinct {self.cell} as _cell from {self.release} as r"
 
 
+@dataclass(frozen=True)
+class ExactFactor(Factor):
+    """A column whose cells are the original's values."""
+
+    def listing(self, uses: Uses) -> str:
+        """Each cell as its own value."""
+        return f"select _cell, _cell as {quoted(self.columns[0])}, 1.0 as _share from ({self.cells()}) as c"
+
+
 def where_all(conditions: Sequence[str]) -> str:
     """WHERE clause of conditions that must all hold, '' for none."""
     return f" where {' and '.join(f'({condition})' for condition in conditions)}" if conditions else ""
@@ -452,16 +461,17 @@ class RandomizedFactor(Factor):
 
     channels: str = ""
 
+    def domain(self) -> str:
+        """SELECT value, p, size: values that were drawn from, how likely one was kept, how many there are."""
+        channel = channel_of(f"r.{quoted(self.channels)}.{quoted(self.columns[0])}", f"{self.release} as r")
+        return f"select unnest(c.domain) as value, c.p as p, array_length(c.domain) as size from ({channel}) as k"
+
     def listing(self, uses: Uses) -> str:
         """One row a value of the domain with a share other than 0."""
-        column, channels = quoted(self.columns[0]), quoted(self.channels)
-        channel = channel_of(f"r.{channels}.{column}", f"{self.release} as r")
+        column = quoted(self.columns[0])
         domain = f"""
-            select unnest(c.domain) as value,
-              case when array_length(c.domain) > 1 then (c.p - 1) / (c.p * array_length(c.domain) - 1)
-                else 0 end as other,
-              1 - array_length(c.domain) * other as kept
-            from ({channel}) as k"""
+            select value, case when size > 1 then (p - 1) / (p * size - 1) else 0 end as other, 1 - size * other as kept
+            from ({self.domain()}) as v"""
         return f"""
             select * from (
               select _cell, value as {column},

@@ -202,13 +202,16 @@ class IntervalFactor(GeneralizedFactor):
 
     def _learnt_segments(self, use: ColumnUse) -> str:
         """As `_segments`: each piece of a cell is cut at the ends of the learnt segments."""
-        first, last = "greatest(low, a, first_value)", "least(high, b, last_value)"
-        extent = f"({last} - {first} + {int(self.discrete)})"
+        # pieces of learnt segments come first: there are thousands of both when many queries are answered at once
+        extent = f"(least(high, d.last) - greatest(low, d.first) + {int(self.discrete)})"
+        pieces = f"""
+            select a, b, greatest(a, first_value) as first, least(b, last_value) as last, density
+            from {self.shares} as s, ({self._pieces(use.constants)}) as p
+            where greatest(a, first_value) <= least(b, last_value)"""
         parts = f"""
-            select _cell, a, b, {first} as first, {last} as last,
+            select _cell, a, b, greatest(low, d.first) as first, least(high, d.last) as last,
               (1 - of_null) * {extent} * density / sum({extent}::double * density) over (partition by _cell) as mass
-            from {self._ends} as e join {self.shares} as s on first_value <= high and last_value >= low,
-              ({self._pieces(use.constants)}) as p
+            from {self._ends} as e join ({pieces}) as d on d.first <= high and d.last >= low
             where _cell is not null and {extent} > 0"""
         if use.squares:
             mean = self._middle("first", "last")

@@ -11,7 +11,7 @@ these. Without cells that are better learnt there are no such rows, and the inve
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import sqlglot
 from sqlglot import exp
@@ -45,8 +45,7 @@ def learnable_counts(query: exp.Query, release: TableInfo, original: TableInfo) 
         return {}
     if not is_original(from_items(query)[0]):
         return {}
-    model = release_model(release, original)
-    if model.weight != "1" or not model.complete or _randomized(query, model) is None:
+    if randomized_columns(_read(query), release_model(release, original)) is None:
         return {}
     found = {}
     for position, projection in enumerate(query.expressions):
@@ -91,16 +90,24 @@ def _counted(node: exp.Expr) -> exp.Expr | None:
     return every([condition.copy() for condition in conditions])
 
 
-def _randomized(query: exp.Select, model: ReleaseModel) -> dict[str, RandomizedFactor | None] | None:
-    """The query's columns, and what randomized them; None where something else was done, or to fewer than two."""
+def _read(query: exp.Select) -> set[str]:
+    return columns_of(query, from_items(query)[0].alias_or_name)
+
+
+def randomized_columns(columns: Collection[str], model: ReleaseModel) -> dict[str, RandomizedFactor | None] | None:
+    """Columns that counts are learnt from together, and what randomized them.
+
+    None where something else was done, to them or to rows, or where fewer than two were randomized.
+    """
     found: dict[str, RandomizedFactor | None] = {}
-    for node in sorted(columns_of(query, from_items(query)[0].alias_or_name)):
+    for node in sorted(columns):
         factor = model.factor_of(node)
         if node not in model.exact and not isinstance(factor, RandomizedFactor):
             return None
         found[node] = factor if isinstance(factor, RandomizedFactor) else None
     several = sum(factor is not None for factor in found.values()) > 1
-    return found if several and len(found) <= MOST_COLUMNS else None
+    of_rows = model.weight == "1" and model.complete
+    return found if of_rows and several and len(found) <= MOST_COLUMNS else None
 
 
 def _learnt(
@@ -108,7 +115,7 @@ def _learnt(
 ) -> str:
     """SELECT the keys and the learnt counts."""
     model = release_model(release, original)
-    factors = _randomized(query, model)
+    factors = randomized_columns(_read(query), model)
     assert factors is not None  # noqa: S101 -- asked before
     found = query.copy()
     projections = [projection.unalias() for projection in query.expressions]

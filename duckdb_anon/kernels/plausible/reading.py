@@ -270,7 +270,7 @@ def _sets(column: ReadColumn) -> Column:
     atoms = np.concatenate(members).astype(np.int64)
     cells = Lists(offsets, atoms, np.ones(len(atoms)))
     rows = np.bincount(cell, minlength=len(members)).astype(np.float64)
-    weights = member_weights(atoms, None, offsets, rows)
+    weights = member_weights(atoms, offsets, rows)
     shares = np.bincount(atoms, weights * rows[cells.cell], domain.size).astype(np.float64)
     return Column.of(cells, cell, shares)
 

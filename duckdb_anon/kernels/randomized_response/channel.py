@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from duckdb_anon.model.coded_table import CodeArray, FloatArray
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import BoolArray, Randomization
 
 SINGULAR = 1e-9
 Projection = Literal["clip", "euclidean"]
@@ -168,29 +167,3 @@ def project(estimate: FloatArray, how: Projection = "clip") -> FloatArray:
 def smooth(shares: FloatArray, records: float, kappa: float = 0.5) -> FloatArray:
     """Return (N q + kappa) / (N + kappa D): no cell is 0, so that KL and chi-squared stay finite."""
     return np.asarray((records * shares + kappa) / (records + kappa * shares.size), dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class InvertedValues:
-    """Weight that each released value of a randomized column adds to a query.
-
-    A released value a adds (P^-1 f)(a) = x * f(a) + y * sum f under a predicate f. Weights may be negative or above 1;
-    their sums over rows are unbiased (section III.B of the paper).
-    """
-
-    size: int  # codes of the common domain
-    channel: Randomization  # how the column was randomized
-    values: FloatArray | None = None  # what a value adds instead of 1, by code (SUM over this column); None for COUNT
-
-    def shares(self, matches: BoolArray, interval: bool) -> FloatArray:
-        """Return the weight of each code in each query, shape (size, n).
-
-        `matches`: whether each query selects each code, shape (n, size); `interval`: not used; a randomized value is no
-        interval.
-        """
-        selected = matches.T.astype(np.float64)
-        if self.values is not None:
-            selected *= self.values[:, None]
-        diagonal, constant = inverse_terms(RetentionChannel(len(self.channel.domain), self.channel.p))
-        total = selected[self.channel.domain].sum(axis=0)
-        return np.asarray(diagonal * selected + constant * total, dtype=np.float64)

@@ -2,8 +2,8 @@
 
 Shares of the values inside generalized cells are learnt when a query is planned (`kernels.cell_shares`: expectation
 maximisation, Dempster, Laird and Rubin 1977), and stand in its text as numbers. They are kept for further queries of
-the process, by the rows of the release: where these have changed, they are learnt again. A column with more than `MOST`
-distinct ends or values is spread evenly.
+the process, by the rows of the release: where these have changed, they are learnt again. More than `MOST` distinct ends
+are put together to fewer segments; a column that lists more than `MOST` distinct values is spread evenly.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from duckdb_anon.rewrite.query.tables import (
 DRAWS, FEWER_DRAWS = 10, 5
 _LARGE = 500_000
 """Releases of more rows have fewer draws."""
-MOST = 5000
-"""Distinct ends or values of a column whose shares are learnt."""
+MOST, PUT_TOGETHER = 5000, 1000
+"""Distinct ends or values of a column whose shares are learnt one by one, and segments that more ends are put in."""
 _learnt: dict[tuple[str, ...], Any] = {}
 """What was learnt, by the query that it was learnt from and the rows that this read."""
 _MOST_LEARNT = 200
@@ -180,9 +180,12 @@ class ReleaseShares:
         except OverflowError:
             return []
         records = np.array([float(row[2]) for row in rows])
-        nothing = np.zeros(len(rows), dtype=bool)
-        starts, density = Boxes(lower, upper, nothing, nothing, records, int(discrete)).density()
-        if not 1 < len(density) <= MOST:  # one segment is spread evenly
+        starts, density = Boxes(lower, upper, records, int(discrete)).density()
+        if len(density) > MOST:
+            mass = np.append(0.0, np.cumsum(density * np.diff(starts)))
+            kept = np.linspace(0, len(density), PUT_TOGETHER + 1).astype(np.int64)
+            starts, density = starts[kept], np.diff(mass[kept]) / np.diff(starts[kept])
+        if len(density) < 2:  # one segment is spread evenly
             return []
         ends = starts[1:] - int(discrete)
         pairs = zip(starts[:-1].tolist(), ends.tolist(), density.tolist(), strict=True)

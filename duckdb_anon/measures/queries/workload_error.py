@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.measures.queries.em_counts import with_learnt_counts
-from duckdb_anon.measures.queries.estimates import estimated_answers
+from duckdb_anon.measures.queries.query_tables import in_name_of
 from duckdb_anon.measures.queries.workload import Workload, WorkloadSpec, draw, query_texts, replaced
-from duckdb_anon.model.coded_table import FloatArray
+from duckdb_anon.measures.queries.workload_answers import estimated_answers, true_answers
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
 from duckdb_anon.model.function_specs import Answer, Parameter, Params, Report
 from duckdb_anon.model.identifier_case import fold
@@ -97,22 +96,6 @@ def _summed(table: ReadTable, params: Params) -> str | None:
     return name
 
 
-def answers(workload: Workload, table: ReadTable, params: Params, original: ReadTable) -> FloatArray:
-    """Estimates of all queries from one table, the original or its release; queries name the original's values."""
-    missing = [a for a in workload.attributes if a not in table.columns]
-    if missing:
-        raise ColumnError(f"workload_error: the release has no column {', '.join(missing)}")
-    sensitive = [info.name for info in params["roles"].sensitive]
-    items = [name for name in sensitive if _is_list(table, name) and not _is_list(original, name)]
-    column, learnt = _summed(table, params), params.get("spread") != "uniform"
-    answers = estimated_answers(workload, table, column, items, learnt)
-    return with_learnt_counts(workload, table, answers) if learnt and column is None else answers
-
-
-def _is_list(table: ReadTable, name: str) -> bool:
-    return name in table.columns and table.columns[name].several and not table.columns[name].counted
-
-
 @Report(
     summary="relative error of each query of a random workload, release against original",
     paper="Xiao and Tao (2006), Anatomy, section 6; Li et al. (2020), section 5.3; Hasan et al. (2018)",
@@ -144,13 +127,14 @@ def _is_list(table: ReadTable, name: str) -> bool:
     reads="tables",
     answers=EVERY,
     literals=True,
+    queried=("release",),
     refine=refine,
 )
 def workload_error(call: MeasureCall) -> Answer:
     """One row a query with a truth other than 0."""
-    original, release, params, rng = call.original, call.release, _params_of(call), call.rng
-    workload = draw_workload(original, params, rng)
-    truth = answers(workload, original, params, original)
+    original, params, rng = call.original, _params_of(call), call.rng
+    workload, column = draw_workload(original, params, rng), _summed(original, params)
+    truth = true_answers(workload, original, column)
     redrawn = 0
     for _ in range(_ROUNDS):
         zero = truth == 0
@@ -158,8 +142,9 @@ def workload_error(call: MeasureCall) -> Answer:
             break
         redrawn += int(zero.sum())
         workload = replaced(workload, draw_workload(original, params, rng), zero)
-        truth = answers(workload, original, params, original)
-    estimate = answers(workload, release, params, original)
+        truth = true_answers(workload, original, column)
+    with in_name_of("workload_error"):
+        estimate = estimated_answers(workload, original, call.queried, column, params["spread"] == "learnt")
     chosen = np.flatnonzero(truth != 0)
     every = texts(workload, original, params)
     return {

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from duckdb_anon.kernels import cell_shares
-from duckdb_anon.kernels.cell_shares import Boxes, learnt_scale, member_weights
+from duckdb_anon.kernels.cell_shares import NODE_ROUNDS, Boxes, learnt_scale, member_shares, member_weights
 
 CELLS = [(0, 9), (0, 3), (2, 5), (5, 5), (4, 8), (9, 9), (2, 2)]
 ROWS = [3, 10, 4, 6, 2, 1, 5]
@@ -36,8 +36,7 @@ def slow(cells: list[list[object]], rows: list[int]) -> list[list[float]]:
 
 def boxes(cells: list[tuple[int, int]], rows: list[int]) -> Boxes:
     lower, upper = (np.array(ends, dtype=np.int64) for ends in zip(*cells, strict=True))
-    nothing = np.zeros(len(cells), dtype=bool)
-    return Boxes(lower, upper, nothing, nothing, np.array(rows, dtype=np.float64), 1)
+    return Boxes(lower, upper, np.array(rows, dtype=np.float64), 1)
 
 
 def weights(cells: list[tuple[int, int]], rows: list[int]) -> list[np.ndarray]:
@@ -62,10 +61,10 @@ def test_rounds_end_where_held_out_rows_gain_nothing():
     lower = rng.integers(0, 90, 400)
     upper = lower + rng.integers(1, 15, 400)
     even = learnt_scale(lower, upper, np.full(400, 5.0), 1)
-    shares = np.diff(even.before(np.arange(91))[0])
+    shares = np.diff(even.before(np.arange(91)))
     heaps = np.ceil(lower / 10) * 10
     tens = learnt_scale(np.maximum(lower, 0), upper, np.where(heaps <= upper, 20.0, 0.0), 1)
-    heaped = np.diff(tens.before(np.arange(91))[0])
+    heaped = np.diff(tens.before(np.arange(91)))
     assert heaped[10:90:10].sum() > 2 * shares[10:90:10].sum()
 
 
@@ -94,16 +93,17 @@ def test_nodes_are_learnt_as_their_leaves_one_by_one_are():
     sets = [[0, 1, 4], [1, 2], [3], [0, 3, 4], [2]]
     codes = np.array([code for one in sets for code in one])
     offsets = np.cumsum([0, *map(len, sets)])
-    found = member_weights(codes, np.ones(len(codes)), offsets, np.array([4.0, 1, 7, 2, 3]))
+    shares = member_shares(codes, np.ones(len(codes)), offsets, np.array([4.0, 1, 7, 2, 3]), NODE_ROUNDS)
+    found = [share / shares[cell].sum() for cell in sets for share in shares[cell]]
     assert np.allclose(found, [w for cell in slow(sets, [4, 1, 7, 2, 3]) for w in cell])
 
 
 def test_each_value_of_a_set_is_given_a_row_and_the_others_go_by_learnt_shares():
     # {0, 1} of 5 rows and {1} of 3: after a round value 1 has 5.5 of 8; a set of fewer rows than values stays learnt
     codes, offsets = np.array([0, 1, 1]), np.array([0, 2, 3])
-    found = member_weights(codes, None, offsets, np.array([5.0, 3.0]))
+    found = member_weights(codes, offsets, np.array([5.0, 3.0]))
     assert np.allclose(found, [(1 + 3 * 2.5 / 8) / 5, (1 + 3 * 5.5 / 8) / 5, 1])
-    assert np.allclose(member_weights(codes, None, offsets, np.array([1.0, 0.0])), [0.5, 0.5, 1])
+    assert np.allclose(member_weights(codes, offsets, np.array([1.0, 0.0])), [0.5, 0.5, 1])
 
 
 def test_boxes_that_overlap_with_nothing_stay_even_and_so_do_those_of_no_rows():

@@ -76,3 +76,20 @@ def test_rows_of_a_transaction_are_not_kept_for_others(con: duckdb.DuckDBPyConne
     estimate(con, "none")
     con.execute("rollback")
     assert estimate(con, "none") == pytest.approx(before, rel=1e-12)
+
+
+def test_shares_of_more_ends_than_are_learnt_one_by_one_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    con = duckdb_anon.connect()
+    con.execute(
+        "create table r as select (i // 5) ** 2 as low, (i // 5 + 1) ** 2 as high, 10 as n from range(500) t(i)"
+    )
+    shares = ReleaseShares(con, "r", {})
+    each = shares.segments("select low, high, n from r", False, [])
+    monkeypatch.setattr(query_tables, "MOST", 20)
+    monkeypatch.setattr(query_tables, "PUT_TOGETHER", 10)
+    together = shares.segments("select low, high, n from r", False, [])
+    assert len(each) > 20 and len(together) == 10
+    for number, (first, last, density) in enumerate(together):
+        assert number == 0 or first == together[number - 1][1]
+        inside = sum(share * (b - a) for a, b, share in each if first <= a and b <= last)
+        assert density * (last - first) == pytest.approx(inside)

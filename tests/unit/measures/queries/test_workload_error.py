@@ -97,6 +97,43 @@ def test_lists_of_a_person_count_as_often_as_the_original_has_rows(con, original
             check(con, original, "release", f"{options}, predicate_on_sensitive := true")
 
 
+def test_releases_may_be_temporary_or_not_committed(people):
+    con = duckdb_anon.load(people.cursor())
+    options = "dims := 2, n := 30, seed := 5, predicate_on_sensitive := true"
+    found = con.execute(f"from workload_error('people', 'by_anatomy', {options})").fetchall()
+    con.execute("create temp table passing as from by_anatomy")
+    assert con.execute(f"from workload_error('people', 'passing', {options})").fetchall() == found
+    con.execute("begin; create table pending as from by_anatomy")
+    assert con.execute(f"from workload_error('people', 'pending', {options})").fetchall() == found
+    con.execute("rollback")
+
+
+def test_releases_answer_the_same_queries(people):
+    people.execute("create or replace table other as select * replace (age + 100 as age) from people")
+    texts = [
+        people.execute(
+            f"select query from workload_error('people', '{name}', n := 30, dims := 2, seed := 6)"
+        ).fetchall()
+        for name in ("people", "by_mondrian", "by_laplace", "other")
+    ]
+    assert all(text == texts[0] for text in texts)
+
+
+@pytest.mark.parametrize("number", ["null", "1.5"])
+def test_weights_that_are_none_are_refused(people, number):
+    rate = f"case when age = 20 then {number} else 0.5 end as sampling_rate"
+    people.execute(f"create or replace table weighed as select *, {rate} from people")
+    with pytest.raises(duckdb.Error, match="workload_error: column sampling_rate of the release"):
+        people.execute("from workload_error('people', 'weighed', n := 3, dims := 1)")
+
+
+def test_an_empty_release_answers_0(people):
+    for name in ("by_mondrian", "by_response", "by_anatomy"):
+        people.execute(f"create or replace table none as from {name} limit 0")
+        found = people.execute("select distinct estimate from workload_error('people', 'none', n := 5, dims := 2)")
+        assert found.fetchall() == [(0.0,)]
+
+
 def test_queries_without_an_answer_are_drawn_again(people):
     options = "dims := 3, seed := 1, selectivity := 0.002"
     text = f"select min(abs(original)) > 0, min(redrawn) > 0 from workload_error('people', 'by_mondrian', {options})"

@@ -1,0 +1,321 @@
+"""Answers of all queries of a workload at once: true ones from the original, estimates from its release.
+
+A released row is a product of independent parts. Their factors (`duckdb_anon.rewrite.factors`), which answer single
+queries, list the values of each distinct cell once, cut where any query of the workload cuts. A query's share of a cell
+is the sum of the shares of the values that it asks for; its estimate sums, over the distinct combinations of cells,
+weight times the product of these shares. So answers are those of `relative_error` on each query's text.
+Cost: O(distinct combinations * n * attributes), in batches of queries that bound the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy import sparse
+
+from duckdb_anon.engine.queried_tables import QueriedTables
+from duckdb_anon.kernels.randomized_response.channel import RetentionChannel
+from duckdb_anon.kernels.randomized_response.joint_counts import joint_counts
+from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.measures.queries.query_tables import ReleaseShares
+from duckdb_anon.measures.queries.workload import BoolArray, Workload
+from duckdb_anon.model.coded_table import FloatArray, IntArray
+from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.learnt import NOISE
+from duckdb_anon.model.progress import tick
+from duckdb_anon.model.release_formats.duckdb_types import is_enum, is_number
+from duckdb_anon.model.release_formats.schema import Weight
+from duckdb_anon.model.release_table import ReadTable
+from duckdb_anon.rewrite.factors import (
+    ColumnUse,
+    ExactFactor,
+    Factor,
+    GeneralizedFactor,
+    RandomizedFactor,
+    SliceFactor,
+)
+from duckdb_anon.rewrite.learnt_counts import randomized_columns
+from duckdb_anon.rewrite.query.tables import contents_of
+from duckdb_anon.rewrite.query.trees import quoted
+from duckdb_anon.rewrite.release_model import release_model
+
+_BLOCK = 4096
+_MOST_SHARES = 16_000_000
+
+
+@dataclass(frozen=True)
+class Part:
+    """One independent part of the rows of a table.
+
+    Attributes:
+        cell_of_row: number of the cell each row holds.
+        shares: each query's share of each cell, shape (cells, n).
+        plain: whether queries take all of a cell or nothing: shares are booleans.
+    """
+
+    cell_of_row: IntArray
+    shares: Callable[[Workload], NDArray[Any]]
+    plain: bool
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        return int(self.cell_of_row.max(initial=-1)) + 1
+
+
+def true_answers(workload: Workload, original: ReadTable, column: str | None) -> FloatArray:
+    """The answers on the original, of COUNT or, with a column, of its SUM; shape (n,)."""
+    parts = [
+        Part(original.columns[name].value_codes().astype(np.int64), partial(_matched, attribute=attribute), True)
+        for attribute, name in enumerate(workload.attributes)
+    ]
+    weights = np.ones(original.rows)
+    if column is not None:
+        domain, codes = original.columns[column].domain, original.columns[column].value_codes()
+        weights = np.where(codes < domain.special_from, domain.positions[codes], 0.0)
+    return _summed(workload, parts, weights)
+
+
+def _matched(workload: Workload, attribute: int) -> BoolArray:
+    return workload.matches[attribute].T
+
+
+def _summed(workload: Workload, parts: Sequence[Part], weights: FloatArray) -> FloatArray:
+    """Sum weight times the product of shares over all rows, for each query; shape (n,).
+
+    Equal rows are added up first. Plain parts are one bit a query: their product is the AND of a few machine words.
+    """
+    rows = keys_of([part.cell_of_row for part in parts])
+    sums = np.bincount(rows.of_row, weights, minlength=rows.number)
+    answers = np.zeros(workload.n)
+    size = max(16, _MOST_SHARES // max([1, *(part.cells for part in parts if not part.plain)]))
+    for start in range(0, workload.n, size):
+        batch = _some(workload, slice(start, start + size))
+        plain = [(np.packbits(part.shares(batch), axis=1), part.cell_of_row) for part in parts if part.plain]
+        others = [(part.shares(batch), part.cell_of_row) for part in parts if not part.plain]
+        for at in range(0, rows.number, _BLOCK):
+            tick()
+            block = rows.first[at : at + _BLOCK]
+            bits = np.full((len(block), -(-batch.n // 8)), 255, dtype=np.uint8)
+            for table, cell_of_row in plain:
+                bits &= table[cell_of_row[block]]
+            product = np.unpackbits(bits, axis=1, count=batch.n).astype(np.float64)
+            for shares, cell_of_row in others:
+                product *= shares[cell_of_row[block]]
+            answers[start : start + size] += sums[at : at + _BLOCK] @ product
+    return answers
+
+
+def _some(workload: Workload, which: Any) -> Workload:
+    """Some queries of a workload."""
+    return replace(workload, used=workload.used[which], matches=tuple(m[which] for m in workload.matches))
+
+
+def estimated_answers(
+    workload: Workload, original: ReadTable, queried: QueriedTables, column: str | None, learnt: bool
+) -> FloatArray:
+    """Estimate the answers from the release; of the original only the domains of its columns are read."""
+    release = _Release(workload, original, queried, column, learnt)
+    answers = _summed(workload, release.parts, release.weights)
+    return release.with_learnt_counts(workload, answers) if learnt and column is None else answers
+
+
+class _Release:
+    """What a workload reads of a release: the cells of its rows, and what a row adds to an answer.
+
+    Columns are numbered by attribute of the workload. The place of a value is twice its code in the domain of the
+    original, one more for what lies between this value and the next, and -1 for what is neither.
+    """
+
+    def __init__(
+        self, workload: Workload, original: ReadTable, queried: QueriedTables, column: str | None, learnt: bool
+    ) -> None:
+        self.cursor: Any = queried.cursor
+        release, self.types = queried.tables["release"], queried.tables["original"].types
+        release = replace(release, shares=ReleaseShares(self.cursor, release.sql, {}))
+        self.model = release_model(release, queried.tables["original"], learnt)
+        self._check_weights(contents_of(release, queried.tables["original"]).weights)
+        self.ordered = workload.interval
+        self.attributes = {fold(name): number for number, name in enumerate(workload.attributes)}
+        self.literals = [original.columns[name].domain.literals for name in workload.attributes]
+        self.column, weight = "" if column is None else fold(column), self.model.weight
+        for name in [*self.attributes, *([self.column] if self.column else [])]:
+            self.model.require(name, release.name)
+        if self.column and not is_number(self.types[self.column]):
+            raise ColumnError(f"workload_error: column '{column}' holds no numbers to sum")
+        exact = self.model.exact
+        if self.column in exact:
+            weight = f"{weight} * {_amount(exact[self.column])}"
+        read = {*self.attributes, self.column}
+        self.factors: list[Factor] = [
+            *(ExactFactor(name, (name,), exact[name], self.model.release) for name in self.attributes if name in exact),
+            *(factor for factor in self.model.factors if factor.counted or read & set(factor.columns)),
+        ]
+        for name, attribute in self.attributes.items():
+            domain = original.columns[workload.attributes[attribute]].domain
+            values = domain.values[: domain.special_from] if domain.kind == "ordered" else domain.values
+            value = "value" if is_enum(self.types[name]) else f"try_cast(value as {self.types[name]}) as value"
+            held = pa.table({"code": np.arange(len(values)), "value": values})
+            self.cursor.from_arrow(held).project(f"code, {value}").create(f"domain_{attribute}")
+        for k, factor in enumerate(self.factors):
+            cells = f"select _cell, row_number() over () - 1 as number from ({factor.cells()}) as c"
+            self.cursor.execute(f"create table cells_{k} as {cells}")
+        numbers = "".join(f"c{k}.number as n{k}, " for k, _ in enumerate(self.factors))
+        joins = "".join(
+            f" join cells_{k} as c{k} on {factor.cell} is not distinct from c{k}._cell"
+            for k, factor in enumerate(self.factors)
+        )
+        rows = self._read(f"select {numbers}sum({weight})::double as w from {release.sql} as r{joins} group by all")
+        self.weights = rows["w"]
+        self.parts = [self._part(k, _with_shares(factor), rows[f"n{k}"]) for k, factor in enumerate(self.factors)]
+
+    def _check_weights(self, weights: Sequence[Weight]) -> None:
+        for weight in weights:
+            column = quoted(weight.column)
+            found = f"select min({column}), max({column}), count(*) - count({column}) from {self.model.release}"
+            least, most, missing = self.cursor.execute(found).fetchall()[0]
+            wrong = "" if least is None else weight.wrong(least, most)
+            if missing:
+                wrong = f"column {weight.column} of the release contains NULL, so the weights of these rows are unknown"
+            if wrong:
+                raise ColumnError(f"workload_error: {wrong}")
+
+    def _read(self, sql: str) -> Mapping[str, NDArray[Any]]:
+        found: Mapping[str, NDArray[Any]] = self.cursor.execute(sql).fetchnumpy()
+        return found
+
+    def _part(self, k: int, factor: Factor, cell_of_row: IntArray) -> Part:
+        attributes = [self.attributes[column] for column in factor.columns if column in self.attributes]
+        if isinstance(factor, ExactFactor):
+            values = self._values(k, factor, None)
+            places = values[f"p{attributes[0]}"][np.argsort(values["number"])]
+            return Part(cell_of_row, lambda batch: _asked(batch, attributes[0])[places], True)
+
+        def shares(batch: Workload) -> FloatArray:
+            values = self._values(k, factor, batch)
+            places = [np.zeros_like(values["number"]), *(values[f"p{attribute}"] for attribute in attributes)]
+            distinct = keys_of(places)
+            asked = np.ones((distinct.number, batch.n), dtype=bool)
+            for attribute, place in zip(attributes, places[1:], strict=True):
+                asked &= _asked(batch, attribute)[place[distinct.first]]
+            shape = part.cells, distinct.number
+            found: FloatArray = sparse.csr_matrix((values["share"], (values["number"], distinct.of_row)), shape) @ asked
+            return found
+
+        part = Part(cell_of_row, shares, False)
+        return part
+
+    def _values(self, k: int, factor: Factor, batch: Workload | None) -> Mapping[str, NDArray[Any]]:
+        """Each value of the cells of factor k: cell, places of its attributes, share; amount where a sum is of it."""
+        uses, places, joins, share = {}, "", "", "v._share"
+        for column in factor.columns:
+            if column in self.attributes:
+                attribute = self.attributes[column]
+                constants = () if batch is None else _constants(batch, attribute, self.literals[attribute])
+                uses[column] = ColumnUse(constants, amounts=column == self.column)
+                place, join = self._place(attribute, f"v.{quoted(column)}")
+                places, joins = f"{places}, {place} as p{attribute}", joins + join
+            if column == self.column:
+                uses.setdefault(column, ColumnUse())
+                share = f"v._share * {_amount(f'v.{quoted(column)}')}"
+        return self._read(
+            f"select c.number{places}, sum({share})::double as share from ({factor.listing(uses)}) as v "
+            f"join cells_{k} as c on v._cell is not distinct from c._cell{joins} group by all"
+        )
+
+    def _place(self, attribute: int, value: str) -> tuple[str, str]:
+        """SQL of the place of a value, and the join that it needs."""
+        code, known = f"d{attribute}.code", f"d{attribute}.value"
+        join = f"left join domain_{attribute} as d{attribute} on {value}"
+        if self.ordered[attribute]:
+            return f"coalesce(2 * {code} + ({value} > {known})::integer, -1)", f" asof {join} >= {known}"
+        return f"coalesce(2 * {code}, -1)", f" {join} = {known}"
+
+    def with_learnt_counts(self, workload: Workload, inverted: FloatArray) -> FloatArray:
+        """Let noisy counts of randomized columns give way to learnt ones, as `rewrite.learnt_counts` does."""
+        found, errors = inverted.copy(), np.zeros(0)
+        domains: dict[str, tuple[IntArray, IntArray, RetentionChannel]] = {}
+        for used in np.unique(workload.used, axis=0):
+            columns = [column for column, attribute in self.attributes.items() if used[attribute]]
+            if not len(self.weights) or randomized_columns(columns, self.model) is None:
+                continue
+            if not len(errors):
+                squared = [replace(part, shares=partial(_squared, part)) for part in self.parts]
+                errors = np.sqrt(np.maximum(_summed(workload, squared, self.weights) - inverted, 0))
+            domains |= {column: self._domain(column) for column in columns if column not in domains}
+            codes, places, channels = zip(*(domains[column] for column in columns), strict=True)
+            rows = keys_of(codes)
+            cells = np.stack(codes, axis=1)[rows.first]
+            if (cells < 0).any():
+                continue
+            records = np.bincount(rows.of_row, self.weights).astype(np.float64)
+            counts = joint_counts(cells, records, channels)
+            for query in np.flatnonzero((workload.used == used).all(axis=1)) if counts is not None else ():
+                learnt: Any = counts
+                for column, of_values in zip(columns, places, strict=True):
+                    asked = _asked(_some(workload, [query]), self.attributes[column])[of_values, 0]
+                    learnt = np.tensordot(asked.astype(np.float64), learnt, axes=(0, 0))
+                if errors[query] > NOISE * max(learnt, 1.0):
+                    found[query] = max(learnt, 0.0)
+        return found
+
+    def _domain(self, column: str) -> tuple[IntArray, IntArray, RetentionChannel]:
+        """Of an exact or randomized column each row's number among its values or -1, their places, and the channel."""
+        k, factor = next((k, factor) for k, factor in enumerate(self.factors) if column in factor.columns)
+        exact = f"select _cell as value, 1.0 as p from cells_{k}"
+        values = factor.domain() if isinstance(factor, RandomizedFactor) else exact
+        place, join = self._place(self.attributes[column], "v.value")
+        found = self._read(
+            f"select coalesce(c.number, -1) as number, {place} as place, v.p::double as p from ({values}) as v "
+            f"left join cells_{k} as c on v.value is not distinct from c._cell{join}"
+        )
+        size = len(found["p"])
+        code_of_cell = np.full(self.parts[k].cells + 1, -1)
+        code_of_cell[found["number"]] = np.arange(size)
+        channel = RetentionChannel(size, float(found["p"][0]))
+        return code_of_cell[self.parts[k].cell_of_row], found["place"], channel
+
+
+def _squared(part: Part, batch: Workload) -> NDArray[Any]:
+    return part.shares(batch) ** 2
+
+
+def _with_shares(factor: Factor) -> Any:
+    """A factor with the learnt shares of its cells, those of its fields for a slice."""
+    if isinstance(factor, SliceFactor):
+        return replace(factor, generalized=tuple(_with_shares(field) for field in factor.generalized))
+    if isinstance(factor, GeneralizedFactor) and (learnt := factor.learnt_shares()):
+        return replace(factor, shares=f"({learnt})")
+    return factor
+
+
+def _amount(value: str) -> str:
+    """What a value adds to a sum: nothing if it is NULL or not finite."""
+    return f"case when isfinite(({value})::double) then ({value})::double else 0 end"
+
+
+def _asked(workload: Workload, attribute: int) -> BoolArray:
+    """Whether queries ask for a place, or have no predicate on the attribute; shape (places, n), that of -1 is last."""
+    matches = workload.matches[attribute].T
+    found = np.zeros((2 * len(matches) + 1, workload.n), dtype=bool)
+    found[:-1:2] = matches
+    if workload.interval[attribute]:
+        found[1:-2:2] = matches[:-1] & matches[1:]
+    return found | ~workload.used[:, attribute]
+
+
+def _constants(workload: Workload, attribute: int, literals: Sequence[str]) -> tuple[str, ...]:
+    """What queries compare an attribute with: the ends of intervals, or each value."""
+    matches = workload.matches[attribute][workload.used[:, attribute]]
+    if workload.interval[attribute]:
+        inside = np.zeros_like(matches)
+        inside[:, 1:-1] = matches[:, :-2] & matches[:, 2:]
+        matches = matches & ~inside
+    return tuple(literals[code] for code in np.flatnonzero(matches.any(axis=0)).tolist())
