@@ -22,9 +22,9 @@ from duckdb_anon.rewrite.plausible import COMBINED, over_draws
 from duckdb_anon.rewrite.query.parse import Output
 from duckdb_anon.rewrite.query.tables import Bounds, PlausibleTables, TableInfo, recorded
 from duckdb_anon.rewrite.query.trees import all_of, laid_out, leftmost
-from duckdb_anon.rewrite.release_model import prefers_draws
+from duckdb_anon.rewrite.release_model import prefers_draws, release_model
 from duckdb_anon.rewrite.replay import Measures, half_widths, with_intervals
-from duckdb_anon.rewrite.rewriter import estimator
+from duckdb_anon.rewrite.rewriter import estimator, merged_records
 
 Engine = Literal["auto", "closed", "imputed"]
 LEFT_OUT = "_left_out"
@@ -143,6 +143,8 @@ def _imputed(question: Question) -> Answer:
     listed = [*question.names, LEFT_OUT]
     sql = f"select * from (\n{laid_out(tree)}\n) as _q({', '.join(listed)})"
     closed = _bounds(question)
+    notes = merged_records(question.tree, release_model(question.release, question.tables[0]))
+    closed = replace(closed, notes=tuple(dict.fromkeys([*closed.notes, *notes])))
     if not closed.bounded:
         return replace(closed, sql=sql, draws=tables[0].draws)
     keys = [f"_c{number}" for number, column in enumerate(question.columns) if not column.measure]

@@ -102,8 +102,7 @@ def estimator(
         found, unbounded = _bounds(tree, model, release, original, steps, bounds)
     hidden = _with_hidden(tree, found) if found.ends else []
     notes = [FAILS] if try_casts(tree, original) else []
-    if model.has_person_lists and any(_adds_records(node) for node in all_of(tree, exp.Count, exp.CountIf, exp.Sum)):
-        notes.append(MERGED)
+    notes += merged_records(tree, model)
     imputed = False
     before = None if release.drawn is None or model.is_noisy else tree.copy()
     try:
@@ -125,8 +124,10 @@ def estimator(
     return Estimate(tree, found.confidence, tuple(notes), unbounded)
 
 
-def _adds_records(aggregate: exp.Expr) -> bool:
-    return not isinstance(aggregate.this, exp.Distinct)
+def merged_records(tree: exp.Query, model: ReleaseModel) -> list[str]:
+    """What is to be said of a query that adds up records of which the release shows fewer; nothing of others."""
+    aggregates = all_of(tree, exp.Count, exp.CountIf, exp.Sum) if model.has_person_lists else []
+    return [MERGED] if any(not isinstance(node.this, exp.Distinct) for node in aggregates) else []
 
 
 def _require_free_names(original: TableInfo) -> None:

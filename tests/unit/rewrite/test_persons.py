@@ -165,3 +165,11 @@ def test_persons_who_meet_several_rows_of_another_table_count_once(hospital, que
     found = asked(hospital, query)
     assert [row[0] for row in found] == persons
     assert [row[1] for row in found] == pytest.approx(persons)
+
+
+@pytest.mark.parametrize("engine", ["closed", "imputed"])
+@pytest.mark.parametrize(("measure", "low"), [("count(*)", True), ("sum(age)", True), ("avg(age)", False)])
+def test_counts_and_sums_of_records_are_noted_to_be_too_low(hospital, engine, measure, low):
+    call = "select note from estimate($1, 'r', original := 'visits', engine := $2, bounds := 'none')"
+    ((note,),) = hospital.execute(call, [f"select {measure} as n from visits", engine]).fetchall()
+    assert ("counts and sums of records are too low" in (note or "")) == low
