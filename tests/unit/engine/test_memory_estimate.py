@@ -14,9 +14,8 @@ ROLES = "qi := ['a', 'b', 'c'], sensitive := 's'"
 
 
 def fill(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute(
-        f"create table big as select i % 90 as a, i * 7 % 50 as b, i * 13 % 20 as c, i * 31 % 9 as s from range({ROWS}) r(i)"
-    )
+    con.execute(f"""create table big as select i % 90 as a, i * 7 % 50 as b, i * 13 % 20 as c, i * 31 % 9 as s
+        from range({ROWS}) r(i)""")
 
 
 def test_the_message_names_rows_estimate_and_a_command_that_works(tmp_path):
@@ -52,9 +51,7 @@ def test_the_python_call_of_the_message_works(con):
 def test_what_has_no_parts_says_so(con):
     fill(con)
     con.execute("set memory_limit = '50MB'")
-    with pytest.raises(
-        duckdb.Error, match=r"decides for the table as a whole, so it cannot be worked in parts\. Raise"
-    ):
+    with pytest.raises(duckdb.Error, match=r"as a whole, so it cannot be worked in parts\. Raise"):
         con.execute(f"from incognito('big', 50, {ROLES})")
 
 
@@ -67,11 +64,8 @@ def test_a_view_whose_estimate_is_too_large_is_counted_before_it_is_refused(con)
 
 
 def test_more_rows_than_a_list_can_number_are_refused_before_the_call_starts(con):
-    con.execute(
-        "create view huge as select i % 90 as a, i % 50 as b, i % 20 as c, i % 9 as s from range(2200000000) r(i)"
-    )
+    con.execute("""create view huge as select i % 90 as a, i % 50 as b, i % 20 as c, i % 9 as s
+        from range(2200000000) r(i)""")
     con.execute("set memory_limit = '9000GB'")
-    with pytest.raises(
-        duckdb.Error, match=r"huge has 2,200,000,000 rows, which is more than the 2,147,483,647 .* Work in parts: "
-    ):
+    with pytest.raises(duckdb.Error, match=r"has 2,200,000,000 rows, .* more than the 2,147,483,647 .* Work in parts"):
         con.execute(f"explain from mondrian('huge', 50, {ROLES})")

@@ -64,7 +64,7 @@ def test_a_compiled_kernel_is_stopped_and_nothing_is_written_nor_marked(endless)
         except (duckdb.Error, RuntimeError) as error:
             raised.append(error)
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=work, daemon=True)  # a kernel that does not stop must not hold the run
     thread.start()
     assert _started.wait(60)
     interrupts.stop_running()

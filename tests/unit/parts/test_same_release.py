@@ -51,10 +51,8 @@ def test_mondrian_makes_the_same_boxes(people, call):
     said = duckdb_anon.release(people, "parts", call, replace=True, part_rows=1600, independent=True)
     assert said.startswith("anon: release of people by mondrian(")
     assert differing(people, "once", "parts") == 0
-    both = people.execute(
-        "select column_name, data_type, comment, count(*) from duckdb_columns() "
-        "where table_name in ('once', 'parts') group by all having count(*) <> 2"
-    ).fetchall()
+    both = people.execute("""select column_name, data_type, comment, count(*) from duckdb_columns()
+        where table_name in ('once', 'parts') group by all having count(*) <> 2""").fetchall()
     assert both == []
 
 
@@ -76,9 +74,8 @@ def test_parts_are_planned_with_one_query_a_level(people, monkeypatch):
 
 def test_rows_of_a_part_do_not_stand_together(people):
     duckdb_anon.release(people, "parts", SAME["k"], replace=True, part_rows=1600, independent=True)
-    tied, middle = people.execute(
-        "select corr(rowid, age.lower), avg(case when rowid < 3000 then age.lower end) - avg(age.lower) from parts"
-    ).fetchall()[0]
+    tied, middle = people.execute("""select corr(rowid, age.lower), avg(case when rowid < 3000 then age.lower end) -
+        avg(age.lower) from parts""").fetchall()[0]
     assert abs(tied) < 0.06
     assert abs(middle) < 1.5
 
@@ -103,20 +100,17 @@ def test_permuted_columns_keep_their_values_and_rows_their_sensitive_ones(people
 @pytest.mark.parametrize("groups", ["table", "sse"])
 def test_buckets_are_diverse_and_their_numbers_tell_no_part(people, groups):
     call = f"anatomy('people', 3, groups := '{groups}', {QI}, sensitive := 'gender2', keep := [])"
-    people.execute(
-        "create or replace view wide as select *, 'g' || (age * 7 + hours_per_week) % 5 as gender2 from people"
-    )
+    people.execute("""create or replace view wide as select *, 'g' || (age * 7 + hours_per_week) % 5 as gender2
+        from people""")
     duckdb_anon.release(people, "b", call.replace("'people'", "'wide'"), replace=True, part_rows=1500, independent=True)
-    shares = people.execute(
-        "select min(n), max(most * 1.0 / n) from (select bucket, sum(c) as n, max(c) as most from "
-        "(select distinct bucket, unnest(map_values(gender2)) as c, unnest(map_keys(gender2)) as v from b) group by bucket)"
-    ).fetchall()[0]
+    shares = people.execute("""select min(n), max(most * 1.0 / n) from (select bucket, sum(c) as n, max(c) as most from
+        (select distinct bucket, unnest(map_values(gender2)) as c, unnest(map_keys(gender2)) as v
+        from b) group by bucket)""").fetchall()[0]
     assert shares[0] >= 3
     assert shares[1] <= 1 / 3 + 1e-9
     assert people.execute("select count(distinct bucket) = max(bucket) from b").fetchall() == [(True,)]
-    assert people.execute(
-        "select bool_and(bucket >= before) from (select bucket, lag(bucket) over (order by rowid) as before from b)"
-    ).fetchall() == [(True,)]
+    assert people.execute("""select bool_and(bucket >= before)
+        from (select bucket, lag(bucket) over (order by rowid) as before from b)""").fetchall() == [(True,)]
     assert differing(people, "(select age, born from b)", "(select age, born from wide)") == 0
     assert abs(people.execute("select corr(bucket, age) from b").fetchall()[0][0]) < 0.06
 
@@ -141,24 +135,15 @@ def test_persons_stay_whole(people):
     people.execute("""create or replace table diseases as from (values ('flu', 'lung', '*'), ('cold', 'lung', '*'),
         ('cancer', 'rest', '*'), ('gout', 'rest', '*'), ('ulcer', 'rest', '*')) t(a, b, c)""")
     roles = "qi := ['age', 'sex'], sensitive := 'disease', person := 'who', hierarchies := {'disease': 'diseases'}"
-    duckdb_anon.release(
-        people, "lists", f"one_to_m_generalize('visits', 3, 2, {roles})", replace=True, part_rows=1000, independent=True
-    )
-    duckdb_anon.release(
-        people, "clusters", f"rmr('visits', 3, {roles})", replace=True, part_rows=1000, independent=True
-    )
+    for name, call in (
+        ("lists", "one_to_m_generalize('visits', 3, 2"), ("clusters", "rmr('visits', 3"),
+        ("rows", "one_to_m_generalize('visits', 3, 2, explode := true"),
+    ):  # fmt: skip
+        duckdb_anon.release(people, name, f"{call}, {roles})", replace=True, part_rows=1000, independent=True)
     assert people.execute("select count(*) from lists").fetchall() == [(3000,)]
     fewest = "select min(n) from (select count(*) as n from {} group by {})"
     assert people.execute(fewest.format("lists", "disease")).fetchall()[0][0] >= 3
     assert people.execute(fewest.format("clusters", "age, sex")).fetchall()[0][0] >= 3
-    duckdb_anon.release(
-        people,
-        "rows",
-        f"one_to_m_generalize('visits', 3, 2, explode := true, {roles})",
-        replace=True,
-        part_rows=1000,
-        independent=True,
-    )
     assert people.execute("select count(distinct who), max(who) from rows").fetchall() == [(3000, 3000)]
 
 
@@ -200,10 +185,8 @@ def test_a_randomized_release_has_one_channel_and_the_whole_domain(people):
 
 
 def test_rules_hold_in_every_part(people):
-    people.execute(
-        "create or replace table patients as select age, gender, case when gender = 'male' and ward < 3 then ward + 3 else "
-        "ward end as ward from (select *, age % 7 as ward from people)"
-    )
+    people.execute("""create or replace table patients as select age, gender, case when gender = 'male' and ward < 3 then ward + 3 else
+        ward end as ward from (select *, age % 7 as ward from people)""")
     rule = "rules := [['gender = ''male''', 'ward < 3']], columns := [['age'], ['gender']]"
     call = f"merging('patients', 2, {rule}, qi := ['age', 'gender'], sensitive := 'ward', fake := 2)"
     duckdb_anon.release(people, "ruled", call, replace=True, part_rows=1600, independent=True)
@@ -217,21 +200,19 @@ def test_rules_hold_in_every_part(people):
     ("call", "options", "kind", "said"),
     [
         (f"mondrian('people', 3, {QI})", {"part_rows": 10}, ParameterError, "part_rows := 10 is too few"),
-        (f"mondrian('people', 3, {QI})", {"memory": "2 apples"}, ParameterError, "memory := '2 apples' is not an amount"),
+        (f"mondrian('people', 3, {QI})", {"memory": "2 apples"}, ParameterError,
+         "memory := '2 apples' is not an amount"),
         (f"mondrian('people', 3, {QI})", {"memory": "100MB"}, ParameterError, "is too little"),
         (f"mondrian('people', 3, {QI})", {"part_rows": 10**8, "memory": "1GB"}, ParameterError, "leaves room for"),
         (f"incognito('people', 3, {QI})", {"part_rows": 2000}, ParameterError, "decides for the table as a whole"),
-        (
-            f"rr_distort('people', l := 3, {QI}, sensitive := 'salary')", {"part_rows": 2000}, ParameterError,
-            "rr_parameters",
-        ),
-        (
-            f"merging('people', 2, unseen_pairs := true, {QI}, sensitive := 'hours_per_week2')", {"part_rows": 2000},
-            ParameterError, "unseen_pairs := true",
-        ),
+        (f"rr_distort('people', l := 3, {QI}, sensitive := 'salary')", {"part_rows": 2000}, ParameterError,
+         "rr_parameters"),
+        (f"merging('people', 2, unseen_pairs := true, {QI}, sensitive := 'hours_per_week2')", {"part_rows": 2000},
+         ParameterError, "unseen_pairs := true"),
         (f"mondrian('people', 30000, {QI})", {"part_rows": 2000}, AnonError, "largest k this table can meet is 6000"),
         ("mondrian('people', 3, qi := ['aeg'])", {"part_rows": 2000}, AnonError, "did you mean 'age'"),
-        ("mondrian('people', 3, qi := ['age'], row_id := true)", {"part_rows": 2000}, AnonError, "row_id := true ties"),
+        ("mondrian('people', 3, qi := ['age'], row_id := true)", {"part_rows": 2000}, AnonError,
+         "row_id := true ties"),
         ("mondrian('people', 3, qi := ['age'], seed := 5)", {"part_rows": 2000}, AnonError, "makes no release"),
     ],
 )  # fmt: skip
