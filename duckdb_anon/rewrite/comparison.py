@@ -4,7 +4,8 @@
     select keys, measure, original, estimate, relative_error, low, high
 
 Groups that only one side has stay in: a missing COUNT or SUM counts as 0, any other missing measure is NULL.
-A LIMIT or HAVING of the query picks groups of the original; estimates of exactly those groups are shown.
+A LIMIT or HAVING of the query picks groups of the original; estimates of exactly those groups are shown. Where a
+window goes over groups, HAVING holds of the estimates, too, as it says which groups these are.
 """
 
 from __future__ import annotations
@@ -195,7 +196,8 @@ def _read_answers(
     hidden_keys = _show_keys(tree)
     open_ended = tree.copy()
     if limited and not alone:
-        for key in ("order", *picking):
+        goes_over_groups = any(all_of(projection, exp.Window) for projection in leftmost(tree).expressions)
+        for key in ("order", *(key for key in picking if key != "having" or not goes_over_groups)):
             open_ended.set(key, None)
     unbounded = release.why_unbounded()
     wanted: Bounds = "none" if unbounded else bounds

@@ -208,6 +208,13 @@ def test_a_step_of_its_name_is_not_the_original(tables, query):
         tables.execute("select rewrite_query($1, 'p', 'r')", [query])
 
 
+@pytest.mark.parametrize("engine", ["closed", "imputed"])
+def test_windows_go_over_the_groups_that_having_keeps(tables, engine):
+    query = "select a, count(*) * 1.0 / sum(count(*)) over () as share from p where b < 2 group by a having a > 3"
+    call = "select original, estimate from relative_error($1, 'p', 'r', engine := $2)"
+    assert_same(tables.execute(call, [query, engine]).fetchall(), [(1 / 3, 1 / 3)] * 3)
+
+
 def test_rows_are_in_the_order_of_the_counts_that_are_shown(tables):
     tables.execute("create table wide as from mondrian('p', 3000, qi := ['a', 'b'])")
     query = "select a, count(*) as n from p where b < 2 group by a order by count(*) desc, a"
