@@ -16,19 +16,9 @@ from duckdb_anon.model.coded_table import FloatArray, IntArray
 
 @compiled
 def spread_values(
-    bins: IntArray,
-    size: FloatArray,
-    start: IntArray,
-    offsets: IntArray,
-    code: IntArray,
-    count: FloatArray,
-    marginal: FloatArray,
-    strength: float,
-    rounds: int,
-    passes: int,
-    values: int,
-    stop: IntArray,
-) -> tuple[FloatArray, FloatArray]:
+    bins: IntArray, size: FloatArray, start: IntArray, offsets: IntArray, code: IntArray, count: FloatArray,
+    marginal: FloatArray, strength: float, rounds: int, passes: int, values: int, stop: IntArray,
+) -> tuple[FloatArray, FloatArray]:  # fmt: skip
     """Fit the model and spread the values of every bucket over its rows.
 
     Args:

@@ -83,14 +83,11 @@ class JoinedCells:
     def scores(
         self, of_column: Sequence[NDArray[Any]], active: BoolArray, labels: Sequence[tuple[IntArray, FloatArray]] = ()
     ) -> FloatArray:
-        """Sum each row's scores for each target.
+        """Sum each row's scores for each target, shape (targets, rows).
 
         `of_column`: score of each cell of each column for each target, none where labels alone count; `active`: columns
         the attacker knows of each target, shape (targets, columns); others add nothing; `labels`: a label of each row,
         and the score of each label for each target.
-
-        Returns:
-            Shape (targets, rows).
         """
         cells, found = [], []
         if of_column:
@@ -131,15 +128,11 @@ def combine_rows(cells: CodeArray, local: FloatArray, out: FloatArray) -> None:
 
 @compiled
 def bucket_scores(scores: FloatArray, look: IntArray, start: IntArray, share: bool, out: FloatArray) -> None:
-    """Score of each bucket for one column of a sliced release, whose rows stand bucket by bucket.
+    """Add to `out`, shape (targets, buckets), the scores of buckets for one column of a sliced release.
 
-    Args:
-        scores: score of each distinct row, shape (targets, distinct rows).
-        look: which of them each row is, shape (rows,).
-        start: first row of each bucket and the number of rows, shape (buckets + 1,).
-        share: log of the mean of the rows' exponentials (a random cell of the bucket is the target's); else the best
-            row.
-        out: shape (targets, buckets); added to.
+    `scores`: of each distinct row, shape (targets, distinct rows); `look`: which of them each row is, bucket by bucket;
+    `start`: first row of each bucket and the number of rows; `share`: a bucket scores the log of the mean of its rows'
+    exponentials (a random cell of the bucket is the target's), else its best row's.
     """
     for t in range(scores.shape[0]):
         for b in range(len(start) - 1):
@@ -197,25 +190,16 @@ def record_pairs(start: IntArray, own_start: IntArray) -> tuple[IntArray, IntArr
 
 
 def votes(
-    scores: FloatArray,
-    best: FloatArray,
-    start: IntArray,
-    reach: float,
-    carried: sparse.csr_matrix,
-    tilt: FloatArray | None = None,
-    normed: bool = True,
-) -> FloatArray:
-    """Votes of the units for each sensitive value, shape (targets, values).
+    scores: FloatArray, best: FloatArray, start: IntArray, reach: float, carried: sparse.csr_matrix,
+    tilt: FloatArray | None = None, normed: bool = True,
+) -> FloatArray:  # fmt: skip
+    """Votes of the units for each sensitive value, shape (targets, values); the votes of a target's records add up.
 
-    Args:
-        scores: shape (records, units).
-        best: `best_of` the scores, shape (targets,).
-        start: first record of each target and the number of records, shape (targets + 1,); the records' votes add up.
-        reach: 0: the best units vote evenly; else units vote with the exponential of their score, up to `reach` below
-            the best of all records.
-        carried: rows of each unit that carry each value, shape (units, values).
-        tilt: factor of each value for each record, shape (records, values).
-        normed: whether a unit's values share its weight after the tilt, as they did before.
+    `scores`: shape (records, units); `best`: `best_of` them, shape (targets,); `start`: first record of each target and
+    the number of records; `reach`: 0: the best units vote evenly; else units vote with the exponential of their score,
+    up to so far below the best of all records; `carried`: rows of each unit that carry each value, shape (units,
+    values); `tilt`: factor of each value for each record, shape (records, values); `normed`: whether a unit's values
+    share its weight after the tilt, as they did before.
     """
     share = np.zeros((0, 0))
     if tilt is not None and normed:

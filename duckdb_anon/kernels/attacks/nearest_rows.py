@@ -11,14 +11,9 @@ from duckdb_anon.model.release_table import BoolArray
 
 @compiled
 def nearest_rows(
-    targets: FloatArray,
-    rows: FloatArray,
-    nominal: BoolArray,
-    span: FloatArray,
-    order: IntArray,
-    out: IntArray,
+    targets: FloatArray, rows: FloatArray, nominal: BoolArray, span: FloatArray, order: IntArray, out: IntArray,
     stop: IntArray,
-) -> None:
+) -> None:  # fmt: skip
     """Nearest rows of each target; of rows equally near the first by `order` count.
 
     Args:

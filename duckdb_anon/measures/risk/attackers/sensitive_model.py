@@ -91,11 +91,8 @@ def _logit(
 ) -> FloatArray:
     """Coefficients of a multinomial logit with a ridge, offsets `log_prior`; shape (bins of all columns, outcomes).
 
-    Args:
-        columns: of each column the share of each cell in its bins, and the cell of each row. A cell with many bins is
-            multiplied once, however many rows have it.
-        outcome: outcome of each row.
-        log_prior: log share of each outcome.
+    `columns`: of each column the share of each cell in its bins, and the cell of each row. A cell with many bins is
+    multiplied once, however many rows have it.
     """
     from scipy.optimize import minimize
 
