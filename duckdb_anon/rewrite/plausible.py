@@ -229,7 +229,10 @@ def over_draws(
     ]
     read = {fold(column.name) for column in all_of(tree, exp.Column)}
     names = [name for name, _ in tables[0].columns]
-    plausible = drawn([name for name in names if fold(name) in read] or names[:1])
+    shown = contents_of(release, tables[0]).columns
+    plausible = drawn(
+        [name for name in names if fold(name) in read] or [name for name in names if fold(name) in shown][:1]
+    )
     if not any(measures) and not tree.args.get("group"):
         return _on_one_draw(tree, plausible, tables)
     query = DrawQuery.of(tree, measures)

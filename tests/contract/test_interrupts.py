@@ -25,6 +25,7 @@ ONE_PASS = {
     "_farthest_group": "rows, once a group, between ticks",
     "tally": "rows", "tally_groups": "rows", "_number": "rows", "_gather": "rows", "_widen": "rows",
     "_reorder": "rows", "complete": "a block of rows", "exchange": "a block of buckets",
+    "give_each": "a block of classes",
     "sample_cuts": "a sample of rows", "satisfied": "rows of a group",
     "lay_out": "rows of a group", "extremes": "rows of a group", "set_cut": "values of a group",
     "order_by_rows": "values of a group", "common_depth": "levels of a hierarchy",

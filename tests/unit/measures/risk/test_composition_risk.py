@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from tests.reference.answers import dicts
-from tests.reference.merging import HOSPITAL_A, HOSPITAL_B, class_pairs, victims, zip_tree
+from tests.reference.merging import HOSPITAL_A, HOSPITAL_B, class_pairs, victims
 
 QI = ["age", "sex", "place"]
 ROLES = "qi := ['age', 'sex', 'place'], sensitive := 'disease'"
@@ -82,8 +82,10 @@ def hospitals(con):
         con.execute(f"create table {name} (age int, sex varchar, zip int, disease varchar)")
         con.executemany(f"insert into {name} values (?, ?, ?, ?)", rows)
     con.execute("create table shared as (from a intersect from b)")
-    con.execute("create table zips (leaf varchar, four varchar, three varchar, top varchar)")
-    con.executemany("insert into zips values (?, ?, ?, ?)", zip_tree([r[2] for r in HOSPITAL_A + HOSPITAL_B]))
+    con.execute(
+        "create table zips as select distinct zip::varchar as leaf, zip // 10 || '*' as four, zip // 100 || '**' as three, "
+        "'*' as top from (from a union all from b)"
+    )
     return con
 
 
