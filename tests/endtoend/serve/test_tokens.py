@@ -67,9 +67,10 @@ def started(folder: Path, place: Path, *options: str, host: str = "localhost") -
         process.stdout.close()
 
 
-@pytest.fixture(scope="module")
-def served(folder: Path, serve: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    yield from started(folder, tmp_path_factory.mktemp("tokens"), "--threads", "1")
+@pytest.fixture
+def served(folder: Path, serve: Any, tmp_path: Path) -> Iterator[Server]:
+    # one for each test: what is noted and which tokens hold does not depend on the tests before
+    yield from started(folder, tmp_path, "--threads", "1")
 
 
 def test_each_token_reads_its_tables_and_is_noted_by_name(served: Server) -> None:
