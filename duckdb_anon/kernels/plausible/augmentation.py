@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckdb_anon.kernels.cell_shares import Lists
+from duckdb_anon.kernels.partition.sort_count import offsets_of, order_by
 from duckdb_anon.kernels.plausible.columns import Column, Noisy
 from duckdb_anon.kernels.plausible.sampling import CellBins, Tree, complete, exchange, give_each
 from duckdb_anon.kernels.plausible.tree import Completion, Options, fitted, independent, information, structure
@@ -198,8 +199,8 @@ class Augmentation:
 
 def _by_number(number: IntArray) -> tuple[IntArray, IntArray]:
     """Rows by a number from 0, and where the rows of each number start, and the last ones end."""
-    rows = np.argsort(number, kind="stable")
-    return rows, np.searchsorted(number[rows], np.arange(number.max(initial=-1) + 2))
+    rows = order_by(number)
+    return rows, offsets_of(number[rows], int(number.max(initial=-1)) + 1)
 
 
 def _cell_bins(columns: tuple[Column, ...]) -> CellBins:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.cell_shares import Lists, Ranges, learn_shares, member_weights
+from duckdb_anon.kernels.partition.sort_count import offsets_of, order_by
 from duckdb_anon.kernels.plausible.augmentation import Evidence
 from duckdb_anon.kernels.plausible.columns import Column, Noisy
 from duckdb_anon.kernels.row_keys import keys_of_lists
@@ -294,8 +295,8 @@ def _arranged(function: str, column: ReadColumn, table: ReadTable, rng: np.rando
     codes_of_cells, ends, counts = _array(column.codes), _array(column.offsets), _array(column.counts)
     bucket = table.buckets()
     members = rng.permutation(table.rows)
-    members = members[np.argsort(bucket[members], kind="stable")]
-    starts = np.searchsorted(bucket[members], np.arange(bucket.max(initial=-1) + 2))
+    members = members[order_by(bucket[members])]
+    starts = offsets_of(bucket[members], int(bucket.max(initial=-1)) + 1)
     example = members[starts[:-1]]
     length = np.diff(ends)[example]
     first = np.cumsum(length) - length
