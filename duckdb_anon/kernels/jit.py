@@ -4,11 +4,11 @@
 for the types at hand and cached, at its first call. Compiled functions release the GIL, may call one another, and never
 raise; one that takes longer than a pass over its rows takes a flag, see `kernels.thread_pool`.
 
-Each function and combination of types has a folder of its own, named by the sources of all that the function calls, by
-types, processor and versions; so a process never reads code that another version writes at the same time. Folders
-stand next to the package, else in the user's cache folder; `NUMBA_CACHE_DIR` overrides both. Those that were not used
-for a week are removed. Some options that numba does not document halve the time to compile. They are used if a trial
-shows that they work, and never where `DUCKDB_ANON_PLAIN_NUMBA` is set.
+Machine code is in the user's cache folder (`NUMBA_CACHE_DIR` names another one), in files named by a digest of all that
+the function calls, of types, processor and versions: every checkout and environment shares it, and a process never
+reads code that another version writes at the same time. What was not used for a week is removed. Some options that
+numba does not document halve the time to compile. They are used if a trial shows that they work, and never where
+`DUCKDB_ANON_PLAIN_NUMBA` is set.
 Cost: 0.1 to 8 s to compile a function, 0.4 s to import numba.
 """
 
@@ -19,12 +19,11 @@ import gc
 import hashlib
 import os
 import platform
-import shutil
 import threading
 import time
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -32,46 +31,64 @@ import numpy as np
 
 from duckdb_anon.model.progress import tick
 
-_KERNELS = Path(__file__).parent
+_USUAL_LOCATORS = "UserProvidedCacheLocator,InTreeCacheLocator,UserWideCacheLocator,IPythonCacheLocator"
 _WEEK = 7 * 24 * 3600.0
 AnyFunction = Callable[..., Any]
 
 
-def cache_folder(functions: Iterable[AnyFunction], versions: str) -> Path | None:
-    """Return the folder for the machine code of a function."""
-    reached = sorted((f.__code__.co_filename, f.__module__, f.__qualname__) for f in functions)
-    files = sorted({Path(file) for file, _, _ in reached})
-    if not all(file.is_file() for file in files):
-        return None
-    digest = hashlib.sha256(f"{versions} {[names for _, *names in reached]}".encode())
-    for file in files:
-        digest.update(file.read_bytes())
-    for parent in _parents():
-        folder = parent / f"compiled-{digest.hexdigest()[:24]}"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            os.utime(folder)  # the time of last use
-        except OSError:
-            continue
-        if os.access(folder, os.W_OK | os.X_OK):
-            _remove_unused(parent)
-            return folder
-    return None
+def code_digest(functions: Iterable[AnyFunction], versions: str) -> str:
+    """Name of machine code: what the functions say, in whatever file and line, and the numbers they take from there."""
+    said = sorted(
+        repr((f.__module__, f.__qualname__, f.__defaults__, *_said(f.__code__, f.__globals__))) for f in functions
+    )
+    return hashlib.sha256(f"{versions} {said}".encode()).hexdigest()[:24]
 
 
-def _parents() -> tuple[Path, ...]:
-    override = os.environ.get("NUMBA_CACHE_DIR")
+def _said(code: types.CodeType, names: Mapping[str, Any]) -> Iterator[Any]:
+    yield code.co_code, code.co_names, code.co_varnames
+    for constant in code.co_consts:
+        yield list(_said(constant, names)) if isinstance(constant, types.CodeType) else constant
+    for value in map(names.get, code.co_names):
+        yield value if isinstance(value, (int, float, np.generic)) else getattr(value, "__name__", "")
+
+
+def cache_folder() -> Path | None:
+    """Return the folder of machine code, the same for every checkout and environment of a user."""
     user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-    return (Path(override),) if override else (_KERNELS / "__pycache__", user / "duckdb_anon")
+    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or user / "duckdb_anon")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK | os.X_OK) else None
 
 
-def _remove_unused(parent: Path) -> None:
-    for folder in parent.glob("compiled-*"):
-        try:
-            if time.time() - folder.stat().st_mtime > _WEEK:
-                shutil.rmtree(folder, ignore_errors=True)
-        except OSError:
-            continue
+class Locator:
+    """Tells numba where the machine code of the function that it compiles is: in files that the digest names."""
+
+    function: AnyFunction | None = None
+    folder: Path | None = None
+    digest = ""
+
+    @classmethod
+    def from_function(cls, function: AnyFunction, file: str) -> Locator | None:
+        """Return a locator, unless it is a function that another thread compiles."""
+        return cls() if function is cls.function else None
+
+    def get_cache_path(self) -> str:
+        """The folder."""
+        return str(self.folder)
+
+    def ensure_cache_path(self) -> None:
+        """Nothing to do: the folder is there."""
+
+    def get_source_stamp(self) -> str:
+        """Nothing: the digest is of the source."""
+        return ""
+
+    def get_disambiguator(self) -> str:
+        """What the files' names end in."""
+        return self.digest
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -106,13 +123,20 @@ class Compiled:
         numba = _numba()
         signature = tuple(numba.typeof(argument) for argument in arguments)
         options = _PUBLIC | ({"_nrt": self.allocates, "no_cfunc_wrapper": True} if _extras_work() else {})
-        folder = cache_folder(self.reached(), f"{signature} {_environment()}")
-        with _settings(folder, _extras_work()):
+        folder = cache_folder()
+        digest = code_digest(self.reached(), f"{signature} {_fields(arguments)} {_environment()}")
+        Locator.function, Locator.folder, Locator.digest = self.function, folder, digest
+        with _settings(_extras_work()):
             if folder is not None:
                 try:
-                    return numba.njit(signature, cache=True, **options)(self.function)
+                    dispatcher = numba.njit(signature, cache=True, **options)(self.function)
+                    for file in folder.glob(f"*{digest}*"):
+                        os.utime(file)  # the time of last use
+                    _remove_unused(folder)
+                    return dispatcher
                 except Exception:  # pickle and LLVM raise anything on damaged code; a full disk raises OSError
-                    shutil.rmtree(folder, ignore_errors=True)
+                    for file in folder.glob(f"*{digest}*"):
+                        file.unlink(missing_ok=True)
             return numba.njit(signature, **options)(self.function)
 
     @property
@@ -199,6 +223,19 @@ def _type_key(value: Any) -> Any:
     return (type(value), *map(_type_key, value)) if isinstance(value, tuple) else type(value)
 
 
+def _fields(value: Any) -> Any:
+    """Names of the fields of named tuples, which numba's type of one does not tell."""
+    return (getattr(value, "_fields", ()), *map(_fields, value)) if isinstance(value, tuple) else ()
+
+
+@functools.cache
+def _remove_unused(folder: Path) -> None:
+    for file in folder.glob("*.nb[ic]"):
+        with suppress(OSError):
+            if time.time() - file.stat().st_mtime > _WEEK:
+                file.unlink()
+
+
 @functools.cache
 def _environment() -> str:
     import llvmlite.binding as llvm  # type: ignore[import-untyped]
@@ -223,19 +260,20 @@ def _numba() -> Any:
 
 
 @contextmanager
-def _settings(folder: Path | None, fast: bool) -> Iterator[None]:
+def _settings(fast: bool) -> Iterator[None]:
     """Settings of numba while a function is compiled: its cache, and LLVM's first level, as good for plain loops.
 
     The collector of cyclic garbage pauses: it would search all that the compiler makes and find nothing.
     """
     config = _numba().config
-    before, collects = (config.CACHE_DIR, config.OPT), gc.isenabled()
+    before, collects = (config.CACHE_LOCATOR_CLASSES, config.OPT), gc.isenabled()
     gc.disable()
     try:
-        config.CACHE_DIR, config.OPT = str(folder or ""), type(config.OPT)(1) if fast else config.OPT
+        config.CACHE_LOCATOR_CLASSES = f"{__name__}.{Locator.__name__},{before[0] or _USUAL_LOCATORS}"
+        config.OPT = type(config.OPT)(1) if fast else config.OPT
         yield
     finally:
-        config.CACHE_DIR, config.OPT = before
+        config.CACHE_LOCATOR_CLASSES, config.OPT = before
         if collects:
             gc.enable()
 
@@ -254,7 +292,7 @@ def _extras_work() -> bool:
         return False
     numba = _numba()
     try:
-        with _settings(None, fast=True):
+        with _settings(fast=True):
             more = _one_version(numba.njit(_nrt=False, **_PUBLIC, **_INNER)(lambda number: number + 1))
             twice = numba.njit(_nrt=False, no_cfunc_wrapper=True, **_PUBLIC)(lambda number: more(1) * number)
             return bool(twice(3) == 6)

@@ -1,17 +1,22 @@
 """Machine code on disk: shared by processes that come at any moment, and never a reason for a call to fail."""
 
+import importlib
 import json
 import os
+import pkgutil
 import subprocess
 import sys
 import time
+from collections import namedtuple
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
-from duckdb_anon.kernels import jit
-from duckdb_anon.kernels.jit import cache_folder, compiled
+from duckdb_anon import kernels
+from duckdb_anon.kernels.jit import Compiled, cache_folder, code_digest, compiled
 
 MODULE = """
 import json, sys
@@ -48,7 +53,11 @@ def test_a_second_process_finds_what_the_first_compiled(module, tmp_path):
     cache = tmp_path / "cache"
     assert run(module, cache) == [[49, 0.25], 2]
     assert run(module, cache) == [[49, 0.25], 0]
-    assert all(len(list(folder.rglob("*.nbc"))) == 1 for folder in cache.glob("compiled-*"))
+    moved = tmp_path / "elsewhere" / "kernel.py"
+    moved.parent.mkdir()
+    moved.write_text("# other lines\n" + MODULE)
+    assert run(moved, cache) == [[49, 0.25], 0]
+    assert len(list(cache.glob("*.nbc"))) == len(list(cache.glob("*.nbi"))) == 2
 
 
 @pytest.mark.parametrize("ending", [".nbc", ".nbi"])
@@ -77,42 +86,57 @@ def test_what_cannot_be_written_is_not_cached(tmp_path, monkeypatch):
     assert not list(tmp_path.rglob("*.nbi"))
 
 
-def test_the_users_folder_serves_where_the_package_cannot_be_written_to(tmp_path, monkeypatch):
-    blocked = tmp_path / "package"
-    blocked.write_text("a file where the folder would be")
-    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setattr(jit, "_KERNELS", blocked)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
-    folder = cache_folder([added], "1")
-    assert folder is not None and folder.parent == tmp_path / "user" / "duckdb_anon"
-
-
 def test_without_a_folder_functions_still_compile(tmp_path, monkeypatch):
     blocked = tmp_path / "file"
     blocked.write_text("")
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(blocked))
-    assert cache_folder([added], "1") is None
+    assert cache_folder() is None
     assert compiled(added)(1, 4) == 5
 
 
-def test_a_function_without_a_file_is_not_cached(tmp_path, monkeypatch):
-    """The next one typed at a prompt may have its name and its line."""
+def test_functions_of_one_name_and_line_differ_by_what_they_say(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    for text, answer in (("more + value", 3), ("more - value", 1)):
-        names: dict[str, Any] = {"__name__": "typed"}
+    for text, answer in (("more + value", 3), ("more - value", 1), ("SCALE * value", 5), ("SCALE * value", 7)):
+        names: dict[str, Any] = {"__name__": "typed", "SCALE": answer}
         exec(f"def typed(value, more):\n    return {text}\n", names)
         assert compiled(names["typed"])(1, 2) == answer
-    assert not list(tmp_path.iterdir())
+    assert len(list(tmp_path.glob("*.nbc"))) == 4
 
 
-def test_folders_differ_by_versions_and_by_what_is_called(tmp_path, monkeypatch):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    folders = {
-        cache_folder(functions, versions)
+def test_digests_differ_by_versions_and_by_what_is_called():
+    digests = {
+        code_digest(functions, versions)
         for functions in ([added], [added, run], [run])
         for versions in ("numba 1, int64", "numba 2, int64", "numba 1, int32")
     }
-    assert len(folders) == 9
+    assert len(digests) == 9
+
+
+def test_named_tuples_differ_by_the_names_of_their_fields(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    for fields in ("low high", "high low"):
+        pair = namedtuple("pair", fields)
+        assert compiled(lowest)(pair(1, 2)) == (1 if fields == "low high" else 2)
+
+
+def lowest(pair: Any) -> int:
+    return int(pair.low)
+
+
+def test_kernels_take_only_numbers_modules_and_kernels_from_their_modules():
+    """The digest of a kernel is of these: a table or a function outside it might change without a trace."""
+    found = [value for module in kernel_modules() for value in vars(module).values() if isinstance(value, Compiled)]
+    taken = {
+        type(kernel.function.__globals__.get(name)) for kernel in kernels for name in kernel.function.__code__.co_names
+    }
+    assert len(found) > 100
+    assert taken <= {type(None), int, float, np.uint64, ModuleType, Compiled}
+    assert not [kernel for kernel in found if kernel.function.__closure__]
+
+
+def kernel_modules() -> list[ModuleType]:
+    names = [each.name for each in pkgutil.walk_packages(kernels.__path__, kernels.__name__ + ".")]
+    return [importlib.import_module(name) for name in names]
 
 
 @pytest.mark.campaign
@@ -134,9 +158,9 @@ def test_a_change_of_what_is_called_compiles_the_caller_anew(tmp_path):
 @pytest.mark.parametrize("age, stays", [(0.0, True), (8 * 24 * 3600.0, False)])
 def test_what_was_not_used_for_a_week_is_removed(tmp_path, monkeypatch, age, stays):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    other = tmp_path / "compiled-0123456789abcdef"
-    other.mkdir()
+    other = tmp_path / "module.other-0123456789abcdef.py311.1.nbc"
+    other.write_bytes(b"")
     stamp = time.time() - age
     os.utime(other, (stamp, stamp))
-    assert cache_folder([added], "1") is not None
+    assert compiled(added)(1, 2) == 3
     assert other.exists() == stays
