@@ -127,7 +127,7 @@ def test_kernels_take_only_numbers_modules_and_kernels_from_their_modules():
     """The digest of a kernel is of these: a table or a function outside it might change without a trace."""
     found = [value for module in kernel_modules() for value in vars(module).values() if isinstance(value, Compiled)]
     taken = {
-        type(kernel.function.__globals__.get(name)) for kernel in kernels for name in kernel.function.__code__.co_names
+        type(kernel.function.__globals__.get(name)) for kernel in found for name in kernel.function.__code__.co_names
     }
     assert len(found) > 100
     assert taken <= {type(None), int, float, np.uint64, ModuleType, Compiled}
