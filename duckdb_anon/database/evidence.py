@@ -49,7 +49,7 @@ def evidence_page(
         name, datetime.date.today().isoformat(), __version__, individuals, plan.linked, limit,
         [_table(work, made, table) for table in plan.tables],
         [row for table in plan.tables for row in _columns(made, table)],
-        _guarantees(work, made), [asdict(risk) | {"known": _KNOWLEDGE[risk.known]} for risk in risks],
+        _guarantees(made), [asdict(risk) | {"known": _KNOWLEDGE[risk.known]} for risk in risks],
         [row for table in plan.tables for row in _lost(work, table)], provenance,
     )  # fmt: skip
     with written(NAME, path, database_page(found), found.as_json()):
@@ -105,18 +105,20 @@ def _promise(table: Table, name: str, done: str, label: str | None) -> str:
     return parsed(NAME, f"{table.name}.{name}", done)[0].promise
 
 
-def _guarantees(work: Work, made: DatabaseRelease) -> Rows:
+def _guarantees(made: DatabaseRelease) -> Rows:
     """Each promise, and what was counted on the finished tables."""
-    plan = work.plan
-    rows = [{
-        "guarantee": f"k >= {plan.k} individuals with one known record", "counted": made.smallest,
-        "holds": made.smallest >= plan.k,
-    }]  # fmt: skip
-    if plan.l is not None and made.largest is not None:
-        rows.append({
-            "guarantee": f"l: no list of sensitive values has a share above 1/{plan.l:g}", "counted": made.largest,
-            "holds": made.largest <= 1 / plan.l + 1e-12,
-        })  # fmt: skip
+    plan, rows = made.plan, list[dict[str, object]]()
+    for one in made.counted:
+        text = f"k >= {plan.k} individuals with one known record of {one.of}"
+        rows.append({"guarantee": text, "counted": one.smallest, "holds": one.smallest >= plan.k or not one.smallest})
+    meanings = (("values", "value", "no sensitive value"), ("lists", "list", "no list of sensitive values"))
+    for one in made.counted if plan.l is not None else ():
+        for counts, field, what in meanings:
+            share = getattr(one, field)
+            if share is not None:
+                promised = f"l: {what} of {one.of} has a share above 1/{plan.l:g}"
+                text = promised if counts == plan.l_counts else f"not promised: largest share, {what[3:]} of {one.of}"
+                rows.append({"guarantee": text, "counted": share, "holds": counts != plan.l_counts or None})
     return rows
 
 

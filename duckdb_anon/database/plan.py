@@ -26,7 +26,14 @@ OPTIONS = (
     Parameter("individuals", "table with one row per individual", "text", REQUIRED),
     Parameter("key", "column of that table that identifies the individual", "text", REQUIRED),
     Parameter("k", "minimum number of individuals with the same known record", "integer", REQUIRED, low=2),
-    Parameter("l", "no list of sensitive values has a share above 1/l in a class", "number", low=1),
+    Parameter("l", "no sensitive value is that of more than a share 1/l of a class's individuals", "number", low=1),
+    Parameter(
+        "l_counts",
+        "what l counts: each value of an individual, or the list of all of them",
+        "text",
+        "values",
+        ("values", "lists"),
+    ),
     Parameter("linked", "whether the released tables join", "boolean", True),
     Parameter("events", "most known events per individual and table that are released", "integer", 12, low=1, high=50),
     Parameter("keys", "foreign keys, {'visits.patient_id': 'patients.patient_id'}", "mapping", {}),
@@ -81,6 +88,7 @@ class Plan:
     l: float | None  # noqa: E741 -- the field's name
     events: int  # most known events of an individual and table
     linked: bool = True  # whether the released tables join
+    l_counts: str = "values"  # whether l bounds the share of each value, or of the list of an individual's values
     key_file: str | None = None  # file with the key of pseudonyms; None to draw one
 
     @property
@@ -125,16 +133,17 @@ class Plan:
         domains = _domains(checked["individuals"], key, links)
         found: list[Table] = []
         for name in order:
-            given = dict(treatments.get(name, {}))
+            treated = dict(treatments.get(name, {}))
             if (link := links.get(name)) is not None:
                 above = next(table for table in found if table.name == link.parent)
                 if link.to in above.treatments:
-                    given.setdefault(link.column, above.treatments[link.to])
-            found.append(_table(relations[name], name, link, given, domains))
+                    treated.setdefault(link.column, above.treatments[link.to])
+            found.append(_table(relations[name], name, link, treated, domains))
         _require_known_parents(found)
         if checked["l"] is not None and not any(table.roles.sensitive for table in found):
             raise ParameterError(f"{NAME}: l needs a column labelled sensitive. Label one, or leave l out")
-        return Plan(found, key, checked["k"], checked["l"], checked["events"], checked["linked"], checked["key_file"])
+        given = {name: checked[name] for name in ("k", "l", "events", "linked", "l_counts", "key_file")}
+        return Plan(found, key, **given)
 
 
 def _links(relations: Mapping[str, Relation], keys: Mapping[str, Any]) -> dict[str, Link]:

@@ -1,10 +1,11 @@
 """The known record of each individual, and the classes in which all individuals publish the same one.
 
 The record is a row: the known columns of the table of individuals, and those of the first events of each table in the
-order of time (dates first), as many as the plan allows. Mondrian cuts these rows into classes of k individuals (and l,
-on the list of all sensitive values of an individual). An event is released where every individual of the class has one
-in its place, below a parent in the same place: all individuals of a class publish equal records, so at least k fit
-whatever an attacker knows of demographics and events. Other events are dropped and counted.
+order of time (dates first), as many as the plan allows. Mondrian cuts these rows into classes of k individuals. An
+event is released where every individual of the class has one in its place, below a parent in the same place: all
+individuals of a class publish equal records, so at least k fit whatever an attacker knows of demographics and events.
+Other events are dropped and counted. Classes in which l does not hold, as counted on the finished tables, are cut
+again together with as many other individuals, into classes twice as large.
 Cost: that of Mondrian on individuals times places.
 """
 
@@ -51,6 +52,11 @@ class Work:
         return f"{self.space}.wide"
 
     @property
+    def cut(self) -> str:
+        """Those rows of `wide` whose classes are made next."""
+        return f"{self.space}.cut"
+
+    @property
     def boxes(self) -> str:
         """One row an individual: `i`, class `c`, and its generalized record."""
         return f"{self.space}.boxes"
@@ -95,11 +101,11 @@ def _require_unique(con: duckdb.DuckDBPyConnection, table: Table, column: str) -
         )
 
 
-def make_classes(work: Work, tables: Sequence[Table]) -> list[Cell]:
-    """Make the known record of each individual of some tables, its classes, and the released rows of each table."""
+def make_record(work: Work, tables: Sequence[Table]) -> list[Cell]:
+    """Make the known record of each individual of some tables."""
     con, first = work.con, work.plan.individuals
     events = [table for table in tables if table is not first and table.known]
-    parts, cells = [_base(work, tables, events)], []
+    parts, cells = [_base(work, tables)], []
     if first in tables:
         cells = [Cell(f"d{k}", first.name, 0, info) for k, info in enumerate(first.known)]
     for number, table in enumerate(events):
@@ -110,18 +116,26 @@ def make_classes(work: Work, tables: Sequence[Table]) -> list[Cell]:
         parts.append(f"select _anon_i as i{items} from {work.of(table, 'events')} group by _anon_i")
     joined = " ".join(f"left join ({part}) as t{k} using (i)" for k, part in enumerate(parts[1:]))
     con.execute(f"create or replace table {work.wide} as select * from ({parts[0]}) as t {joined}")
-    if cells:
-        _cut(work, tables, cells)
-    else:
-        con.execute(
-            f"create or replace table {work.boxes} as select i as _anon_i, 0::ubigint as _anon_c from {work.wide}"
-        )
-    for table in tables:
-        _keep(work, table, tables, table in events)
+    con.execute(f"create or replace table {work.cut} as from {work.wide}")
     return cells
 
 
-def _base(work: Work, tables: Sequence[Table], events: Sequence[Table]) -> str:
+def make_classes(work: Work, tables: Sequence[Table], cells: Sequence[Cell], k: int, *, again: bool = False) -> None:
+    """Cut the individuals in table `cut` into classes of k, and find the released rows of each table.
+
+    `again`: whether the other individuals stay in the classes that they have.
+    """
+    if cells:
+        _cut(work, cells, k, again=again)
+    else:
+        work.con.execute(
+            f"create or replace table {work.boxes} as select 0::ubigint as _anon_c, i as _anon_i from {work.wide}"
+        )
+    for table in tables:
+        _keep(work, table, tables, table is not work.plan.individuals and bool(table.known))
+
+
+def _base(work: Work, tables: Sequence[Table]) -> str:
     """SELECT of the individuals that have a record: all of them, or those with rows in the tables."""
     first = work.plan.individuals
     if first in tables:
@@ -151,22 +165,34 @@ def _places(work: Work, number: int, table: Table, events: Sequence[Table]) -> l
     return cells
 
 
-def _cut(work: Work, tables: Sequence[Table], cells: Sequence[Cell]) -> None:
-    """Cut the records into classes."""
-    plan, con = work.plan, work.con
-    sensitive = ""
-    if plan.l is not None and any(table.roles.sensitive for table in tables):
-        _add_lists(work, tables)
-        sensitive = f", l := {plan.l!r}, sensitive := 'list'"
+def _cut(work: Work, cells: Sequence[Cell], k: int, *, again: bool) -> None:
+    """Cut the records of some individuals into classes."""
+    con = work.con
     names = [cell.name for cell in cells]
-    call = f"mondrian({literal(work.wide)}, {plan.k}, {roles_of(cells)}, keep := ['i']{sensitive})"
+    call = f"mondrian({literal(work.cut)}, {k}, {roles_of(cells)}, keep := ['i'])"
     released = ", ".join([f"hash({idents(names)}) as _anon_c", "i as _anon_i", *(f"{n} as _anon_{n}" for n in names)])
     try:
-        con.execute(f"create or replace table {work.boxes} as select {released} from {call}")
+        if again:
+            con.execute(f"delete from {work.boxes} where _anon_i in (select i from {work.cut})")
+            con.execute(f"insert into {work.boxes} by name select {released} from {call}")
+        else:
+            con.execute(f"create or replace table {work.boxes} as select {released} from {call}")
     except duckdb.Error as error:
         if code_of(str(error)) != RequirementError.code:
             raise
         raise RequirementError(f"{NAME}: {without_code(error).partition('mondrian: ')[2]}") from error
+
+
+def cut_again(work: Work, many: int) -> None:
+    """Choose the classes that have individuals in table `alike`, and others at random, `many` individuals or more."""
+    work.con.execute(
+        f"create or replace table {work.cut} as with classes as (select _anon_c, count(*) as n, count(i) as alike "
+        f"from {work.boxes} left join {work.space}.alike on i = _anon_i group by _anon_c), "
+        "before as (select _anon_c, coalesce(sum(n) over (order by alike > 0 desc, hash(_anon_c) "
+        "rows between unbounded preceding and 1 preceding), 0) as rows_before, alike from classes) "
+        f"select * from {work.wide} where i in (select _anon_i from {work.boxes} where _anon_c in "
+        f"(select _anon_c from before where alike > 0 or rows_before < {many}))"
+    )
 
 
 def roles_of(cells: Sequence[Cell]) -> str:
@@ -176,20 +202,6 @@ def roles_of(cells: Sequence[Cell]) -> str:
     text = f"qi := {literal([cell.name for cell in cells])}"
     text += f", categorical := {literal(nominal)}" if nominal else ""
     return text + (f", hierarchies := {{{', '.join(trees)}}}" if trees else "")
-
-
-def _add_lists(work: Work, tables: Sequence[Table]) -> None:
-    """Add the list of all sensitive values of each individual to the record, as one text."""
-    columns = [(k, table, info.name) for k, table in enumerate(tables) for info in table.roles.sensitive]
-    values = " union all ".join(
-        f"select _anon_i as i, {literal(f'{k}.{name}:')} || {ident(name)}::varchar as v from {work.of(table)}"
-        for k, table, name in columns
-    )
-    lists = f"select i, md5(string_agg(distinct v, chr(10) order by v)) as list from ({values}) group by i"
-    work.con.execute(
-        f"create or replace table {work.wide} as select w.*, coalesce(l.list, '') as list "
-        f"from {work.wide} as w left join ({lists}) as l using (i)"
-    )
 
 
 def _keep(work: Work, table: Table, tables: Sequence[Table], is_known: bool) -> None:

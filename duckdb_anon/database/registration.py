@@ -96,6 +96,7 @@ class DatabaseRegistration:
         treatments = {table.name: dict(table.treatments) for table in plan.tables if table.treatments}
         options = {
             "individuals": plan.individuals.name, "key": plan.key, "keys": links, "k": plan.k, "l": plan.l,
+            "l_counts": None if plan.l is None else plan.l_counts,
             "linked": plan.linked, "events": plan.events, "treatments": treatments,
         }  # fmt: skip
         given = "".join(f", {name} := {literal(value)}" for name, value in options.items() if value is not None)

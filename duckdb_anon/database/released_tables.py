@@ -7,6 +7,7 @@ classes of `record`; all rows are sorted by the pseudonym of their individual.
 from __future__ import annotations
 
 import datetime
+import math
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -16,14 +17,15 @@ from dataclasses import replace as with_fields
 import duckdb
 
 from duckdb_anon.database.plan import NAME, Plan, Table
-from duckdb_anon.database.record import Cell, Work, make_classes, read_rows
+from duckdb_anon.database.record import Cell, Work, cut_again, make_classes, make_record, read_rows
+from duckdb_anon.database.recount import Counted, counted, make_alike, require_promise
 from duckdb_anon.engine.catalog import write_comments
-from duckdb_anon.engine.sql_quoting import ident, idents, literal
+from duckdb_anon.engine.sql_quoting import ident, idents
 from duckdb_anon.gate.checks import refuse
 from duckdb_anon.gate.source_tables import described_table
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.report.profile.key_columns import refuse_keys
-from duckdb_anon.treatments import Column, Key, parsed, treated
+from duckdb_anon.treatments import Column, Key, parsed, text_in, treated
 
 _WORKING = "_anon_i, _anon_s, _anon_ps"
 """Columns that only the working tables have."""
@@ -53,17 +55,31 @@ class DatabaseRelease:
 
     Attributes:
         tables: what was released of each table.
-        linked: whether the tables join.
-        smallest: least number of individuals with one known record.
-        largest: largest share of one list of sensitive values among them; None where the plan has no l.
+        plan: what was asked for.
+        counted: k and l, counted on the finished rows of the joined tables and of each table.
         record: the cells of the joined record; () where the tables do not join.
     """
 
     tables: Sequence[ReleasedTable]
-    linked: bool
-    smallest: int
-    largest: float | None = None
+    plan: Plan
+    counted: Sequence[Counted]
     record: Sequence[Cell] = ()
+
+    @property
+    def linked(self) -> bool:
+        """Whether the tables join."""
+        return self.plan.linked
+
+    @property
+    def smallest(self) -> int:
+        """Least number of individuals with one released record."""
+        return min((one.smallest for one in self.counted if one.smallest), default=0)
+
+    @property
+    def largest(self) -> float | None:
+        """Largest share of one sensitive value among them (l_counts := 'lists': of one list); None without any."""
+        shares = [share for one in self.counted if (share := one.share(self.plan)) is not None]
+        return max(shares, default=None)
 
     def table(self, name: str) -> ReleasedTable:
         """What was released of one table."""
@@ -108,28 +124,40 @@ def make_release(work: Work) -> DatabaseRelease:
             with_fields(table.roles, keep=unchanged),
             remedy="give it the treatment pseudonym",
         )
-    made, proved = list[ReleasedTable](), list[tuple[int, float | None]]()
+    made, found = list[ReleasedTable](), list[Counted]()
     record: list[Cell] = []
     for group in [plan.tables] if plan.linked else [[table] for table in plan.tables]:
-        record = make_classes(work, group)
-        _draw(work, group[0], key)
-        made += [write_table(work, table, record, key) for table in group]
-        proved.append(_proved(work, group, record))
+        record, tables, numbers = _made(work, group, key if plan.linked else key.of(f"table {group[0].name}"))
+        made, found = [*made, *tables], [*found, *numbers]
+    require_promise(plan, found)
     for one in made:
         _check(work, one)
-    smallest, largest = min(k for k, _ in proved), max((share for _, share in proved if share), default=None)
-    return DatabaseRelease(made, plan.linked, smallest, largest, record if plan.linked else ())
+    return DatabaseRelease(made, plan, found, record if plan.linked else ())
+
+
+def _made(work: Work, group: Sequence[Table], key: Key) -> tuple[list[Cell], list[ReleasedTable], list[Counted]]:
+    """Make the released tables of a group that joins, in classes large enough for l where there are such."""
+    plan, con = work.plan, work.con
+    record = make_record(work, group)
+    _draw(work, group[0], key)
+    [(individuals,)] = con.execute(f"select count(*) from {work.wide}").fetchall()
+    k, again = max(plan.k, math.ceil(plan.l or 1)) if record else plan.k, False
+    while True:
+        make_classes(work, group, record, k, again=again)
+        made = [write_table(work, table, record, key) for table in group]
+        released = {one.name: list(one.columns) for one in made}
+        alike = make_alike(work, group, released) if plan.l is not None else 0
+        k, again = 2 * k, True
+        if not alike or not record or k > individuals:
+            return record, made, counted(work, group, released)
+        cut_again(work, max(2 * alike, k))
 
 
 def _draw(work: Work, table: Table, key: Key) -> None:
     """Draw a pseudonym for each individual of a table, and the number that shifts of its dates come from."""
-    plan, link = work.plan, table.link
-    named = f"{plan.individuals.name}.{plan.key}" if plan.linked else f"{table.name}:individual"
-    if not plan.linked and (table is plan.individuals or (link is not None and link.parent == plan.individuals.name)):
-        named = f"{table.name}.{plan.key if link is None else link.column}"
-    named += ":"
-    hashed = key.hmac(f"{literal(named)} || _anon_k::varchar")
-    given = [text for table in plan.tables for text in table.treatments.values()]
+    plan = work.plan
+    hashed = key.hmac(text_in(f"{plan.individuals.name}.{plan.key}", "_anon_k"))
+    given = [text for other in plan.tables for text in other.treatments.values()]
     shifts = any(parsed(NAME, table.name, text)[0].name == "shift" for text in given)
     shift = f", {key.shift_of('_anon_k')} as _anon_shift" if shifts else ""
     work.con.execute(
@@ -141,12 +169,11 @@ def _draw(work: Work, table: Table, key: Key) -> None:
 def write_table(work: Work, table: Table, record: Sequence[Cell], key: Key) -> ReleasedTable:
     """Write the released rows of a table, with their individual `_anon_i`, in the order of its pseudonym."""
     plan, con = work.plan, work.con
-    domain = table.keys if plan.linked else {column: f"{table.name}.{column}" for column in table.keys}
     of_individual = plan.key if table is plan.individuals else table.link.column if table.link else ""
     direct = table is plan.individuals or (table.link is not None and table.link.parent == plan.individuals.name)
     columns, items = {}, []
     for name, kind in table.relation.columns.items():
-        column = Column(name, kind, table.name, domain.get(name, ""), "_anon_k", "_anon_shift", "_anon_n")
+        column = Column(name, kind, table.name, table.keys.get(name, ""), "_anon_k", "_anon_shift", "_anon_n")
         done, sql = _released(table, column, record, key, direct and name == of_individual)
         if sql is not None:
             columns[name] = done
@@ -182,33 +209,6 @@ def _released(
     if len(cells) == 1:
         return "generalized", f"_anon_{cells[0].name}"
     return "generalized", f"case _anon_s {' '.join(f'when {c.place} then _anon_{c.name}' for c in cells)} end"
-
-
-def _proved(work: Work, tables: Sequence[Table], record: Sequence[Cell]) -> tuple[int, float | None]:
-    """The least number of individuals that publish one known record, counted on the finished tables."""
-    plan, parts = work.plan, []
-    for number, table in enumerate(tables):
-        known = "".join(f", {ident(info.name)}" for info in table.known)
-        place = "" if table is plan.individuals else ", _anon_s, _anon_ps"
-        if known or table is plan.individuals:
-            parts.append(f"select _anon_i, hash({number}{place}{known})::hugeint as h from {work.of(table, 'release')}")
-    hashes = " union all ".join(parts) or f"select _anon_i, 0::hugeint as h from {work.boxes}"
-    with_lists = plan.l is not None and bool(record) and any(table.roles.sensitive for table in tables)
-    sensitive = f"join (select i as _anon_i, list from {work.wide}) using (_anon_i)" if with_lists else ""
-    found, share = work.con.execute(
-        f"with records as (select _anon_i, sum(h) as h from ({hashes}) group by _anon_i), "
-        f"lists as (select h, count(*) as n from records {sensitive} group by h{', list' if with_lists else ''}), "
-        "classes as (select sum(n) as n, max(n) as most from lists group by h) "
-        "select coalesce(min(n), 0), max(most / n) from classes"
-    ).fetchall()[0]
-    largest = float(share) if with_lists and share is not None else None
-    if (parts and 0 < found < plan.k) or (largest is not None and plan.l is not None and largest > 1 / plan.l + 1e-12):
-        listed = "" if largest is None else f"; the largest share of a list of sensitive values is {largest:.3g}"
-        raise AnonError(
-            f"{NAME}: a finished record is that of {found} individuals{listed}. The promise does not hold, so nothing "
-            "is released. This is an error of the package, not of the plan"
-        )
-    return int(found), largest
 
 
 def released_rows(work: Work, table: Table) -> str:

@@ -9,6 +9,7 @@ from a file. The same key, domain and value give the same result, in every table
 from __future__ import annotations
 
 import hashlib
+import hmac
 import re
 import secrets
 from collections.abc import Callable, Mapping
@@ -69,9 +70,17 @@ class Key:
         """SQL of a number from 0 to 2^60 - 1 that the key and a text determine."""
         return f"('0x' || {self.hmac(text)}[:15])::bigint"
 
+    def of(self, purpose: str) -> Key:
+        """A key for one purpose, so that nothing made for another purpose is equal to what it makes.
+
+        Args:
+            purpose: a text without ':', which no hashed text of a pseudonym lacks.
+        """
+        return Key(hmac.digest(self.value, purpose.replace(":", "%3A").encode(), "sha256"))
+
     def shift_of(self, individual: str) -> str:
         """SQL of the number that the shift of all dates of an individual comes from."""
-        return self.number(f"{literal('shift:')} || {individual}::varchar")
+        return self.of("shift").number(f"{individual}::varchar")
 
 
 @dataclass(frozen=True)
@@ -103,7 +112,17 @@ class Column:
 
     def text(self, domain: str | None = None) -> str:
         """SQL of the text of a value with its domain, which is what is hashed."""
-        return f"{literal(self.domain if domain is None else domain)} || ':' || {self.sql}::varchar"
+        return text_in(self.domain if domain is None else domain, self.sql)
+
+
+def text_in(domain: str, value: str) -> str:
+    """SQL of the text of a value in a domain; texts of two domains are never equal.
+
+    Args:
+        domain: what the value identifies.
+        value: SQL of the value.
+    """
+    return f"{literal(domain.replace('%', '%25').replace(':', '%3A'))} || ':' || {value}::varchar"
 
 
 @dataclass(frozen=True)

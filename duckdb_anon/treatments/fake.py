@@ -19,7 +19,7 @@ _KINDS = {
 
 def _expression(column: Column, params: Params, key: Key) -> str:
     made = _texts(params["kind"], params["locale"], params["values"])
-    chosen = f"({key.number(column.text('fake'))} % {len(made)} + 1)"
+    chosen = f"({key.of('fake').number(f'{column.sql}::varchar')} % {len(made)} + 1)"
     return f"case when {column.sql} is not null then list_extract({literal(made)}, {chosen}) end"
 
 

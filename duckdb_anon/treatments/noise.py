@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.model.parameters import REQUIRED, Parameter, Params
 from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_number
-from duckdb_anon.treatments import Column, Key, Treatment
+from duckdb_anon.treatments import Column, Key, Treatment, text_in
 
 
 def _expression(column: Column, params: Params, key: Key) -> str:
-    drawn = key.number(f"{literal(f'noise:{column.table}.{column.name}:')} || ({column.row})::varchar")
+    drawn = key.of("noise").number(text_in(f"{column.table}.{column.name}", f"({column.row})"))
     centred = f"(({drawn} + 0.5) / {2**60} - 0.5)"
     moved = f"{column.sql} - {params['scale']!r} * sign({centred}) * ln(1 - 2 * abs({centred}))"
     return f"round({moved})::{column.type}" if is_integer(column.type) else f"({moved})::{column.type}"
