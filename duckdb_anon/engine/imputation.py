@@ -1,4 +1,4 @@
-"""Runs `impute`: the rows of a release in, the columns of plausible tables out.
+"""Runs `impute`: the rows of a release in, the columns of plausible tables out; those of a database are drawn together.
 
 Numbers travel back as they are. Other values travel by their place among the different ones, which are texts, the one
 form that every type reads exactly: the SQL around the call casts each to the original's type.
@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,18 +26,19 @@ from duckdb_anon.engine.arrow import by_duckdb, in_one_piece, listed_rows, owned
 from duckdb_anon.engine.column_coding import value_texts
 from duckdb_anon.engine.hierarchy_io import read_tree
 from duckdb_anon.engine.input_scan import get, pop
+from duckdb_anon.engine.key_links import key_links
 from duckdb_anon.engine.memory_estimate import MOST_ROWS
 from duckdb_anon.engine.number_formatting import texts
 from duckdb_anon.engine.release_reader import read_tables
 from duckdb_anon.engine.result_encoding import Result, error_result
 from duckdb_anon.engine.rng import generator
 from duckdb_anon.kernels import thread_pool
-from duckdb_anon.kernels.plausible import plausible_tables, read_release
+from duckdb_anon.kernels.plausible import LinkedRelease, Release, plausible_database, plausible_tables, read_release
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
 from duckdb_anon.model.errors import RequirementError, reported
 from duckdb_anon.model.function_specs import ColumnInfo
-from duckdb_anon.model.hierarchy import NULL_LEAF
+from duckdb_anon.model.hierarchy import NULL_LEAF, Hierarchy
 from duckdb_anon.model.release_formats import Contents, read
 
 FUNCTION, KEPT = "_anon_impute", "_anon_impute_kept"
@@ -140,6 +141,7 @@ class ImputeCall:
     drawn: list[str]  # the original's columns whose values are drawn
     copied: Mapping[str, str]  # the release's column behind each that draws have as it is, and that is stored with them
     integers: Mapping[str, str]  # type of each column whose values are whole numbers of at most 64 bits
+    keys: list[str]  # columns of the release that are pseudonyms, by which the tables of a database join
     draws: int  # how many tables
     seed: int | None
     threads: int | None
@@ -156,9 +158,10 @@ class ImputeCall:
             function="impute",
         )
 
-    def text(self) -> str:
-        """The call as it travels inside SQL."""
-        return json.dumps(vars(self))
+
+def text_of(calls: Sequence[ImputeCall]) -> str:
+    """The calls of tables that are drawn together as they travel inside SQL."""
+    return json.dumps([vars(call) for call in calls])
 
 
 def are_stored(calls: pa.StructArray) -> pa.Array:
@@ -167,25 +170,27 @@ def are_stored(calls: pa.StructArray) -> pa.Array:
 
 
 def _key(call: Mapping[str, Any]) -> tuple[object, ...]:
-    return call["instance"], call["call"], call["key"]
+    return call["instance"], call["call"], call["key"], call["place"]
 
 
 def run(call: pa.StructArray) -> pa.Array:
     """Answer one call; a one-element array of type `result_encoding.RETURN_TYPE`."""
-    planned = ImputeCall(**json.loads(call.field("call")[0].as_py()))
-    names = ("instance", "caller", "statement", "call", "key", "kept", "wanted")
+    planned = [ImputeCall(**one) for one in json.loads(call.field("call")[0].as_py())]
+    names = ("instance", "caller", "statement", "call", "key", "place", "kept", "wanted")
     facts = {name: call.field(name)[0].as_py() for name in names}
     try:
-        with progress.running("impute"), thread_pool.allowed(planned.threads):
+        with progress.running("impute"), thread_pool.allowed(planned[0].threads):
             tables = _find(_key(facts))
             if tables is None:
                 if facts["kept"]:
                     raise RequirementError(
-                        f"impute: the drawn tables of {planned.table} were dropped while the query ran. Run it again"
+                        f"impute: the drawn tables of {planned[facts['place']].table} were dropped while the query "
+                        "ran. Run it again"
                     )
-                tables = _drawn(planned, call)
-                if facts["key"] is not None:
-                    _store(_key(facts), tables)
+                drawn = _drawn(planned, call)
+                tables = drawn[facts["place"]]
+                for number, each in enumerate(drawn) if facts["key"] is not None else ():
+                    _store(_key({**facts, "place": number}), each)
             result = Result()
             columns = {name: tables.columns[name] for name in facts["wanted"]}
             result.looked_up.texts |= {name: c.texts for name, c in columns.items() if c.texts is not None}
@@ -210,33 +215,84 @@ def take(calls: pa.StructArray) -> pa.Array:
     return lists
 
 
-def _drawn(call: ImputeCall, given: pa.StructArray) -> DrawnTables:
-    """Read the release and draw."""
-    names = dict.fromkeys(call.trees.values())
+def _drawn(calls: Sequence[ImputeCall], given: pa.StructArray) -> list[DrawnTables]:
+    """Read the releases of a call and draw their tables."""
+    rng = generator(calls[0].seed)
+    names = dict.fromkeys(tree for call in calls for tree in call.trees.values())
     forest = {
         name: read_tree("impute", name, listed_rows(given.field(f"h{k}")).flatten()) for k, name in enumerate(names)
     }
+    rows = [listed_rows(given.field(f"t{k}")) for k, _ in enumerate(calls)]
+    read = [_read(call, each, forest, rng) for call, each in zip(calls, rows, strict=True)]
+    releases = [release for release, _ in read]
+    drawn: list[dict[str, list[tuple[CodeArray, Any]]]] = [
+        {name: [] for name in call.drawn if name in domains} for call, (_, domains) in zip(calls, read, strict=True)
+    ]
+    for draw in _draws(calls, rows, releases, rng):
+        for values, of_table in zip(drawn, draw, strict=True):
+            for name, listed_values in values.items():
+                listed_values.append(of_table[name])
+    found = []
+    for call, each, (release, domains), values in zip(calls, rows, read, drawn, strict=True):
+        columns = {ROW: StoredColumn(owned(pa.array(release.rows))), **_copied(call, each, release.rows)}
+        for name in list(values):
+            columns[name] = _stored(*_placed(domains[name], values.pop(name)), call.integers.get(name, ""))
+        found.append(DrawnTables(len(release.rows), call.draws, columns))
+    return found
+
+
+def _read(
+    call: ImputeCall, rows: pa.StructArray, forest: Mapping[str, Hierarchy], rng: np.random.Generator
+) -> tuple[Release, dict[str, Attribute]]:
+    """A release as the model sees it, and the domains of its columns."""
     infos = {name: ColumnInfo(name, "", kind, call.trees.get(name)) for name, kind in call.kinds.items()}
     trees = {name: forest[table] for name, table in call.trees.items()}
-    rows = listed_rows(given.field("rows"))
-    table = read_tables("impute", [rows], infos, trees, contents=[call.contents()])[0]
+    fields = [rows.field(k) for k in range(rows.type.num_fields)]
+    kept = [k for k, field in enumerate(rows.type) if field.name not in call.keys]
+    seen = pa.StructArray.from_arrays([fields[k] for k in kept], fields=[rows.type[k] for k in kept])
+    table = read_tables("impute", [seen], infos, trees, contents=[call.contents()])[0]
     if not table.rows:
-        raise RequirementError("impute: the release is empty. No rows can be drawn from it. Give a release with rows")
-    rng = generator(call.seed)
+        raise RequirementError(f"impute: {call.table} is empty. No rows can be drawn from it. Give a release with rows")
     release = read_release("impute", table, call.sensitive, rng)
     if call.draws * len(release.rows) > MOST_ROWS:
         raise RequirementError(
             f"impute: {call.draws} tables of {len(release.rows):,} rows are drawn, and DuckDB's lists hold "
             f"{MOST_ROWS:,}. Ask for fewer draws"
         )
-    drawn: dict[str, list[tuple[CodeArray, Any]]] = {name: [] for name in call.drawn if name in table.columns}
-    for draw in plausible_tables(release, call.draws, rng):
-        for name, values in drawn.items():
-            values.append(draw[name])
-    columns = {ROW: StoredColumn(owned(pa.array(release.rows))), **_copied(call, rows, release.rows)}
-    for name in list(drawn):
-        columns[name] = _stored(*_placed(table.columns[name].domain, drawn.pop(name)), call.integers.get(name, ""))
-    return DrawnTables(len(release.rows), call.draws, columns)
+    return release, {name: column.domain for name, column in table.columns.items()}
+
+
+def _draws(
+    calls: Sequence[ImputeCall], rows: Sequence[pa.StructArray], releases: Sequence[Release], rng: np.random.Generator
+) -> Iterator[list[dict[str, Any]]]:
+    """The draws of each table, table by table as the call has them."""
+    if len(calls) == 1:
+        yield from ([draw] for draw in plausible_tables(releases[0], calls[0].draws, rng))
+        return
+    links = key_links([{name: _by_number(each).field(name) for name in call.keys}
+                       for call, each in zip(calls, rows, strict=True)])  # fmt: skip
+    places = {table: place for place, (table, _, _) in enumerate(links)}
+    linked = [
+        LinkedRelease(releases[table], places.get(parent, -1), _row_above(releases, table, parent, row))
+        for table, parent, row in links
+    ]
+    for draw in plausible_database(linked, calls[0].draws, rng):
+        yield [draw[places[table]] for table, _ in enumerate(calls)]
+
+
+def _row_above(releases: Sequence[Release], table: int, parent: int, row: IntArray) -> IntArray:
+    """Drawn row of the parent for each drawn row of a table, from released rows to released rows."""
+    if parent < 0:
+        return np.full(len(releases[table].rows), -1)
+    above = releases[parent].rows
+    first = np.full(int(above.max(initial=-1)) + 2, -1)
+    first[above[::-1]] = np.arange(len(above))[::-1]
+    return np.asarray(first[row[releases[table].rows]])
+
+
+def _by_number(rows: pa.StructArray) -> pa.StructArray:
+    """Rows of a release in the order of their numbers."""
+    return rows.take(pa.array(np.argsort(rows.field("_anon_rn").to_numpy(zero_copy_only=False))))
 
 
 def _copied(call: ImputeCall, rows: pa.StructArray, released: IntArray) -> dict[str, StoredColumn]:

@@ -12,16 +12,25 @@ of the columns is a model: the spread of the draws says nothing of its error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from duckdb_anon.kernels.plausible.augmentation import Augmentation
+from duckdb_anon.kernels.plausible.linked import LinkedRelease, drawn_together
 from duckdb_anon.kernels.plausible.reading import Line, Release, Source, read_release
 from duckdb_anon.model.coded_table import CodeArray, IntArray
 from duckdb_anon.model.number_scale import Numbers
 
-__all__ = ["Line", "Release", "Source", "plausible_tables", "read_release"]
+__all__ = [
+    "Line",
+    "LinkedRelease",
+    "Release",
+    "Source",
+    "plausible_database",
+    "plausible_tables",
+    "read_release",
+]
 
 Draw = dict[str, tuple[CodeArray, Numbers | None]]
 """By column that is not exact: code of each row, of a hierarchy leaf, and where it is -1 the number on its scale."""
@@ -41,6 +50,28 @@ def plausible_tables(release: Release, draws: int, rng: np.random.Generator) -> 
             for k, source in enumerate(release.sources)
             if not source.exact
         }
+
+
+def plausible_database(releases: Sequence[LinkedRelease], draws: int, rng: np.random.Generator) -> Iterator[list[Draw]]:
+    """Draw the tables of a database together, so that an individual has the same values wherever tables join.
+
+    Args:
+        releases: the tables, each after its parent.
+        draws: number of draws.
+        rng: the generator.
+
+    Yields:
+        For each table what `plausible_tables` yields.
+    """
+    for _ in range(draws):
+        yield [
+            {
+                source.name: _values(linked.release, k, atoms[k], rng)
+                for k, source in enumerate(linked.release.sources)
+                if not source.exact
+            }
+            for linked, atoms in zip(releases, drawn_together(releases, rng), strict=True)
+        ]
 
 
 def _values(release: Release, k: int, atoms: IntArray, rng: np.random.Generator) -> tuple[CodeArray, Numbers | None]:

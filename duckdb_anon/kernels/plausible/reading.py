@@ -18,7 +18,7 @@ from duckdb_anon.kernels.cell_shares import Lists, Ranges, learn_shares, member_
 from duckdb_anon.kernels.partition.sort_count import offsets_of, order_by
 from duckdb_anon.kernels.plausible.augmentation import Evidence
 from duckdb_anon.kernels.plausible.columns import Column, Noisy
-from duckdb_anon.kernels.row_keys import keys_of_lists
+from duckdb_anon.kernels.row_keys import keys_of, keys_of_lists
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, listed
 from duckdb_anon.model.identifier_case import fold
@@ -99,10 +99,11 @@ def read_release(function: str, table: ReadTable, sensitive: Collection[str], rn
     rows, item, first = _records(function, table, lists, rng)
     sources, blocks = [], []
     numbered: dict[str, int] = {}
+    classes = _classes(table) if (table.row_weights() == 1).all() and not lists else None
     for name, column in table.columns.items():
         block = column.slice or (f"counts of {name}" if column.counted else "")
         blocks.append(numbered.setdefault(block, len(numbered) + 1) if block else 0)
-        source = _source(function, name, column, table, rng)
+        source = _source(function, name, column, table, None if block else classes, rng)
         sources.append(replace(source, column=source.column.of_rows(item if column in lists else rows)))
     named = {fold(name) for name in sensitive}
     evidence = Evidence(
@@ -141,15 +142,63 @@ def _records(
     return np.repeat(people, length), item, first
 
 
-def _source(function: str, name: str, column: ReadColumn, table: ReadTable, rng: np.random.Generator) -> Source:
+def _classes(table: ReadTable) -> IntArray:
+    """Number of the class of each row: rows of one class show the same cells."""
+    shown: list[NDArray[Any]] = []
+    for column in table.columns.values():
+        if column.interval:
+            shown += [_array(column.lower), _array(column.upper)]
+        elif column.node is not None and not column.plain:
+            shown.append(column.node)
+        elif column.several and not column.counted:
+            shown.append(keys_of_lists(_array(column.offsets), _array(column.codes))[0])
+    return keys_of(shown).of_row if shown else np.arange(table.rows)
+
+
+def _attained(
+    cells: Ranges, cell: IntArray, classes: IntArray, wide: NDArray[np.bool_], rng: np.random.Generator
+) -> tuple[Ranges, IntArray]:
+    """Cells in which one row of each class has the lower end of its box, and another one the upper end.
+
+    Boxes are tight: the ends are values of the class, or are rounded from them. Which rows have them is not known.
+    `wide`: whether each cell is an interval with two ends.
+    """
+    order = rng.permutation(len(cell))
+    order = order[order_by(classes[order])]
+    first = offsets_of(classes[order], int(classes.max(initial=-1)) + 1)[:-1]
+    rank = np.empty(len(cell), dtype=np.int64)
+    rank[order] = np.arange(len(cell)) - first[classes[order]]
+    low, high = (np.flatnonzero((rank == place) & wide[cell]) for place in (0, 1))
+    alone = np.isin(classes[low], classes[high])
+    ends = [cells.first[cell[low[alone]]], cells.last[cell[high]]]
+    points, point = np.unique(np.concatenate(ends), return_inverse=True)
+    found = cell.copy()
+    found[np.concatenate([low[alone], high])] = len(cells.first) + point
+    return Ranges(np.concatenate([cells.first, points]), np.concatenate([cells.last, points])), found
+
+
+def _overlap(cells: Ranges, wide: NDArray[np.bool_]) -> bool:
+    """Whether some intervals overlap: those of one level of a hierarchy do not, and say nothing of their ends."""
+    order = np.argsort(cells.first[wide], kind="stable")
+    first, last = cells.first[wide][order], cells.last[wide][order]
+    return bool((first[1:] <= np.maximum.accumulate(last)[:-1]).any())
+
+
+def _source(
+    function: str, name: str, column: ReadColumn, table: ReadTable, classes: IntArray | None, rng: np.random.Generator
+) -> Source:
     """A column with a cell for each released row, or for each item of a list."""
     domain = column.domain
     cells: Ranges
     cell: NDArray[Any]
     if column.interval:
         cells, cell, widths, line = _intervals(function, column)
+        wide = (cells.first < cells.last) & (line.codes[cells.first] < 0) & (line.codes[cells.last] < 0)
+        of_null = _of_null(column, cell)
+        if classes is not None and of_null is None and _overlap(cells, wide):
+            cells, cell = _attained(cells, cell, classes, wide, rng)
         seen = Column.of(cells, cell, _learnt(cells, cell, widths, line.codes))
-        return Source(name, replace(seen, of_null=_of_null(column, cell)), line, False)
+        return Source(name, replace(seen, of_null=of_null), line, False)
     line = _coded(domain)
     if column.node is not None and not column.plain:
         tree, _ = domain.tree()

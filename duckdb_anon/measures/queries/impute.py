@@ -5,7 +5,8 @@ generalized, bucketed, sliced or randomized one is drawn by a model of the colum
 (`duckdb_anon.kernels.plausible`: Chow and Liu 1968; Tanner and Wong 1987). Nothing of the original is read but the
 names and types of its columns, so draws may be shown to whoever has the release; a row of a draw is the record of no
 individual. A query that runs on several draws is answered by the mean of its answers. The spread between draws is no
-interval.
+interval. Tables of a released database are drawn `together`: their pseudonyms join, and an individual has the same
+values in all of them.
 Cost: one pass over the release for each round and draw.
 """
 
@@ -13,15 +14,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from duckdb_anon.engine.catalog import Relation, require_visible
 from duckdb_anon.engine.collation import collated
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS, with_labels_of
-from duckdb_anon.engine.imputation import FUNCTION, KEPT, NUMBERS, PLACES, REALS, ROW, ImputeCall
+from duckdb_anon.engine.imputation import FUNCTION, KEPT, NUMBERS, PLACES, REALS, ROW, ImputeCall, text_of
 from duckdb_anon.engine.input_sql import as_texts
 from duckdb_anon.engine.planner import SEED
+from duckdb_anon.engine.pseudonyms import pseudonyms, stand_in
 from duckdb_anon.engine.sql_quoting import CALLER, STATEMENT, ident, literal
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import REQUIRED, ColumnInfo, Parameter, Params, Query, Roles
@@ -61,6 +63,12 @@ _FAR = re.compile("U?HUGEINT|UBIGINT")
         Parameter("original", "name of the original or its shape (default: as the release says)", "text"),
         SEED,
         Parameter("columns", "columns of the original to return (default: all)", "names"),
+        Parameter(
+            "together",
+            "original and release of each table of a released database, {'patients': 'release.patients', ...}: the "
+            "tables are drawn together, and this call returns the one of `release`",
+            "mapping",
+        ),
         *ROLE_PARAMETERS,
     ),
     answers=("rows", "boxes", "buckets", "sliced", "persons", "randomized", "sampled", "suppressed", "retained"),
@@ -70,7 +78,51 @@ def impute(context: Any, params: Params) -> str:
     """Rows of the plausible tables."""
     release = context.relation("release")
     require_visible("impute", release)
-    original = _original(context, params, release)
+    if params["columns"] == []:
+        raise ParameterError("impute: columns := [] names no column. Name one or more, or leave it out for all")
+    tables = _tables(context, params, release)
+    one = next(table for table in tables if table.release.sql == release.sql)
+    call, columns = one.call, one.columns
+    joined = any(_is_released_value(content) for name, content in columns.items() if name not in call.copied)
+    by_person = any(map(_is_list, columns.values()))
+    wanted = _wanted(params["columns"], columns, release)
+    handed = [name for name, content in wanted.items() if name in call.copied or not _is_released_value(content)]
+    if by_person or len(handed) < len(wanted):
+        handed = [ROW, *handed]
+    steps = _handed_over(context, tables, one, handed, joined)
+    return _select(call, wanted, handed, steps, by_person)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A release of which tables are drawn."""
+
+    release: Relation
+    call: ImputeCall
+    contents: Contents
+    columns: dict[str, Content]  # the original's columns that the release carries
+
+
+def _tables(context: Any, params: Params, release: Relation) -> list[_Table]:
+    """The releases that are drawn together, always in the same order."""
+    together = params["together"]
+    if not together:
+        return [_table(context, params, release, _original(context, params, release))]
+    context = replace(context, arguments={})  # roles are those of each release's labels
+    found = []
+    for original, name in sorted(together.items()):
+        other = context.relation("release", name)
+        require_visible("impute", other)
+        found.append(_table(context, params, other, stand_in(context, original, other)))
+    if all(table.release.sql != release.sql for table in found):
+        raise ParameterError(
+            f"impute: together has no table with the release {release.given}. Name all tables of the database that are "
+            "drawn together, this one among them"
+        )
+    return found
+
+
+def _table(context: Any, params: Params, release: Relation, original: Relation | None) -> _Table:
     labelled = with_labels_of(original, [release]) if original is not None else release
     flat = context.flat(labelled)
     roles = context.roles(flat, nested=True)
@@ -81,17 +133,7 @@ def impute(context: Any, params: Params) -> str:
             f"impute: {release.given} holds noisy counts, of which no rows can be drawn. Query it with estimate"
         )
     columns = _columns(release, original or flat, contents, roles.person.name if roles.person else "")
-    call = replace(call, **_stored(context, release, columns))
-    if params["columns"] == []:
-        raise ParameterError("impute: columns := [] names no column. Name one or more, or leave it out for all")
-    joined = any(_is_released_value(content) for name, content in columns.items() if name not in call.copied)
-    by_person = any(map(_is_list, columns.values()))
-    wanted = _wanted(params["columns"], columns, release)
-    handed = [name for name, content in wanted.items() if name in call.copied or not _is_released_value(content)]
-    if by_person or len(handed) < len(wanted):
-        handed = [ROW, *handed]
-    steps = _handed_over(context, release, call, contents, handed, joined)
-    return _select(call, wanted, handed, steps, by_person)
+    return _Table(release, replace(call, **_stored(context, release, columns)), contents, columns)
 
 
 def _stored(context: Any, release: Relation, columns: Mapping[str, Content]) -> dict[str, Any]:
@@ -145,6 +187,7 @@ def _call(context: Any, params: Params, release: Relation, original: Relation | 
         drawn=[],
         copied={},
         integers={},
+        keys=pseudonyms(release),
         draws=params["draws"],
         seed=params["seed"],
         threads=context.catalog.settings()["threads"],
@@ -159,7 +202,7 @@ def _is_released_value(content: Content) -> bool:
 def _is_copied(content: Content) -> bool:
     """Whether a value of the release can be stored with draws and comes back as it is."""
     kind = content.type
-    known = is_number(kind) or is_boolean(kind) or is_text(kind) or kind in ("DATE", "TIMESTAMP")
+    known = is_number(kind) or is_boolean(kind) or is_text(kind) or kind in ("DATE", "TIMESTAMP", "UUID")
     named = content.carrier != _NUMBER_OF_PERSON
     return named and _is_released_value(content) and content.cell == "value" and known and not _FAR.fullmatch(kind)
 
@@ -268,33 +311,39 @@ def _select(
     return f"{sql}\ngroup by _anon_draw, {found[ROW]}" if by_person else sql
 
 
-def _handed_over(
-    context: Any, release: Relation, call: ImputeCall, contents: Contents, wanted: Sequence[str], joined: bool
-) -> list[str]:
+def _handed_over(context: Any, tables: Sequence[_Table], one: _Table, wanted: Sequence[str], joined: bool) -> list[str]:
     """CTEs up to the answer of the kernel; with a seed its draws are kept, and the rows handed over once.
 
-    Rows are told apart by their number only where values are `joined` from them.
+    Rows of the release that the answer is of are told apart by their number only where values are `joined` from them.
     """
-    carriers = [content.carrier for content in contents.columns.values() if _is_read(content)]
-    read = dict.fromkeys([*carriers, *contents.carriers])
-    fields = "".join(f", {ident(name)}: {ident(name)}{as_texts(release.columns[name])}" for name in read)
-    names = dict.fromkeys(call.trees.values())
-    trees = {f"h{k}": context.tree_sql(ColumnInfo(name, hierarchy=name)) for k, name in enumerate(names)}
-    hashes = "".join(f", hash({rows})" for rows in trees.values())
-    rows = ", ".join([*(["_anon_rn"] if joined else []), *map(ident, read)])
-    key = f"concat_ws(',', count(*), sum(hash({rows})), bit_xor(hash({rows})){hashes})"
-    messages = f"call: {literal(call.text())}, {CALLER}"
+    trees = dict.fromkeys(tree for table in tables for tree in table.call.trees.values())
+    listed_trees = {f"h{k}": context.tree_sql(ColumnInfo(name, hierarchy=name)) for k, name in enumerate(trees)}
+    sources, keys, rows = [], [], ""
+    for number, table in enumerate(tables):
+        source = "_anon_release" if table is one else f"_anon_table{number}"
+        release = table.release
+        is_kept = joined if table is one else False
+        sources.append(
+            f"{source} as {'' if is_kept or not release.is_table else 'not '}materialized "
+            f"(select *, row_number() over () - 1 as _anon_rn from {release.sql})"
+        )
+        carriers = [content.carrier for content in table.contents.columns.values() if _is_read(content)]
+        read = dict.fromkeys([*carriers, *table.contents.carriers])
+        fields = "".join(f", {ident(name)}: {ident(name)}{as_texts(release.columns[name])}" for name in read)
+        hashed = ", ".join([*(["_anon_rn"] if is_kept else []), *map(ident, read)])
+        keys.append(f"(select concat_ws(',', count(*), sum(hash({hashed})), bit_xor(hash({hashed}))) from {source})")
+        rows += f", t{number}: (select list({{_anon_rn: _anon_rn{fields}}}) from {source}, _anon_kept where not kept)"
+    messages = f"call: {literal(text_of([table.call for table in tables]))}, place: {tables.index(one)}, {CALLER}"
+    hashes = "".join(f", hash({listed_rows})" for listed_rows in listed_trees.values())
     answer = (
         f"{FUNCTION}({{{messages}, {STATEMENT}, wanted: {literal(wanted)}::varchar[], "
-        "key: (select key from _anon_kept), kept: (select kept from _anon_kept), "
-        f"rows: (select list({{_anon_rn: _anon_rn{fields}}}) from _anon_release, _anon_kept where not kept)"
-        f"{''.join(f', {name}: {listed}' for name, listed in trees.items())}}})"
+        f"key: (select key from _anon_kept), kept: (select kept from _anon_kept){rows}"
+        f"{''.join(f', {name}: {text}' for name, text in listed_trees.items())}}})"
     )
     return [
-        f"_anon_release as {'' if joined or not release.is_table else 'not '}materialized "
-        f"(select *, row_number() over () - 1 as _anon_rn from {release.sql})",
-        f"_anon_key as materialized (select {key} as key from _anon_release)"
-        if call.seed is not None
+        *sources,
+        f"_anon_key as materialized (select concat_ws(',', {', '.join(keys)}{hashes}) as key)"
+        if one.call.seed is not None
         else "_anon_key as (select null::varchar as key)",
         f"_anon_kept as materialized (select key, {KEPT}({{{messages}, key: key}}) as kept from _anon_key)",
         f"_anon_ended as materialized (select {answer} as r)",

@@ -117,7 +117,7 @@ def test_a_release_is_drawn_once_until_it_changes(people, monkeypatch):
     people.execute("create table boxes as from mondrian('people', 5)")
     times: list[str] = []
     draw = imputation._drawn
-    monkeypatch.setattr(imputation, "_drawn", lambda call, given: times.append(call.table) or draw(call, given))
+    monkeypatch.setattr(imputation, "_drawn", lambda calls, given: times.append(calls[0].table) or draw(calls, given))
     query = "select median(age) from people"
     first = rewritten(people, query, "boxes")
     assert rewritten(people, query, "boxes") == first
