@@ -27,7 +27,9 @@ from duckdb_anon.model.progress import stop_flag, tick
 Array = NDArray[Any]
 _PATTERNS = 1024
 _EXACT = 1 << 12  # combinations times patterns of a table that is solved exactly
-_SEARCHED = 1 << 24  # records times patterns of a table in which classes are formed anew; 3% fewer cells, most of the time
+_SEARCHED = (
+    1 << 24
+)  # records times patterns of a table in which classes are formed anew; 3% fewer cells, most of the time
 
 
 def suppressed_cells(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,7 +13,7 @@ from duckdb_anon.model.errors import ColumnError, RequirementError, listed, near
 from duckdb_anon.model.function_specs import Report
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats import SOURCE
-from duckdb_anon.model.release_table import ReadTable
+from duckdb_anon.model.release_table import ReadColumn, ReadTable
 
 OfRelease = partial(Report, tables=("original", "release"), reads="tables")
 """Entry of a measure that compares a release with its original."""
@@ -21,6 +22,27 @@ OfRelease = partial(Report, tables=("original", "release"), reads="tables")
 def is_plain(table: ReadTable, names: Sequence[str]) -> bool:
     """Whether all these columns are plain values."""
     return all(table.columns[name].plain for name in names)
+
+
+def with_suppressed_cells(release: ReadTable, original: ReadTable, names: Sequence[str]) -> ReadTable:
+    """A release whose suppressed cells may stand for any value, as an attacker reads them.
+
+    Cells of a column are taken as suppressed where the column has more NULLs than in the original, and no value is more
+    frequent than there: a method that also exchanges values is read as one that does, NULL being a value.
+    """
+    columns = dict(release.columns)
+    for name in names:
+        column, before = release.columns.get(name), original.columns.get(name)
+        if column is None or before is None or not (column.plain and before.plain) or column.channel is not None:
+            continue
+        domain, codes = column.domain, column.value_codes()
+        if domain.null_code < 0:
+            continue
+        more = np.bincount(codes, minlength=domain.size) - np.bincount(before.value_codes(), minlength=domain.size)
+        if more[domain.null_code] > 0 and np.delete(more, domain.null_code).max(initial=0) <= 0:
+            ends = np.where(codes == domain.null_code, -1, codes).astype(np.int32)
+            columns[name] = ReadColumn(domain, lower=ends, upper=ends, slice=column.slice)
+    return replace(release, columns=columns)
 
 
 def require_columns(release: ReadTable, names: Sequence[str]) -> None:

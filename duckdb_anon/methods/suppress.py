@@ -81,13 +81,12 @@ METHOD = Method(
             "mapping", {},
         ),
         Parameter(
-            "missing", "'value': a suppressed cell equals suppressed cells only; 'wildcard': it matches every value, as "
-"in sdcMicro, which protects less",
+            "missing", "'value': a suppressed cell equals suppressed cells only; 'wildcard': it matches every value, "
+"as in sdcMicro, which protects less",
             "text", "value", ("value", "wildcard"),
         ),
     ),
     layout=plain_layout,
     release=release,
     sweeps=(Sweep("k := {n}", (5, 10, 25)),),
-    finished=("rows",),
 )  # fmt: skip

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.measures.released_rows import OfRelease, released_rows, require_rows
+from duckdb_anon.measures.released_rows import OfRelease, released_rows, require_rows, with_suppressed_cells
 from duckdb_anon.measures.risk.attackers import ATTACKERS
 from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable, Scoring, attack, rate_of
 from duckdb_anon.measures.risk.baseline_inference import guesses
@@ -99,7 +99,8 @@ def prepared(
     read, known_values = call.read, call.params.get("known_values", 0)
     call = replace(call, params={**call.params, "known_values": known_values})
     known = known_columns(call.qi, call.params)
-    release = published(call.release, call.qi, sensitive, read.get("replay"), known_values)
+    shown = with_suppressed_cells(call.release, call.original, call.qi)
+    release = published(shown, call.qi, sensitive, read.get("replay"), known_values)
     for which in ("original", "holdout"):
         if which in read:
             require_rows(read[which], which)

@@ -5,10 +5,10 @@ information_loss has two measures of a published cell, means over rows, in [0, 1
 node, that spans it and the original: |x' - x| / (max - min + 1). NCP (Xu et al. 2006): 0 for a single value, else
 |v| / |A| for nominal and hierarchical attributes, and (upper - lower) / (max - min) for ordered ones; over all
 attributes, '(all)', it is the global certainty penalty GCP (Ghinita et al. 2007). The domain is the original's; a cell
-that may be NULL or a value covers everything; continuous attributes have no "+ 1". distortion_ratio is level / height
-of each published quasi-identifier, mean over rows and over the attributes with a height above 0 (Hasan, Jiang, Chen
-and Wang 2018): a node has its own level, a replaced value that of the lowest node above it and the original; without a
-hierarchy any interval or set of several values is at level 1 of 1.
+that may be NULL or a value, or is suppressed, covers everything; continuous attributes have no "+ 1".
+distortion_ratio is level / height of each published quasi-identifier, mean over rows and over the attributes with a
+height above 0 (Hasan, Jiang, Chen and Wang 2018): a node has its own level, a replaced value that of the lowest node
+above it and the original; without a hierarchy any interval or set of several values is at level 1 of 1.
 Permuting the columns of a sliced release costs nothing; fake rows count like others. Cost: O(rows) an attribute.
 """
 
@@ -19,7 +19,13 @@ from functools import partial
 import numpy as np
 
 from duckdb_anon.measures.cells import PublishedCells
-from duckdb_anon.measures.released_rows import OfRelease, replaced_rows, require_columns, times_counted
+from duckdb_anon.measures.released_rows import (
+    OfRelease,
+    replaced_rows,
+    require_columns,
+    times_counted,
+    with_suppressed_cells,
+)
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import Answer
@@ -45,6 +51,7 @@ def information_loss(call: MeasureCall) -> Answer:
     original, release, qi = call.original, call.release, call.qi
     require_columns(release, qi)
     source = replaced_rows(original, release, qi)
+    release = with_suppressed_cells(release, original, qi)
     losses = [_losses(original.columns[name], release.columns[name], source) for name in qi]
     means = np.array([[mean_of_rows(part, release) for part in triple] for triple in losses])
     figures = np.vstack([means, means.mean(axis=0)]).tolist()
