@@ -348,8 +348,11 @@ def _table(buffered: pa.StructArray) -> input_scan.InputTable:
 
 
 def _macro(entry: Entry) -> str:
-    """Statement that creates an entry's macro. All parameters default to NULL: the planner says what is missing."""
-    parameters = [p.name for p in parameters_of(entry)]
+    """Statement that creates an entry's macro. All parameters default to NULL: the planner says what is missing.
+
+    One without parameters gets one nevertheless: DuckDB would plan its call while it creates the macro.
+    """
+    parameters = [p.name for p in parameters_of(entry)] or ["none"]
     signature = ", ".join(f"{p} := NULL" for p in parameters)
     checked = planned(entry.name, {p: p for p in parameters})
     if isinstance(entry, Query) and entry.scalar:

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import duckdb
-
 from duckdb_anon.model.errors import AnonError
 
 _OPENING = "create or replace temp macro "
@@ -24,13 +22,11 @@ def sql_folder() -> Path:
 
 @cache
 def _macros() -> tuple[tuple[str, str], ...]:
-    """(name, statement) of each macro of every file, in order."""
+    """(name, statement) of each macro of every file, in order. One begins where a line does."""
     found = []
     for file in sorted(sql_folder().glob("*.sql")):
-        for statement in duckdb.extract_statements(file.read_text(encoding="utf-8")):
-            sql = statement.query.strip()
-            start = sql.index(_OPENING) + len(_OPENING)
-            found.append((sql[start : sql.index("(", start)], sql[sql.index(_OPENING) :]))
+        _, *statements = f"\n{file.read_text(encoding='utf-8')}".split(f"\n{_OPENING}")
+        found += [(text[: text.index("(")], _OPENING + text[: text.rindex(";")]) for text in statements]
     return tuple(found)
 
 

@@ -16,8 +16,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from duckdb_anon.kernels.partition.sort_count import ranges
 from duckdb_anon.kernels.row_keys import keys_of, keys_of_lists
@@ -153,7 +153,7 @@ class PublishedCells:
         return np.asarray(np.minimum(self._by_value[values].toarray(), 1.0))
 
     @cached_property
-    def shares(self) -> sparse.csr_matrix:
+    def shares(self) -> scipy.sparse.csr_matrix:
         """How many of each value a cell stands for, on average, shape (cells, domain): 1 in all, in lists 1 a node."""
         share = self.weight / np.maximum(self.end - self.first, 1)
         if not self.column.lists_nodes:
@@ -162,21 +162,21 @@ class PublishedCells:
         return self._of_ranges(share)
 
     @cached_property
-    def times(self) -> sparse.csr_matrix:
+    def times(self) -> scipy.sparse.csr_matrix:
         """How many ranges of a cell cover each value, shape (cells, domain)."""
         return self._of_ranges(np.ones(len(self.first)))
 
-    def _of_ranges(self, amount: FloatArray) -> sparse.csr_matrix:
+    def _of_ranges(self, amount: FloatArray) -> scipy.sparse.csr_matrix:
         """Sums by cell and value of an amount that each range gives to each of its values."""
         width = self.end - self.first
         codes = self._code_of_position[ranges(self.first, width)]
         offsets = np.concatenate([[0], np.cumsum(width)])[self.offsets]
-        found = sparse.csr_matrix((np.repeat(amount, width), codes, offsets), (self.number, self.domain.size))
+        found = scipy.sparse.csr_matrix((np.repeat(amount, width), codes, offsets), (self.number, self.domain.size))
         found.sum_duplicates()
         return found
 
     @cached_property
-    def even_shares(self) -> sparse.csr_matrix:
+    def even_shares(self) -> scipy.sparse.csr_matrix:
         """The same where all values that a cell covers are equally likely, 1 in all."""
         if not self.column.several:
             return self.shares
@@ -184,19 +184,19 @@ class PublishedCells:
         shares.data = np.repeat(1 / np.maximum(np.diff(shares.indptr), 1), np.diff(shares.indptr))
         return shares
 
-    def in_bins(self, bin_of_code: IntArray) -> sparse.csr_matrix:
+    def in_bins(self, bin_of_code: IntArray) -> scipy.sparse.csr_matrix:
         """Share of each bin in each cell, all values that it covers being equally likely, shape (cells, bins)."""
         bins = int(bin_of_code.max()) + 1
         if self.domain.kind == "ordered" and not self.column.several:
             edge = np.searchsorted(bin_of_code, np.arange(bins + 1))
             inside = np.minimum(self.end[:, None], edge[1:]) - np.maximum(self.first[:, None], edge[:-1])
-            return sparse.csr_matrix(np.maximum(inside, 0) / self.sizes[:, None])
+            return scipy.sparse.csr_matrix(np.maximum(inside, 0) / self.sizes[:, None])
         codes = np.arange(self.domain.size)
-        to_bin = sparse.csr_matrix((np.ones(len(codes)), (codes, bin_of_code)), (len(codes), bins))
-        return sparse.csr_matrix(self.even_shares @ to_bin)
+        to_bin = scipy.sparse.csr_matrix((np.ones(len(codes)), (codes, bin_of_code)), (len(codes), bins))
+        return scipy.sparse.csr_matrix(self.even_shares @ to_bin)
 
     @cached_property
-    def _by_value(self) -> sparse.csr_matrix:
+    def _by_value(self) -> scipy.sparse.csr_matrix:
         return self.shares.T.tocsr()
 
     def distance(self, values: NDArray[Any]) -> FloatArray:
@@ -315,7 +315,7 @@ class Boxes:
         """How many there are."""
         return len(self.first_row)
 
-    def matches(self, values: Sequence[NDArray[Any]]) -> sparse.csr_matrix:
+    def matches(self, values: Sequence[NDArray[Any]]) -> scipy.sparse.csr_matrix:
         """Which boxes cover each individual, from codes by column: 1 where one does, shape (individuals, boxes)."""
         if all(cells.plain for cells in self.columns):
             pairs = zip(self.columns, values, strict=True)
@@ -325,7 +325,7 @@ class Boxes:
             box[of_box] = np.arange(self.number)
             found = np.flatnonzero(box[of_individual] >= 0)
             entries = (found, box[of_individual[found]])
-            return sparse.csr_matrix((np.ones(len(found)), entries), (len(of_individual), self.number))
+            return scipy.sparse.csr_matrix((np.ones(len(found)), entries), (len(of_individual), self.number))
         alike = keys_of(values)
         step = max(1, _MOST_COMPARED // self.number)
         blocks = []
@@ -335,8 +335,8 @@ class Boxes:
             covered = self.columns[0].covered(values[0][some])
             for cells, codes in zip(self.columns[1:], values[1:], strict=True):
                 covered &= cells.covered(codes[some])
-            blocks.append(sparse.csr_matrix(covered, dtype=np.float64))
-        return sparse.vstack(blocks, format="csr")[alike.of_row]
+            blocks.append(scipy.sparse.csr_matrix(covered, dtype=np.float64))
+        return scipy.sparse.vstack(blocks, format="csr")[alike.of_row]
 
 
 def distinct_boxes(release: ReadTable, names: Sequence[str]) -> Boxes:

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from duckdb_anon.kernels.jit import compiled
 from duckdb_anon.kernels.partition.sort_count import ranges
@@ -175,7 +175,7 @@ def own_share(
     `scores`, `best`, `start`: as in `votes`; `size`: released rows of each unit; `own_start`: first own row of each
     target and their number; `own_units`: the unit of each. A row counts for every record that it fits.
     """
-    fitting = votes(scores, best, start, 0.0, sparse.csr_matrix(size[:, None]))[:, 0]
+    fitting = votes(scores, best, start, 0.0, scipy.sparse.csr_matrix(size[:, None]))[:, 0]
     record, own = record_pairs(start, own_start)
     target = np.repeat(np.arange(len(best)), np.diff(start))[record]
     hits = np.bincount(target, scores[record, own_units[own]] >= best[target] - TIE, len(best))
@@ -190,7 +190,7 @@ def record_pairs(start: IntArray, own_start: IntArray) -> tuple[IntArray, IntArr
 
 
 def votes(
-    scores: FloatArray, best: FloatArray, start: IntArray, reach: float, carried: sparse.csr_matrix,
+    scores: FloatArray, best: FloatArray, start: IntArray, reach: float, carried: scipy.sparse.csr_matrix,
     tilt: FloatArray | None = None, normed: bool = True,
 ) -> FloatArray:  # fmt: skip
     """Votes of the units for each sensitive value, shape (targets, values); the votes of a target's records add up.

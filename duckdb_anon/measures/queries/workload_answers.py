@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from duckdb_anon.engine.queried_tables import QueriedTables
 from duckdb_anon.kernels.randomized_response.channel import RetentionChannel
@@ -206,7 +206,8 @@ class _Release:
             for attribute, place in zip(attributes, places[1:], strict=True):
                 asked &= _asked(batch, attribute)[place[distinct.first]]
             shape = part.cells, distinct.number
-            found: FloatArray = sparse.csr_matrix((values["share"], (values["number"], distinct.of_row)), shape) @ asked
+            shares = scipy.sparse.csr_matrix((values["share"], (values["number"], distinct.of_row)), shape)
+            found: FloatArray = shares @ asked
             return found
 
         part = Part(cell_of_row, shares, False)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from duckdb_anon.kernels.attacks.linkage_scores import (
     JoinedCells,
@@ -59,7 +59,7 @@ class Scoring:
     most_equal: int | None = None  # rows with more known columns equal than this are left out; None leaves out none
     within_group: bool = False  # whether only the target's own group counts
     # for each secret what voters carry of each value, in place of what they show; none for none
-    carried: Sequence[sparse.csr_matrix] = ()
+    carried: Sequence[scipy.sparse.csr_matrix] = ()
     tilts: Sequence[Tilt | None] = ()  # for each secret what a model says of its values; none for none
     labels: Sequence[Label] = ()
     finds: bool = True  # whether it looks for the record, and not for the sensitive value alone

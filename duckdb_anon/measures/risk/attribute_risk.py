@@ -14,7 +14,7 @@ Cost: that of linkage_risk, and 20 rounds over rows times values of their bucket
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
 from duckdb_anon.measures.released_rows import OfRelease
@@ -61,5 +61,5 @@ def largest_share(release: PublishedRecords, secret: Secret) -> float:
     if release.start is not None and secret.part >= 0:
         group = np.repeat(np.arange(len(release.size)), np.diff(release.start))
     voters, groups = len(group), int(group.max(initial=0)) + 1
-    count = sparse.csr_matrix((np.ones(voters), (group, np.arange(voters))), (groups, voters)) @ secret.by_voter
+    count = scipy.sparse.csr_matrix((np.ones(voters), (group, np.arange(voters))), (groups, voters)) @ secret.by_voter
     return float(count.max(axis=1).sum() / count.sum()) if count.sum() else float("nan")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from duckdb_anon.kernels.attacks.linkage_scores import record_pairs, share_of_likeliest
 from duckdb_anon.measures.cells import PublishedCells, quantile_bins
@@ -35,7 +35,7 @@ class Bins:
     """Bins of the values of all quasi-identifiers, numbered through."""
 
     of_code: list[IntArray]  # for each column the bin of each value
-    spread: list[sparse.csr_matrix]  # for each column the share of each cell in each of its bins
+    spread: list[scipy.sparse.csr_matrix]  # for each column the share of each cell in each of its bins
     first: IntArray  # first bin of each column
     marginal: FloatArray  # share of each bin in its column
 
@@ -138,8 +138,8 @@ class _Model:
         own = self.secret.of_rows(some.true.code)[:, self.chosen]
         record, row = record_pairs(some.start, some.true.offsets)
 
-        def taken(inside: FloatArray) -> sparse.csr_matrix:
-            return sparse.csr_matrix((inside, (record, row)), (len(some.values), len(some.true.code))) @ own
+        def taken(inside: FloatArray) -> scipy.sparse.csr_matrix:
+            return scipy.sparse.csr_matrix((inside, (record, row)), (len(some.values), len(some.true.code))) @ own
 
         mine = taken(np.ones(len(record))).tocoo()
         r, s = mine.row, mine.col

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.risk.matching_classes import Evidence, evidence
@@ -125,16 +125,16 @@ def _pairs(first: Evidence, second: Evidence, persons: list[IntArray], secret: I
     other = _lies_in(second, holds[1], persons, secret)
     # classes of the second release are told apart by the individual's value
     value = other.indices.astype(np.int64) * values + np.repeat(secret, np.diff(other.indptr))
-    valued = sparse.csr_matrix((other.data, value, other.indptr), (len(secret), second.classes * values))
+    valued = scipy.sparse.csr_matrix((other.data, value, other.indptr), (len(secret), second.classes * values))
     triples = (lies.T @ valued).tocoo()
     pair = np.unique(triples.row.astype(np.int64) * second.classes + triples.col // values)
     single = shared.ravel()[pair] == 1
     return triples.nnz, round(float(shared[meeting].sum(dtype=np.float64))), int(single.sum())
 
 
-def _lies_in(release: Evidence, holds: BoolArray, persons: list[IntArray], secret: IntArray) -> sparse.csr_matrix:
+def _lies_in(release: Evidence, holds: BoolArray, persons: list[IntArray], secret: IntArray) -> scipy.sparse.csr_matrix:
     """In which classes that hold its own value each individual lies, shape (individuals, classes)."""
     lies = release.shares(persons).tocoo()
     inside = (lies.data > 0) & holds[lies.col, secret[lies.row]]
     entries = (np.ones(int(inside.sum())), (lies.row[inside], lies.col[inside]))
-    return sparse.csr_matrix(entries, lies.shape)
+    return scipy.sparse.csr_matrix(entries, lies.shape)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.cells import PublishedCells, distinct_boxes
@@ -40,7 +40,7 @@ class _Targets:
     values: IntArray  # codes of their quasi-identifiers, shape (targets, columns)
     true_row: IntArray  # their released rows, -1 for none
     # for each sensitive column their codes, and the share of each value in each released row, shape (rows, domain)
-    secrets: list[tuple[IntArray, sparse.csr_matrix]]
+    secrets: list[tuple[IntArray, scipy.sparse.csr_matrix]]
     subsets: BoolArray
     weights: FloatArray  # probability of each subset
 
@@ -117,7 +117,7 @@ def _of_rows(release: ReadTable, qi: list[str], targets: _Targets) -> tuple[Floa
         matches = np.bincount(of_row, minlength=alike.number)[of_target].astype(np.float64)
         share = np.divide(weight, matches, out=np.zeros(len(values)), where=matches > 0)
         identity += share * ((row >= 0) & (of_row[row] == of_target))
-        rows_of_key = sparse.csr_matrix(
+        rows_of_key = scipy.sparse.csr_matrix(
             (np.ones(release.rows), (of_row, np.arange(release.rows))), (alike.number, release.rows)
         )
         rates = [np.asarray((rows_of_key @ carried)[of_target, truth]).ravel() for truth, carried in targets.secrets]
@@ -133,7 +133,7 @@ def _of_boxes(release: ReadTable, qi: list[str], targets: _Targets) -> tuple[Flo
     """
     boxes, sets = distinct_boxes(release, qi), 1 << len(qi)
     size = np.bincount(boxes.of_row, minlength=boxes.number).astype(np.float64)
-    rows_of_box = sparse.csr_matrix((np.ones(release.rows), (boxes.of_row, np.arange(release.rows))))
+    rows_of_box = scipy.sparse.csr_matrix((np.ones(release.rows), (boxes.of_row, np.arange(release.rows))))
     of_box = [(rows_of_box @ carried).T.tocsr() for _, carried in targets.secrets]
     box = np.where(targets.true_row >= 0, boxes.of_row[targets.true_row], -1)
     bits = targets.subsets @ (1 << np.arange(len(qi)))

@@ -15,7 +15,7 @@ from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from duckdb_anon.kernels.attacks.linkage_scores import JoinedCells
 from duckdb_anon.kernels.row_keys import keys_of
@@ -114,16 +114,16 @@ class PublishedRecords:
         """Whether rows are plain values that may have been moved."""
         return all(c.plain for c in self.columns) and self.start is None and self.group_of_unit is None
 
-    def values_of_cells(self, secret: Secret, a: int) -> sparse.csr_matrix:
+    def values_of_cells(self, secret: Secret, a: int) -> scipy.sparse.csr_matrix:
         """Rows of each cell of column `a` that hold each sensitive value; in other slices by the bucket's shares."""
         k, part = next((k, part) for k, part in enumerate(self.parts) if a in part.columns)
         cell, values = part.cell_of_voter(a), secret.by_voter
         voters = np.arange(len(cell))
-        of_cell = sparse.csr_matrix((np.ones(len(cell)), (cell, voters)), (self.columns[a].number, len(cell)))
+        of_cell = scipy.sparse.csr_matrix((np.ones(len(cell)), (cell, voters)), (self.columns[a].number, len(cell)))
         if self.start is not None and k != secret.part:
             size = np.diff(self.start)
-            of_bucket = sparse.csr_matrix((np.ones(len(cell)), (np.repeat(np.arange(len(size)), size), voters)))
-            mixed = sparse.diags_array(1.0 / size) @ (of_bucket @ values if secret.part >= 0 else values)
+            of_bucket = scipy.sparse.csr_matrix((np.ones(len(cell)), (np.repeat(np.arange(len(size)), size), voters)))
+            mixed = scipy.sparse.diags_array(1.0 / size) @ (of_bucket @ values if secret.part >= 0 else values)
             return (of_cell @ of_bucket.T @ mixed).tocsr()
         return (of_cell @ values).tocsr()
 
@@ -266,7 +266,7 @@ def refined(release: PublishedRecords, label_of_row: Sequence[IntArray]) -> Publ
     before = release.unit_of_row[first]
     rows, units = len(unit), len(first)
     size = np.bincount(unit).astype(np.float64)
-    to_unit = sparse.csr_matrix((np.ones(rows), (unit, np.arange(rows))), (units, rows))
+    to_unit = scipy.sparse.csr_matrix((np.ones(rows), (unit, np.arange(rows))), (units, rows))
     secrets = [
         replace(secret, by_voter=(to_unit @ secret.of_rows(np.arange(rows))).tocsr()) for secret in release.secrets
     ]

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.cells import Boxes, PublishedCells, distinct_boxes, slices
@@ -36,9 +36,9 @@ class _Slice:
 
     columns: tuple[int, ...]
     parts: Boxes
-    shares: sparse.csr_matrix  # of each part in each class, shape (parts, classes)
+    shares: scipy.sparse.csr_matrix  # of each part in each class, shape (parts, classes)
 
-    def covered(self, persons: Sequence[IntArray]) -> sparse.csr_matrix:
+    def covered(self, persons: Sequence[IntArray]) -> scipy.sparse.csr_matrix:
         """Share of each class's parts that cover each person, shape (persons, classes)."""
         return (self.parts.matches([persons[a] for a in self.columns]) @ self.shares).tocsr()
 
@@ -50,7 +50,7 @@ class Evidence:
     classes: int
     # how much each class speaks for each sensitive code, shape (classes, sensitive domain): rows, in a sliced
     # release as a share of the bucket's
-    weight: sparse.csr_matrix
+    weight: scipy.sparse.csr_matrix
     slices: list[_Slice]  # its columns, those of boxes in one
 
     @property
@@ -58,7 +58,7 @@ class Evidence:
         """Whether each class holds each sensitive code, shape (classes, sensitive domain)."""
         return np.asarray(self.weight.toarray() > 0, dtype=bool)
 
-    def shares(self, persons: Sequence[IntArray]) -> sparse.csr_matrix:
+    def shares(self, persons: Sequence[IntArray]) -> scipy.sparse.csr_matrix:
         """Product of the shares of each class's cells that cover each person's parts, shape (persons, classes)."""
         product = self.slices[0].covered(persons)
         for each in self.slices[1:]:
@@ -76,7 +76,7 @@ class Evidence:
         each = next(each for each in self.slices if a in each.columns)
         cells = each.parts.columns[each.columns.index(a)]
         covered = cells.covered(np.arange(cells.domain.size)).T
-        return np.asarray((each.shares.T @ sparse.csr_matrix(covered, dtype=np.float64)).toarray() > 0)
+        return np.asarray((each.shares.T @ scipy.sparse.csr_matrix(covered, dtype=np.float64)).toarray() > 0)
 
 
 def evidence(release: ReadTable, qi: list[str], sensitive: str, *, as_published: bool = False) -> Evidence:
@@ -88,11 +88,11 @@ def evidence(release: ReadTable, qi: list[str], sensitive: str, *, as_published:
         return _sliced(release, qi, sensitive)
     boxes = distinct_boxes(release, qi)
     weight = _values(release, sensitive, boxes.of_row, boxes.number)
-    each = sparse.eye_array(boxes.number).tocsr()
+    each = scipy.sparse.eye_array(boxes.number).tocsr()
     return Evidence(boxes.number, weight, [_Slice(tuple(range(len(qi))), boxes, each)])
 
 
-def _values(release: ReadTable, sensitive: str, class_of_row: IntArray, classes: int) -> sparse.csr_matrix:
+def _values(release: ReadTable, sensitive: str, class_of_row: IntArray, classes: int) -> scipy.sparse.csr_matrix:
     """Rows of each class that hold each sensitive code; a row with counts of many values is shared among them."""
     column = release.columns[sensitive]
     if not (column.plain or column.counted):
@@ -128,13 +128,13 @@ def _sliced(release: ReadTable, qi: list[str], sensitive: str) -> Evidence:
         else:
             shares = _table(1 / size[bucket], parts.of_row, bucket, (parts.number, len(size))) @ of_bucket
         found.append(_Slice(tuple(members), parts, shares))
-    share = sparse.diags_array(1 / size[bucket[first_row]])
+    share = scipy.sparse.diags_array(1 / size[bucket[first_row]])
     return Evidence(classes, (share @ _values(release, sensitive, class_of_row, classes)).tocsr(), found)
 
 
-def _table(values: FloatArray, row: IntArray, column: IntArray, shape: tuple[int, int]) -> sparse.csr_matrix:
+def _table(values: FloatArray, row: IntArray, column: IntArray, shape: tuple[int, int]) -> scipy.sparse.csr_matrix:
     """Sparse sums of values by (row, column)."""
-    return sparse.csr_matrix((values, (row, column)), shape=shape)
+    return scipy.sparse.csr_matrix((values, (row, column)), shape=shape)
 
 
 @OfRelease(

@@ -17,7 +17,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from duckdb_anon.measures.cells import distinct_boxes
 from duckdb_anon.measures.released_rows import require_columns
@@ -29,7 +29,7 @@ from duckdb_anon.model.release_table import MeasureCall
 CLASSES = ("rows", "boxes", "buckets", "sampled", "suppressed", "retained")
 
 
-def matched(call: MeasureCall) -> tuple[IntArray, sparse.csr_matrix]:
+def matched(call: MeasureCall) -> tuple[IntArray, scipy.sparse.csr_matrix]:
     """Released rows of each class, and whom of the population it fits, shape (individuals, classes)."""
     population = call.read["population"]
     for table in call.read.values():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from duckdb_anon.measures.cells import PublishedCells, quantile_bins
 from duckdb_anon.model.coded_table import FloatArray, IntArray
@@ -28,8 +28,8 @@ class Secret:
 
     name: str
     part: int  # number of the part it stands in; -1 where a sliced release has no quasi-identifier in its part
-    by_voter: sparse.csr_matrix  # rows of each voter that carry each code, shape (voters, codes)
-    shares: sparse.csr_matrix  # how much of each code each cell carries, shape (cells, codes)
+    by_voter: scipy.sparse.csr_matrix  # rows of each voter that carry each code, shape (voters, codes)
+    shares: scipy.sparse.csr_matrix  # how much of each code each cell carries, shape (cells, codes)
     cell_of_row: IntArray  # cell of each released row
     mixed: bool  # whether rows show the counts of their bucket and not their own values
     listed: bool = False  # whether rows show lists, all values of a person
@@ -45,7 +45,7 @@ class Secret:
         """Rows that carry each code, shape (codes,)."""
         return np.asarray(self.by_voter.sum(axis=0)).ravel()
 
-    def of_rows(self, rows: IntArray) -> sparse.csr_matrix:
+    def of_rows(self, rows: IntArray) -> scipy.sparse.csr_matrix:
         """How much of each code released rows carry, shape (rows, codes)."""
         return self.shares[self.cell_of_row[rows]]
 
@@ -72,7 +72,7 @@ def read_secret(name: str, column: ReadColumn, part: int, voter: IntArray, weigh
             f"the lists of '{name}' stand for {entries:,} values, too many to vote on; attack a sample of the release"
         )
     tick()
-    cell_of_voter = sparse.csr_matrix((weight, (voter, cells.of_row)), (voters, cells.number))
+    cell_of_voter = scipy.sparse.csr_matrix((weight, (voter, cells.of_row)), (voters, cells.number))
     tick()
     carried = cell_of_voter @ cells.shares
     tick()

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from duckdb_anon.engine.register import Registered, named_release, numbered_rows, registered_releases
 from duckdb_anon.engine.sql_quoting import ident
@@ -50,13 +50,13 @@ class _View:
 
     release: PublishedRecords
     scoring: Scoring
-    shares: sparse.csr_matrix  # how much of each sensitive value each row carries, shape (rows, values)
+    shares: scipy.sparse.csr_matrix  # how much of each sensitive value each row carries, shape (rows, values)
     mixed: bool  # whether rows show the values of their bucket and not their own
     individual: IntArray  # individual of each row
     people: IntArray  # individuals with rows in it, in order
     rows: IntArray  # their rows, individual by individual
     first: IntArray  # place of the first row of each in `rows`
-    carried: sparse.csr_matrix  # mean share of each sensitive value in the rows of each, shape (people, values)
+    carried: scipy.sparse.csr_matrix  # mean share of each sensitive value in the rows of each, shape (people, values)
 
     @staticmethod
     def of(release: PublishedRecords, scoring: Scoring, individual: IntArray) -> _View:
@@ -67,7 +67,8 @@ class _View:
         secret = release.secrets[0]
         shares = secret.of_rows(np.arange(len(release.unit_of_row))).tocsr()
         offsets = np.append(first, len(rows))
-        means = sparse.csr_matrix((np.repeat(1 / count, count), rows, offsets), shape=(len(people), shares.shape[0]))
+        mean = np.repeat(1 / count, count), rows, offsets
+        means = scipy.sparse.csr_matrix(mean, shape=(len(people), shares.shape[0]))
         carried = (means @ shares).tocsr()
         return _View(release, scoring, shares, secret.mixed, individual, people, rows, first, carried)
 
@@ -209,7 +210,7 @@ def _together(
     """Success with one target by several releases, among the individuals who are in the same ones."""
     total = np.zeros(len(candidates))
     counted: list[FloatArray] = []
-    values: list[tuple[sparse.csr_matrix, bool]] = []
+    values: list[tuple[scipy.sparse.csr_matrix, bool]] = []
     for view, score in scored:
         at = np.searchsorted(view.people, candidates)
         by_candidate, carried = np.maximum.reduceat(score[view.rows], view.first)[at], view.carried[at]

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, inverse_terms
 from duckdb_anon.kernels.row_keys import keys_of
@@ -36,7 +36,7 @@ class _Part:
     axes: tuple[int, ...]
     size: int  # number of combinations of their values
     cell_of_row: IntArray
-    shares: sparse.csr_matrix  # shape (cells, size)
+    shares: scipy.sparse.csr_matrix  # shape (cells, size)
     single: bool = False  # whether each cell is the combination of its number alone
 
     def spread(self, rows: IntArray) -> FloatArray:
@@ -82,10 +82,11 @@ def _parts(table: ReadTable, names: Sequence[str]) -> list[_Part]:
 def _of_column(axis: int, column: ReadColumn) -> _Part:
     size = column.domain.size
     if column.plain:
-        return _Part((axis,), size, column.value_codes().astype(np.int64), sparse.eye_array(size).tocsr(), single=True)
+        shares = scipy.sparse.eye_array(size).tocsr()
+        return _Part((axis,), size, column.value_codes().astype(np.int64), shares, single=True)
     cells = PublishedCells.distinct(column)
     total = np.maximum(np.asarray(cells.shares.sum(axis=1)).ravel(), 1e-300)
-    return _Part((axis,), size, cells.of_row, (sparse.diags_array(1 / total) @ cells.shares).tocsr())
+    return _Part((axis,), size, cells.of_row, (scipy.sparse.diags_array(1 / total) @ cells.shares).tocsr())
 
 
 def _sliced(table: ReadTable, columns: Sequence[_Part]) -> _Part:
@@ -98,7 +99,7 @@ def _sliced(table: ReadTable, columns: Sequence[_Part]) -> _Part:
         some = np.arange(start, min(start + step, table.rows))
         np.add.at(total, bucket[some], _product(np.ones((len(some), 1)), columns, some))
     axes = tuple(axis for part in columns for axis in part.axes)
-    return _Part(axes, total.shape[1], bucket, sparse.csr_matrix(total / np.maximum(rows, 1)[:, None]))
+    return _Part(axes, total.shape[1], bucket, scipy.sparse.csr_matrix(total / np.maximum(rows, 1)[:, None]))
 
 
 def _product(product: FloatArray, parts: Sequence[_Part], rows: IntArray) -> FloatArray:

@@ -16,7 +16,7 @@ Cost: one sort of items and nodes, times the depth of the hierarchy.
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from duckdb_anon.measures.cells import PublishedCells
 from duckdb_anon.measures.released_rows import OfRelease, require_columns, source_rows
@@ -56,7 +56,7 @@ def replaced_by(person: IntArray, item: IntArray, lists: PublishedCells, person_
     person, item = person[released], item[released]
     last = max(int(person.max(initial=-1)), int(person_of_row.max(initial=-1)))
     shape = (last + 1, lists.number)
-    of_person = sparse.csr_matrix((np.ones(len(person_of_row)), (person_of_row, lists.of_row)), shape)
+    of_person = scipy.sparse.csr_matrix((np.ones(len(person_of_row)), (person_of_row, lists.of_row)), shape)
     wrong = int((np.asarray((of_person @ lists.times)[person, item]).ravel() != 1).sum())
     if wrong:
         raise ColumnError(

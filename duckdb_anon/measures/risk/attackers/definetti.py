@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from duckdb_anon.kernels.attacks.definetti import spread_values
 from duckdb_anon.kernels.partition.sort_count import offsets_of
@@ -58,12 +58,12 @@ def class_membership(release: PublishedRecords) -> Scoring:
 
 
 @once_per_release
-def _models(release: PublishedRecords) -> list[tuple[sparse.csr_matrix, Tilt | None]]:
+def _models(release: PublishedRecords) -> list[tuple[scipy.sparse.csr_matrix, Tilt | None]]:
     """For each secret what voters carry of each value, and a factor by target and value."""
     return [_model(release, secret, bins_of(release)) for secret in release.secrets]
 
 
-def _model(release: PublishedRecords, secret: Secret, bins: Bins) -> tuple[sparse.csr_matrix, Tilt | None]:
+def _model(release: PublishedRecords, secret: Secret, bins: Bins) -> tuple[scipy.sparse.csr_matrix, Tilt | None]:
     if len(bins.marginal) * secret.domain > MOST_CELLS:
         raise NotApplicable(f"'{secret.name}' has {secret.domain} values, too many for a model of each")
     if secret.mixed:
@@ -86,7 +86,7 @@ def _model(release: PublishedRecords, secret: Secret, bins: Bins) -> tuple[spars
     return secret.by_voter, tilt
 
 
-def _within_buckets(release: PublishedRecords, secret: Secret, bins: Bins) -> sparse.csr_matrix:
+def _within_buckets(release: PublishedRecords, secret: Secret, bins: Bins) -> scipy.sparse.csr_matrix:
     """What rows carry that show the counts of their bucket: fitted, in place of even shares."""
     part, group = release.parts[0], release.group_of_unit
     if group is None:
@@ -97,15 +97,15 @@ def _within_buckets(release: PublishedRecords, secret: Secret, bins: Bins) -> sp
     values = shown[unit]
     values.data *= np.repeat(people / release.size[unit], np.diff(values.indptr))
     bin_of_value = secret.bins()
-    to_bin = sparse.csr_matrix((np.ones(secret.domain), (np.arange(secret.domain), bin_of_value)))
-    binned = sparse.csr_matrix(values @ to_bin)
+    to_bin = scipy.sparse.csr_matrix((np.ones(secret.domain), (np.arange(secret.domain), bin_of_value)))
+    binned = scipy.sparse.csr_matrix(values @ to_bin)
     binned.sort_indices()
     _, fitted, same, size = _fitted(part, bins, group, release.size, binned)
     # values of one bin share what is theirs by their counts, those who look alike by their sizes
     values_of_unit = np.diff(shown.indptr)
     bucket, value_bin = np.repeat(group, values_of_unit), bin_of_value[shown.indices]
     # the place of each entry among the entries of a matrix, from 1
-    places = sparse.csr_matrix((np.arange(1, binned.nnz + 1.0), binned.indices, binned.indptr), binned.shape)
+    places = scipy.sparse.csr_matrix((np.arange(1, binned.nnz + 1.0), binned.indices, binned.indptr), binned.shape)
     position = np.asarray(places[bucket, value_bin]).ravel().astype(np.int64) - 1
     alike = np.repeat(same.of_row, values_of_unit)
     width = np.diff(binned.indptr)[group[same.first]]
@@ -113,7 +113,7 @@ def _within_buckets(release: PublishedRecords, secret: Secret, bins: Bins) -> sp
     share = people[bucket] / binned.data[position]
     entry = first[alike] + position - binned.indptr[bucket]
     weight = fitted[entry] * shown.data * share / size[alike]
-    return sparse.csr_matrix((weight, shown.indices, shown.indptr), shown.shape)
+    return scipy.sparse.csr_matrix((weight, shown.indices, shown.indptr), shown.shape)
 
 
 def _of_permuted(release: PublishedRecords, secret: Secret, part: PublishedPart, bins: Bins) -> FloatArray:
@@ -124,13 +124,13 @@ def _of_permuted(release: PublishedRecords, secret: Secret, part: PublishedPart,
     values = secret.by_voter
     if secret.part >= 0:
         rows = np.arange(len(bucket))
-        values = sparse.csr_matrix((np.ones(len(rows)), (bucket, rows)), (len(release.size), len(rows))) @ values
+        values = scipy.sparse.csr_matrix((np.ones(len(rows)), (bucket, rows)), (len(release.size), len(rows))) @ values
         values.sort_indices()
     return _fitted(part, bins, bucket, np.ones(len(bucket)), values)[0]
 
 
 def _fitted(
-    part: PublishedPart, bins: Bins, bucket: IntArray, size: FloatArray, values: sparse.csr_matrix
+    part: PublishedPart, bins: Bins, bucket: IntArray, size: FloatArray, values: scipy.sparse.csr_matrix
 ) -> tuple[FloatArray, FloatArray, Keys, FloatArray]:
     """What `spread_values` finds, then rows of a bucket that lie in the same bins, which are one, and their sizes.
 

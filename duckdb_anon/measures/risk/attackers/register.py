@@ -10,7 +10,7 @@ Cost: rows times groups times columns; not tried beyond `MOST_SCORES`.
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from duckdb_anon.kernels.jit import compiled
 from duckdb_anon.kernels.partition.sort_count import ranges
@@ -54,7 +54,7 @@ def scoring(release: PublishedRecords) -> Scoring:
             score = score + model.log_ratio_of(everybody, known)[person, model.bin_of_row[row]]
     people, rows = register.values.shape[1], len(release.unit_of_row)
     chance = balanced(person, row, score, people, rows)
-    shares = sparse.csr_matrix((chance, (person, row)), (people, rows))
+    shares = scipy.sparse.csr_matrix((chance, (person, row)), (people, rows))
 
     def assigned(some: Targets) -> FloatArray:
         chance = shares[np.repeat(some.who, np.diff(some.start))].toarray()

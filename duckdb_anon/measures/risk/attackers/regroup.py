@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from duckdb_anon.measures.risk.attackers.record_linkage import likelihood
 from duckdb_anon.measures.risk.attacks import Attacker, ColumnScore, Label, NotApplicable, Scoring
@@ -35,7 +35,8 @@ class GroupValues:
     """How often each group has each value."""
 
     size: FloatArray  # records of each group
-    counts: list[sparse.csr_matrix]  # for each column the records of each group with each value, shape (values, groups)
+    # for each column the records of each group with each value, shape (values, groups)
+    counts: list[scipy.sparse.csr_matrix]
     # for each column log P(value | group), shape (values, groups); None where that is too large
     tables: list[NDArray[np.float32] | None]
 
@@ -44,7 +45,7 @@ class GroupValues:
         """Count the groups of some records."""
         size = np.bincount(group).astype(np.float64)
         counts = [
-            sparse.csr_matrix((np.ones(len(group)), (column, group)), (domain, len(size)))
+            scipy.sparse.csr_matrix((np.ones(len(group)), (column, group)), (domain, len(size)))
             for column, domain in zip(codes, domains, strict=True)
         ]
         found = cls(size, counts, [None] * len(domains))

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import sparse
-from scipy.special import logsumexp
+import scipy
 
 from duckdb_anon.measures.risk.attackers import regroup
 from duckdb_anon.measures.risk.attackers.record_linkage import REACH, likelihood, likelihood_excluding, most_equal
@@ -51,7 +50,7 @@ class SensitiveModel:
     def log_ratio_of(self, values: CodeArray, known: BoolArray) -> FloatArray:
         """The same for each record of a register."""
         score = self.log_prior + self.bins.sums(self.coefficient, values, known)
-        score -= logsumexp(score, axis=1, keepdims=True)
+        score -= scipy.special.logsumexp(score, axis=1, keepdims=True)
         ratio: FloatArray = score - self.log_prior
         return ratio
 
@@ -87,7 +86,7 @@ def _fitted(release: PublishedRecords, secret: Secret) -> SensitiveModel:
 
 
 def _logit(
-    columns: Sequence[tuple[sparse.csr_matrix, IntArray]], outcome: IntArray, log_prior: FloatArray
+    columns: Sequence[tuple[scipy.sparse.csr_matrix, IntArray]], outcome: IntArray, log_prior: FloatArray
 ) -> FloatArray:
     """Coefficients of a multinomial logit with a ridge, offsets `log_prior`; shape (bins of all columns, outcomes).
 
@@ -100,7 +99,8 @@ def _logit(
     ends = np.cumsum([inside.shape[1] for inside, _ in columns])
     shape = (int(ends[-1]), len(log_prior))
     rows_of_cell = [
-        sparse.csr_matrix((np.ones(len(rows)), (cell, rows)), (inside.shape[0], len(rows))) for inside, cell in columns
+        scipy.sparse.csr_matrix((np.ones(len(rows)), (cell, rows)), (inside.shape[0], len(rows)))
+        for inside, cell in columns
     ]
 
     # steps in standard errors of the coefficients at the start, so that frequent and rare bins converge alike
@@ -114,7 +114,7 @@ def _logit(
         score = np.tile(log_prior, (len(rows), 1))
         for (inside, cell), part in zip(columns, np.split(weight, ends[:-1]), strict=True):
             score += (inside @ part)[cell]
-        score -= logsumexp(score, axis=1, keepdims=True)
+        score -= scipy.special.logsumexp(score, axis=1, keepdims=True)
         error = np.exp(score)
         error[rows, outcome] -= 1
         gradient = RIDGE * weight
