@@ -27,7 +27,7 @@ from duckdb_anon.report.release_context import read_context
 from duckdb_anon.shell.dot_commands import Quit, StopScript, read_script
 from duckdb_anon.shell.render import HEADED
 from duckdb_anon.shell.running import CLEAR, run_with_progress
-from duckdb_anon.shell.session import Session
+from duckdb_anon.shell.session import Session, is_blank
 from duckdb_anon.sql_functions import connect
 
 _REGISTER = "anon_register"
@@ -71,7 +71,8 @@ def _interact(session: Session, name: str) -> None:
     )
     while True:
         try:
-            session.feed(read("  ... " if session.pending.strip() else "anon> "))
+            for line in read("anon> " if is_blank(session.pending) else "  ... ").split("\n"):
+                session.feed(line)
         except EOFError:
             session.out.write("\n")
             return

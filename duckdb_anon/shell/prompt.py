@@ -19,7 +19,7 @@ from pygments.lexers.sql import PostgresLexer
 
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.shell.dot_commands import COMMANDS
-from duckdb_anon.shell.session import Session, is_blank, split_complete
+from duckdb_anon.shell.session import Session, is_blank, is_code, split_line
 
 _LEAST_WORD = 2
 _WORD = re.compile(r'[\w."]*$')
@@ -65,10 +65,13 @@ class WordCompleter(Completer):
         """What could stand there, the likeliest kinds first."""
         if before.lstrip() == typed and typed.startswith("."):
             yield from ((f".{name}", command.summary) for name, command in COMMANDS.items())
-        elif before.count("'") % 2:  # a table named in a call
-            yield from ((name.replace("'", "''"), kind) for name, kind in self.names)
+            return
+        before = before[: len(before) - len(typed)]
+        if not is_code(before):
+            if is_code(before + "'"):  # a table named in a call, and no comment
+                yield from ((name.replace("'", "''"), kind) for name, kind in self.names)
         else:
-            call = _CALL.search(before[: len(before) - len(typed)])
+            call = _CALL.search(before)
             yield from (
                 (f"{name} := ", "parameter") for name in self.parameters.get(call[1].lower() if call else "", [])
             )
@@ -79,15 +82,15 @@ class WordCompleter(Completer):
 
 
 def is_finished(text: str) -> bool:
-    """Tell whether Enter runs `text`: a command, nothing at all, or statements that have all ended.
+    r"""Tell whether Enter runs `text`: commands, and statements that have all ended, or nothing at all.
 
-    >>> is_finished("select 1;"), is_finished("select 1"), is_finished(".help")
-    (True, False, True)
+    >>> is_finished("select 1; -- it's"), is_finished("select 1"), is_finished(".mode csv\nselect 1")
+    (True, False, False)
     """
-    if not text.strip() or text.lstrip().startswith("."):
-        return True
-    complete, rest = split_complete(text)
-    return bool(complete) and is_blank(rest)
+    pending = ""
+    for line in text.split("\n"):
+        *_, pending = split_line(pending, line)
+    return is_blank(pending)
 
 
 def prompt_reader(session: Session, history: Path) -> Callable[[str], str]:

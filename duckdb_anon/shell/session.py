@@ -55,12 +55,9 @@ class Session:
 
     def feed(self, line: str) -> None:
         """Take one line; run what it completes."""
-        between_statements = is_blank(self.pending) and not is_blank(self.pending + "x")
-        if line.lstrip().startswith(".") and between_statements:
-            self.pending = ""
-            self._run_command(line.strip())
-            return
-        complete, self.pending = split_complete(self.pending + line.rstrip("\r\n") + "\n")
+        command, complete, self.pending = split_line(self.pending, line)
+        if command:
+            self._run_command(command)
         self.run_text(complete)
 
     def run_text(self, text: str) -> None:
@@ -144,30 +141,41 @@ def without_foreign_position(message: str, text: str) -> str:
     return message[: position.start()] + message[position.end() :]
 
 
-def split_complete(text: str) -> tuple[str, str]:
-    """Cut `text` after its last statement-ending semicolon: what may run, and what is still being written.
+def split_line(pending: str, line: str) -> tuple[str, str, str]:
+    r"""What a line adds to unfinished text: a dot command, the statements that are complete now, what is left.
 
-    >>> split_complete("select ';'; select 1 -- more;")
-    ("select ';';", ' select 1 -- more;')
+    >>> split_line("", ".mode csv"), split_line("select ';'", "; -- more;")
+    (('.mode csv', '', ''), ('', "select ';';", ' -- more;\n'))
     """
+    if line.lstrip().startswith(".") and is_blank(pending):
+        return line.strip(), "", ""
+    text = pending + line.rstrip("\r\n") + "\n"
     cut = max((place + 1 for place, kind in _tokens(text) if kind == ";"), default=0)
-    return text.encode()[:cut].decode(), text.encode()[cut:].decode()
+    return "", text.encode()[:cut].decode(), text.encode()[cut:].decode()
 
 
 def is_blank(text: str) -> bool:
-    r"""Tell whether `text` holds nothing but space, comments and semicolons.
+    r"""Tell whether `text` holds nothing but space, comments that have ended, and semicolons.
 
-    >>> is_blank(" -- a note\n ; "), is_blank("select 1"), is_blank("'")
-    (True, False, False)
+    >>> is_blank(" -- it's\n ; "), is_blank("select 1"), is_blank("'"), is_blank("/* ;")
+    (True, False, False, False)
     """
-    found = _tokens(text)
-    return all(kind in (";", "comment") for _, kind in found) and (bool(found) or not text.strip())
+    return is_code(text + "\n") and all(kind in (";", "comment") for _, kind in _tokens(text))
+
+
+def is_code(text: str) -> bool:
+    r"""Tell whether what follows `text` is read as SQL: not inside of quotes or a comment.
+
+    >>> is_code("select 'it''s' "), is_code("select 1 -- it"), is_code("-- it's\n"), is_code("select $$")
+    (True, False, True, False)
+    """
+    return _tokens(text + ";")[-1:] == [(len(text.encode()), ";")]
 
 
 def _tokens(text: str) -> list[tuple[int, str]]:
     """Where DuckDB's lexer sees a token, in bytes, and its kind; ';' for the end of a statement.
 
-    DuckDB 1.5 leaves out a quote that is not closed.
+    DuckDB 1.5 leaves out comments, and a quote that is not closed.
     """
     data = text.encode()
     found = [(place, kind.name) for place, kind in duckdb.tokenize(text)]

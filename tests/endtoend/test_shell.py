@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 
 pexpect = pytest.importorskip("pexpect", reason="pexpect (extra 'test') drives the terminal")
@@ -17,6 +18,9 @@ WITHOUT_EXTRA = [
     "import sys; sys.modules['prompt_toolkit'] = None; import duckdb_anon.cli as c; sys.exit(c.main())",
 ]
 LONG = "select sum(sqrt(a.range * b.range)) from range(1000000) a, range(1000000) b;"
+PASTED = ("\x1b[200~", "\x1b[201~")  # what a terminal sends around pasted text
+README = Path(__file__).resolve().parents[2] / "README.md"
+_SQL_WITH_OUTPUT = re.compile(r"```sql\n(.*?)```\n\n?((?:\|[^\n]*\n)*)", re.DOTALL)
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]")
 
 
@@ -115,6 +119,7 @@ def test_interrupt_stops_a_long_anonymization_and_writes_nothing(shell: Terminal
     shell.wait_for("interrupted", seconds=15)
     shell.type("select table_name from duckdb_tables();\r")
     shell.wait_for("│ c          │")
+    shell.wait_for("anon>")
     shell.type("drop table c;\r")
     shell.wait_for("anon>")
 
@@ -126,6 +131,37 @@ def test_interrupt_at_the_prompt_drops_what_was_typed(shell: Terminal) -> None:
     shell.wait_for("anon>")
     shell.type("select 6 * 7 as answer;\r")
     shell.wait_for("│     42 │")
+    shell.wait_for("anon>")
+
+
+@pytest.mark.campaign
+def test_blocks_of_readme_run_as_they_are_pasted(shell: Terminal, request: pytest.FixtureRequest) -> None:
+    """A statement ends before a comment, and comments have quotes; every cell of a table's last row is shown."""
+    begin, end = PASTED if "with the extra" in request.node.name else ("", "")
+    blocks = _SQL_WITH_OUTPUT.findall(README.read_text(encoding="utf-8"))
+    assert len(blocks) > 2
+    for sql, output in blocks:
+        shell.type(f"{begin}{sql.rstrip()}{end}\r")
+        for cell in output.splitlines()[-1].strip("| ").split(" | ") if output else ():
+            shell.wait_for(cell, seconds=120)
+    shell.type("select count(*) as n from release;\r")
+    shell.wait_for("│ 20000 │", seconds=60)
+    shell.wait_for("anon>")
+    shell.type("drop table release; drop table checked; drop table people;\r")
+    shell.wait_for("anon>")
+
+
+def test_a_comment_after_a_statement_waits_for_nothing(shell: Terminal) -> None:
+    shell.type("select 6 * 7 as answer; -- it's a note; done\r")
+    shell.wait_for("│     42 │")
+    shell.wait_for("anon>")
+    shell.type(".mode line\r")
+    shell.wait_for("anon>")
+    shell.type("select 1 as one /* it's\r")
+    shell.wait_for("...")
+    shell.type("; */;\r")
+    shell.wait_for("one = 1")
+    shell.type(".mode box\r")
     shell.wait_for("anon>")
 
 
@@ -145,6 +181,24 @@ def test_tab_completes_functions_and_tables(rich: Terminal) -> None:
     rich.type(";\r")
     rich.wait_for("│     42 │")
     assert rich.leave() == 0
+
+
+def test_nothing_is_completed_inside_a_comment(con: duckdb.DuckDBPyConnection) -> None:
+    pytest.importorskip("prompt_toolkit", reason="the shell extra is not installed")
+    from prompt_toolkit.completion import CompleteEvent
+    from prompt_toolkit.document import Document
+
+    from duckdb_anon.shell.prompt import WordCompleter
+
+    con.execute("create table patients as select 1 as age")
+    completer = WordCompleter(con)
+    completer.refresh()
+
+    def offered(before: str) -> list[str]:
+        return [found.text for found in completer.get_completions(Document(before), CompleteEvent())]
+
+    assert offered("select 1; -- pati") == offered("-- it's pati") == offered("/* pati") == []
+    assert offered("from pati") == offered("-- it's\nfrom muco('pati") == ["patients"]
 
 
 def test_history_outlives_the_shell_and_belongs_to_its_owner(rich: Terminal, tmp_path: Path) -> None:
