@@ -180,8 +180,8 @@ def _work(con: Any, planned: Mapping[str, Any], rows: Mapping[str, Any]) -> list
             options = _ARGUMENTS[found.hierarchy]
             hierarchy = f"anon_hierarchy({literal(planned['table'])}, {literal(facts.name)}{options})"
         cells = (
-            facts.name, facts.type, facts.distinct, facts.uniqueness, facts.nulls, add, found.kind or None,
-            found.role or None, found.reason, hierarchy, found.safe_harbor or None, comment or None,
+            facts.name, found.role or None, found.reason, found.kind or None, facts.distinct, facts.uniqueness,
+            facts.nulls, add, hierarchy, found.safe_harbor or None, facts.type, comment or None,
         )  # fmt: skip
         answer.append(dict(zip(PROFILE.returns, cells, strict=True)))
     return answer
@@ -223,8 +223,10 @@ PROFILE = _of_columns(
     paper="Safe Harbor: 45 CFR 164.514(b)(2)(i)",
     example="FROM anon_profile('people')",
     returns=fields(
-        "column_name VARCHAR, type VARCHAR, distinct_values BIGINT, uniqueness DOUBLE, nulls DOUBLE, adds DOUBLE, "
-        "looks_like VARCHAR, role VARCHAR, reason VARCHAR, hierarchy VARCHAR, safe_harbor VARCHAR, comment VARCHAR"
+        # a box 80 characters wide shows the first three columns and the last two
+        "column_name VARCHAR, role VARCHAR, reason VARCHAR, looks_like VARCHAR, distinct_values BIGINT, "
+        "uniqueness DOUBLE, nulls DOUBLE, adds DOUBLE, hierarchy VARCHAR, safe_harbor VARCHAR, type VARCHAR, "
+        "comment VARCHAR"
     ),
     plan=plan_profile,
     work=_work,

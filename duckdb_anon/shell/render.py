@@ -16,7 +16,7 @@ Row = Sequence[str | None]
 Writer = Callable[[list[str], Iterator[Row], TextIO], None]
 MODES = ("box", "csv", "json", "line", "list", "markdown", "tabs")
 _BATCH = 10_000
-_COPIED = ("call", "statement", "query")
+_COPIED = ("call", "statement", "query", "clean")
 _FITS = 20
 _BEGINNING = re.compile(r"\n(?=\* |[A-Z][a-z]+: )")
 
@@ -24,8 +24,8 @@ _BEGINNING = re.compile(r"\n(?=\* |[A-Z][a-z]+: )")
 def render(result: duckdb.DuckDBPyRelation, mode: str, max_rows: int, out: TextIO, *, header: bool = True) -> None:
     """Write every row of `result` to `out`; mode box shows at most `max_rows`.
 
-    What is to be copied, SQL in the columns `call`, `statement` and `query`, stands below the box once more, each text
-    on a line of its own: a box breaks or cuts it.
+    What is to be copied, SQL in the columns of `_COPIED`, is printed below the box once more, each text on a line of its
+    own: a box breaks or cuts it.
     """
     if mode == "box":
         _box(result, max_rows, out)
@@ -50,8 +50,8 @@ def _box(result: duckdb.DuckDBPyRelation, max_rows: int, out: TextIO) -> None:
         result.show(max_rows=max_rows, max_width=_width())
     if copied is None:
         return
-    texts = [str(row[copied]) for row in result.limit(max_rows).fetchall() if row[copied] is not None]
-    if any(len(text) > _FITS for text in texts):
+    texts = [row[copied] for row in result.limit(max_rows).fetchall() if len(row[copied] or "") > _FITS]
+    if texts:
         out.write("".join(f"{text}\n" for text in texts) + "\n")
 
 

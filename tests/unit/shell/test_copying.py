@@ -29,6 +29,31 @@ def test_a_call_is_printed_on_a_separate_line_and_runs_once(con: duckdb.DuckDBPy
     assert len(runs) == 3
 
 
+@pytest.mark.skipif(not hasattr(duckdb.DuckDBPyRelation, "materialize"), reason="DuckDB 1.5 keeps no rows to list")
+def test_a_select_that_cleans_a_table_is_printed_whole(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    con.execute("create table t as select 'f' || repeat(' ', range % 2) as sex, range % 3 || ' ' as \"a b\" from range(50)")
+    out = io.StringIO()
+    render(con.sql("from anon_dirt('t')"), "box", 40, out)
+    (select,) = con.execute("select clean from anon_dirt('t') where column_name is null").fetchone() or ()
+    assert select in out.getvalue().splitlines()
+    con.execute(select)
+
+
+def test_a_box_of_a_profile_shows_role_and_reason(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("stdnum", reason="the profile extra is not installed")
+    monkeypatch.setenv("COLUMNS", "80")
+    con.execute("create table people as from anon_sample('census', 100, seed := 1)")
+    out = io.StringIO()
+    render(con.sql("from anon_profile('people')"), "box", 40, out)
+    names = out.getvalue().splitlines()[1].replace("│", " ").split()
+    assert names[:3] == ["column_name", "role", "reason"]
+
+
 @pytest.mark.parametrize("mode, rows", [("csv", "1,x\n"), ("list", "1|x\n"), ("tabs", "1\tx\n")])
 def test_headers_can_be_left_out(con: duckdb.DuckDBPyConnection, mode: str, rows: str) -> None:
     with_names, without = io.StringIO(), io.StringIO()
