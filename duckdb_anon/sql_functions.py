@@ -37,7 +37,7 @@ from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.private_files import private_root, spill_folder
 from duckdb_anon.engine.sql_macros import macro_statements
 from duckdb_anon.engine.sql_quoting import literal, planned
-from duckdb_anon.model.errors import AnonError, reported
+from duckdb_anon.model.errors import AnonError, cause_of, code_of, of_newer_file, reported
 from duckdb_anon.model.function_specs import Entry, Method, PureSql, Query, Report, Task
 from duckdb_anon.model.progress import stop_flag
 from duckdb_anon.model.release_comment import is_release
@@ -128,7 +128,13 @@ def connect(database: str = ":memory:", *, read_only: bool = False, **config: An
         >>> duckdb_anon.connect().execute("select 1").fetchone()
         (1,)
     """
-    con = duckdb.connect(database, read_only=read_only, config=config)
+    try:
+        con = duckdb.connect(database, read_only=read_only, config=config)
+    except duckdb.IOException as error:
+        newer = of_newer_file(error, database)
+        if not newer:
+            raise
+        raise AnonError(newer, code=code_of(newer)) from cause_of(error)
     # a setting and no part of config: all connections of a process to one file must have the same config
     if "temp_directory" not in config and not _spills_privately(con):
         # a database that has spilled already, or whose settings are locked, keeps its folder

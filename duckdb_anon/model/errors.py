@@ -77,6 +77,22 @@ _ENUM = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:,\s*)?)*\)")
 _OURS = re.compile(r"Invalid Input Error: \w[\w .]*: .* \[[a-z]+(?:-[a-z]+)*\]", re.DOTALL)
 
 
+_NEWER_FILE = re.compile(r"IO Error: .*database file with (?:storage )?version number (\d+)")
+
+
+def of_newer_file(error: Exception, file: str = "the file") -> str:
+    """What to do about an error of DuckDB that says that a newer DuckDB wrote a file; '' for any other error."""
+    found = _NEWER_FILE.match(str(error))
+    if found is None or type(error).__module__.partition(".")[0] not in _DUCKDB:
+        return ""
+    return with_code(
+        f"{file} has the storage version {found[1]} of a newer DuckDB, which this one does not read. Upgrade this "
+        "DuckDB, or convert the file with the newer one: ATTACH 'FILE' AS old (READ_ONLY); ATTACH 'CONVERTED' AS new "
+        "(STORAGE_VERSION 'v1.5.0'); COPY FROM DATABASE old TO new",
+        "newer-file",
+    )
+
+
 def may_quote_values(error: Exception) -> bool:
     """Whether an error is DuckDB's and its message may quote values, as that of a cast that fails does.
 
@@ -91,7 +107,7 @@ def may_quote_values(error: Exception) -> bool:
 def without_values(error: Exception) -> str:
     """The message of an error; of DuckDB's that may quote values, what kind it is and how to see it."""
     if not may_quote_values(error):
-        return _ENUM.sub("ENUM", str(error))
+        return of_newer_file(error) or _ENUM.sub("ENUM", str(error))
     return with_code(
         f"values could not be read or written ({type(error).__name__}); DuckDB's message is left out, as it may quote "
         "them. Run the query of the table or view alone in DuckDB to see it",

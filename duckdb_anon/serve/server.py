@@ -13,6 +13,7 @@ served and removed when serving ends.
 from __future__ import annotations
 
 import hmac
+import os
 import re
 import threading
 from collections import OrderedDict
@@ -51,21 +52,43 @@ _SESSIONS = 20_000
 _REASON = 500  # characters of why a statement is refused
 
 
+EXTENSIONS = "DUCKDB_ANON_EXTENSIONS"
+"""Variable of the environment: a folder with the extensions of this DuckDB, where INSTALL reaches no network."""
+_NEEDED = ("httpfs", "quack")
+
+
 def load_quack(con: duckdb.DuckDBPyConnection) -> None:
-    """Load the Quack extension: installed into DuckDB, or from its packages on PyPI."""
-    version = f"v{duckdb.__version__}"
-    for name in ("httpfs", "quack"):
-        spec = find_spec(f"duckdb_extension_{name}")
-        places = spec.submodule_search_locations if spec and spec.submodule_search_locations else []
-        files = [Path(p) / "extensions" / version / f"{name}.duckdb_extension" for p in places]
-        packaged = [str(file) for file in files if file.exists()]
+    """Load the Quack extension: from the folder that the environment names, from PyPI's packages, or as installed."""
+    version = duckdb.__version__
+    for name in _NEEDED:
+        file = _file_of(name, version)
         try:
-            con.execute(f"load {literal(packaged[0]) if packaged else name}")
+            con.execute(f"load {literal(str(file)) if file else name}")
         except duckdb.Error as error:
             raise AnonError(
-                f"serve: the DuckDB extension {name} is not here for DuckDB {duckdb.__version__}. Get it with "
-                f"pip install 'duckdb-anon[serve]' (DuckDB 1.5) or, on the network, INSTALL {name}"
+                f"serve: DuckDB {version} cannot load its extension {name} ({_told(error)}). "
+                f"With a network run INSTALL httpfs; INSTALL quack; without one, set {EXTENSIONS} to a folder with "
+                f"{' and '.join(f'{each}.duckdb_extension' for each in _NEEDED)} of this version. pip install "
+                "'duckdb-anon[serve,quack]' brings both, with the older DuckDB that they are built for",
+                code="extension-missing",
             ) from error
+
+
+def _told(error: duckdb.Error) -> str:
+    """What DuckDB says first of a file of its own, which holds no values."""
+    return str(error).partition("\n")[0].split(": ", 1)[-1].rstrip(".")
+
+
+def _file_of(name: str, version: str) -> Path | None:
+    """The file of an extension; None where DuckDB's own folder is the place to look."""
+    given, file = os.environ.get(EXTENSIONS), f"{name}.duckdb_extension"
+    if given:
+        copied = Path(given).glob(f"v{version}/*/{file}")  # as DuckDB lays its own folder out
+        return next(copied, Path(given) / file)
+    spec = find_spec(f"duckdb_extension_{name}")
+    places = [Path(place) for place in (spec and spec.submodule_search_locations) or ()]
+    files = (place / "extensions" / f"v{version}" / file for place in places)
+    return next((found for found in files if found.exists()), None)
 
 
 class Curator:

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 
 import duckdb
 
-from duckdb_anon.model.errors import AnonError, without_values
+from duckdb_anon.model.errors import AnonError, of_function
 from duckdb_anon.serve.isolation import bound_this_process, give_up_rights, pass_on
 from duckdb_anon.serve.limits import ServingLimits
 from duckdb_anon.serve.server import Analyst, Curator, listen
@@ -38,7 +38,7 @@ def main() -> int:
     try:
         served, report = _serve(job, answers, ended)
     except (AnonError, duckdb.Error) as error:
-        _say(answers, {"error": without_values(error)})
+        _say(answers, {"error": of_function("serve", error)})
         return 1
     _say(answers, report)
     ended.wait()

@@ -17,7 +17,7 @@ from typing import NoReturn, TextIO
 import duckdb
 
 from duckdb_anon.binder_errors import explained
-from duckdb_anon.model.errors import AnonError, listed, nearest, without_values
+from duckdb_anon.model.errors import AnonError, listed, nearest, of_newer_file, without_values
 from duckdb_anon.shell.dot_commands import COMMANDS, StopScript
 from duckdb_anon.shell.render import render
 from duckdb_anon.shell.running import Meter
@@ -70,7 +70,8 @@ class Session:
                 at = statement.query
                 self.meter.watch(partial(self._run, statement))
         except (duckdb.Error, AnonError) as error:
-            message = str(error) if sys.stderr.isatty() else without_values(error)  # else it may be a log
+            is_read = sys.stderr.isatty() and not of_newer_file(error)  # else it may be a log
+            message = str(error) if is_read else without_values(error)
             self.fail(without_foreign_position(explained(message, at), at))
 
     def fail(self, message: str) -> NoReturn:

@@ -34,7 +34,9 @@ def test_a_select_that_cleans_a_table_is_printed_whole(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    con.execute("create table t as select 'f' || repeat(' ', range % 2) as sex, range % 3 || ' ' as \"a b\" from range(50)")
+    con.execute(
+        "create table t as select 'f' || repeat(' ', range % 2) as sex, range % 3 || ' ' as \"a b\" from range(50)"
+    )
     out = io.StringIO()
     render(con.sql("from anon_dirt('t')"), "box", 40, out)
     (select,) = con.execute("select clean from anon_dirt('t') where column_name is null").fetchone() or ()
