@@ -24,8 +24,8 @@ _BEGINNING = re.compile(r"\n(?=\* |[A-Z][a-z]+: )")
 def render(result: duckdb.DuckDBPyRelation, mode: str, max_rows: int, out: TextIO, *, header: bool = True) -> None:
     """Write every row of `result` to `out`; mode box shows at most `max_rows`.
 
-    What is to be copied, SQL in the columns of `_COPIED`, is printed below the box once more, each text on a line of its
-    own: a box breaks or cuts it.
+    What is to be copied, SQL in the columns of `_COPIED`, is printed below the box once more, each on its own line:
+    a box breaks or cuts it.
     """
     if mode == "box":
         _box(result, max_rows, out)
