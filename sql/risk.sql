@@ -181,6 +181,27 @@ create or replace temp macro _anon_sample_risk(n, f) as
             lambda integral, reciprocal: (reciprocal - n / f * integral) / (1 - n / f))
     end;
 
+-- The records with the size of their class, what it represents, their risk, and that of their household: 1 - prod(1 - risk)
+-- over its members, NULL without household. Everybody of a NULL household is one by themselves.
+create or replace temp macro _anon_risk_of_records(fn, tbl, qi, person, sample_weights, missing, household) as table
+    with names as materialized (from _anon_checked(fn, tbl, qi, [household])),
+    classes as (
+        select row(*columns(* exclude (_anon_size, _anon_population, _anon_share, _anon_matching))) as _anon_key,
+            _anon_matching, _anon_population
+        from _anon_classes(fn, tbl, qi, person, sample_weights, missing)
+    ),
+    records as (
+        select *, row(*columns(lambda c: _anon_among(c, qi) or c = '_anon_none')) as _anon_key,
+            coalesce(*columns(lambda c: _anon_among(c, [household]) or c = '_anon_none')) as _anon_home
+        from (select *, null as _anon_none from _anon_table(tbl))
+        where (select checked from names)
+    )
+    select records.* exclude (_anon_key, _anon_none, _anon_home), _anon_matching, _anon_population,
+        if(sample_weights is null, 1 / _anon_matching, _anon_sample_risk(_anon_matching, _anon_population)) as _anon_risk,
+        if(household is null, null, if(_anon_home is null, _anon_risk,
+            1 - product(1 - _anon_risk) over (partition by _anon_home))) as _anon_household
+    from records join classes on records._anon_key = classes._anon_key;
+
 -- reidentification_risk(tbl, qi, threshold := 0.2): the probability of re-identifying a record by its quasi-identifiers
 -- (El Emam and Dankar 2008).
 --   prosecutor       the adversary knows that the individual is in the table: 1 / size of the smallest class
@@ -190,11 +211,14 @@ create or replace temp macro _anon_sample_risk(n, f) as
 --   expected         the expected number of re-identifications: the sum of the risks
 --   above_threshold  share of the records whose risk is above the threshold
 --   sample_uniques   records alone in their class
+--   household_expected  with household: the expected number of records whose household is re-identified through any of its
+--                    members, the sum over records of 1 - prod(1 - risk of each member) (Templ, Kowarik and Meindl 2015)
+--   household_risk   their share of the records
 -- With person, `rows` are individuals, each counted once in every class.
 create or replace temp macro reidentification_risk(
-    tbl, qi := NULL, threshold := 0.2, person := NULL, sample_weights := NULL, missing := 'value'
+    tbl, qi := NULL, threshold := 0.2, person := NULL, sample_weights := NULL, missing := 'value', household := NULL
 ) as table
-    select coalesce(sum(_anon_size), 0)::bigint as rows,
+    select columns(lambda c: c not in ('household_expected', 'household_risk') or household is not null) from (select coalesce(sum(_anon_size), 0)::bigint as rows,
         coalesce(max(1 / _anon_matching), 0)::double as prosecutor,
         coalesce(max(risk), 0)::double as journalist,
         coalesce(sum(_anon_size * risk) / sum(_anon_size), 0)::double as marketer,
@@ -207,6 +231,11 @@ create or replace temp macro reidentification_risk(
     from (
         select *, if(sample_weights is null, 1 / _anon_matching, _anon_sample_risk(_anon_matching, _anon_population)) as risk
         from _anon_classes('reidentification_risk', tbl, qi, person, sample_weights, missing)
+    )), (
+        select coalesce(sum(_anon_household), 0)::double as household_expected,
+            coalesce(avg(_anon_household), 0)::double as household_risk
+        from _anon_risk_of_records('reidentification_risk', tbl, qi, person, sample_weights, missing, household)
+        where household is not null
     );
 
 -- record_risk(tbl, qi): the records, each with the size of its class and the risk of re-identifying it.
@@ -215,23 +244,16 @@ create or replace temp macro reidentification_risk(
 --   prosecutor       1 / class_size: the adversary knows that the individual is in the table
 --   journalist       the risk in the population that sample_weights describe (Benedetti and Franconi 1998); its sum is the
 --                    expected number of re-identifications. Without sample_weights the table is the population
+--   household_risk   with household: the probability that any member of its household is re-identified
 create or replace temp macro record_risk(
-    tbl, qi := NULL, person := NULL, sample_weights := NULL, missing := 'value'
+    tbl, qi := NULL, person := NULL, sample_weights := NULL, missing := 'value', household := NULL
 ) as table
-    with classes as (
-        select row(*columns(* exclude (_anon_size, _anon_population, _anon_share, _anon_matching))) as _anon_key,
-            _anon_matching, _anon_population
-        from _anon_classes('record_risk', tbl, qi, person, sample_weights, missing)
-    ),
-    records as (
-        select *, row(*columns(lambda c: _anon_among(c, qi) or c = '_anon_none')) as _anon_key
-        from (select *, null as _anon_none from _anon_table(tbl))
-    )
-    select columns(lambda c: c <> 'population_size' or sample_weights is not null) from (
-        select records.* exclude (_anon_key, _anon_none), _anon_matching as class_size, _anon_population as population_size,
-            1 / _anon_matching as prosecutor,
-            if(sample_weights is null, 1 / _anon_matching, _anon_sample_risk(_anon_matching, _anon_population)) as journalist
-        from records join classes on records._anon_key = classes._anon_key
+    select columns(lambda c: (c <> 'population_size' or sample_weights is not null) and (c <> 'household_risk' or household is not null))
+    from (
+        select * exclude (_anon_matching, _anon_population, _anon_risk, _anon_household), _anon_matching as class_size,
+            _anon_population as population_size, 1 / _anon_matching as prosecutor, _anon_risk as journalist,
+            _anon_household as household_risk
+        from _anon_risk_of_records('record_risk', tbl, qi, person, sample_weights, missing, household)
     );
 
 -- k_map(tbl, population, qi): the smallest number of individuals of a population, one record each, who share their

@@ -19,10 +19,10 @@ from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import Label, read_description
 from duckdb_anon.model.release_formats.duckdb_types import is_nested, kind_of_type
 
-ROLES = ("identifier", "quasi", "sensitive", "insensitive", "person")
+ROLES = ("identifier", "quasi", "sensitive", "insensitive", "person", "household")
 _NO_ROLES = {"release", "attributes", "kinds", "pseudonym"}
 """What else comments of the package say of a column."""
-NAMING = ("identifier", "person")
+NAMING = ("identifier", "person", "household")
 """Roles of columns that name individuals."""
 _COMMENT = re.compile(
     r"\banon:\s*(\w+)((?:[\s,;]+(?:categorical\b|hierarchy=(?:(?:\"[^\"]*\")+|[^\s;,]+)))*)", re.IGNORECASE
@@ -95,16 +95,22 @@ def resolve_roles(
     def info(name: str, nested_allowed: bool = nested) -> ColumnInfo:
         return _info(function, relation, name, labels, nested_allowed)
 
-    person = labels.roles["person"]
-    if len(person) > 1:
-        raise ColumnError(
-            f"{function}: {listed(person)} are all the person column. One column can be. Name it in person := '...'"
-        )
+    for role in ("person", "household"):
+        if len(labels.roles[role]) > 1:
+            raise ColumnError(
+                f"{function}: {listed(labels.roles[role])} are all the {role} column. One column can be. Name it in "
+                f"{role} := '...' or change the comments"
+            )
+    household = labels.roles["household"]
+    # the members of a household are protected together, unless a function is about the values of one individual
+    units = not arguments.get("person") and "person" not in needs and household
+    person = units or labels.roles["person"]
     return Roles(
         qi=tuple(info(n) for n in labels.roles["quasi"]),
         sensitive=tuple(info(n) for n in labels.roles["sensitive"]),
         keep=tuple(info(n, True) for n in labels.roles["insensitive"]),
         person=info(person[0]) if person else None,
+        household=info(household[0]) if household else None,
         identifier=tuple(labels.roles["identifier"]),
     )
 
@@ -155,12 +161,6 @@ def _from_comments(function: str, relation: Relation) -> Labels:
         if len(roles) > 1:
             raise ColumnError(f"{function}: the comment on {relation.given}.{column} names several roles. Keep one")
         label = label_of(comment)
-        if roles == {"household"}:
-            raise ColumnError(
-                f"{function}: {relation.given}.{column} is labelled household, which is no role. A household is not an "
-                "individual with several rows: label the individuals 'anon: person', and the number of the household "
-                "'anon: quasi categorical', because other people know who lives together"
-            )
         if label is None and roles - _NO_ROLES:
             raise ColumnError(
                 f"{function}: the comment on {relation.given}.{column} says 'anon: {min(roles)}'. Roles are "

@@ -226,7 +226,12 @@ def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
         )
         text = unsliced(source, slices)
     by_person = "_anon_person" if person else roles.person.name if roles.person else None
-    if by_person is None:
+    household = (
+        roles.household.name if roles.household and any(p.name == "household" for p in entry.parameters) else None
+    )
+    if household is not None and by_person == household:
+        by_person = None  # the risk of a household is put together from those of its records
+    if by_person is None and household is None:
         check_described(entry, relation)
         if "sample_weights" in params and params["sample_weights"] is None and contents.shape == "rows":
             require_no_frequency(entry.name, context.catalog, relation, roles, weights=True)
@@ -237,6 +242,7 @@ def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
     by_role: dict[str, Any] = {
         "sensitive": [info.name for info in roles.sensitive] or None,
         "person": by_person,
+        "household": household,
         "hierarchy": _hierarchy_of(context, roles, params),
     }
     given = {p.name: by_role.get(p.name) if params[p.name] is None else params[p.name] for p in entry.parameters}

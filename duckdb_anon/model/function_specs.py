@@ -66,8 +66,9 @@ class Roles:
     qi: tuple[ColumnInfo, ...] = ()
     sensitive: tuple[ColumnInfo, ...] = ()
     keep: tuple[ColumnInfo, ...] = ()
-    person: ColumnInfo | None = None
+    person: ColumnInfo | None = None  # the unit that is protected or counted: an individual, or a household
     identifier: tuple[str, ...] = ()
+    household: ColumnInfo | None = None
 
     @property
     def coded(self) -> tuple[ColumnInfo, ...]:
@@ -84,7 +85,8 @@ class Roles:
         infos = {"quasi": self.qi, "sensitive": self.sensitive, "insensitive": self.keep}
         roles = {info.name: role for role, columns in infos.items() for info in columns}
         roles |= dict.fromkeys(self.identifier, "identifier")
-        return roles | ({self.person.name: "person"} if self.person else {})
+        roles |= {self.person.name: "person"} if self.person else {}
+        return roles | ({self.household.name: "household"} if self.household else {})
 
     def trees(self) -> dict[str, str]:
         """Hierarchy table of each column that has one."""

@@ -27,6 +27,7 @@ _ROLES = {
     "sensitive": "sensitive",
     "insensitive": "insensitive, released as it was",
     "person": "identifies the individual of a row",
+    "household": "identifies the household of a row",
     "identifier": "an identifier",
 }
 _UNDECLARED = (

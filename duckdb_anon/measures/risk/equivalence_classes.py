@@ -28,6 +28,7 @@ MISSING = Parameter(
     "missing", "'value': NULL equals NULL only; 'wildcard': NULL matches every value, as in sdcMicro", "text", "value",
     ("value", "wildcard"),
 )  # fmt: skip
+HOUSEHOLD = Parameter("household", "column that identifies the household of each record (default: by comment)", "text")
 K_ANONYMITY = _Macro(
     name="k_anonymity",
     summary="size of the smallest equivalence class; with a person column also the largest share of an "
@@ -71,6 +72,7 @@ REIDENTIFICATION_RISK = _Macro(
         Parameter("threshold", "risk above which a record counts as at risk, in [0, 1]", "number", 0.2, low=0, high=1),
         SAMPLE_WEIGHTS,
         MISSING,
+        HOUSEHOLD,
     ),
 )
 CLASS_STATISTICS = _Macro(
@@ -99,7 +101,7 @@ RECORD_RISK = _Macro(
     "number of re-identifications",
     paper="El Emam and Dankar (2008); Benedetti and Franconi (1998)",
     example="FROM record_risk('people') ORDER BY journalist DESC LIMIT 10",
-    parameters=(SAMPLE_WEIGHTS, MISSING),
+    parameters=(SAMPLE_WEIGHTS, MISSING, HOUSEHOLD),
 )
 _SENSITIVE = Parameter("sensitive", "sensitive column(s), one list over all of them (default: by comment)", "names")
 _PERSON = Parameter(

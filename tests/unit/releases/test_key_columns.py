@@ -2,7 +2,6 @@
 
 import warnings
 
-import duckdb
 import pytest
 
 import duckdb_anon
@@ -103,9 +102,3 @@ def test_a_database_keeps_no_key_unchanged(visits):
     with pytest.raises(ColumnError, match="'hashed'"):
         release_database(visits, ["patients", "visits"], **options)
     release_database(visits, ["patients", "visits"], treatments={"visits": {"hashed": "pseudonym"}}, **options)
-
-
-def test_a_household_is_no_role(visits):
-    visits.execute("comment on column visits.ward is 'anon: household'")
-    with pytest.raises(duckdb.Error, match="labelled household, which is no role"):
-        visits.execute("from mondrian('visits', 5)")

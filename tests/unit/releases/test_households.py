@@ -1,0 +1,53 @@
+"""Households: guarantees and risks count them in place of their members."""
+
+import math
+from collections import Counter
+
+import duckdb
+import pytest
+
+
+@pytest.fixture
+def families(con):
+    con.execute("""create table families as select range as id, (range // 3)::int as home, (hash(range) % 20)::int as age,
+        (hash(range, 3) % 2)::int as sex, (hash(range, 5) % 7)::int as illness from range(600)""")
+    for column, role in {"home": "household", "age": "quasi", "sex": "quasi", "illness": "sensitive"}.items():
+        con.execute(f"comment on column families.{column} is 'anon: {role}'")
+    return con
+
+
+@pytest.mark.parametrize("call", ["mondrian('families', 5, l := 2", "muco('families', 0.2"])
+def test_classes_have_k_households(families, call):
+    # members of a household are alike, so that k records could be one household
+    families.execute("update families set age = home % 20, sex = home % 2")
+    families.execute(f"create table r as from {call}, row_id := true)")
+    counted = families.execute("""select min(n) from (select count(distinct home) as n
+        from r join (select home, row_number() over () - 1 as row_id from families) using (row_id) group by age, sex)""").fetchone()
+    k, share = families.execute("from k_anonymity('r', qi := ['age', 'sex'], original := 'families')").fetchone()
+    assert counted == (k,) and k >= 5 and share <= 0.2
+    assert "home" not in families.sql("from r").columns
+
+
+def test_risk_of_a_household_is_that_of_any_member(families):
+    rows = families.execute("select home, age, sex from families").fetchall()
+    size = Counter((age, sex) for _, age, sex in rows)
+    safe = {
+        home: math.prod(1 - 1 / size[age, sex] for h, age, sex in rows if h == home) for home in {r[0] for r in rows}
+    }
+    found = dict(families.execute("select distinct home, household_risk from record_risk('families')").fetchall())
+    assert found == {home: pytest.approx(1 - each) for home, each in safe.items()}
+    risk = families.execute(
+        "select expected, household_expected, household_risk from reidentification_risk('families')"
+    )
+    expected = sum(1 - safe[home] for home, _, _ in rows)
+    assert risk.fetchone() == (pytest.approx(len(size)), pytest.approx(expected), pytest.approx(expected / len(rows)))
+
+
+def test_what_counts_records_or_releases_the_number_of_the_household_is_refused(families):
+    with pytest.raises(duckdb.Error, match="several-rows"):
+        families.execute("from microaggregate('families', 5)")
+    with pytest.raises(duckdb.Error, match=r"home.* labelled household"):
+        families.execute("from mondrian('families', 5, keep := ['home'])")
+    families.execute("comment on column families.id is 'anon: household'")
+    with pytest.raises(duckdb.Error, match=r"home.*household"):
+        families.execute("from mondrian('families', 5)")
