@@ -277,6 +277,8 @@ def _plan_query(entry: Query, context: Context, params: Params) -> str:
         select = entry.plan(context, params)
     if entry.unit != "row":  # one that counts persons refuses by itself what it cannot count
         return select
+    if not isinstance(context.arguments.get(entry.tables[0]), str):  # several tables, of a released database
+        return select
     relation = context.relation(entry.tables[0])
     person = context.roles(relation, nested=True).person
     for table in (relation, *(context.relation(name) for name in entry.tables[1:])) if person is None else ():

@@ -19,6 +19,7 @@ from duckdb_anon.model.errors import RewriteError, when_run
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite.engines import LEFT_OUT, Engine, Question, answer
 from duckdb_anon.rewrite.learnt_counts import learnable_counts, with_learnt_counts
+from duckdb_anon.rewrite.query.keys import require_keys_alone, shows_key
 from duckdb_anon.rewrite.query.parse import Describe, Output, grounded, outputs, read_query, unique_names
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.trees import (
@@ -181,8 +182,9 @@ def _read_answers(
     engine: Engine,
     alone: bool = False,
 ) -> _Answers:
-    everything = (original, *tables)
+    everything = (original, *(joined for joined, _ in release.joined), *tables)
     tree, names = read_query(query, everything, describe)
+    require_keys_alone(tree, everything)
     columns = outputs(query, names, tree)
     if isinstance(tree, exp.SetOperation) and all(column.measure for column in columns):
         raise RewriteError(
@@ -194,14 +196,21 @@ def _read_answers(
     limited = any(tree.args.get(key) for key in picking)
     levels = _mark_levels(tree)
     hidden_keys = _show_keys(tree)
+    key = "" if alone else shows_key(tree, everything)
+    if key:
+        raise RewriteError(
+            f"groups of {key} cannot be compared: it is a key, and the release has pseudonyms in its place. Aggregate "
+            "the groups once more, SELECT avg(n) FROM (SELECT count(*) AS n ...), or ask estimate, which shows them"
+        )
     open_ended = tree.copy()
     if limited and not alone:
         goes_over_groups = any(all_of(projection, exp.Window) for projection in leftmost(tree).expressions)
         for key in ("order", *(key for key in picking if key != "having" or not goes_over_groups)):
             open_ended.set(key, None)
-    unbounded = release.why_unbounded()
+    unbounded = "" if release.joined else release.why_unbounded()
     wanted: Bounds = "none" if unbounded else bounds
-    counts = learnable_counts(open_ended, release, original) if spread == "learnt" and not hidden_keys else {}
+    learnable = spread == "learnt" and not hidden_keys and not release.joined
+    counts = learnable_counts(open_ended, release, original) if learnable else {}
     # how noisy an inverted count is, its interval tells
     inside: Bounds = "sure" if counts and wanted in ("none", "hard") else wanted
     last = [*["_level"] * bool(levels), *hidden_keys]

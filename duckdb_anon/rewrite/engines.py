@@ -95,13 +95,15 @@ def answer(question: Question) -> Answer:
         RewriteError: naming what cannot be estimated.
     """
     found = _answer(question)
-    if question.bounds == "likely" and question.release.replay is not None:
+    if question.bounds == "likely" and question.release.replay is not None and not question.release.joined:
         return _with_replay(question, found)
     return found
 
 
 def _answer(question: Question) -> Answer:
     release = question.release
+    if release.joined:
+        return _joined(question)
     imputed = question.engine == "imputed"
     if question.engine == "auto" and question.spread == "learnt" and release.drawn is not None:
         imputed = prefers_draws(question.tree, release, question.tables[0])
@@ -115,6 +117,20 @@ def _answer(question: Question) -> Answer:
         found = _imputed(question)
         why = [f"imputed: {error}"] if isinstance(error, CombinationsError) else []
         return replace(found, notes=(*found.notes, *why))
+
+
+def _joined(question: Question) -> Answer:
+    """Estimates of a query over several originals, which plausible tables alone answer."""
+    if question.engine == "closed":
+        raise RewriteError(f"the query reads {_originals(question)}, which have no closed form together; ask with "
+                           "engine := 'imputed'")  # fmt: skip
+    found = _imputed(replace(question, bounds="none"))
+    return replace(found, unbounded=f"no bounds: the query reads {_originals(question)}")
+
+
+def _originals(question: Question) -> str:
+    read = [question.tables[0], *(original for original, _ in question.release.joined)]
+    return " and ".join(info.name for info in read)
 
 
 def _closed(question: Question, tree: exp.Query) -> Answer:

@@ -8,7 +8,7 @@ HAVING. ORDER BY and LIMIT hold of the combined answers. The spread over draws i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 import sqlglot
@@ -23,13 +23,14 @@ from duckdb_anon.rewrite.query.prepare import answers_of
 from duckdb_anon.rewrite.query.refusals import unnests
 from duckdb_anon.rewrite.query.tables import MakePlausible, PlausibleTables, TableInfo, contents_of
 from duckdb_anon.rewrite.query.trees import (
+    SOURCE,
     aggregate_nodes,
     all_of,
     groups_of,
     has_aggregate,
-    is_original,
     leftmost,
     quoted,
+    step_of,
     without_filter,
 )
 
@@ -39,6 +40,8 @@ have it (`rare`)."""
 _PICKS = (exp.Min, exp.Max, exp.ArgMin, exp.ArgMax, exp.AnyValue, exp.First, exp.Last)
 _OF_SHARES = (exp.WithinGroup, exp.Quantile, exp.ApproxQuantile, exp.PercentileCont, exp.PercentileDisc)
 _COUNTS = (exp.Count, exp.CountIf, exp.Sum)
+_NUMBERS = (*_COUNTS, exp.Avg, exp.Median, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop,
+            exp.Div, exp.Mul, exp.Add, exp.Sub, exp.Round, exp.Corr)  # fmt: skip
 
 
 @dataclass
@@ -128,7 +131,7 @@ class DrawQuery:
 
 
 def combined(query: DrawQuery, drawn: str, answers: Sequence[str], types: Sequence[str]) -> exp.Query:
-    """Write the query that puts answers, whose columns have these types, together."""
+    """Write the query that puts answers, whose columns have these types, together; `drawn` are steps of its WITH."""
     half = len(answers) / 2
     columns = [f"c{index}" for index, _ in enumerate(query.measures)]
     keys = [column for column, measure in zip(columns, query.measures, strict=True) if not measure]
@@ -157,7 +160,7 @@ def combined(query: DrawQuery, drawn: str, answers: Sequence[str], types: Sequen
     by = f" group by {', '.join(groups)}" if groups else ""
     selected = ", ".join(f"c{index} as {quoted(name)}" for index, name in enumerate(query.names))
     text = f"""
-        with plausible as materialized ({drawn}), answers as ({found}),
+        with {drawn}, answers as ({found}),
         {COMBINED} as (select {", ".join(made)} from {source}{by})
         select {selected} from {COMBINED} where kept"""
     answer = sqlglot.parse_one(text, dialect="duckdb")
@@ -204,9 +207,22 @@ def _together(column: str, kind: str, node: exp.Expr) -> str:
 
 
 def _types(query: exp.Query, plausible: PlausibleTables, tables: Sequence[TableInfo]) -> Sequence[str]:
-    """Types of the columns of a query's answer, as DuckDB finds them on empty tables."""
+    """Types of the columns of a query's answer, as DuckDB finds them on empty tables.
+
+    Where a table is not there yet, as a temporary one, counts and sums are numbers, and other measures texts.
+    """
     shapes = [replace(info, sql=_shape(info)) if info.columns else info for info in tables]
-    return plausible.types(grounded(query.copy(), shapes).sql("duckdb", comments=False))
+    try:
+        return plausible.types(grounded(query.copy(), shapes).sql("duckdb", comments=False))
+    except RewriteError:
+        if all(info.columns for info in tables) and all(_is_known(table) for table in all_of(query, exp.Table)):
+            raise
+        values = (without_filter(projection.unalias())[0] for projection in leftmost(query).expressions)
+        return ["DOUBLE" if isinstance(value, _NUMBERS) else "VARCHAR" for value in values]
+
+
+def _is_known(table: exp.Table) -> bool:
+    return step_of(table) is not None or table.name.startswith(SOURCE) or not isinstance(table.this, exp.Identifier)
 
 
 def _shape(info: TableInfo) -> str:
@@ -219,7 +235,10 @@ def over_draws(
     release: TableInfo,
     tables: Sequence[TableInfo],
 ) -> exp.Query:
-    """Write the query that answers from plausible tables."""
+    """Write the query that answers from plausible tables of the originals that it reads.
+
+    `tables`: the original, then the originals of `release.joined`, then other tables.
+    """
     _require_unnamed_persons(tree, release, tables[0])
     scope = build_scope(tree)
     flags = measure_flags(scope) if scope is not None else []
@@ -228,21 +247,34 @@ def over_draws(
         flag and not isinstance(node.unalias(), exp.Grouping) for flag, node in zip(flags, outputs, strict=True)
     ]
     read = {fold(column.name) for column in all_of(tree, exp.Column)}
-    names = [name for name, _ in tables[0].columns]
-    shown = contents_of(release, tables[0]).columns
-    plausible = drawn(
-        [name for name in names if fold(name) in read] or [name for name in names if fold(name) in shown][:1]
-    )
+    pairs = [(tables[0], replace(release, drawn=drawn)), *release.joined]
+    plausible = [_plausible(original, other, read) for original, other in pairs]
     if not any(measures) and not tree.args.get("group"):
         return _on_one_draw(tree, plausible, tables)
     query = DrawQuery.of(tree, measures)
     places = ", ".join(f"c{i}" for i, _ in enumerate(query.measures))
     answers = [
         f"select * from ({made.sql('duckdb', comments=False)}) as q({places})"
-        for draw in range(1, plausible.draws + 1)
-        for made in [_on_draw(query.tree, '"plausible"', plausible.number, draw, tables)]
+        for draw in range(1, plausible[0].draws + 1)
+        for made in [_on_draw(query.tree, plausible, draw, tables)]
     ]
-    return combined(query, plausible.sql, answers, _types(query.tree, plausible, tables))
+    steps = ", ".join(f"{_step(number)} as materialized ({each.sql})" for number, each in enumerate(plausible))
+    return combined(query, steps, answers, _types(query.tree, plausible[0], tables))
+
+
+def _plausible(original: TableInfo, release: TableInfo, read: Collection[str]) -> PlausibleTables:
+    """Plausible tables of a release with the columns that a query reads."""
+    if release.drawn is None:
+        raise RewriteError(f"no rows can be drawn from {release.name}, so it cannot be joined with other releases")
+    names = [name for name, _ in original.columns]
+    shown = contents_of(release, original).columns
+    columns = [name for name in names if fold(name) in read] or [name for name in names if fold(name) in shown][:1]
+    return release.drawn(columns)
+
+
+def _step(number: int) -> str:
+    """Name of the step with the plausible tables of an original."""
+    return "plausible" if number == 0 else f"plausible_{number}"
 
 
 def _require_unnamed_persons(tree: exp.Query, release: TableInfo, original: TableInfo) -> None:
@@ -268,22 +300,29 @@ def _require_unnamed_persons(tree: exp.Query, release: TableInfo, original: Tabl
             )
 
 
-def _on_one_draw(tree: exp.Query, plausible: PlausibleTables, tables: Sequence[TableInfo]) -> exp.Query:
+def _on_one_draw(tree: exp.Query, plausible: Sequence[PlausibleTables], tables: Sequence[TableInfo]) -> exp.Query:
     """The query over the first of the tables, which are drawn once, whatever subqueries read them."""
-    made = _on_draw(tree, '"plausible"', plausible.number, 1, tables)
-    drawn = sqlglot.parse_one(plausible.sql, dialect="duckdb")
-    made = made.with_(exp.to_identifier("plausible", quoted=True), as_=drawn, materialized=True, copy=False)
-    steps = made.args["with_"].expressions
-    steps.insert(0, steps.pop())
+    made = _on_draw(tree, plausible, 1, tables)
+    for number, each in reversed(list(enumerate(plausible))):
+        drawn = sqlglot.parse_one(each.sql, dialect="duckdb")
+        name = exp.to_identifier(_step(number), quoted=True)
+        made = made.with_(name, as_=drawn, materialized=True, copy=False)
+        steps = made.args["with_"].expressions
+        steps.insert(0, steps.pop())
     return made
 
 
-def _on_draw(tree: exp.Query, source: str, number: str, draw: int, tables: Sequence[TableInfo]) -> exp.Query:
-    """The query over one of the tables."""
+def _on_draw(
+    tree: exp.Query, plausible: Sequence[PlausibleTables], draw: int, tables: Sequence[TableInfo]
+) -> exp.Query:
+    """The query over one draw of each original."""
     made = tree.copy()
     for table in all_of(made, exp.Table):
-        if is_original(table):
-            text = f"select * exclude ({quoted(number)}) from {source} where {quoted(number)} = {draw}"
+        found = table.name.removeprefix(SOURCE)
+        place = int(found) if found != table.name else len(plausible)
+        if place < len(plausible):
+            number = quoted(plausible[place].number)
+            text = f"select * exclude ({number}) from {quoted(_step(place))} where {number} = {draw}"
             rows = sqlglot.parse_one(text, dialect="duckdb")
             table.replace(exp.Subquery(this=rows, alias=table.args.get("alias")))
     return grounded(made, tables)

@@ -15,6 +15,7 @@ from duckdb_anon.rewrite.bounds import BoundedBlock, FoundBounds
 from duckdb_anon.rewrite.compile_query import Steps, compile_tree
 from duckdb_anon.rewrite.factors import RESERVED, CombinationsError, NotLinearError, RandomizedFactor, RetainedFactor
 from duckdb_anon.rewrite.plausible import over_draws
+from duckdb_anon.rewrite.query.keys import require_keys_alone
 from duckdb_anon.rewrite.query.parse import Describe, grounded, read_query, unique_names
 from duckdb_anon.rewrite.query.prepare import answers_of, collapsed, is_count, round_read, rounded, try_casts, unrounded
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
@@ -337,10 +338,17 @@ def rewrite(
         >>> "greatest" in rewrite("SELECT count(*) FROM people WHERE age < 30", people, boxes)
         True
     """
-    everything = (original, *tables)
+    everything = (original, *(joined for joined, _ in release.joined), *tables)
     tree, names = read_query(query, everything, describe)
-    wanted: Bounds = "none" if release.why_unbounded() else bounds
-    estimate = estimator(tree, release, everything, wanted, spread, may_impute, readable=True)
+    require_keys_alone(tree, everything)
+    if release.joined:
+        if release.drawn is None or not may_impute:
+            raise RewriteError("the query reads several originals, which have no closed form together")
+        estimate = Estimate(over_draws(tree, release.drawn, release, everything))
+        unquote(estimate.tree)
+    else:
+        wanted: Bounds = "none" if release.why_unbounded() else bounds
+        estimate = estimator(tree, release, everything, wanted, spread, may_impute, readable=True)
     if round_counts:
         _round(tree, estimate.tree)
     ends = [f"{names[number]}_{end}" for number in estimate.bounded for end in ("low", "high")]

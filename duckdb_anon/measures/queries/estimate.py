@@ -13,7 +13,7 @@ from typing import Any
 from duckdb_anon.engine.catalog import require_visible
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
 from duckdb_anon.engine.duckdb_metadata import describing
-from duckdb_anon.measures.queries.query_tables import in_name_of, tables_around
+from duckdb_anon.measures.queries.query_tables import PAIRS, in_name_of, pairs_of, several_tables, tables_around
 from duckdb_anon.measures.queries.relative_error import BOUNDS, ENGINE, SPREAD
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
@@ -29,7 +29,7 @@ from duckdb_anon.rewrite.comparison import answers
     smallest="query := 'SELECT count(*) AS n FROM {original}', original := '{original}'",
     parameters=(
         Parameter("query", "one SELECT over the original, as an analyst would write it", "text", REQUIRED),
-        Parameter("release", "a release of it", "any", REQUIRED),
+        Parameter("release", f"a release of it, {PAIRS}", "any", REQUIRED),
         Parameter("original", "name of the original or its shape (default: as the release says)", "text"),
         BOUNDS,
         SPREAD,
@@ -40,6 +40,12 @@ from duckdb_anon.rewrite.comparison import answers
 )
 def estimate(context: Any, params: Params) -> str:
     """One row a measure of each group of the answer."""
+    pairs = pairs_of(context, "release")
+    if pairs:
+        with in_name_of("estimate"):
+            found = several_tables(context, params["query"], pairs, params["bounds"])
+            wanted = params["bounds"], params["spread"], describing(context.catalog), params["engine"]
+            return answers(params["query"], found[0], found[1], found[2], *wanted)
     release = context.relation("release")
     require_visible("estimate", release)
     description = read_description(release.comment)

@@ -15,16 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.engine.catalog import Relation
+from duckdb_anon.engine.catalog import Relation, require_visible
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
 from duckdb_anon.engine.duckdb_metadata import describing, functions_there, number_of
 from duckdb_anon.engine.planner import plan
+from duckdb_anon.engine.pseudonyms import pseudonyms, stand_in
 from duckdb_anon.engine.release_digest import row_checksum
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.kernels.cell_shares import NODE_ROUNDS, SET_ROUNDS, Boxes, member_shares
 from duckdb_anon.measures.queries.impute import free_name, impute
 from duckdb_anon.measures.queries.replay import replay_of
-from duckdb_anon.model.errors import RewriteError, nearest
+from duckdb_anon.model.errors import ParameterError, RewriteError, listed, nearest
+from duckdb_anon.model.function_specs import Parameter
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import QUERY, Description, read_description, table_name
 from duckdb_anon.rewrite.query.parse import parse, tables_of
@@ -60,10 +62,20 @@ def in_name_of(function: str) -> Iterator[None]:
         raise RewriteError(text if text.startswith(f"{function}: ") else f"{function}: {text}") from error
 
 
+PAIRS = "or the release of each original of a database, {'patients': 'release.patients', 'visits': 'release.visits'}"
+"""How parameters say that they take several originals with their releases."""
+
+
 def query_tables(context: Any, query: str, bounds: Bounds = "sure") -> tuple[TableInfo, TableInfo, list[TableInfo]]:
-    """Resolve the arguments `original` and `release` and the other tables a query reads."""
-    original, release = context.relation("original"), context.relation("release")
-    for parameter, relation in (("original", original), ("release", release)):
+    """Resolve the arguments `original` and `release` and the other tables a query reads.
+
+    `original` may be a mapping from originals to releases, without `release`.
+    """
+    pairs = pairs_of(context, "original")
+    if pairs:
+        return several_tables(context, query, pairs, bounds)
+    for parameter in ("original", "release"):
+        relation = context.relation(parameter)
         if not relation.visible:
             names = context.catalog.table_names()
             raise RewriteError(
@@ -71,25 +83,84 @@ def query_tables(context: Any, query: str, bounds: Bounds = "sure") -> tuple[Tab
                 f"columns decides how a query is answered{nearest(relation.given, names)}. Commit it, or make an "
                 "ordinary table of a temporary one or a DataFrame first (CREATE TABLE t AS FROM ...)"
             )
-    return tables_around(context, query, original, release, bounds)
+    return tables_around(context, query, context.relation("original"), context.relation("release"), bounds)
+
+
+def pairs_of(context: Any, parameter: str) -> dict[str, str]:
+    """Originals and their releases, where an argument is a mapping of them; otherwise nothing.
+
+    Raises:
+        ParameterError: the mapping has no pair, or something else than names.
+    """
+    given = context.arguments.get(parameter)
+    if given is None or isinstance(given, str):
+        return {}
+    pairs: dict[str, str] = Parameter(parameter, PAIRS, "mapping").check(context.function, given)
+    if not pairs or not all(isinstance(name, str) for name in pairs.values()):
+        raise ParameterError(
+            f"{context.function}: {parameter} := {literal(given)} has no originals with the names of their releases. "
+            "Write {'patients': 'release.patients', 'visits': 'release.visits'}"
+        )
+    return pairs
+
+
+def several_tables(
+    context: Any, query: str, pairs: Mapping[str, str], bounds: Bounds = "sure"
+) -> tuple[TableInfo, TableInfo, list[TableInfo]]:
+    """What a rewrite needs of the originals that a query reads, of their releases, and of its other tables."""
+    releases = {original: context.relation("release", release) for original, release in pairs.items()}
+    for release in releases.values():
+        require_visible(context.function, release)
+    read = tables_of(query)
+    found = [name for name in pairs if any(same_name(name, table) for table in read)]
+    if not found:
+        raise RewriteError(
+            f"{context.function}: the query reads {listed(read) or 'no table'}, and there are releases of "
+            f"{listed(pairs)}{nearest(read[0], list(pairs)) if read else ''}"
+        )
+    database = {name: pairs[name] for name, release in releases.items() if pseudonyms(release)}
+    together = database if len(database) > 1 else {}
+    one, *others = [
+        tables_around(context, query, _original(context, name, releases[name]), releases[name], bounds, together)
+        for name in found
+    ]
+    known = [same for name in found for same in (name, context.relation("original", name).sql)]
+    tables = [info for info in one[2] if not any(same_name(info.name, name) for name in known)]
+    return one[0], replace(one[1], joined=tuple((original, release) for original, release, _ in others)), tables
+
+
+def _original(context: Any, name: str, release: Relation) -> Relation:
+    original: Relation = context.relation("original", name)
+    if pseudonyms(release) or not original.visible or original.sql == release.sql:
+        return stand_in(context, name, release)
+    return original
 
 
 def tables_around(
-    context: Any, query: str, original: Any, release: Any, bounds: Bounds = "sure"
+    context: Any,
+    query: str,
+    original: Any,
+    release: Any,
+    bounds: Bounds = "sure",
+    together: Mapping[str, str] | None = None,
 ) -> tuple[TableInfo, TableInfo, list[TableInfo]]:
     """What a rewrite needs of an original and a release that are visible, and of the query's other tables."""
     require_understood(parse(query), lambda names: functions_there(context.catalog, names))
     both = {fold(original.given), fold(original.sql), fold(release.given), fold(release.sql)}
     others = [context.relation("query", name) for name in tables_of(query) if fold(name) not in both]
     tables = [TableInfo(r.sql, tuple(r.columns.items()), given=r.given) for r in others]
-    info = context.table_info(original, [release])
+    keys = pseudonyms(release)
+    if keys and not together:
+        original = stand_in(context, original.given, release)
+    info = replace(context.table_info(original, [release]), pseudonyms=frozenset(map(fold, keys)))
     trees = {name: tree.given or tree.sql for name, tree in info.hierarchies.items()}
     released = context.release_info(original, release, trees, bounds=bounds != "none")
     released = replace(released, shares=ReleaseShares(context.catalog.cursor, release.sql, context.verified))
     if all(
         weight.meaning != "rows" for weight in contents_of(released, info).weights
     ):  # of noisy counts no rows are drawn
-        released = replace(released, drawn=plausible_tables_of(context, original, release))
+        drawn = plausible_tables_of(context, original, release, together if keys else None)
+        released = replace(released, drawn=drawn)
     description = read_description(release.comment)
     if bounds == "likely":
         released = replace(released, replay=replay_of(context, original, release))
@@ -124,13 +195,19 @@ def _is_of_another(context: Any, original: Any, description: Description) -> boo
     )
 
 
-def plausible_tables_of(context: Any, original: Relation, release: Relation) -> MakePlausible:
-    """Give what makes plausible tables: a call of `impute`, whose fixed seed lets draws serve the next question."""
+def plausible_tables_of(
+    context: Any, original: Relation, release: Relation, together: Mapping[str, str] | None = None
+) -> MakePlausible:
+    """Give what makes plausible tables: a call of `impute`, whose fixed seed lets draws serve the next question.
+
+    `together`: originals and releases of the database that the release is a table of.
+    """
 
     def drawn(columns: Sequence[str]) -> PlausibleTables:
         draws = FEWER_DRAWS if _rows(context, release) > _LARGE else DRAWS
         roles = {p.name: context.arguments.get(p.name) for p in ROLE_PARAMETERS}
-        given = {"original": original.given, "seed": 1, "columns": list(columns), **roles}
+        named = {"original": original.given, **roles} if not together else {"together": dict(together)}
+        given = {**named, "seed": 1, "columns": list(columns)}
         given = {name: value for name, value in given.items() if value is not None}
         call = replace(context, function="impute", arguments={"release": release.given, "draws": draws, **given})
         plan(impute, call)  # says now what the release cannot give

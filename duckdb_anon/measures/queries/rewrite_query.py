@@ -14,7 +14,7 @@ from typing import Any
 
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
 from duckdb_anon.engine.duckdb_metadata import describing
-from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
+from duckdb_anon.measures.queries.query_tables import PAIRS, in_name_of, query_tables
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.release_formats import EVERY
 from duckdb_anon.rewrite.dialects import DIALECTS, spoken
@@ -36,8 +36,8 @@ _UNIFORM = "spread := 'uniform': records are spread evenly over their cells; est
     smallest="query := 'SELECT count(*) AS n FROM {original}'",
     parameters=(
         Parameter("query", "one SELECT over the original, as an analyst would write it", "text", REQUIRED),
-        Parameter("original", "the original table", "any", REQUIRED),
-        Parameter("release", "its release", "any", REQUIRED),
+        Parameter("original", f"the original table, {PAIRS}", "any", REQUIRED),
+        Parameter("release", "its release, of one original"),
         Parameter(
             "bounds",
             "'sure' adds NAME_low and NAME_high: hard bounds where there are any, else a 95% interval where the "

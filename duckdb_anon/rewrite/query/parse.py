@@ -122,7 +122,7 @@ def bound(written: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
     for identifier in all_of(tree, exp.Identifier):
         identifier.set("this", fold(identifier.this))
     schema = MappingSchema(
-        {name: {fold(c): "VARCHAR" for c, _ in info.columns} for name, info in named.items()},
+        {name: dict.fromkeys(_names_of(tree, info, named.values()), "VARCHAR") for name, info in named.items()},
         dialect="duckdb",
         normalize=False,  # names are folded already, and each would be parsed
     )
@@ -142,6 +142,33 @@ def bound(written: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
         columns = listed(column for info in named.values() for column, _ in info.columns)
         raise RewriteError(f"the query could not be bound: {error}; the columns are {columns}") from error
     return tree
+
+
+def _names_of(tree: exp.Query, info: TableInfo, tables: Collection[TableInfo]) -> list[str]:
+    """Names of the columns of a table; of one that cannot be seen, as a temporary one, what its SELECTs read of it."""
+    if info.columns:
+        return [fold(name) for name, _ in info.columns]
+    found: list[str] = []
+    for select in all_of(tree, exp.Select):
+        items = from_items(select)
+        unseen = [item for item in items if item.meta.get("info") is info]
+        if not unseen:
+            continue
+        others = [item.meta["info"] if "info" in item.meta else item for item in items if item not in unseen]
+        known = {fold(name) for other in others for name in _columns_there(other, list(tables))}
+        aliases = {fold(item.alias_or_name) for item in unseen}
+        outputs = {fold(projection.alias) for projection in select.expressions if projection.alias}
+        for column in all_of(select, exp.Column):
+            clause = column.find_ancestor(exp.Order, exp.Group, exp.Having, exp.Qualify, exp.Select)
+            named = known if isinstance(clause, exp.Select) else known | outputs
+            own = not column.table and column.find_ancestor(exp.Select) is select and fold(column.name) not in named
+            if own or fold(column.table) in aliases:
+                found.append(fold(column.name))
+    return found
+
+
+def _columns_there(item: TableInfo | exp.Expr, tables: Sequence[TableInfo]) -> list[str]:
+    return [name for name, _ in item.columns] if isinstance(item, TableInfo) else columns_of_item(item, tables)
 
 
 def _require_names(tree: exp.Query) -> None:
@@ -223,6 +250,7 @@ def _name_tables(tree: exp.Query, tables: Iterable[TableInfo]) -> dict[str, Tabl
                     table.set(key, None)
                 table.set("this", exp.to_identifier(plain, quoted=True))
                 table.meta["known"] = True
+                table.meta["info"] = info
                 normalize.with_column_aliases(table, info)
     for column in all_of(tree, exp.Column):  # "main"."people"."region": the table's alias tells enough
         for key in ("db", "catalog"):

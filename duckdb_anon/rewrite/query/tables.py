@@ -137,6 +137,8 @@ class TableInfo:
         replay: of a release, makes it again from tables that stand for its original; None where that is not done.
         shares: of a release, learns how the records of its cells are spread; None where that is not done.
         binned: of a release, columns that it says hold one value for each bin of the original's, in lower case.
+        pseudonyms: of an original, its keys, for which the release has pseudonyms, in lower case.
+        joined: of a release, the further originals that a query reads, each with its release.
     """
 
     sql: str
@@ -157,6 +159,8 @@ class TableInfo:
     drawn: MakePlausible | None = field(default=None, compare=False)
     replay: Callable[[], Replay] | None = field(default=None, compare=False)
     shares: Shares | None = field(default=None, compare=False)
+    pseudonyms: frozenset[str] = frozenset()
+    joined: tuple[tuple[TableInfo, TableInfo], ...] = ()
 
     @property
     def name(self) -> str:

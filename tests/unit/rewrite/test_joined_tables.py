@@ -6,6 +6,34 @@ import pytest
 import duckdb_anon
 
 TOGETHER = {"patients": "release.patients", "visits": "release.visits"}
+EXACT = (  # nothing of what these read was generalized
+    "select count(*), sum(cost) from patients join visits on id = patient",
+    "select count(distinct patient) from visits",
+    "select count(*) from patients where not exists (select 1 from visits where patient = id)",
+    "select count(*) from patients where id in (select patient from visits where cost > 40)",
+    "select count(*) from (select patient, count(*) as n from visits group by 1) where n >= 3",
+    "select median(n) from (select id, count(visit) as n from patients left join visits on patient = id group by id)",
+    "select count(*) from visits a join visits b on a.patient = b.patient and a.visit < b.visit",
+    "select count(distinct case when cost > 40 then patient end) from visits",
+)
+ESTIMATED = (
+    "select female, count(*) as n, count(distinct id) as people from patients join visits on id = patient group by female",
+    "select avg(age) from patients join visits on id = patient where ward = 'w1'",
+    "select ward, sum(age) from patients, visits where id = patient group by ward",
+    "select kind, count(*) from visits join wards using (ward) group by kind",
+    "select kind, avg(cost) as c from visits v join passing on v.ward = passing.ward group by kind order by c",
+    "select k.kind, sum(age) from patients p join visits v on p.id = v.patient join other.wards k on k.ward = v.ward group by 1",
+    "select count(*) from visits where ward in (select ward from passing where kind = 'cut')",
+)
+REFUSED = (
+    "select count(*) from patients where id = 107",
+    "select count(*) from patients where id between 100 and 200",
+    "select count(*) from patients join visits on id = patient where patient in (107, 108)",
+    "select count(*) from (select patient as p, count(*) from visits group by 1) where p < 120",
+    "with v as (select patient as p from visits) select count(*) from v where p % 2 = 0",
+    "select sum(id) from patients join visits on id = patient",
+    "select count(*) from visits where patient = visit + 1",
+)
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +48,15 @@ def hospital() -> duckdb.DuckDBPyConnection:
                           "visits.cost": "sensitive"}.items():  # fmt: skip
         con.execute(f"comment on column {column} is 'anon: {label}'")
     duckdb_anon.release_database(
-        con, ["patients", "visits"], individuals="patients", key="id", k=4, keys={"visits.patient": "patients.id"}
+        con, ["patients", "visits"], individuals="patients", key="id", k=4,
+        keys={"visits.patient": "patients.id"},
+        treatments={"visits": {"visit": "pseudonym"}},
+    )  # fmt: skip
+    con.execute(
+        "create table wards as select 'w' || range as ward, if(range < 2, 'cut', 'other') as kind from range(4)"
+    )
+    con.execute(
+        "create temp table passing as from wards; attach ':memory:' as other; create table other.wards as from wards"
     )
     return con
 
@@ -38,6 +74,53 @@ def test_tables_of_a_database_are_drawn_so_that_they_join(hospital):
     outside = hospital.execute("""select count(*) from d_patients d join release.patients r using (id)
         where not (d.age between r.age.lower and r.age.upper and list_contains(r.female, d.female))""").fetchone()
     assert outside == (0,)
+
+
+def test_a_key_of_the_release_joins_groups_and_counts_as_the_original_does(hospital):
+    lost = hospital.execute("select (select count(*) from visits) - (select count(*) from release.visits)").fetchone()
+    for query in EXACT:
+        found = hospital.execute(f"select original, estimate from relative_error($${query}$$, {TOGETHER})").fetchall()
+        for original, estimate in found:
+            assert abs(original - estimate) <= 0.05 * original + lost[0], query
+
+
+def test_joined_queries_are_estimated_with_lookup_tables_wherever_they_are(hospital):
+    errors = []
+    for query in ESTIMATED:
+        found = hospital.execute(
+            f"select relative_error, method from relative_error($${query}$$, {TOGETHER})"
+        ).fetchall()
+        errors += [error for error, _ in found]
+        groups = hospital.execute(f"select count(*) from estimate($${query}$$, {TOGETHER})").fetchone()
+        assert groups == (len(found),), query
+    assert sum(errors) / len(errors) < 0.1
+
+
+@pytest.mark.parametrize("query", REFUSED)
+def test_a_constant_is_never_a_key(hospital, query):
+    for call in ("relative_error", "estimate"):
+        with pytest.raises(duckdb.Error, match=r"is a key, .*\[cannot-estimate\]"):
+            hospital.execute(f"from {call}($${query}$$, {TOGETHER})")
+
+
+def test_an_analyst_joins_releases_without_their_originals(hospital, tmp_path):
+    hospital.execute(f"attach '{tmp_path / 'release.duckdb'}' as given")
+    for name in TOGETHER:
+        hospital.execute(f"create table given.{name} as from release.{name}")
+        labels = hospital.execute("select column_name, comment from duckdb_columns() where schema_name = 'release' "
+                                  "and table_name = ? and comment is not null", [name]).fetchall()  # fmt: skip
+        for column, text in labels:
+            hospital.execute(f"comment on column given.{name}.{column} is '{text}'")
+    hospital.execute("detach given")
+    query = "select female, avg(age), count(*) from patients join visits on id = patient group by female order by all"
+    with duckdb_anon.connect(str(tmp_path / "release.duckdb"), read_only=True) as con:
+        alone = con.execute(
+            f"select * exclude note from estimate($${query}$$, {{'patients': 'patients', 'visits': 'visits'}})"
+        )
+        rows = alone.fetchall()
+    there = hospital.execute(f"select * exclude note from estimate($${query}$$, {TOGETHER})").fetchall()
+    assert [row[:2] for row in rows] == [row[:2] for row in there]
+    assert [row[2] for row in rows] == pytest.approx([row[2] for row in there])
 
 
 def test_the_ends_of_tight_boxes_are_values_of_their_class(con):
