@@ -11,16 +11,31 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 
+import duckdb
+
 from duckdb_anon.database.plan import NAME, Table
 from duckdb_anon.database.record import Work
 from duckdb_anon.database.released_tables import DatabaseRelease, released_rows
 from duckdb_anon.database.risk import KNOWN, STRONGEST, Risk
 from duckdb_anon.engine.release_digest import release_digest
+from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.version import __version__
 from duckdb_anon.report.anon_report import require_extra, written
+from duckdb_anon.report.figures import answer_with_database
 from duckdb_anon.report.findings import DatabaseFindings, Rows
+from duckdb_anon.report.redaction import as_json
+from duckdb_anon.report.release_context import HoldersContext
+from duckdb_anon.report.weak_labels import weak_labels
 from duckdb_anon.treatments import parsed
 
+_NOT_COVERED = (
+    "Columns that are not labelled quasi are assumed to be unknown to an attacker. Sensitive and insensitive columns "
+    "are released unchanged, and a rare value in one of them can identify its holder.",
+    "Treatments alone promise nothing about individuals. Intervals between shifted dates of an individual are exact.",
+    "The number of rows of an individual in a table without quasi-identifiers is not bounded.",
+    "Individuals with one known record may have the same sensitive value, unless the plan says l.",
+    "Other releases about the same individuals add up with this one.",
+)  # fmt: skip
 _KNOWLEDGE = {known: known.replace("and ", "demographics and ", 1) for known in KNOWN} | {
     STRONGEST: "everything (strongest attacker)"
 }
@@ -28,13 +43,19 @@ _KNOWLEDGE = {known: known.replace("and ", "demographics and ", 1) for known in 
 
 @contextmanager
 def evidence_page(
-    work: Work, made: DatabaseRelease, risks: Sequence[Risk], path: str, name: str, limit: float | None = None
+    work: Work,
+    made: DatabaseRelease,
+    risks: Sequence[Risk],
+    path: str,
+    name: str,
+    limit: float | None = None,
+    context: HoldersContext | None = None,
 ) -> Iterator[None]:
     """Write the page and its facts as JSON; they appear at the end of the block, which writes the release."""
     require_extra(NAME)
-    from duckdb_anon.report.html.page import database_page  # needs the extra
+    from duckdb_anon.report.html.page import page  # needs the extra
 
-    plan, con = work.plan, work.con
+    plan, con, context = work.plan, work.con, context or HoldersContext()
     [(individuals,)] = con.execute(f"select count(*) from {work.of(plan.individuals)}").fetchall()
     digests = {f"SHA-256 of the rows of {t.name}": release_digest(con, released_rows(work, t)) for t in plan.tables}
     provenance = {
@@ -46,14 +67,34 @@ def evidence_page(
         ),
     } | digests  # fmt: skip
     found = DatabaseFindings(
-        name, datetime.date.today().isoformat(), __version__, individuals, plan.linked, limit,
-        [_table(work, made, table) for table in plan.tables],
-        [row for table in plan.tables for row in _columns(made, table)],
-        _guarantees(made), [asdict(risk) | {"known": _KNOWLEDGE[risk.known]} for risk in risks],
-        [row for table in plan.tables for row in _lost(work, table)], provenance,
+        title=context.title or f"Release of {name}", context=context, not_covered=_NOT_COVERED,
+        columns=[row for table in plan.tables for row in _columns(con, made, table, context)],
+        unchanged=[row for table in plan.tables for row in _unchanged(work, table)],
+        facts={
+            "tables": [_table(work, made, table) for table in plan.tables],
+            "lost": [row for table in plan.tables for row in _lost(work, table)],
+            "guarantees": _guarantees(made),
+            "risks": [asdict(risk) | {"known": _KNOWLEDGE[risk.known]} for risk in risks],
+            "provenance": [{"fact": fact, "value": value} for fact, value in provenance.items()],
+        },
+        individuals=individuals, smallest=made.smallest, linked=plan.linked, limit=limit,
     )  # fmt: skip
-    with written(NAME, path, database_page(found), found.as_json()):
+    answer_with_database(found, plan.k, plan.key_file is not None)
+    with written(NAME, path, page(found), as_json(found)):
         yield
+
+
+def _unchanged(work: Work, table: Table) -> Rows:
+    """Columns of a table that leave as they are, and the individuals that a value of theirs identifies."""
+    rows = []
+    for name in table.unchanged():
+        [(values, individuals)] = work.con.execute(
+            f"select count(*), count(distinct i) from (select any_value(_anon_i) as i from {work.of(table, 'release')} "
+            f"where {ident(name)} is not null group by {ident(name)} having count(distinct _anon_i) = 1)"
+        ).fetchall()
+        about = {"table": table.name, "column": name, "label": table.roles.by_name().get(name)}
+        rows.append({**about, "unique values": values, "individuals identified": individuals})
+    return rows
 
 
 def _table(work: Work, made: DatabaseRelease, table: Table) -> dict[str, object]:
@@ -73,10 +114,11 @@ def _table(work: Work, made: DatabaseRelease, table: Table) -> dict[str, object]
     }
 
 
-def _columns(made: DatabaseRelease, table: Table) -> Rows:
+def _columns(con: duckdb.DuckDBPyConnection, made: DatabaseRelease, table: Table, context: HoldersContext) -> Rows:
     """What was done to each column of a table, and what that promises."""
     released = made.table(table.name).columns
     labels = table.roles.by_name() | dict.fromkeys(table.keys, "key")
+    weak = weak_labels(con, {table.name: table.relation.sql}, context)
     return [
         {
             "table": table.name,
@@ -85,6 +127,8 @@ def _columns(made: DatabaseRelease, table: Table) -> Rows:
             "label": labels.get(name),
             "treatment": released.get(name, "dropped"),
             "promise": _promise(table, name, released.get(name, "dropped"), labels.get(name)),
+            "warning": weak.get((table.name, name)),
+            "accepted because": context.accepted(table.name, name),
         }
         for name, kind in table.relation.columns.items()
     ]

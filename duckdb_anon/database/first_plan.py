@@ -19,6 +19,7 @@ from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment, is_text
+from duckdb_anon.report.checklist import statement_lines
 from duckdb_anon.sql_functions import load
 
 NAME = "plan"
@@ -144,6 +145,7 @@ def first_plan(con: duckdb.DuckDBPyConnection, file: str, k: int = 5) -> str:
     ]
     for name in (individuals, *(link.table for link in linked)):
         lines += _labels(con, name, name == individuals, {key} if name == individuals else set(), linked)
+    lines += ["", *statement_lines()]
     return "\n".join(lines) + "\n"
 
 

@@ -20,7 +20,6 @@ from duckdb_anon.measures.risk.linkage_risk import TARGETS
 from duckdb_anon.model.errors import AnonError, ParameterError
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Task
 from duckdb_anon.model.parameters import MOST_SEED
-from duckdb_anon.model.version import __version__
 from duckdb_anon.report.findings import Findings, Plan
 from duckdb_anon.report.measure import measure
 from duckdb_anon.report.redaction import Edition, as_json, edition_of
@@ -72,7 +71,7 @@ def write_edition(found: Findings, path: str, edition: Edition) -> int:
 
     shown = edition_of(found, edition)
     html = page(shown, edition)
-    with written("report", path, html, as_json(shown, edition, __version__)):
+    with written("report", path, html, as_json(shown, edition)):
         return len(html.encode())
 
 

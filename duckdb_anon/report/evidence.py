@@ -35,7 +35,7 @@ def subgroups(runner: QueryRunner, found: Findings, made: Measured, checks: Chec
         reason = "the risk of all could not be measured" if made.check.source else made.check.note
         runner.missing["risk by subgroup"] = reason
         return []
-    if any(row["role"] == "person" for row in found.roles):
+    if any(row["role"] == "person" for row in found.columns):
         runner.missing["risk by subgroup"] = "measured for tables with one row per individual"
         return []
     strongest = sorted({part.split(": ")[1] for part in tried(risk[0]["note"])})
@@ -67,7 +67,7 @@ def tried(note: str) -> list[str]:
 def _groups(runner: QueryRunner, found: Findings) -> list[tuple[str, list[tuple[str, int]]]]:
     """Quasi-identifiers without an order and with few values, and their values of ten individuals or more."""
     groups = []
-    for row in found.roles:
+    for row in found.columns:
         if row["role"] != "quasi" or kind_of_type(row["type"]) != "nominal":
             continue
         column, table = ident(row["column"]), found.plan.original
@@ -101,25 +101,41 @@ def guarantees(con: duckdb.DuckDBPyConnection, made: Measured, labels: Mapping[s
     return [dict(zip(titles, row, strict=True)) for row in rows or [("none", None, None, reason)]]
 
 
-def safe_harbor(runner: QueryRunner, found: Findings, made: Measured) -> Rows:
-    """Each identifier of the list: the columns that contain it, and what the release does with them."""
+def unchanged(runner: QueryRunner, found: Findings, made: Measured) -> Rows:
+    """Columns whose values leave as they are, with what they identify: values that one individual of the original has.
+
+    A quasi-identifier whose values are exchanged between records counts as changed; where that cannot be measured, it
+    counts as unchanged.
+    """
     changed = {row["attribute"] for row in made.charts["loss"] if row["changed"]}
-    types = {row["column"]: row["type"] for row in found.roles}
+    person = next((ident(row["column"]) for row in found.columns if row["role"] == "person"), None)
+    rows = []
+    for row in found.columns:
+        name, column, table = row["column"], ident(row["column"]), found.plan.original
+        if without_enums(made.columns.get(name, "")) != row["type"] or name in changed:
+            continue
+        counts = runner.rows(f"unchanged {name}", f"""
+            with new as (select {column} as v from {made.name} except select {column} from {table}),
+            held as (select {column} as v, {person or "row_number() over ()"} as i from {table} where v is not null),
+            alone as (select v, any_value(i) as i from held where v in (select {column} from {made.name})
+                      group by v having count(distinct i) = 1)
+            select (select count(*) from new) as new, count(*) as "unique values",
+                   count(distinct i) as "individuals identified" from alone""")  # fmt: skip
+        if counts and not counts[0].pop("new"):
+            rows.append({"column": name, "label": row["role"], "proposed": row["proposed"], **counts[0]})
+    return rows
 
-    def unchanged(column: str) -> bool:
-        if without_enums(made.columns[column]) != types[column] or column in changed:
-            return False
-        values = f"select {ident(column)} from {made.name} except select {ident(column)} from {found.plan.original}"
-        return runner.con.execute(f"select count(*) from ({values})").fetchall()[0][0] == 0
 
+def safe_harbor(found: Findings, made: Measured, alike: Sequence[str]) -> Rows:
+    """Each identifier of the list: the columns that contain it, and what the release does with them."""
     rows = []
     for item in SAFE_HARBOR:
         ages = _GIVE_AGES if item == _AGES else ()
-        named = [r["column"] for r in found.roles if r["safe_harbor"] == item or r["looks_like"] in ages]
+        named = [r["column"] for r in found.columns if r["safe_harbor"] == item or r["looks_like"] in ages]
         released = [name for name in named if name in made.columns]
         state = "removed" if named else "no column recognized"
         if released:
-            state = "released unchanged" if any(map(unchanged, released)) else "released in changed form"
+            state = "released unchanged" if {*released} & {*alike} else "released in changed form"
         rows.append({"identifier": item, "columns": ", ".join(named) or None, "state": state})
     return rows
 

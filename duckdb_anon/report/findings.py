@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
@@ -13,6 +11,7 @@ from duckdb_anon.engine.interrupts import stoppable
 from duckdb_anon.model import progress
 from duckdb_anon.model.errors import without_code
 from duckdb_anon.model.release_comment import Description
+from duckdb_anon.report.checklist import Figure, answers
 from duckdb_anon.report.linked_release import Check
 from duckdb_anon.report.release_context import HoldersContext
 
@@ -58,20 +57,52 @@ class Measured:
         return sum(errors) / len(errors) if errors else None
 
 
-@dataclass
-class Findings:
+@dataclass(kw_only=True)
+class Evidence:
+    """What every page contains, of a release of one table or of a database."""
+
+    title: str
+    context: HoldersContext
+    not_covered: tuple[str, ...]  # what the guarantees say nothing about
+    columns: Rows = field(default_factory=list)  # columns of the originals, their labels and what is done to them
+    unchanged: Rows = field(default_factory=list)  # columns that leave as they are, with the records that they identify
+    figures: dict[str, Figure] = field(default_factory=dict)  # answers to the checklist, by name
+    unanswered: dict[str, str] = field(default_factory=dict)  # why other figures are missing
+    facts: dict[str, Rows] = field(default_factory=dict)  # tables of the page, by name
+
+    @property
+    def checklist(self) -> list[dict[str, str]]:
+        """One row for each point of the guidelines, the open ones first."""
+        context = self.context
+        return answers(context.checklist, self.figures, self.unanswered, context.statements)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader must see before anything else: labels that are weaker than the proposed ones."""
+        return [row["warning"] for row in self.columns if row.get("warning")]
+
+
+@dataclass(kw_only=True)
+class Findings(Evidence):
     """The original and its releases; `facts` and `missing` are those of the original."""
 
     plan: Plan
-    context: HoldersContext
     rows: int
     sha256: str
     qi: list[str]
     sensitive: list[str]
-    roles: Rows = field(default_factory=list)
-    facts: dict[str, Rows] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     releases: list[Measured] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class DatabaseFindings(Evidence):
+    """One release of a database; `facts` are tables, lost, guarantees, risks and provenance."""
+
+    individuals: int  # number of individuals of the original
+    smallest: int  # least number of released individuals with one known record
+    linked: bool  # whether the released tables join
+    limit: float | None  # largest identity that the plan allows; None where it says none
 
 
 class QueryRunner:
@@ -94,35 +125,3 @@ class QueryRunner:
         except duckdb.Error as error:
             self.missing[what] = without_code(error)
             return []
-
-
-NOT_PROMISED = (
-    "Columns that are not labelled quasi are assumed to be unknown to an attacker. Sensitive and insensitive columns "
-    "are released unchanged, and a rare value in one of them can identify its holder.",
-    "Treatments alone promise nothing about individuals. Intervals between shifted dates of an individual are exact.",
-    "The number of rows of an individual in a table without quasi-identifiers is not bounded.",
-    "Individuals with one known record may have the same sensitive value, unless the plan says l.",
-    "Other releases about the same individuals add up with this one.",
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class DatabaseFindings:
-    """The facts of one release of a database."""
-
-    name: str  # the file or schema that was written
-    made: str  # the day
-    version: str  # of the package
-    individuals: int  # number of individuals of the original
-    linked: bool  # whether the released tables join
-    limit: float | None  # largest identity that the plan allows; None where it says none
-    tables: Rows  # one row for each table
-    columns: Rows  # one row for each column of the originals
-    guarantees: Rows  # each promise, and what was counted on the finished tables
-    risks: Rows  # re-identification on the join by what an attacker knows; empty where the tables do not join
-    lost: Rows  # rows that were dropped, with reasons
-    provenance: Mapping[str, str]  # how the release was made
-
-    def as_json(self) -> str:
-        """The facts for machines."""
-        return json.dumps({**asdict(self), "not_promised": NOT_PROMISED}, indent=2) + "\n"

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 import duckdb
 
-from duckdb_anon.engine.catalog import Catalog
+from duckdb_anon.engine.catalog import Catalog, names_of
 from duckdb_anon.engine.column_roles import role_of
 from duckdb_anon.engine.register import registered_releases
 from duckdb_anon.engine.sql_quoting import ident, literal
@@ -20,10 +20,21 @@ from duckdb_anon.measures.risk.linkage_view import BOOTSTRAP
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.release_comment import read_description
 from duckdb_anon.model.release_formats.duckdb_types import without_enums
-from duckdb_anon.report.evidence import MOST_SUBGROUPS, guarantees, safe_harbor, subgroups, suppression, utility
+from duckdb_anon.report.evidence import (
+    MOST_SUBGROUPS,
+    guarantees,
+    safe_harbor,
+    subgroups,
+    suppression,
+    unchanged,
+    utility,
+)
+from duckdb_anon.report.figures import answer_with_releases
 from duckdb_anon.report.findings import P_MATCH, RARE, Findings, Measured, Plan, QueryRunner, Row, Rows
 from duckdb_anon.report.linked_release import Checks, check_releases, comments
+from duckdb_anon.report.redaction import NOT_COVERED
 from duckdb_anon.report.release_context import HoldersContext
+from duckdb_anon.report.weak_labels import weak_label
 
 _MOST_DIMENSIONS = 4
 _MOST_JOINT = 500
@@ -43,12 +54,13 @@ def measure(
             f"{original}.{ident(next(iter(types)))} IS 'anon: quasi'"
         )
     found = Findings(
-        plan, context, _count(con, original), row_hash(con, original), of_role["quasi"], of_role["sensitive"]
-    )
+        title=context.title or f"Releases of {original}", context=context, not_covered=NOT_COVERED, plan=plan,
+        rows=_count(con, original), sha256=row_hash(con, original), qi=of_role["quasi"], sensitive=of_role["sensitive"],
+    )  # fmt: skip
     each = 16 + 2 * len(found.qi) + len(context.queries) + len(context.impossible) + MOST_SUBGROUPS
     runner = QueryRunner(con, 5 + each * len(plan.releases))
     runner.missing = found.missing
-    found.roles = _roles(runner, original, types, labels)
+    found.columns = _columns(runner, found, types, labels)
     found.facts = _of_original(runner, found)
     with check_releases(con, original) as checks:
         for name in plan.releases:
@@ -57,6 +69,7 @@ def measure(
             found.releases.append(_release(runner, found, name, checks))
     runner.missing = found.missing
     found.facts["joint"] = _joint(runner, plan)
+    answer_with_releases(found, {name: comments(con, name)[1] for name in plan.releases})
     return found
 
 
@@ -92,8 +105,9 @@ def row_hash(con: duckdb.DuckDBPyConnection, table: str) -> str:
     return str(found[0][0])
 
 
-def _roles(runner: QueryRunner, original: str, types: Mapping[str, str], labels: Mapping[str, str]) -> Rows:
-    """Columns of the original with their roles and, where the profile extra is installed, the reasons."""
+def _columns(runner: QueryRunner, found: Findings, types: Mapping[str, str], labels: Mapping[str, str]) -> Rows:
+    """Columns of the original with their roles and, where the profile extra is installed, the proposed ones."""
+    original = found.plan.original
     profiled: dict[str, Row] = {}
     if find_spec("stdnum") and find_spec("phonenumbers"):
         rows = runner.rows("reasons for the roles", f"from anon_profile({literal(original)})")
@@ -101,15 +115,17 @@ def _roles(runner: QueryRunner, original: str, types: Mapping[str, str], labels:
     else:
         why = "anon_profile needs the profile extra: pip install 'duckdb-anon[profile]'"
         runner.missing["reasons for the roles"] = why
-    roles = []
+    columns = []
     for name, kind in types.items():
         row, role = profiled.get(name, {}), role_of(labels.get(name)) or "not released"
-        suggested, reason = row.get("role"), row.get("reason", "")
-        if suggested and role != "not released" and suggested != role:
-            reason = f"labelled {role}, where {suggested} was suggested: {reason}"
-        figures = {figure: row.get(figure) for figure in ("looks_like", "safe_harbor", "nulls", "uniqueness")}
-        roles.append({"column": name, "type": without_enums(kind), "role": role, "reason": reason, **figures})
-    return roles
+        proposed, table = row.get("role"), names_of(original)[-1]
+        figures = {figure: row.get(figure) for figure in ("reason", "looks_like", "safe_harbor", "nulls", "uniqueness")}
+        columns.append({
+            "column": name, "type": without_enums(kind), "role": role, "proposed": proposed,
+            "warning": weak_label(table, name, role, proposed, found.context),
+            "accepted because": found.context.accepted(table, name), **figures,
+        })  # fmt: skip
+    return columns
 
 
 def _of_original(runner: QueryRunner, found: Findings) -> dict[str, Rows]:
@@ -127,7 +143,7 @@ def _of_original(runner: QueryRunner, found: Findings) -> dict[str, Rows]:
         population = runner.rows("population uniqueness", uniqueness)
     sizes = _class_sizes(runner, plan.original, found.qi)
     return {
-        "risk": [against(row, context.threshold) for row in risk],
+        "risk": [against(row, context) for row in risk],
         "classes": _by_class(runner, plan.original, found.qi, context, sizes),
         "population": [{"figure": key, "value": value} for row in population for key, value in row.items()],
     }
@@ -149,11 +165,11 @@ def _by_class(runner: QueryRunner, table: str, qi: Sequence[str], context: Holde
     return [{**row, "small_cells": small} for row in runner.rows("risk by equivalence class", question)]
 
 
-def against(row: Row, threshold: float, *, all_tried: bool = True) -> Row:
-    """Risk with the holder's threshold: the upper end of the interval must not exceed it."""
+def against(row: Row, context: HoldersContext, *, all_tried: bool = True) -> Row:
+    """Risk with the holder's threshold, for the upper end of the interval times the probability of an attempt."""
     # where an attacker who might find more was not tried, a release may fail and cannot pass
     high = row["identity_high"]
-    passes = None if high is None else high <= threshold
+    passes = None if high is None else context.attempt * high <= context.threshold
     figures = ("identity", "identity_low", "identity_high", "attribute", "baseline", "advantage", "note")
     return {**{name: row[name] for name in figures}, "meets_threshold": None if passes and not all_tried else passes}
 
@@ -166,7 +182,7 @@ def _release(runner: QueryRunner, found: Findings, name: str, checks: Checks) ->
     runner.missing = made.missing
     qi = [column for column in found.qi if column in types]
     made.charts = _charts(runner, found, made, qi)
-    made.facts["risk"] = _risk(runner, made.charts["attackers"], context.threshold)
+    made.facts["risk"] = _risk(runner, made.charts["attackers"], context)
     made.facts["classes"] = _by_class(runner, name, qi, context, made.charts["class_sizes"])
     made.facts["subgroups"] = subgroups(runner, found, made, checks)
     linked = f"{literal(plan.original)}, {literal(check.table)}, seed := {plan.seed}"
@@ -183,7 +199,9 @@ def _release(runner: QueryRunner, found: Findings, name: str, checks: Checks) ->
         for key, value in row.items()
     ]
     made.facts["guarantee"] = guarantees(runner.con, made, labels)
-    made.facts["safe_harbor"] = safe_harbor(runner, found, made)
+    alike = unchanged(runner, found, made)
+    found.unchanged += [{"release": name, **row} for row in alike]
+    made.facts["safe_harbor"] = safe_harbor(found, made, [row["column"] for row in alike])
     made.facts["suppression"] = suppression(runner, plan.original, check, qi)
     made.facts["utility"] = utility(runner, linked)
     published = f"{literal(plan.original)}, {literal(name)}"
@@ -270,7 +288,7 @@ def _diversity(released: str, qi: Sequence[str], sensitive: Sequence[str]) -> st
     return f"select measure, {worst} as value from ({each}) group by measure order by {order}"
 
 
-def _risk(runner: QueryRunner, attackers: Rows, threshold: float) -> Rows:
+def _risk(runner: QueryRunner, attackers: Rows, context: HoldersContext) -> Rows:
     """The strongest attacker who knows everything, against the holder's threshold."""
     rows = [row for row in attackers if row["p_match"] == P_MATCH[-1]]
     likelihood = [row for row in rows if row["attacker"] == LIKELIHOOD.name]
@@ -279,4 +297,4 @@ def _risk(runner: QueryRunner, attackers: Rows, threshold: float) -> Rows:
         runner.missing["within the limit"] = f"the strongest attacker was not tried: {row['note']}"
     found = ("identity", "attribute")
     strongest = [row for row in rows if row["attacker"] == "strongest" and any(row[name] is not None for name in found)]
-    return [against(row, threshold, all_tried=not untried) for row in strongest]
+    return [against(row, context, all_tried=not untried) for row in strongest]

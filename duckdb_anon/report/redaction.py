@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from duckdb_anon.report.findings import Findings, Measured, Rows
+from duckdb_anon.model.version import __version__
+from duckdb_anon.report.findings import DatabaseFindings, Evidence, Findings, Measured, Rows
 
 Edition = Literal["internal", "external", "short"]
 HOLDERS = ("suppression", "queries", "impossible")
@@ -34,17 +35,21 @@ def edition_of(found: Findings, edition: Edition) -> Findings:
     """The findings as an edition contains them."""
     if edition == "internal":
         return found
-    hidden = ("nulls", "uniqueness")
-    roles = [
+    hidden, counts = ("nulls", "uniqueness", "reason", "warning"), ("unique values", "individuals identified")
+    columns = [
         {key: value for key, value in row.items() if key not in hidden}
-        for row in found.roles
+        for row in found.columns
         if row["role"] not in ("not released", "identifier", "person")
     ]
     return replace(
         found,
         rows=0,
         sha256="",
-        roles=roles,
+        columns=columns,
+        unchanged=[{key: value for key, value in row.items() if key not in counts} for row in found.unchanged],
+        figures={
+            name: figure._replace(text="") if figure.internal else figure for name, figure in found.figures.items()
+        },
         facts={name: _outside(name, found.facts[name]) for name in ("population", "joint")},
         missing=_reasons(found.missing),
         releases=[_release_outside(release) for release in found.releases],
@@ -79,30 +84,40 @@ def _reasons(missing: Mapping[str, str]) -> dict[str, str]:
     return {what: "the reason is in the internal edition" for what in missing if not what.startswith(hidden)}
 
 
-def as_json(found: Findings, edition: Edition, version: str) -> str:
-    """The findings of an edition for machines: the same facts the page shows."""
-    of_original = {"rows": found.rows, "sha256": found.sha256, "risk": found.facts.get("risk")}
-    content = {
+def as_json(found: Evidence, edition: Edition = "internal") -> str:
+    """An edition for machines: the same facts the page shows."""
+    content: dict[str, Any] = {
         "edition": edition,
         "made": datetime.date.today().isoformat(),
-        "version": version,
-        "original": {
-            "name": found.plan.original,
-            **(of_original if edition == "internal" else {}),
-            "population": found.facts["population"],
-            "not_measured": found.missing,
-        },
-        "context": {
-            "title": found.context.title,
-            **found.context.texts,
-            "threshold": found.context.threshold,
-            "sampling_fraction": found.context.sampling_fraction,
-        },
-        "roles": found.roles,
-        "joint_risk": found.facts["joint"],
-        "not_covered": NOT_COVERED,
-        "releases": [_release(release) for release in found.releases],
+        "version": __version__,
+        "title": found.title,
+        "unchanged": found.unchanged,
+        "warnings": found.warnings,
+        "checklist": found.checklist,
+        "statements": found.context.statements,
+        "columns": found.columns,
+        "not_covered": found.not_covered,
     }
+    if isinstance(found, Findings):
+        of_original = {"rows": found.rows, "sha256": found.sha256, "risk": found.facts.get("risk")}
+        content |= {
+            "original": {
+                "name": found.plan.original,
+                **(of_original if edition == "internal" else {}),
+                "population": found.facts["population"],
+                "not_measured": found.missing,
+            },
+            "joint_risk": found.facts["joint"],
+            "releases": [_release(release) for release in found.releases],
+        }
+    if isinstance(found, DatabaseFindings):
+        content |= {
+            "individuals": found.individuals,
+            "smallest": found.smallest,
+            "linked": found.linked,
+            "limit": found.limit,
+            **found.facts,
+        }
     return json.dumps(_finite(content), indent=2, default=str, allow_nan=False) + "\n"
 
 

@@ -33,10 +33,12 @@ from duckdb_anon.model.release_comment import read_description
 from duckdb_anon.model.toml_files import read_toml, require_known
 from duckdb_anon.release_api import release
 from duckdb_anon.report.linked_release import check_releases, comments
+from duckdb_anon.report.release_context import context_of
+from duckdb_anon.report.weak_labels import weak_labels
 from duckdb_anon.shell.run_database import check_fields, database_tables, mark_of, release_plan, say
 from duckdb_anon.sql_functions import connect
 
-_FIELDS = ("tables", "labels", "treatments", "releases", "database")
+_FIELDS = ("tables", "labels", "treatments", "releases", "database", "statements")
 _OPTIONS = ("key", "independent", "deleted", "changed")
 _RELEASE = ("name", "original", "call", "checks", "output", *_OPTIONS)
 _REGISTER = "anon_register"
@@ -78,6 +80,9 @@ def _run(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], path: Path, fo
         _read_table(con, name, folder, source)
     for name, roles in plan["labels"].items():
         write_comments(con, ident(name), None, {column: f"anon: {role}" for column, role in roles.items()})
+    weak = weak_labels(con, {name: ident(name) for name in plan["tables"]}, plan["context"])
+    for warning in (*weak.values(), *plan["context"].expired()):
+        say(f"warning: {warning}")
     parts = {entry["name"]: (entry, [entry["original"]]) for entry in plan["releases"]}
     if "database" in plan:
         made_of = {name: value for name, value in plan["database"].items() if name != "evidence"}
@@ -118,6 +123,7 @@ def read_plan(path: Path) -> dict[str, Any]:
     plan = read_toml("run", path)
     known("the plan", plan, _FIELDS)
     plan = {"tables": {}, "labels": {}, "treatments": {}, "releases": [], **plan}
+    plan["context"] = context_of(plan.pop("statements", {}), "run", path)
     tables = plan["tables"]
     if not tables or not (plan["releases"] or "database" in plan):
         raise AnonError(f"run: {path} needs [tables], NAME = FILE, and at least one [[releases]] or a [database]")

@@ -114,7 +114,9 @@ def release_plan(
             return failed
         page = str(folder / given.get("evidence", ""))
         page_context = (
-            evidence_page(work, made, risks, page, output.name, limit) if "evidence" in given else nullcontext()
+            evidence_page(work, made, risks, page, output.name, limit, plan["context"])
+            if "evidence" in given
+            else nullcontext()
         )
         again = earlier not in (None, mark)
         with page_context:

@@ -17,7 +17,7 @@ from duckdb_anon.report.anon_report import write_edition
 from duckdb_anon.report.findings import Plan
 from duckdb_anon.report.measure import against, measure, row_hash
 from duckdb_anon.report.redaction import Edition
-from duckdb_anon.report.release_context import read_context
+from duckdb_anon.report.release_context import HoldersContext, read_context
 
 pytest.importorskip("altair", reason="the report extra is not installed")
 pytest.importorskip("vl_convert", reason="the report extra is not installed")
@@ -91,7 +91,8 @@ def test_a_release_with_an_unknown_call_may_fail_the_limit_and_cannot_pass_it(tm
     first, second = facts(tmp_path, "e")["releases"]
     assert first["risk"][0]["meets_threshold"] is None
     assert second["risk"][0]["meets_threshold"] is True
-    assert against({**first["risk"][0]}, 0.0001, all_tried=False)["meets_threshold"] is False
+    strict = HoldersContext({"threshold": 0.0001})
+    assert against({**first["risk"][0]}, strict, all_tried=False)["meets_threshold"] is False
     assert "Pass it as call" in first["not_measured"]["within the limit"]
     assert "within the limit" not in second["not_measured"]
 
@@ -101,7 +102,7 @@ def test_the_context_is_on_the_page_and_cannot_become_markup(folder):
         text = body(folder, edition)
         assert "Labour market research" in text
         assert "Census &lt;2026&gt;" in text
-        assert "not given" in text
+        assert "nobody has answered them yet" in text
         assert 'name="viewport"' in text
         assert "prefers-color-scheme: dark" in text
         assert "@media print" in text
@@ -129,6 +130,30 @@ def test_the_internal_edition_holds_every_part(folder):
     assert {"share_of_population", "sample_uniques"} <= original
     assert "What these guarantees do not cover" in text
     assert {row["measure"] for row in release["utility"]} >= {"k_marginal, 2 columns (of 1000)"}
+
+
+def test_columns_that_leave_unchanged_stand_first_and_count_those_whom_they_identify(folder):
+    con = duckdb_anon.connect(str(folder / "c.duckdb"), read_only=True)
+    alone = "select count(*) from (select salary from people group by salary having count(*) = 1)"
+    ((expected,),) = con.execute(alone).fetchall()
+    con.close()
+    (row,) = facts(folder, "internal")["unchanged"]
+    assert (row["column"], row["unique values"], row["individuals identified"]) == ("salary", expected, expected)
+    assert expected > 0
+    text = body(folder, "internal")
+    assert text.index("<h2>Columns that leave unchanged</h2>") < text.index("<h2>Conclusion</h2>")
+    assert [(row["column"], "unique values" in row) for row in facts(folder, "short")["unchanged"]] == [
+        ("salary", False)
+    ]
+
+
+def test_every_edition_answers_the_checklist_alike_and_outside_without_counts_of_the_original(folder):
+    inside, outside = (facts(folder, edition)["checklist"] for edition in ("internal", "external"))
+    assert [(row["point"], row["state"]) for row in inside] == [(row["point"], row["state"]) for row in outside]
+    answer = {row["point"]: row["answer"] for row in outside}
+    assert answer["distinguishability by each column and by all"] == "The figure is in the internal edition."
+    assert "of 400 records" not in body(folder, "external") and "of 400 records" in body(folder, "internal")
+    assert answer["threshold"] == "threshold: 0.2"
 
 
 @pytest.mark.parametrize("edition", ["external", "short"])
@@ -276,11 +301,18 @@ def test_the_page_on_a_database_agrees_with_what_was_written(tmp_path, capsys, m
         column for column, *_ in con.execute("describe visits").fetchall()
     }
     least = con.execute("select min(n) from (select count(*) as n from people group by age)").fetchone()
-    promise_k, promise_l = found["guarantees"]
-    assert 4 <= promise_k["counted"] <= least[0] and promise_k["holds"]
-    assert promise_l["holds"] and 0 < promise_l["counted"] <= 0.5
+    assert all(row["holds"] is not False for row in found["guarantees"])
+    assert 4 <= found["smallest"] <= least[0]
+    assert 0 < min(row["counted"] for row in found["guarantees"] if row["guarantee"].startswith("l: ")) <= 0.5
+    alone = {row["column"]: (row["unique values"], row["individuals identified"]) for row in found["unchanged"]}
+    assert alone == {"debt": (0, 0)}
+    states = {row["point"]: row["state"] for row in found["checklist"]}
+    assert states["adversarial testing"] == states["length of the key"] == "computed" and states["domain"] == "open"
+    assert states["threshold"] == "open" and found["warnings"] == []
     assert [row["known"] for row in found["risks"]][-1] == "everything (strongest attacker)"
-    assert found["provenance"]["SHA-256 of the rows of people"] == release_digest(con, "people")
+    assert {row["fact"]: row["value"] for row in found["provenance"]}[
+        "SHA-256 of the rows of people"
+    ] == release_digest(con, "people")
     con.close()
     page = re.sub(r"<script>.*?</script>", "", Path("page.html").read_text(encoding="utf-8"), flags=re.DOTALL)
     html5lib.HTMLParser(strict=True).parse(page)

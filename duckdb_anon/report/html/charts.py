@@ -93,7 +93,7 @@ def query_errors(report: Findings, *, rounded: bool = False) -> Spec | None:
         if rounded:  # an exact error of a known query gives the count behind it
             errors = np.ceil(errors * _GRID) / _GRID
         rows += [{"release": r.name, "error": e, "share": (k + 1) / len(errors)} for k, e in enumerate(errors)]
-        widest = max(widest, *errors)
+        widest = max([widest, *errors])
     widest = min(1.0, float(np.ceil(widest * _GRID + 1) / _GRID))
     return _drawn(
         rows,

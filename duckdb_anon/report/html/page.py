@@ -15,34 +15,30 @@ from markupsafe import Markup
 
 from duckdb_anon.model.release_formats import SOURCE
 from duckdb_anon.report.evidence import tried
-from duckdb_anon.report.findings import NOT_PROMISED, RARE, DatabaseFindings, Findings, Row, Rows
+from duckdb_anon.report.figures import percent, risk_sentence
+from duckdb_anon.report.findings import RARE, DatabaseFindings, Evidence, Findings, Row, Rows
 from duckdb_anon.report.html import charts
-from duckdb_anon.report.redaction import NOT_COVERED, Edition
+from duckdb_anon.report.redaction import Edition
 
 _RISK = ("identity", "identity_low", "identity_high", "attribute", "meets_threshold")
 
 
-def page(found: Findings, edition: Edition) -> str:
-    """The report as HTML text, of the findings that an edition contains."""
+def page(found: Evidence, edition: Edition = "internal") -> str:
+    """A page as HTML text, of the findings that an edition contains."""
+    given = {"found": found, "context": found.context, "edition": edition, "internal": edition == "internal"}
+    if isinstance(found, DatabaseFindings):
+        by_table: dict[str, Rows] = {}
+        for row in found.columns:
+            by_table.setdefault(row["table"], []).append({key: row[key] for key in row if key != "table"})
+        return _rendered("database.html", columns=by_table, **given)
+    if not isinstance(found, Findings):
+        raise TypeError(type(found).__name__)
     return _rendered(
         "page.html",
-        title=f"Releases of {found.plan.original}", found=found, plan=found.plan, context=found.context,
-        facts=Facts(found), internal=edition == "internal", short=edition == "short", not_covered=NOT_COVERED,
-        row_id=SOURCE.word, rare=RARE,
+        plan=found.plan, facts=Facts(found), short=edition == "short", row_id=SOURCE.word, rare=RARE,
         linked=[release.name for release in found.releases if any(map(SOURCE.stands_for, release.columns))],
         missing={what: why for release in found.releases for what, why in release.missing.items()},
-    )  # fmt: skip
-
-
-def database_page(found: DatabaseFindings) -> str:
-    """The page on a release of several tables as HTML text."""
-    by_table: dict[str, Rows] = {}
-    for row in found.columns:
-        by_table.setdefault(row["table"], []).append({key: row[key] for key in row if key != "table"})
-    return _rendered(
-        "database.html",
-        title=f"Release of {found.name}", found=found, not_promised=NOT_PROMISED, columns=by_table,
-        smallest=min((row["counted"] for row in found.guarantees if row["guarantee"].startswith("k ")), default=0),
+        **given,
     )  # fmt: skip
 
 
@@ -71,12 +67,12 @@ def _rendered(template: str, **given: object) -> str:
         return [{title: value(row, row=row) for title, value in values.items()} for row in rows]
 
     environment.filters |= {
-        "number": number, "count": "{:,}".format, "percent": percent, "rounded": "{:.0%}".format, "columns": columns_of,
+        "number": number, "count": "{:,}".format, "percent": percent, "columns": columns_of,
         "to": interval, "listed": listed, "tried": tried, "shown": shown, "draw": draw,
     }  # fmt: skip
     program = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub lacks the default
     return environment.get_template(template).render(
-        given, charts=charts, specs=specs,
+        given, charts=charts, specs=specs, risk_sentence=risk_sentence,
         program=Markup(program),  # noqa: S704 - Vega's own program
     )  # fmt: skip
 
@@ -148,15 +144,6 @@ def columns_of(rows: Rows) -> list[tuple[str, bool]]:
         return any(isinstance(row[name], (int, float)) and not isinstance(row[name], bool) for row in rows)
 
     return [(name.replace("_", " "), has_number(name)) for name in (rows[0] if rows else ())]
-
-
-def percent(share: float) -> str:
-    """A share in percent.
-
-    >>> percent(0.0914), percent(0.09), percent(1.0), percent(0.00012)
-    ('9.14%', '9%', '100%', '0.012%')
-    """
-    return f"{100 * share:.3g}%"
 
 
 def interval(low: object, high: object) -> str | None:
