@@ -90,8 +90,9 @@ def risk_sentence(context: HoldersContext, high: float) -> str:
     risk = context.attempt * high
     verdict = "is within" if risk <= context.threshold else "exceeds"
     return (
-        f"Probability of an attempt {context.attempt:g} ({stated}) times {percent(high)}, the upper end of the strongest "
-        f"attacker's interval: {percent(risk)}, which {verdict} the limit of {percent(context.threshold)}{of}."
+        f"Probability of an attempt {context.attempt:g} ({stated}) times {percent(high)}, the upper end of the "
+        f"strongest attacker's interval: {percent(risk)}, which {verdict} the limit "
+        f"of {percent(context.threshold)}{of}."
     )
 
 
