@@ -108,7 +108,7 @@ def _text(value: str, kind: str) -> str:
     """SQL of a text of a value: texts of different values differ, and none is the beginning of another one."""
     fields, element = struct_fields(kind), list_type(kind)
     if fields and all(inner for _, inner in fields):
-        inside = ", ".join(_text(f"{value}.{ident(name)}", inner) for name, inner in fields)
+        inside = ", ".join(_text(f"({value}).{ident(name)}", inner) for name, inner in fields)
         return f"case when {value} is null then '-' else concat('(', {inside}) end"
     if kind in ("DOUBLE", "FLOAT"):  # some versions write the sign of a NaN
         return f"coalesce(case when isnan({value}) then 'nan' else {value}::varchar end, '-') || ','"
@@ -125,7 +125,7 @@ def _hashed(value: str, kind: str) -> list[str]:
     """What of a value is hashed: DuckDB's hash takes a NULL list for an empty one, and a STRUCT for what is in it."""
     fields, element = struct_fields(kind), list_type(kind)
     if fields and all(inner for _, inner in fields):
-        inside = [part for name, inner in fields for part in _hashed(f"{value}.{ident(name)}", inner)]
+        inside = [part for name, inner in fields for part in _hashed(f"({value}).{ident(name)}", inner)]
         return [f"{value} is null", *inside]
     if not is_nested(kind):
         return [value]

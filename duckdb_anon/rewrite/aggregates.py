@@ -31,8 +31,6 @@ _UNDEFINED = "case when {{n}} > 0 then coalesce({x}, 'nan'::double) end"
 def weighted(node: exp.Expr, where: exp.Expr | None, weight: exp.Expr) -> exp.Expr:
     """The estimate of one aggregate over weighted rows."""
     argument = node.this
-    if isinstance(argument, (exp.Predicate, exp.Connector, exp.Not, exp.Boolean)) and isinstance(node, exp.Sum):
-        argument = exp.Cast(this=argument.copy(), to=exp.DataType.build("int"))
     if isinstance(argument, exp.Distinct) or (node.args.get("expressions") and isinstance(node, exp.Count)):
         raise NotLinearError(f"{plain(node)} counts distinct values")
     if isinstance(node, exp.Count):

@@ -11,7 +11,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.optimizer.scope import build_scope
 
-from duckdb_anon.model.errors import listed
+from duckdb_anon.model.errors import listed, when_run
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats.duckdb_types import is_enum, is_moment, is_number
 from duckdb_anon.rewrite.aggregates import LINEAR, MOMENTS, Quantile, read_quantile, weighted, weighted_quantile
@@ -31,6 +31,7 @@ from duckdb_anon.rewrite.query.refusals import misspelt, single_row_reason
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.trees import (
     SOURCE,
+    QueryGroups,
     aggregate_nodes,
     all_of,
     columns_of,
@@ -39,6 +40,7 @@ from duckdb_anon.rewrite.query.trees import (
     is_original,
     quoted,
     reads_original,
+    tree,
     without_filter,
 )
 from duckdb_anon.rewrite.release_model import ReleaseModel
@@ -48,9 +50,18 @@ MOST_COMBINATIONS = 10_000_000
 _MANY = 100
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 STRICT = (exp.Sum, exp.Avg, exp.Count, *MOMENTS)
-_BOOLEAN = (exp.Predicate, exp.Connector, exp.Not, exp.Boolean)
+_ADDITIVE = (exp.Count, exp.CountIf, exp.Sum)
+_PICKS = (exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif)
 _LISTS = ("any", "all", "some")
 _VOLATILE = ("random", "uuid", "gen_random_uuid", "nextval", "setseed")
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """The estimate of an aggregate in a tree, and whether the estimates of groups add up to that of all of them."""
+
+    node: exp.Expr
+    additive: bool
 
 
 @dataclass
@@ -140,7 +151,8 @@ def compile_tree(tree: exp.Query, release: TableInfo, original: TableInfo, model
             f"'{model.person}' is not in the release, so individuals are distinguished in plausible tables"
         )
     for select in [select for select in all_of(tree, exp.Select) if reads_original(select)]:
-        Block(select, model, release, original, steps).rewrite()
+        if select.root() is tree.root():  # of equal keys one is read
+            Block(select, model, release, original, steps).rewrite()
 
 
 class Block:
@@ -204,7 +216,8 @@ class Block:
         quantiles = {
             id(aggregate): found for aggregate in aggregates if (found := read_quantile(aggregate)) is not None
         }
-        self._weigh([aggregate for aggregate in aggregates if id(aggregate) not in quantiles], moments)
+        groups = None if self._is_correlated() else groups_of(self.select)
+        estimates = self._weigh([aggregate for aggregate in aggregates if id(aggregate) not in quantiles], moments)
         left = {
             fold(column.name)
             for column in all_of(self.select, exp.Column)
@@ -215,9 +228,16 @@ class Block:
         else:
             uses = {column: self.use(column, conditions) for column in self.read}
             self._relation(factors, conditions, exact_conditions, left, uses, moments)
-        self._add_quantiles(
+        estimates += self._add_quantiles(
             [(aggregate, quantiles[id(aggregate)]) for aggregate in aggregates if id(aggregate) in quantiles]
         )
+        if groups is not None and groups.keys:
+            keep_likely_groups(self.select, groups, estimates, self.weight(), f"_{self.alias}_groups")
+
+    def _is_correlated(self) -> bool:
+        """Whether a row of a query around it decides what the SELECT reads."""
+        scope = build_scope(self.select) if self.select.parent is not None else None
+        return scope is not None and bool(scope.external_columns)
 
     def _require_presence(self, factors: Sequence[Factor], aggregates: Sequence[exp.Expr]) -> None:
         """Refuse joins whose rows without a match depend on values that the release does not show."""
@@ -248,10 +268,10 @@ class Block:
         compares = isinstance(condition, (*_COMPARISONS[:6], exp.Between, exp.In, exp.Like))
         return not columns or (compares and any(isinstance(column.parent, type(condition)) for column in columns))
 
-    def _add_quantiles(self, requested: Sequence[tuple[exp.Expr, Quantile]]) -> None:
+    def _add_quantiles(self, requested: Sequence[tuple[exp.Expr, Quantile]]) -> list[Estimated]:
         """Let quantiles be read from steps that have them for each group."""
         if not requested:
-            return
+            return []
         if len(self.sets()) > 1:
             raise NotLinearError("the query has quantiles of several grouping sets")
         keys = self.sets()[0]
@@ -261,8 +281,9 @@ class Block:
             source.set(part, [node.copy() for node in value] if isinstance(value, list) else value and value.copy())
         if any(reads_original(select) for select in all_of(source, exp.Select)):
             raise NotLinearError("the query has quantiles of rows that a subquery of the original picks")
-        if any(scope.external_columns for scope in [build_scope(self.select)] if scope is not None):
+        if self._is_correlated():
             raise NotLinearError("a correlated subquery has quantiles")
+        found = []
         for number, (node, quantile) in enumerate(requested):
             self._require_ordered(quantile)
             text = weighted_quantile(quantile, keys, self.weight(), source)
@@ -271,7 +292,10 @@ class Block:
             if keys:
                 join_step(self.select, step, alias, keys)
             selected = f"any_value({alias}.value)" if keys else f"any_value((select value from {quoted(step)}))"
-            node.replace(exp.Var(this=selected))
+            made = exp.Var(this=selected)
+            node.replace(made)
+            found.append(Estimated(made, additive=False))
+        return found
 
     def _require_ordered(self, quantile: Quantile) -> None:
         """Raise unless values lie between others: numbers that are no decimals, or any where one of them is taken."""
@@ -358,17 +382,17 @@ class Block:
                 column.replace(exp.cast(column.copy(), kind, dialect="duckdb"))
         return str(holder.this.sql("duckdb"))
 
-    def _weigh(self, aggregates: Sequence[exp.Expr], moments: dict[str, str]) -> None:
+    def _weigh(self, aggregates: Sequence[exp.Expr], moments: dict[str, str]) -> list[Estimated]:
         """Replace each aggregate by its estimate; sums over exact columns alone are added up before rows are spread."""
-        weight = self.weight()
+        weight, found = self.weight(), []
         for node in aggregates:
             outer, where = node, None
             if isinstance(node, exp.Filter):
                 node, where = node.this, node.expression.this
-            if isinstance(node, exp.Sum) and isinstance(node.this.unnest(), _BOOLEAN):
-                node.set("this", exp.Cast(this=node.this.copy(), to=exp.DataType.build("int")))
             if isinstance(node, exp.Avg) and self._is_moment(node.this.unnest()):
                 raise NotLinearError("a mean of dates or times is no ratio of sums")
+            if isinstance(node, (exp.Sum, exp.Avg)) and not isinstance(node.this, exp.Distinct):
+                node.set("this", as_number(node.this, self.original))
             reads = [column for part in (node, where) if part is not None for column in all_of(part, exp.Column)]
             exact = self.preserved and all(read.table == self.alias and fold(read.name) in self.exact for read in reads)
             if reads and exact and isinstance(node, LINEAR) and not isinstance(node.this, exp.Distinct):
@@ -377,13 +401,19 @@ class Block:
                 made = weighted(node, where, weight)
             made = exp.Paren(this=made) if isinstance(made, exp.Binary) else made
             outer.replace(made)
+            found.append(Estimated(made, isinstance(node, _ADDITIVE)))
+        return found
 
     def _is_moment(self, node: exp.Expr) -> bool:
+        """Whether an expression may be a date or a time."""
         if isinstance(node, exp.Column):
             return is_moment(self.original.types.get(fold(node.name), ""))
-        if isinstance(node, (exp.DateTrunc, exp.TimestampTrunc)):
-            return True
-        return isinstance(node, exp.Cast) and is_moment(node.to.sql("duckdb"))
+        if isinstance(node, exp.Cast):
+            return is_moment(node.to.sql("duckdb"))
+        passed_on = (exp.Add, exp.Sub, exp.Case, exp.If, *_PICKS)
+        return isinstance(node, (exp.DateTrunc, exp.TimestampTrunc)) or (
+            isinstance(node, passed_on) and any(map(self._is_moment, all_of(node, exp.Column, exp.Cast)))
+        )
 
     def _added_before(self, node: exp.Expr, where: exp.Expr | None, moments: dict[str, str]) -> exp.Expr:
         """An aggregate of exact columns from sums and counts of the released rows."""
@@ -590,6 +620,113 @@ class Block:
         if isinstance(factor, GeneralizedFactor) and not filtered and self.model.weight == "1":
             return factor.of_step(quoted(step), cell_name(factor))
         return factor
+
+
+def as_number(node: exp.Expr, original: TableInfo) -> exp.Expr:
+    """What is added up, as something that a weight multiplies: a boolean is 1 or 0."""
+    return node if _is_number(node, original) else exp.cast(node.copy(), exp.DType.DOUBLE)
+
+
+def _is_number(node: exp.Expr, original: TableInfo) -> bool:
+    """Whether an expression is a number for certain."""
+    node = node.unnest()
+    if isinstance(node, exp.Column):
+        return is_number(original.types.get(fold(node.name), ""))
+    if isinstance(node, (exp.Case, exp.If)):
+        branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
+        values = [branch.args["true"] for branch in branches] + [node.args.get("default"), node.args.get("false")]
+        return all(_is_number(value, original) for value in values if value is not None)
+    numeric = isinstance(node, exp.Cast) and node.to.is_type(*exp.DataType.NUMERIC_TYPES)
+    return numeric or isinstance(node, (exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Null)) or node.is_number
+
+
+NO_GROUP = (
+    "most records are in groups with an estimated count below half a record, so the release does not say which groups "
+    "exist; group by fewer columns"
+)
+
+
+def keep_likely_groups(
+    select: exp.Select, groups: QueryGroups, estimates: Sequence[Estimated], weight: exp.Expr, alias: str
+) -> None:
+    """Leave out groups of fewer than half a record, in place, and let those that stay add up to all records.
+
+    SELECT sex, sum(_weight) FROM w GROUP BY sex    becomes
+    SELECT g._k0, g._a0 * g._scale FROM (
+      SELECT sex AS _k0, sum(_weight) AS _a0, <all records / records of groups that stay> AS _scale
+      FROM w GROUP BY 1 QUALIFY sum(_weight) >= 0.5) AS g
+
+    HAVING, windows, ORDER BY and LIMIT hold of the groups that stay.
+    """
+    several = len(groups.sets) > 1
+    clauses = [select.args[key] for key in ("having", "qualify", "order", "distinct") if select.args.get(key)]
+    # the nodes themselves are moved, as their subqueries are still to be rewritten
+    named: dict[str, exp.Expr] = {f"_k{number}": key for number, key in enumerate(groups.keys)}
+    marks = dict.fromkeys(node for c in [*select.expressions, *clauses] for node in all_of(c, exp.Grouping))
+    named |= {f"_g{number}": node for number, node in enumerate(marks)}
+    for number, estimate in enumerate(estimates):
+        read: exp.Expr = exp.column(f"_a{number}", table=alias, quoted=True)
+        if estimate.additive:
+            scaled = exp.Mul(this=read, expression=exp.column("_scale", table=alias, quoted=True))
+            read = exp.Paren(this=scaled)
+        estimate.node.replace(read)
+        named[f"_a{number}"] = estimate.node
+    for name in [
+        *(name for name in named if name.startswith("_g")),
+        *(name for name in named if name.startswith("_k")),
+    ]:
+        _read_instead(select, clauses, named[name], exp.column(name, table=alias, quoted=True))
+    group, having = select.args["group"], select.args.get("having")
+    if several:
+        named |= {name: key.copy() for name, key in named.items() if name.startswith("_k")}
+    else:
+        group = exp.Group(expressions=[exp.Literal.number(number + 1) for number, _ in enumerate(groups.keys)])
+    named["_scale"], likely = _scale_and_likely(tree("sum({w})", w=weight), groups.level() if several else None)
+    inner = exp.Select(
+        expressions=[exp.Alias(this=node, alias=exp.to_identifier(name)) for name, node in named.items()],
+        group=group,
+        qualify=exp.Qualify(this=likely),
+        **{part: select.args.get(part) for part in ("from_", "joins", "where")},
+    )
+    source = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+    select.set("from_", exp.From(this=source))
+    for part in ("joins", "group", "having"):
+        select.set(part, None)
+    select.set("where", exp.Where(this=having.this) if having is not None else None)
+
+
+def _scale_and_likely(rows: exp.Expr, level: exp.Expr | None) -> tuple[exp.Expr, exp.Expr]:
+    """What estimates of groups that stay are multiplied by, level by level, and whether a group stays.
+
+    Where most records are in groups of fewer than half a record, to spread them would only make others too large.
+    """
+
+    def over(function: str, parts: Sequence[exp.Expr] = ()) -> exp.Expr:
+        return exp.Window(this=tree(function, n=rows), partition_by=[part.copy() for part in parts] or None)
+
+    parts, stays = [] if level is None else [level], "sum(case when {n} >= 0.5 then {n} else 0 end)"
+    scale = tree(
+        "case when {kept} >= {all} / 2 then {all} / {kept} else 1 end",
+        kept=over(stays, parts),
+        all=over("sum({n})", parts),
+    )
+    likely = tree(
+        "case when {kept} < {all} / 2 and {all} >= 0.5 then error({why}) else {n} >= 0.5 end",
+        n=rows, kept=over(stays), all=over("sum({n})"), why=exp.Literal.string(when_run(NO_GROUP)),
+    )  # fmt: skip
+    return scale, likely
+
+
+def _read_instead(select: exp.Select, clauses: Sequence[exp.Expr], node: exp.Expr, column: exp.Expr) -> None:
+    """Read a column of the groups wherever a SELECT has an expression of them, in place."""
+    for projection in [*select.expressions, *clauses]:
+        for found in [other for other in all_of(projection, type(node)) if other == node]:
+            if found.find_ancestor(exp.Select) is None:
+                continue
+            made: exp.Expr = column.copy()
+            if found is projection:  # an output column keeps its name
+                made = exp.alias_(made, found.alias_or_name, quoted=True)
+            found.replace(made)
 
 
 def cell_name(factor: Factor) -> str:

@@ -17,9 +17,10 @@ from duckdb_anon.rewrite.factors import RESERVED, CombinationsError, NotLinearEr
 from duckdb_anon.rewrite.plausible import over_draws
 from duckdb_anon.rewrite.query.keys import require_keys_alone
 from duckdb_anon.rewrite.query.parse import Describe, grounded, read_query, unique_names
-from duckdb_anon.rewrite.query.prepare import answers_of, collapsed, is_count, round_read, rounded, try_casts, unrounded
+from duckdb_anon.rewrite.query.prepare import answers_of, is_count, round_read, rounded, try_casts, unrounded
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.trees import (
+    aggregate_nodes,
     all_of,
     from_items,
     groups_of,
@@ -91,7 +92,8 @@ def estimator(
     if release.require_clear_texts is not None:
         release.require_clear_texts(read)
     _require_free_names(original)
-    tree = _prepared(tree, original)
+    tree = tree.copy()
+    round_read(tree, original)
     for select in [select for select in all_of(tree, exp.Select) if reads_original(select)]:
         aliases = {item.alias_or_name for item in from_items(select) if is_original(item)}
         for column in [column for column in all_of(select, exp.Column) if column.table in aliases]:
@@ -135,13 +137,6 @@ def _require_free_names(original: TableInfo) -> None:
     clash = sorted(set(RESERVED) & original.types.keys())
     if clash:
         raise RewriteError(f"a column called {clash[0]} cannot be queried: the estimate needs that name; rename it")
-
-
-def _prepared(tree: exp.Query, original: TableInfo) -> exp.Query:
-    """A copy with nested groupings merged, and counts rounded that are read as whole numbers."""
-    tree = collapsed(tree.copy())
-    round_read(tree, original)
-    return tree
 
 
 def _names_taken(tree: exp.Query, release: TableInfo, tables: Sequence[TableInfo]) -> frozenset[str]:
@@ -287,7 +282,7 @@ def _with_bounds(answers: exp.Query, found: FoundBounds, keys: Sequence[str], im
 def _refuse_groups_below(tree: exp.Query) -> None:
     """Aggregates of groups of the original depend on which groups exist, which estimates do not say."""
     for outer in all_of(tree, exp.Select):
-        if reads_original(outer) or not any(all_of(outer, exp.AggFunc)):
+        if reads_original(outer) or not any(True for _ in aggregate_nodes(outer)):
             continue
         for inner in all_of(outer, exp.Select):
             if inner is not outer and reads_original(inner) and inner.args.get("group"):

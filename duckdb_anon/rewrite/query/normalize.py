@@ -17,19 +17,31 @@ from sqlglot.optimizer.merge_subqueries import merge_subqueries
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query.tables import TableInfo, columns_of_item
-from duckdb_anon.rewrite.query.trees import all_of, every, from_items, has_aggregate, is_aggregate, step_of, tree
+from duckdb_anon.rewrite.query.trees import CALLS, all_of, every, from_items, has_aggregate, is_aggregate, step_of, tree
 
-_CALLS: dict[type[exp.Func], tuple[str, str]] = {
-    exp.CurrentDate: ("current_date", "today"),
-    exp.CurrentTime: ("current_time", "get_current_time"),
-    exp.CurrentTimestamp: ("current_timestamp", "get_current_timestamp"),
-    exp.Localtime: ("localtime", "current_localtime"),
-    exp.Localtimestamp: ("localtimestamp", "current_localtimestamp"),
-    exp.CurrentCatalog: ("current_catalog", "current_catalog"),
-    exp.CurrentUser: ("current_user", "current_user"),
-    exp.SessionUser: ("session_user", "session_user"),
+_SYNONYMS: dict[str, type[exp.AggFunc]] = {
+    **dict.fromkeys(("mean", "favg"), exp.Avg),
+    **dict.fromkeys(("fsum", "sumkahan", "kahan_sum", "sum_no_overflow"), exp.Sum),
+    "count_star": exp.Count,
 }
-"""What is written without parentheses, and the function that it calls."""
+"""Other names of aggregates, which the library does not know."""
+
+
+def synonyms(query: exp.Expr) -> None:
+    """Call aggregates by their usual names, in place.
+
+    >>> from sqlglot import parse_one
+    >>> tree = parse_one("select mean(a), count_star() from t", "duckdb")
+    >>> synonyms(tree)
+    >>> tree.sql()
+    'SELECT AVG(a), COUNT(*) FROM t'
+    """
+    for node in all_of(query, exp.Anonymous):
+        known = _SYNONYMS.get(fold(node.name))
+        if known is exp.Count and not node.expressions:
+            node.replace(exp.Count(this=exp.Star()))
+        elif known is not None and len(node.expressions) == 1:
+            node.replace(known(this=node.expressions[0]))
 
 
 def as_calls(query: exp.Query, tables: Sequence[TableInfo]) -> None:
@@ -38,11 +50,11 @@ def as_calls(query: exp.Query, tables: Sequence[TableInfo]) -> None:
     Raises:
         RewriteError: a column or an alias has the name of one of them, so its meaning depends on where it stands.
     """
-    found = [node for node in all_of(query, *_CALLS) if not node.this]
-    aliases = [alias for alias in all_of(query, exp.Alias) if type(alias.this) not in _CALLS]
+    found = [node for node in all_of(query, *CALLS) if not node.this]
+    aliases = [alias for alias in all_of(query, exp.Alias) if type(alias.this) not in CALLS]
     taken = {fold(name) for info in tables for name, _ in info.columns} | {fold(alias.alias) for alias in aliases}
     for node in found:
-        bare, call = _CALLS[type(node)]
+        bare, call = CALLS[type(node)]
         if bare in taken:
             raise RewriteError(
                 f'{bare} is a column here and a function; write "{bare}" in quotes for the column, or give it another '
@@ -259,6 +271,36 @@ def spell_out_all(select: exp.Select) -> None:
         group.set("expressions", keys)
     else:
         group.pop()
+
+
+def keys_by_position(select: exp.Select) -> None:
+    """Write 1 for a key with a subquery in it that is the first column, in place, as qualifying does for constants.
+
+    Each copy of a subquery gets names of its own later, so DuckDB would not see that both are the same.
+    """
+    group = select.args.get("group")
+    selected = [projection.unalias() for projection in select.expressions]
+    for key in group.expressions if group is not None else []:
+        if key in selected and any(all_of(key, exp.Query)):
+            key.replace(exp.Literal.number(selected.index(key) + 1))
+
+
+def is_scalar(node: exp.Subquery) -> bool:
+    """Whether a subquery stands where a value does."""
+    return not isinstance(node.parent, (exp.From, exp.Join, exp.In, exp.Any, exp.All, exp.Subquery, exp.SetOperation))
+
+
+def single_rows(query: exp.Query) -> None:
+    """Let scalar subqueries have one row, in place: estimates may tie where the original's values do not."""
+    for node in all_of(query, exp.Subquery):
+        inner = node.this
+        if not isinstance(inner, exp.Select) or not is_scalar(node) or inner.args.get("limit"):
+            continue
+        one = not inner.args.get("group") and any(map(has_aggregate, inner.expressions))
+        if not one and inner.args.get("from_") is not None:
+            if inner.args.get("order") is None:
+                inner.order_by(exp.Literal.number(1), copy=False)
+            inner.limit(1, copy=False)
 
 
 def spell_out_order(select: exp.Query) -> None:

@@ -59,6 +59,7 @@ def parse(query: str) -> exp.Query:
         raise RewriteError(f"the query must be one SELECT, found {len(trees)} statement(s): {types}")
     refuse(found)
     refuse_lists(query)
+    normalize.synonyms(found)
     normalize.joins_after_from(found)
     normalize.without_parentheses(found)
     normalize.spell_out_values(found)
@@ -133,9 +134,11 @@ def bound(written: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
         for select in all_of(tree, exp.Select):
             normalize.spell_out_constants(select)
             normalize.spell_out_all(select)
+            normalize.keys_by_position(select)
         for query in all_of(tree, exp.Select, exp.SetOperation):
             normalize.spell_out_order(query)
         tree = normalize.merged(tree)
+        normalize.single_rows(tree)
         distinct_aliases(tree, {fold(name) for name, _ in tables[0].columns})
         normalize.require_plain_from(tree, f"{SOURCE}0", tables[0].types)
     except SqlglotError as error:

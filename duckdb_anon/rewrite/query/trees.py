@@ -6,15 +6,16 @@ tree("coalesce(sum({amount}), 0)", amount=node)      a tree in each hole, in par
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import combinations, product
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.generators.duckdb import DuckDBGenerator
 
 from duckdb_anon.model.identifier_case import fold
 
@@ -87,7 +88,7 @@ def tree(template: str, **holes: exp.Expr) -> exp.Expr:
             filling = holes[column.name.removeprefix(_PREFIX)].copy()
             around = isinstance(column.parent, (exp.Binary, exp.Unary, exp.Between, exp.In, exp.Cast))
             operation = isinstance(filling, (exp.Binary, exp.Unary, exp.Between, exp.In))
-            taken_apart = around and operation and not isinstance(filling, (exp.Paren, exp.Dot, exp.Func))
+            taken_apart = around and operation and not isinstance(filling, (exp.Paren, exp.Dot))
             column.replace(exp.Paren(this=filling) if taken_apart else filling)
     found: exp.Expr = made.expressions[0].pop()
     return found
@@ -136,9 +137,52 @@ def unquote(query: exp.Expr) -> None:
             source.set("this", inner)
 
 
+CALLS: dict[type[exp.Func], tuple[str, str]] = {
+    exp.CurrentDate: ("current_date", "today"),
+    exp.CurrentTime: ("current_time", "get_current_time"),
+    exp.CurrentTimestamp: ("current_timestamp", "get_current_timestamp"),
+    exp.Localtime: ("localtime", "current_localtime"),
+    exp.Localtimestamp: ("localtimestamp", "current_localtimestamp"),
+    exp.CurrentCatalog: ("current_catalog", "current_catalog"),
+    exp.CurrentUser: ("current_user", "current_user"),
+    exp.SessionUser: ("session_user", "session_user"),
+}
+"""What is written without parentheses, and the function that it calls."""
+
+
+def _call(name: str) -> Callable[..., str]:
+    return lambda *_: f"{name}()"
+
+
+class _Printer(DuckDBGenerator):
+    """Prints names and texts of several lines as they are, which the library would indent, and functions as calls."""
+
+    TRANSFORMS: ClassVar[dict[type[exp.Expr], Callable[..., str]]] = {
+        **DuckDBGenerator.TRANSFORMS,
+        **{kind: _call(call) for kind, (_, call) in CALLS.items()},
+    }
+
+    def identifier_sql(self, expression: exp.Identifier) -> str:
+        return self._unbroken(super().identifier_sql(expression))
+
+    def var_sql(self, expression: exp.Var) -> str:
+        return self._unbroken(str(expression.this))
+
+    def _unbroken(self, text: str) -> str:
+        return text.replace("\n", self.SENTINEL_LINE_BREAK) if self.pretty else text
+
+
 def laid_out(query: exp.Expr) -> str:
-    """Print a query, a clause a line, without the analyst's comments."""
-    return str(query.sql("duckdb", pretty=True, normalize_functions="lower", max_text_width=120, comments=False))
+    r"""Print a query, a clause a line, without the analyst's comments.
+
+    >>> print(laid_out(sqlglot.parse_one('select "a\nb" from t', dialect="duckdb")))
+    SELECT
+      "a
+    b"
+    FROM t
+    """
+    printer = _Printer(dialect="duckdb", pretty=True, normalize_functions="lower", max_text_width=120, comments=False)
+    return str(printer.generate(query))
 
 
 def plain(node: exp.Expr) -> str:
@@ -255,9 +299,15 @@ class QueryGroups:
 def groups_of(select: exp.Select) -> QueryGroups:
     """Read the GROUP BY of a bound SELECT."""
     group = select.args.get("group")
-    clauses = [_sets(clause) for clause in group.expressions] if group else []
+    clauses = [_sets(_at_position(clause, select)) for clause in group.expressions] if group else []
     sets = tuple({frozenset(keys): keys for keys in (_unique(sum(pick, ())) for pick in product(*clauses))}.values())
     return QueryGroups(_unique(sum(sets, ())), sets)
+
+
+def _at_position(key: exp.Expr, select: exp.Select) -> exp.Expr:
+    """What a position in GROUP BY stands for; any other key as it is."""
+    is_position = isinstance(key, exp.Literal) and key.is_int and 0 < int(key.name) <= len(select.expressions)
+    return select.expressions[int(key.name) - 1].unalias() if is_position else key
 
 
 def _sets(clause: exp.Expr) -> list[Keys]:

@@ -71,11 +71,12 @@ def test_narrow_boxes_of_large_numbers_have_their_share(at, sign):
         (f"v < {at + 1}", (at - 2**63, at)),
         (f"v between {at} and {at + 1}", (at, at + 1)),
     ):
-        text = rewrite(f"select g, sum(1.0e18) from t where {condition} group by g", original, release)
-        found = dict(con.execute(text).fetchall())
-        for g, (a, b) in enumerate(boxes):
+        selected = ", ".join(f"sum(1.0e18) filter (where g = {g})" for g, _ in enumerate(boxes))
+        text = rewrite(f"select {selected} from t where {condition}", original, release)
+        (found,) = con.execute(text).fetchall()
+        for (a, b), estimate in zip(boxes, found, strict=True):
             share = Fraction(max(min(b, high) - max(a, low) + 1, 0), b - a + 1)
-            assert found.get(g, 0) == pytest.approx(1e18 * float(share), rel=1e-12)
+            assert (estimate or 0) == pytest.approx(1e18 * float(share), rel=1e-12)
 
 
 @pytest.mark.parametrize("shape", ["boxes", "randomized"])
