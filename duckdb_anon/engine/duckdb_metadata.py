@@ -42,17 +42,23 @@ def _internal_functions() -> frozenset[str]:
     return frozenset(row[0] for row in rows)
 
 
-def describing(catalog: Catalog, types: bool = False) -> Callable[[str], list[str]]:
-    """Give what names the columns of a query's result, or their types, by binding it where the catalog looks."""
+def describing(catalog: Catalog) -> Callable[[str], list[tuple[str, str]]]:
+    """Give what names and types the columns of a query's result, by binding it where the catalog looks."""
 
-    def describe(query: str) -> list[str]:
+    def describe(query: str) -> list[tuple[str, str]]:
         try:
             rows = catalog.cursor.execute(f"describe {query}").fetchall()
         except duckdb.Error as error:
             raise RewriteError(one_line(error)) from cause_of(error)
-        return [str(row[int(types)]) for row in rows]
+        return [(str(row[0]), str(row[1])) for row in rows]
 
     return describe
+
+
+def typing_of(catalog: Catalog) -> Callable[[str], list[str]]:
+    """Give what types the columns of a query's result, as `describing` does."""
+    describe = describing(catalog)
+    return lambda query: [kind for _, kind in describe(query)]
 
 
 def number_of(cursor: duckdb.DuckDBPyConnection, query: str) -> float:

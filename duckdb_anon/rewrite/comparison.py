@@ -183,7 +183,7 @@ def _read_answers(
     alone: bool = False,
 ) -> _Answers:
     everything = (original, *(joined for joined, _ in release.joined), *tables)
-    tree, names = read_query(query, everything, describe)
+    tree, names, _ = read_query(query, everything, describe)
     require_keys_alone(tree, everything)
     columns = outputs(query, names, tree)
     if isinstance(tree, exp.SetOperation) and all(column.measure for column in columns):

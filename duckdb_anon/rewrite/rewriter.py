@@ -6,18 +6,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
+from sqlglot.optimizer.scope import build_scope
 
 from duckdb_anon.model.errors import RewriteError, listed
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.learnt import Spread
-from duckdb_anon.model.release_formats.duckdb_types import without_enums
+from duckdb_anon.model.release_formats.duckdb_types import is_integer, without_enums
 from duckdb_anon.rewrite.bounds import BoundedBlock, FoundBounds
 from duckdb_anon.rewrite.compile_query import Steps, compile_tree
 from duckdb_anon.rewrite.factors import RESERVED, CombinationsError, NotLinearError, RandomizedFactor, RetainedFactor
 from duckdb_anon.rewrite.plausible import over_draws
 from duckdb_anon.rewrite.query.keys import require_keys_alone
-from duckdb_anon.rewrite.query.parse import Describe, grounded, read_query, unique_names
-from duckdb_anon.rewrite.query.prepare import answers_of, is_count, round_read, rounded, try_casts, unrounded
+from duckdb_anon.rewrite.query.parse import Describe, grounded, measure_flags, read_query, unique_names
+from duckdb_anon.rewrite.query.prepare import answers_of, is_count, round_read, try_casts, unrounded
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.trees import (
     aggregate_nodes,
@@ -318,10 +319,10 @@ def rewrite(
         tables: other tables the query reads, as far as the planner can see them.
         bounds: other than 'none', append `<name>_low` and `<name>_high` for each aggregate that has them, and a column
             `note` that names those that are wider than the answer.
-        round_counts: round counts to the whole numbers they are on the original.
+        round_counts: let answers have the types they have on the original: counts and sums of whole numbers are whole.
         spread: how the rows of a generalized cell are spread over its values: 'learnt' takes functions of this
             package.
-        describe: gives DuckDB's names of the columns of a query; by default those of the bound query.
+        describe: gives DuckDB's names and types of the columns of a query; by default names of the bound query.
         may_impute: let plausible tables answer, too, what they answer better than the closed form, as `estimate` does.
 
     Raises:
@@ -334,7 +335,7 @@ def rewrite(
         True
     """
     everything = (original, *(joined for joined, _ in release.joined), *tables)
-    tree, names = read_query(query, everything, describe)
+    tree, names, types = read_query(query, everything, describe)
     require_keys_alone(tree, everything)
     if release.joined:
         if release.drawn is None or not may_impute:
@@ -345,7 +346,7 @@ def rewrite(
         wanted: Bounds = "none" if release.why_unbounded() else bounds
         estimate = estimator(tree, release, everything, wanted, spread, may_impute, readable=True)
     if round_counts:
-        _round(tree, estimate.tree)
+        _give_types(tree, estimate, types)
     ends = [f"{names[number]}_{end}" for number in estimate.bounded for end in ("low", "high")]
     if ends:
         _add_note(leftmost(estimate.tree), names, list(estimate.bounded))
@@ -353,19 +354,38 @@ def rewrite(
     return laid_out(estimate.tree)
 
 
-def _round(written: exp.Query, estimated: exp.Query) -> None:
-    """Let estimates of counts be whole numbers, as counts are, and rows be in the order of what is shown."""
-    # a UNION over plausible tables is one SELECT of means, which are rounded there where all are counts
-    selects, estimates = list(answers_of(written)), list(answers_of(estimated))
+def _give_types(written: exp.Query, estimate: Estimate, types: Sequence[str]) -> None:
+    """Let estimates have the types of the original's answers, and rows be in the order of what is shown; in place."""
+    scope = build_scope(written)
+    measures = measure_flags(scope) if scope is not None else []
+    # a UNION over plausible tables is one SELECT of means
+    selects, estimates = list(answers_of(written)), list(answers_of(estimate.tree))
     for before, after in zip(selects, estimates, strict=False):
         others = selects if len(estimates) < len(selects) else [before]
+        kinds: dict[exp.Expr, str] = {}
+        for position, (node, other) in enumerate(zip(before.expressions, after.expressions, strict=False)):
+            value = node.unalias()
+            counts = all(is_count(select.expressions[position].unalias()) for select in others)
+            kind = (types[position] or ("BIGINT" if counts else "")) if measures[position] else ""
+            kinds[value] = kind
+            if isinstance(other, exp.Alias) and other.this != value:
+                other.set("this", _of_type(other.this, kind))
         orders = [item.args["order"].expressions if item.args.get("order") else [] for item in (before, after)]
-        pairs = [*zip(before.expressions, after.expressions, strict=False), *zip(*orders, strict=False)]
-        for position, (node, other) in enumerate(pairs):
-            value = node.this if isinstance(node, exp.Ordered) else node.unalias()
-            alike = [select.expressions[position].unalias() for select in others] if len(others) > 1 else [value]
-            if isinstance(other, (exp.Alias, exp.Ordered)) and other.this != value and all(map(is_count, alike)):
-                other.set("this", rounded(other.this))
+        for node, other in zip(*orders, strict=False):
+            kind = kinds.get(node.this, "BIGINT" if is_count(node.this) else "")
+            if isinstance(other, exp.Ordered) and other.this != node.this:
+                other.set("this", _of_type(other.this, kind))
+    bounds = [number for number in estimate.bounded for _ in ("low", "high")]
+    for number, end in zip(bounds, leftmost(estimate.tree).expressions[len(measures) :], strict=False):
+        if estimate.bounded[number] == 1 and isinstance(end, exp.Alias):
+            end.set("this", _of_type(end.this, types[number]))
+
+
+def _of_type(node: exp.Expr, kind: str) -> exp.Expr:
+    """An estimate as a number of the type that the original's answer has."""
+    if is_integer(kind):
+        return exp.cast(fill("round({x})", x=node), kind, dialect="duckdb")
+    return exp.cast(node, kind, dialect="duckdb") if kind.upper().startswith("DECIMAL") else node
 
 
 def _add_note(select: exp.Select, names: Sequence[str], bounded: Sequence[int]) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from duckdb_anon.engine.catalog import Relation, require_visible
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
-from duckdb_anon.engine.duckdb_metadata import describing, functions_there, number_of
+from duckdb_anon.engine.duckdb_metadata import functions_there, number_of, typing_of
 from duckdb_anon.engine.planner import plan
 from duckdb_anon.engine.pseudonyms import pseudonyms, stand_in
 from duckdb_anon.engine.release_digest import row_checksum
@@ -213,7 +213,7 @@ def plausible_tables_of(
         plan(impute, call)  # says now what the release cannot give
         arguments = "".join(f", {name} := {literal(value)}" for name, value in given.items())
         text = f"select * from impute({literal(release.given)}, {draws}{arguments})"
-        return PlausibleTables(text, free_name("draw", columns), draws, describing(context.catalog, types=True))
+        return PlausibleTables(text, free_name("draw", columns), draws, typing_of(context.catalog))
 
     return drawn
 

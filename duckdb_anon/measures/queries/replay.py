@@ -9,7 +9,7 @@ from typing import Any
 from duckdb_anon.engine.call_text import roles_as_arguments
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.column_roles import with_labels_of
-from duckdb_anon.engine.duckdb_metadata import describing
+from duckdb_anon.engine.duckdb_metadata import typing_of
 from duckdb_anon.engine.planner import parameters_of
 from duckdb_anon.engine.release_digest import row_checksum
 from duckdb_anon.engine.replayed_tables import ANSWERED, DRAW, MOST_ROWS, TRUTH, ReplayCall, replayed
@@ -37,7 +37,7 @@ AS_RELEASED = ("muco", "rank_swap")
 def replay_of(context: Any, original: Relation, release: Relation) -> Callable[[], Replay] | None:
     """Give what makes a release again; None where its method has no intervals by replay."""
     comment = read_description(release.comment)
-    cursor, types = context.catalog.cursor, describing(context.catalog, types=True)
+    cursor, types = context.catalog.cursor, typing_of(context.catalog)
     if comment is None or not comment.digest or comment.method not in COVERAGE or context.opened is None:
         return None
     description = comment

@@ -323,8 +323,8 @@ def _call_values(select: exp.Select) -> None:
             node.replace(exp.Alias(this=bare, alias=name))
 
 
-Describe = Callable[[str], Sequence[str]]
-"""Gives the names of the columns of a query's result; raises RewriteError, in DuckDB's words, where it binds none."""
+Describe = Callable[[str], Sequence[tuple[str, str]]]
+"""Gives names and types of the columns of a query's result; raises RewriteError, in DuckDB's words, without any."""
 
 
 @dataclass(frozen=True)
@@ -344,13 +344,13 @@ class Output:
 
 def read_query(
     query: str, tables: Sequence[TableInfo], describe: Describe | None = None
-) -> tuple[exp.Query, list[str]]:
-    """A query, bound, and the names of its output columns.
+) -> tuple[exp.Query, list[str], list[str]]:
+    """A query, bound, and the names and types of its output columns.
 
     Args:
         query: one SELECT over the original.
         tables: the original first, then other tables of the query.
-        describe: asks DuckDB for names; without it they are those of the bound query.
+        describe: asks DuckDB for names and types; without it names are those of the bound query, and types are ''.
 
     Raises:
         RewriteError: it cannot be read.
@@ -364,8 +364,10 @@ def read_query(
             describe(query)  # DuckDB says what is wrong, and which names are near
         raise
     columns = [projection.alias_or_name for projection in leftmost(tree).expressions]
-    names = _described(query, describe)
-    return tree, list(names) if len(names) == len(columns) else columns
+    described = _described(query, describe)
+    if len(described) != len(columns):
+        described = [(name, "") for name in columns]
+    return tree, [name for name, _ in described], [kind for _, kind in described]
 
 
 def outputs(query: str, names: Sequence[str], tree: exp.Query) -> tuple[Output, ...]:
@@ -389,8 +391,8 @@ def outputs(query: str, names: Sequence[str], tree: exp.Query) -> tuple[Output, 
     )
 
 
-def _described(query: str, describe: Describe | None) -> Sequence[str]:
-    """Names of the columns; none where DuckDB cannot bind the query, which may read a table by another name."""
+def _described(query: str, describe: Describe | None) -> Sequence[tuple[str, str]]:
+    """Names and types of the columns; none where DuckDB cannot bind the query, which may call a table otherwise."""
     try:
         return describe(query) if describe is not None else ()
     except RewriteError:
@@ -403,7 +405,7 @@ def _titled(query: exp.Query, describe: Describe | None) -> exp.Query:
         return query
     made = query.copy()
     for select in _untitled(made):
-        names = _described(select.sql("duckdb"), describe)
+        names = [name for name, _ in _described(select.sql("duckdb"), describe)]
         if len(names) == len(select.expressions):
             for projection, name in zip(select.expressions, unique_names(names), strict=True):
                 if _is_unnamed(projection):

@@ -141,3 +141,14 @@ def test_values_and_names_of_several_lines_are_read_as_they_are():
         assert estimates == [("a\nb", 45)]
         text = con.execute(f"select rewrite_query($1, 't', 'm', {roles})", [query]).fetchall()[0][0]
         assert con.execute(text).fetchall() == [("a\nb", 45)]
+
+
+@pytest.mark.parametrize("release", ["boxes", "rr"])
+def test_answers_have_the_types_of_the_original(con, release):
+    query = (
+        "select sex, count(*) as n, count(*) + 1 as p, sum(pay) as s, avg(age) as a, sum(age) / 2 as h, max(hours) as m, "
+        "sum((pay / 3)::decimal(9, 2)) as d, count(distinct age) as c from p where age < 40 group by sex"
+    )
+    text = con.execute(f"select rewrite_query($1, 'p', '{release}', {ROLES})", [query]).fetchall()[0][0]
+    types = con.execute(f"select list(column_type) from (describe {text})").fetchall()
+    assert types == con.execute(f"select list(column_type) from (describe {query})").fetchall()
