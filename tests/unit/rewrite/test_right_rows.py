@@ -124,7 +124,7 @@ def test_booleans_are_added_up_as_ones(con, value, release):
 def test_the_mean_is_the_average_by_any_name(con):
     query = "select mean(age), avg(age), favg(age), count_star(), count(*), fsum(age), sum(age) from p where hours < 40"
     ((mean, avg, favg, stars, count, fsum, total),) = rows(con, query)
-    assert mean == avg == favg and stars == count and fsum == pytest.approx(total)
+    assert mean == avg == favg and stars == count and fsum == pytest.approx(total, abs=0.5)
 
 
 def test_values_and_names_of_several_lines_are_read_as_they_are():
