@@ -21,6 +21,7 @@ from sqlglot.errors import SqlglotError
 from duckdb_anon.answering.bounded import mentions_bounds, with_bounds
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.quoting import literal
 from duckdb_anon.rewrite.query.trees import step_of
 
 SHAPE = "anon: columns of an original, without its rows"
@@ -35,8 +36,8 @@ _VALUES = (bool, int, float, str, decimal.Decimal, dt.date, dt.datetime, type(No
 class Rewriter(Protocol):
     """Writes the SQL that estimates an answer."""
 
-    def rewritten(self, query: str, original: str, release: str, bounds: str) -> str:
-        """The SQL of the estimate of one SELECT over an original; `bounds` as `rewrite_query` takes them."""
+    def rewritten(self, query: str, releases: Mapping[str, str], bounds: str) -> str:
+        """The SQL of the estimate of one SELECT over originals with releases; `bounds` as for `rewrite_query`."""
 
     def columns(self, answer: str) -> list[str]:
         """Names of the columns of an answer."""
@@ -97,7 +98,7 @@ class Answering:
     def rewritten(self, statement: str, parameters: Any, rewriter: Rewriter) -> tuple[str, bool]:
         """A tool's statement as it is to run, and whether it was rewritten (its parameters are then in its text).
 
-        A ParameterError where it reads two originals, or a parameter's type has no literal.
+        A ParameterError where a parameter's type has no literal, or the text has another statement beside the query.
         """
         if not any(original.rpartition(".")[2] in fold(statement) for original in self.releases):
             return statement, False
@@ -116,16 +117,13 @@ class Answering:
             raise ParameterError(
                 f"the text has {len(trees)} statements, one of which reads {min(named)}; send one by one"
             )
-        if len(named) > 1:
-            raise ParameterError(
-                f"the query reads {' and '.join(sorted(named))}, and an answer comes from one release; ask one by one"
-            )
-        original = named.pop()
         query = _filled(trees[0], parameters).sql("duckdb") if parameters else statement
-        release, selected = self.releases[original], self.bounds != "none"
+        # tables of a released database are drawn together, so a query over several says which ones there are
+        releases = self.releases if len(named) > 1 else {name: self.releases[name] for name in named}
+        selected = self.bounds != "none"
 
         def answered(requested: str, bounds: str) -> str:
-            return rewriter.rewritten(requested.strip().rstrip(";"), original, release, bounds)
+            return rewriter.rewritten(requested.strip().rstrip(";"), releases, bounds)
 
         if mentions_bounds(query.lower()):
             level = self.bounds if selected else _LEVEL
@@ -174,17 +172,19 @@ class RewriteQuery:
 
     con: duckdb.DuckDBPyConnection
 
-    def rewritten(self, query: str, original: str, release: str, bounds: str) -> str:
+    def rewritten(self, query: str, releases: Mapping[str, str], bounds: str) -> str:
         """See `Rewriter`; a ParameterError where there is no such release."""
-        call = f"select rewrite_query($1, $2, $3, bounds := '{bounds}')"
+        call = f"select rewrite_query($1, {literal(releases)}, bounds := '{bounds}')"
         try:
-            return str(self._value(call, [query, original, release]))
+            return str(self._value(call, [query]))
         except duckdb.Error as error:
-            if f"'{release}' is not a committed table" not in str(error):
-                raise
-            raise ParameterError(  # no list of the tables: the transaction is over
-                f"answer={original}:{release}: there is no table '{release}' in this file; name a release that is"
-            ) from error
+            for original, release in releases.items():
+                if f"'{release}' is not a committed table" in str(error):
+                    raise ParameterError(  # no list of the tables: the transaction is over
+                        f"answer={original}:{release}: there is no table '{release}' in this file; name a release that "
+                        "is"
+                    ) from error
+            raise
 
     def columns(self, answer: str) -> list[str]:
         """Names of the columns of an answer."""

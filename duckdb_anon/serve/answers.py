@@ -21,7 +21,7 @@ from duckdb_anon.engine.duckdb_metadata import describing, functions_there
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.gate.source_tables import tables_of
-from duckdb_anon.measures.queries.query_tables import query_tables
+from duckdb_anon.measures.queries.query_tables import query_tables, several_tables
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.registry import ENTRIES
@@ -58,9 +58,15 @@ class Answers:
         self._answering = Answering(releases)
         self._catalog = PlannersCatalog(self._con, "memory", "main")
         self._read = {original: self._reading(original, release) for original, release in releases.items()}
-        for original, (_, release) in self._read.items():
-            if release.drawn is not None:
-                _draw(con, original, releases[original], seed)
+        database = {original: releases[original] for original, (info, _) in self._read.items() if info.pseudonyms}
+        shown = [original for original, (_, release) in self._read.items() if release.drawn is not None]
+        for original in shown:
+            drawn = f"impute({literal(releases[original])}, original := {literal(original)}, seed := {seed}"
+            if original in database:  # tables that join are drawn together
+                drawn += f", together := {literal(database)}"
+            con.execute(f"create table main.{_drawn_of(original)} as from {drawn})")
+        for original in shown:  # once all are drawn, which takes the shapes
+            _show(con, original)
         tables = "select view_name from duckdb_views() union all select table_name from duckdb_tables()"
         names = {str(name) for (name,) in con.execute(tables).fetchall()}
         hidden = [name for name in names if fold(name) not in self._read]
@@ -82,9 +88,14 @@ class Answers:
         draws = any(fold(node.get("function_name", "")) == "impute" for node in found.nodes)
         return Answer(answer, "plausible tables" if draws else "closed form")
 
-    def rewritten(self, query: str, original: str, release: str, bounds: str) -> str:
+    def rewritten(self, query: str, releases: Mapping[str, str], bounds: str) -> str:
         """The SQL of a query's estimate, from what was read at the start; see `original_names.Rewriter`."""
-        info, released = self._read[original]
+        if len(releases) > 1:
+            entries = {entry.name: entry for entry in ENTRIES}
+            context = Context(_FUNCTION, self._catalog, {"query": query}, entries)
+            info, released, _ = several_tables(context, query, releases, "none")
+        else:
+            info, released = self._read[next(iter(releases))]
         require_understood(parse(query), lambda names: functions_there(self._catalog, names))
         wanted: Bounds = "none" if bounds == "none" else "sure"
         describe = describing(self._catalog)
@@ -106,14 +117,16 @@ class Answers:
         return info, released
 
 
-def _draw(con: duckdb.DuckDBPyConnection, original: str, release: str, seed: int) -> None:
+def _drawn_of(original: str) -> str:
+    return ident(f"_anon_drawn {original}")
+
+
+def _show(con: duckdb.DuckDBPyConnection, original: str) -> None:
     """Put a plausible table in the place of the shape of an original."""
     name = ident(original)
     labels = next(t for t in tables_of(con, "memory") if t.is_view and fold(t.name) == fold(original)).columns
-    drawn = f"impute({literal(release)}, original := {literal(original)}, seed := {seed})"
-    con.execute(f"create table main._anon_drawn as from {drawn}")
     con.execute(f"drop view main.{name}")
-    con.execute(f"alter table main._anon_drawn rename to {name}")
+    con.execute(f"alter table main.{_drawn_of(original)} rename to {name}")
     drawn_columns = con.sql(f"from main.{name}").columns
     kept = {column: text for column in drawn_columns if (text := labels.get(column, ("", None))[1])}
     write_comments(con, f"main.{name}", _MARK.format(original=original), kept)

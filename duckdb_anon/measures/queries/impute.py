@@ -107,7 +107,10 @@ def _tables(context: Any, params: Params, release: Relation) -> list[_Table]:
     """The releases that are drawn together, always in the same order."""
     together = params["together"]
     if not together:
-        return [_table(context, params, release, _original(context, params, release))]
+        original = _original(context, params, release)
+        if original is not None and pseudonyms(release):
+            original = stand_in(context, original.given, release)
+        return [_table(context, params, release, original)]
     context = replace(context, arguments={})  # roles are those of each release's labels
     found = []
     for original, name in sorted(together.items()):

@@ -4,6 +4,9 @@ import duckdb
 import pytest
 
 import duckdb_anon
+from duckdb_anon.answering.original_names import SHAPE, Answering, RewriteQuery
+from duckdb_anon.serve.server import Analyst
+from duckdb_anon.serve.tokens import Client
 
 TOGETHER = {"patients": "release.patients", "visits": "release.visits"}
 EXACT = (  # nothing of what these read was generalized
@@ -133,3 +136,33 @@ def test_the_ends_of_tight_boxes_are_values_of_their_class(con):
     ends = con.execute("select class, min(age) - class, max(age) - class from impute('boxes', original := 'people', seed := 1) "
                        "group by class order by class").fetchall()  # fmt: skip
     assert ends[1:] == [(number, 0, 100) for number in range(1, 40)]  # no other box ends near 100
+
+
+def test_servers_and_dashboards_answer_queries_over_several_originals(hospital, tmp_path):
+    file = str(tmp_path / "published.duckdb")
+    hospital.execute(f"attach '{file}' as published")
+    for name in TOGETHER:
+        hospital.execute(f"create table published.{name}_r as from release.{name}")
+        shape = ", ".join(f"null::{kind} as {column}" for column, kind, *_ in
+                          hospital.execute(f"describe {name}").fetchall())  # fmt: skip
+        hospital.execute(f"create view published.{name} as select {shape} where false")
+        hospital.execute(f"comment on view published.{name} is '{SHAPE}'")
+        labels = hospital.execute("select column_name, comment from duckdb_columns() where schema_name = 'release' "
+                                  "and table_name = ? and comment is not null", [name]).fetchall()  # fmt: skip
+        for column, text in labels:
+            hospital.execute(f"comment on column published.{name}_r.{column} is '{text}'")
+        hospital.execute(f"comment on table published.{name}_r is 'anon: release'")
+    hospital.execute("detach published")
+    query = "select female, avg(age) as a, count(*) as n from patients join visits on id = patient group by female order by female"
+    there = hospital.execute(f"select estimate from estimate($${query}$$, {TOGETHER}) order by all").fetchall()
+    answering = Answering.of("patients:patients_r, visits:visits_r")
+    with duckdb_anon.connect(file, read_only=True) as con:
+        answering.require_published(con)
+        text, _ = answering.rewritten(query, (), RewriteQuery(con))
+        dashboard = con.execute(text).fetchall()
+    served = Analyst(file, answer=dict(answering.releases), seed=1)
+    answer = served.answer(query, Client("")).sql
+    found = [value for row in dashboard for value in row[1:]]
+    answered = served.con.cursor().execute(answer).fetchall()
+    assert [value for row in answered for value in row[1:]] == pytest.approx(found)
+    assert sorted(found) == pytest.approx(sorted(value for (value,) in there), abs=0.5)
