@@ -16,7 +16,7 @@ import secrets
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from dataclasses import replace as with_fields
@@ -26,15 +26,16 @@ import duckdb
 
 from duckdb_anon.answering.original_names import SHAPE
 from duckdb_anon.engine.catalog import names_of, write_comments
-from duckdb_anon.engine.column_roles import label_of
+from duckdb_anon.engine.column_roles import label_of, role_of
 from duckdb_anon.engine.private_files import draft_of
+from duckdb_anon.engine.pseudonyms import PSEUDONYM
 from duckdb_anon.engine.register import SCHEMA as REGISTER
 from duckdb_anon.engine.register import registered
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.gate.checks import refuse
 from duckdb_anon.gate.published_trees import PublishedTrees
 from duckdb_anon.gate.source_tables import SourceTable, clean_comment, original_of, tables_of
-from duckdb_anon.model.errors import AnonError, RewriteError, cause_of, listed, nearest, with_code
+from duckdb_anon.model.errors import AnonError, RewriteError, cause_of, listed, nearest, one_line, with_code
 from duckdb_anon.model.hierarchy import HIDDEN_LABELS
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import QUERY, Description, is_release, read_description
@@ -44,6 +45,7 @@ from duckdb_anon.sequence.joint_risk import joint_risk
 from duckdb_anon.sql_functions import connect
 
 _TREE = "anon: hierarchy"
+_DRAWS = "anon: draws of "
 _SOURCE, _TARGET = "_anon_source", "_anon_target"
 NOT_MEASURED = "reveal more than each one; how much is measured for releases with a key and 200,000 rows at most"
 STORAGE = "v1.5.0"
@@ -58,12 +60,15 @@ class Published:
     trees: dict[str, int]  # hierarchies that were copied, with the number of labels that are hidden
     budgets: dict[str, float]  # sum of epsilon of all releases that the register lists, by original
     risks: dict[str, str]  # what releases that do not continue one another reveal together, by original
+    draws: dict[str, int]  # tables of draws with the number of their rows
 
 
 def is_published(table: SourceTable) -> bool:
-    """Tell whether a table is one that `publish` writes: a release, a hierarchy beside it, an original's shape."""
+    """Tell whether a table is one that `publish` writes: a release, its draws or hierarchy, an original's shape."""
     if table.is_view:
         return table.comment == SHAPE
+    if table.comment.startswith(_DRAWS):
+        return True
     return is_release(table.comment) or table.comment in (_TREE, f"{_TREE}, {HIDDEN_LABELS}")
 
 
@@ -76,6 +81,7 @@ def publish(
     allow: Sequence[str] = (),
     public: Sequence[str] = (),
     independent: bool = False,
+    draws: int = 0,
     storage_version: str = STORAGE,
 ) -> Published:
     """Copy every release of `database` into the new file `target`.
@@ -90,6 +96,8 @@ def publish(
         public: hierarchies that everybody knows, such as a published classification: no label of them is hidden.
         independent: publish several releases of one original that are no sequence; who compares them learns more than
             each one reveals.
+        draws: number of plausible tables to write beside each release, as one table RELEASE_draws with the columns and
+            types of the original and the number `_draw` from 0, for tools that do multiple imputation.
         storage_version: the oldest DuckDB that shall read the file, 'v1.0.0', or 'latest'.
 
     Raises:
@@ -134,6 +142,7 @@ def publish(
         shapes = {table.name: table for table in [*made_of.values(), *given] if table is not None}
         for original in shapes.values():
             _write_shape(con, original, releases, trees)
+        drawn = _write_draws(con, made_of, draws, trees.taken) if draws else {}
         budgets: defaultdict[str, float] = defaultdict(float)  # of releases that are published here or not
         for entry in registered(con, _SOURCE):
             if entry.epsilon is not None:
@@ -141,7 +150,7 @@ def publish(
         con.execute(f"detach {_SOURCE}")
         con.execute(f"checkpoint {_TARGET}")
         con.execute(f"detach {_TARGET}")
-    return Published(rows, tuple(shapes), trees.rare, budgets, risks)
+    return Published(rows, tuple(shapes), trees.rare, budgets, risks, drawn)
 
 
 def _given_original(name: str, tables: Sequence[SourceTable]) -> SourceTable:
@@ -303,6 +312,38 @@ def _write_shape(
     write_comments(con, f"{_TARGET}.main.{name}", None, comments)
 
 
+def _write_draws(
+    con: duckdb.DuckDBPyConnection, releases: Mapping[str, SourceTable | None], draws: int, taken: set[str]
+) -> dict[str, int]:
+    """Write the plausible tables of each published release, of which nothing but the published file is read.
+
+    Those of a released database are drawn together, so that they join inside each draw.
+    """
+    tables = {table.name: table for table in tables_of(con, _TARGET)}
+    keyed = {name for name in releases if any(role_of(text) == PSEUDONYM for _, text in tables[name].columns.values())}
+    together = {original.name if (original := releases[name]) else name: name for name in sorted(keyed)}
+    found: dict[str, int] = {}
+    con.execute(f"use {_TARGET}.main")
+    try:
+        for release, original in releases.items():
+            target = f"{release}_draws"
+            if fold(target) in taken:
+                raise AnonError(f"publish: --draws writes a table {target}, which there is already. Rename that one")
+            given = f", original := {literal(original.name)}" if original is not None else ""
+            given += f", together := {literal(together)}" if release in keyed and len(together) > 1 else ""
+            call = f"impute({literal(release)}, {draws}, seed := 1{given})"
+            number = "0 as _draw, *" if draws == 1 else "(draw - 1)::integer as _draw, * exclude (draw)"
+            (made,) = con.execute(f"create table {ident(target)} as select {number} from {call}").fetchall()
+            comment = f"{_DRAWS}{release}; no row is the record of an individual"
+            con.execute(f"comment on table {ident(target)} is {literal(comment)}")
+            found[target] = int(made[0])
+    except duckdb.Error as error:
+        raise AnonError(f"publish: --draws: {one_line(error)}") from cause_of(error)
+    finally:
+        con.execute("use memory.main")
+    return found
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `duckdb-anon publish`."""
     add = parser.add_argument
@@ -324,6 +365,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--storage-version", default=STORAGE, metavar="VERSION",
         help=f"oldest DuckDB that shall read the file, or 'latest' (default: {STORAGE})",
     )  # fmt: skip
+    add(
+        "--draws", type=int, default=0, metavar="N",
+        help="write N plausible tables beside each release, as one table RELEASE_draws with the original's columns and "
+        "their number _draw, for tools that do multiple imputation",
+    )  # fmt: skip
     add("--replace", action="store_true", help="replace the file if it exists")
 
 
@@ -332,9 +378,10 @@ def main(given: Namespace) -> int:
     done = publish(
         given.database, given.target, given.original, given.replace,
         allow=given.allow, public=given.public_hierarchy, independent=given.independent,
-        storage_version=given.storage_version,
+        draws=given.draws, storage_version=given.storage_version,
     )  # fmt: skip
     lines = {name: f"{rows} rows" for name, rows in done.releases.items()}
+    lines |= {name: f"{rows} plausible rows" for name, rows in done.draws.items()}
     lines |= dict.fromkeys(done.originals, "column names and types, no rows")
     lines |= {
         name: f"hierarchy, {rare} labels that few records carry are hidden" if rare else "hierarchy"
