@@ -33,6 +33,7 @@ from duckdb_anon.serve.function_allowlist import AGGREGATES, FUNCTIONS, HARMLESS
 from duckdb_anon.serve.guard import ANSWERING, Guard, Refused, Statement
 
 _FUNCTION = "rewrite_query"
+_DRAWN = "drawn"
 _NO_ROWS = "the release holds noisy counts, of which no rows can be drawn; ask for aggregates"
 _MARK = (
     "plausible rows drawn from a release of {original}; no row is the record of an individual. Aggregates in a "
@@ -117,6 +118,7 @@ class Answers:
         return info, released
 
 
+<<<<<<< HEAD
 def _drawn_of(original: str) -> str:
     return ident(f"_anon_drawn {original}")
 
@@ -127,9 +129,20 @@ def _show(con: duckdb.DuckDBPyConnection, original: str) -> None:
     labels = next(t for t in tables_of(con, "memory") if t.is_view and fold(t.name) == fold(original)).columns
     con.execute(f"drop view main.{name}")
     con.execute(f"alter table main.{_drawn_of(original)} rename to {name}")
+=======
+def _draw(con: duckdb.DuckDBPyConnection, original: str, release: str, seed: int) -> None:
+    """Put a view of a plausible table in the place of the shape of an original: no client can name the table."""
+    name = ident(original)
+    labels = next(t for t in tables_of(con, "memory") if t.is_view and fold(t.name) == fold(original)).columns
+    drawn = f"impute({literal(release)}, original := {literal(original)}, seed := {seed})"
+    con.execute(f"attach if not exists ':memory:' as {_DRAWN}")
+    con.execute(f"create table {_DRAWN}.main.{name} as from {drawn}")
+    con.execute(f"create or replace view main.{name} as from {_DRAWN}.main.{name}")
+>>>>>>> 8ce10709 (fix: serve passes on the messages that reading needs, and drops results of closed sessions at once)
     drawn_columns = con.sql(f"from main.{name}").columns
     kept = {column: text for column in drawn_columns if (text := labels.get(column, ("", None))[1])}
-    write_comments(con, f"main.{name}", _MARK.format(original=original), kept)
+    con.execute(f"comment on view main.{name} is {literal(_MARK.format(original=original))}")
+    write_comments(con, f"main.{name}", None, kept)
 
 
 def _asks_for_rows(statement: Statement) -> bool:

@@ -1,7 +1,7 @@
-"""What clients of an endpoint did: a line of JSON per connection, statement, fetch and failed token, in rotated files.
+"""What clients of an endpoint did: a line of JSON per connection, statement, fetch, refused message and failed token.
 
-A line holds no value of the data: no answer, and of errors only those of the guard and the planner. The text of a
-statement is the client's and is written as sent, with the constants in it; of a long one its beginning.
+Files are rotated. A line holds no value of the data: no answer, and of errors only those of the guard and the planner.
+The text of a statement is the client's and is written as sent, with the constants in it; of a long one its beginning.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SIZE, _FILES = 16 << 20, 10  # bytes of a file, older files that are kept
 _LONGEST = 10_000  # characters of a statement
 _COLUMNS = {
     "time": "timestamptz", "event": "varchar", "token": "varchar", "address": "varchar", "engine": "varchar",
-    "outcome": "varchar", "reason": "varchar", "rows": "bigint", "milliseconds": "double",
+    "outcome": "varchar", "reason": "varchar", "milliseconds": "double",
 }  # fmt: skip
 _SUMMARIES = (
     'select min(time) as "from", max(time) as "to", count(*) as lines from log',
@@ -39,7 +39,6 @@ _SUMMARIES = (
            count(*) filter (outcome = 'refused') as refused,
            count(*) filter (event = 'statement' and outcome = 'failed') as failed,
            count(*) filter (event = 'statement' and outcome = 'ended') as ended,
-           coalesce(sum(rows), 0)::bigint as rows,
            median(milliseconds) filter (event = 'statement') as "median ms"
        from log where event <> 'failed token' group by token order by token""",
     "select engine, count(*) as statements from log where engine is not null group by engine order by 2 desc, 1",
@@ -64,7 +63,6 @@ class Request:
     statement: str = ""
     key: str = ""  # the statement's fingerprint; empty for a fetch
     outcome: str = "ended"  # by the server; else 'answered', 'refused' by the guard, or 'failed' in DuckDB
-    rows: int = 0  # of the answer that have been sent
     began: float = field(default_factory=time.monotonic)
     reported: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -119,7 +117,7 @@ class Audit:
                 await asyncio.wait_for(request.reported.wait(), _REPORT)
         if self._open.get(request.key) is request:
             del self._open[request.key]
-        outcome = {"outcome": request.outcome, "rows": request.rows, "milliseconds": milliseconds}
+        outcome = {"outcome": request.outcome, "milliseconds": milliseconds}
         text = {"statement": request.statement[:_LONGEST]} if request.event == "statement" else {}
         self.write(request.event, **request.facts, **text, **outcome)
 

@@ -1,5 +1,7 @@
 """Quack's messages as the front reads and writes them: kind, session, and the text that a body begins with.
 
+Only kinds that are listed here are passed on, and only whole: what a later Quack adds is refused until it is read here.
+
 A message is a header and a body. Both are fields in DuckDB's binary serialization: two bytes with the number of the
 field, its value; 0xFFFF ends the list. Header: 1 kind, 2 session (absent in a hello), 3 number of the query at the
 client. Field 1 of the bodies read here is a text: a hello's token, a statement's SQL, the words of an error.
@@ -8,10 +10,13 @@ Source: quack_message.json of the Quack extension.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 
-NONE, HELLO, GREETING, STATEMENT, FETCH, GOODBYE, ERROR = 0, 1, 2, 3, 7, 11, 100
+NONE, HELLO, GREETING, STATEMENT, FETCH, APPEND, GOODBYE, ERROR = 0, 1, 2, 3, 7, 9, 11, 100
+READING = frozenset((HELLO, STATEMENT, FETCH, GOODBYE))
+"""What a client sends who reads."""
+WRITING = READING | {APPEND}
+"""What a client sends who also inserts rows; such messages pass no authorization in Quack."""
 NOT_ADMITTED = b"Authentication failed"
 """Error of a worker to a wrong token."""
 NOT_READ = b"Authorization failed"
@@ -19,9 +24,6 @@ NOT_READ = b"Authorization failed"
 END = b"\xff\xff"
 """The end of a list of fields; a body without a field."""
 _NO_QUERY = b"\x03\x00" + b"\xff" * 9 + b"\x01" + END
-# Field 300 of a batch holds a chunk; field 100 of a chunk is the number of its rows, field 101 their types.
-_CHUNK = re.compile(rb"\x01\x2c\x01d\x00([\x80-\xff]{0,4}[\x00-\x7f])e\x00")
-_LONGEST_MATCH = 12
 
 
 class MalformedError(Exception):
@@ -63,6 +65,19 @@ class Message:
         """The text that the body begins with; empty where it is absent."""
         return _text(self.body, 2)[0] if self.body[:2] == b"\x01\x00" else b""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether a message of a client who reads has the fields of its kind and nothing after them."""
+        try:
+            place = 0
+            if self.kind == STATEMENT:
+                place = _text(self.body, _field(self.body, 1))[1]
+            elif self.kind == FETCH:  # the number of a result, in two halves
+                place = _number(self.body, _number(self.body, _field(self.body, 1))[1])[1]
+            return self.body.endswith(END) if self.kind in (HELLO, APPEND) else self.body[place:] == END
+        except MalformedError:
+            return False
+
     def says(self, text: bytes) -> bool:
         """Whether it is an error of these words; the body may be incomplete."""
         return self.kind == ERROR and self.body.startswith(b"\x01\x00" + _sized(text))
@@ -78,20 +93,11 @@ def error(words: str) -> bytes:
     return Message(ERROR).with_text(words.encode()).encode()
 
 
-class RowCount:
-    """Counts the rows of an answer as its pieces pass, from the heads of its chunks."""
-
-    def __init__(self) -> None:
-        self.rows = 0
-        self._last = b""
-
-    def add(self, piece: bytes) -> None:
-        """Count the chunks whose heads end in this piece."""
-        data = self._last + piece
-        for found in _CHUNK.finditer(data):
-            if found.end() > len(self._last):
-                self.rows += _number(found[1], 0)[0]
-        self._last = data[-_LONGEST_MATCH:]
+def _field(data: bytes, number: int) -> int:
+    """The place after the number of the first field, which must be this."""
+    if data[:2] != bytes((number, 0)):
+        raise MalformedError
+    return 2
 
 
 def _number(data: bytes, place: int) -> tuple[int, int]:

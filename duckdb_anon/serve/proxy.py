@@ -2,6 +2,7 @@
 
 A request shows in its header who sends it: a session, or in a hello the token. Nothing else is read of a request until
 that is valid, and connections that have not shown it are closed in time, the oldest first when places are short.
+Messages of the kinds that reading needs are passed on, and only whole ones; any other is refused and written down.
 The proxy opens no database, so it keeps running when a worker ends; a session that the next worker does not know is
 introduced to it, and a statement that had barely begun is sent again. The worker gets its own token and the client's
 name in place of the client's token.
@@ -39,6 +40,7 @@ _RESTART = 20.0  # seconds to wait for the next worker; the client's own patienc
 _NO_MEMORY = "the endpoint is short of memory; ask again in a moment, or something shorter"
 _AGAIN = "the session has ended; connect again"
 _TYPE = "application/vnd.duckdb"
+_EVENTS = {messages.STATEMENT: "statement", messages.FETCH: "fetch", messages.APPEND: "insert"}
 _VERIFYING = 2  # tokens that are hashed at once
 # Seconds before a statement or hello is sent again that a worker short of memory could not read.
 _PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
@@ -78,6 +80,7 @@ class Front:
         """Relay to the supervisor's worker what clients with `tokens` send, within `limits`."""
         self._supervisor, self._tokens, self._limits = supervisor, tokens, limits
         self._audit = audit or Audit()
+        self._kinds = messages.WRITING if supervisor.role == "curator" else messages.READING
         self._sessions = Sessions(limits.sessions, limits.idle)
         self._strangers: OrderedDict[web.RequestHandler, None] = OrderedDict()
         self._places, self._closing = Places(limits.at_once), asyncio.Event()
@@ -109,12 +112,8 @@ class Front:
         while not self._closing.is_set():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._closing.wait(), min(1.0, self._limits.idle / 4))
-            idle = self._sessions.idle()
-            with contextlib.suppress(TimeoutError):
-                worker = await self._supervisor.worker(self._limits.patience)
-                for one in idle:
-                    if one.generation == worker.generation:
-                        self._supervisor.tell(worker, "drop", one.number)
+            for one in self._sessions.idle():
+                self._supervisor.tell(one.generation, "drop", one.number)
 
     def _accepted(self, server: web.Server) -> web.RequestHandler:
         """A new connection, which is closed unless a request on it shows in time who sends it."""
@@ -158,9 +157,8 @@ class Front:
         if session is None:  # closed while the request was read
             raise Refusal(_AGAIN)
         number = fingerprint("", message.session.decode())[:12]
-        is_statement = message.kind == messages.STATEMENT
-        event = "statement" if is_statement else "fetch" if message.kind == messages.FETCH else ""
-        text = message.text.decode(errors="replace") if is_statement else ""
+        event = _EVENTS.get(message.kind, "")
+        text = message.text.decode(errors="replace") if message.kind == messages.STATEMENT else ""
         noted = Request(event, {"token": client.name, "address": request.remote, "session": number}, text)
         try:
             with session.in_use():
@@ -170,7 +168,7 @@ class Front:
                 finally:
                     answer.response.close()
                     if message.kind == messages.GOODBYE:
-                        self._sessions.pop(message.session, None)
+                        self._close(self._sessions.pop(message.session, None))
         except Refusal as refused:
             noted.facts["reason"] = refused.line
             raise
@@ -183,14 +181,13 @@ class Front:
         response = web.StreamResponse(headers={"content-type": _TYPE})
         response.content_length = answer.response.content_length
         response.force_close()
-        count, piece = messages.RowCount(), answer.first
+        piece = answer.first
         end = "failed" if answer.message.kind == messages.ERROR else "answered"
         try:
             async with asyncio.timeout(self._limits.patience):
                 await response.prepare(request)
             async with asyncio.timeout(self._limits.answer):
                 while piece:
-                    count.add(piece)
                     await response.write(piece)
                     piece = await answer.piece()
             if noted.outcome == "ended":
@@ -199,8 +196,6 @@ class Front:
             if request.transport is not None:
                 request.transport.abort()  # half an answer is out: the client must see it end early
             raise ConnectionAbortedError from error
-        finally:
-            noted.rows = count.rows
         return response
 
     async def _read(self, request: web.BaseRequest) -> tuple[Message, Client]:
@@ -217,7 +212,22 @@ class Front:
             client = await self._known(request, bytes(body), length)
             self._strangers.pop(request.protocol, None)
             body += await request.content.read()
-        return Message.read(bytes(body)), client
+        message = Message.read(bytes(body))
+        if not message.is_whole:
+            raise self._not_passed_on(request, client, message, "a message that is cut off or has more after it")
+        return message, client
+
+    def _not_passed_on(self, request: web.BaseRequest, client: Client, message: Message, what: str) -> Refusal:
+        """The refusal of a message, which is written down."""
+        line = f"{what} is not answered here"
+        facts = {"kind": message.kind, "outcome": "refused", "reason": line}
+        self._audit.write("message", token=client.name, address=request.remote, **facts)
+        return Refusal(line)
+
+    def _close(self, session: Session | None) -> None:
+        """Have the worker drop all that it keeps of a session that has ended."""
+        if session is not None:
+            self._supervisor.tell(session.generation, "close", session.number)
 
     async def _known(self, request: web.BaseRequest, start: bytes, length: int) -> Client:
         """Who sends a request that begins so; refuse it unless it shows a valid session or token."""
@@ -225,9 +235,11 @@ class Front:
         session = self._sessions.get(message.session)
         if session is not None and message.kind != messages.HELLO:
             if not self._tokens.current(session.client):
-                del self._sessions[message.session]
+                self._close(self._sessions.pop(message.session))
                 self._audit.write("failed token", token=session.client.name, address=request.remote)
                 raise Refusal("the token was revoked or has expired; ask for another")
+            if message.kind not in self._kinds:
+                raise self._not_passed_on(request, session.client, message, f"a message of kind {message.kind}")
             return session.client
         if message.kind != messages.HELLO or length > _INTRODUCTION:
             raise Refusal(_AGAIN)
@@ -267,9 +279,7 @@ class Front:
     async def _greeted(self, worker: Worker, client: Client, hello: Message) -> bytes:
         """The worker's answer to a hello; the session that it gives is remembered."""
         kept = hello.with_text(b"")
-        closed = self._sessions.make_room(client)
-        if closed is not None and closed.generation == worker.generation:
-            self._supervisor.tell(worker, "close", closed.number)
+        self._close(self._sessions.make_room(client))
         greeting = await self._introduced(worker, client, kept)
         self._sessions[greeting.session] = Session(client, kept, worker.generation, greeting.session)
         return greeting.encode()
@@ -304,7 +314,7 @@ class Front:
             try:
                 answer = await self._ask(worker, replace(message, session=session.number).encode())
             except asyncio.CancelledError:  # the client is gone
-                self._supervisor.tell(worker, "cancel", session.number)
+                self._supervisor.tell(session.generation, "cancel", session.number)
                 raise
             # the worker's HTTP server reports a failed allocation outside of Quack's messages
             is_memory_error = answer.response.headers.get("EXCEPTION_WHAT") == "std::bad_alloc"

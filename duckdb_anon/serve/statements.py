@@ -1,8 +1,9 @@
 """Statements of analysts in the worker: each can be ended alone, and rows that a client does not fetch can be dropped.
 
 Quack 1.5 has no function that interrupts a statement, closes a session or drops a result. So the authorization callback
-runs a statement itself, on a connection of its own that can be interrupted, stores its rows in a table of the in-memory
-database and returns the SQL that reads them. A session has one statement or one result at a time, as in Quack.
+runs a statement itself, on a connection of its own that can be interrupted, stores its rows in an in-memory database of
+their own and returns the SQL that reads them. A session has one statement or one result at a time, as in Quack. Memory
+of a database that is detached is free; that of a table that is dropped is only once all older transactions have ended.
 
 When memory is short, the client with the most statements and results loses its oldest one, and the statement that
 failed is run again. Cost: one copy of the rows of each answer; statements that read a table as it is are not copied.
@@ -45,7 +46,7 @@ class _Statement:
     client: str
     since: float
     cursor: duckdb.DuckDBPyConnection | None  # what it runs on; None once its rows are stored
-    table: str  # where they are stored
+    database: str  # where they are stored
     rows: int = 0
     why: str | None = None  # it was interrupted
 
@@ -69,7 +70,6 @@ class Statements:
         self._statements: set[_Statement] = set()
         self._unused: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._address = ""
-        con.execute("create schema results")
 
     def watch(self, address: str) -> None:
         """End statements that take too long from now on; Quack listens at `address`."""
@@ -82,10 +82,11 @@ class Statements:
         for _ in range(_TRIES):
             mine, cursor = self._begin(session, client, since)
             try:
-                (written,) = cursor.execute(f"create table {mine.table} as {sql}").fetchall()
+                cursor.execute(f"attach ':memory:' as {mine.database}")
+                (written,) = cursor.execute(f"create table {mine.database}.rows as {sql}").fetchall()
                 mine.rows = written[0]
                 self._end(mine, stored=True)
-                return f"from {mine.table}"
+                return f"from {mine.database}.rows"
             except duckdb.InterruptException as error:
                 raise Refused(mine.why or _CANCELLED) from error
             except (duckdb.OutOfMemoryException, MemoryError) as error:
@@ -123,7 +124,7 @@ class Statements:
         self._forget([one for one in self._of(session) if one.cursor is None])
         with self._lock:
             cursor = self._con.cursor()
-            mine = _Statement(session, client, since, cursor, f"results.r{next(self._numbers)}")
+            mine = _Statement(session, client, since, cursor, f"result{next(self._numbers)}")
             self._statements.add(mine)
         return mine, cursor
 
@@ -133,27 +134,26 @@ class Statements:
         if cursor is not None:
             cursor.close()
             if not stored:
-                with self._lock:
-                    self._statements.discard(mine)
+                self._forget([mine])
 
     def _forget(self, stored: list[_Statement]) -> None:
-        """Drop tables of rows; a result that Quack still reads keeps their memory until it ends."""
+        """Drop stored rows; a result that Quack still reads keeps their memory until it ends."""
         with self._lock:
             self._statements.difference_update(stored)
         for one in stored:
-            self._unused.put(one.table)
+            self._unused.put(one.database)
         self._sweep()
 
     def _sweep(self) -> None:
-        """Drop tables that nobody reads; one that cannot be dropped, since memory is short, is left for later."""
+        """Detach databases of rows that nobody needs; one for which memory is short is left for later."""
         for _ in range(self._unused.qsize()):
             with suppress(queue.Empty):
-                table = self._unused.get_nowait()
+                database = self._unused.get_nowait()
                 try:
                     with self._con.cursor() as cursor:
-                        cursor.execute(f"drop table if exists {table}")
+                        cursor.execute(f"detach database if exists {database}")
                 except (duckdb.Error, MemoryError):
-                    self._unused.put(table)
+                    self._unused.put(database)
 
     def _make_room(self, mine: _Statement) -> bool:
         """End what another session runs or has stored; whether there was something that yields to `mine`."""

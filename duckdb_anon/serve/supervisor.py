@@ -96,8 +96,11 @@ class Supervisor:
             self._ended = worker
             worker.kill()
 
-    def tell(self, worker: Worker, do: str, session: bytes) -> None:
-        """Have the worker do something with a session: drop, cancel or close, see `Statements`."""
+    def tell(self, generation: int, do: str, session: bytes) -> None:
+        """Have a worker do something with a session, unless it has ended: drop, cancel or close, see `Statements`."""
+        worker = self._worker
+        if worker is None or worker.generation != generation:
+            return
         if worker.process.stdin is not None and not worker.has_ended():
             line = json.dumps({"do": do, "session": session.decode()})
             worker.process.stdin.write(f"{line}\n".encode())

@@ -99,6 +99,12 @@ def _run(command: list[str], patience: float) -> subprocess.CompletedProcess[str
     return subprocess.run(command, capture_output=True, text=True, timeout=patience, check=False)
 
 
+def worker_of(endpoint: Endpoint) -> int:
+    """Process number of the worker behind a front."""
+    tasks = Path(f"/proc/{endpoint.process.pid}/task/{endpoint.process.pid}/children")
+    return int(tasks.read_text().split()[0])
+
+
 def rows_of(done: subprocess.CompletedProcess[str]) -> list[list[str]]:
     """The rows of an answer, without its header."""
     assert done.returncode == 0, done.stderr

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.endtoend.serve.conftest import worker_of
+
 CROSS = "select len(list(a.disease || b.disease || a.cost || b.cost)) from covered a, covered b"
 GREEDY = [
     "select len(list_resize([1], 2000000000, 7))",
@@ -28,12 +30,6 @@ ODD = [
     "prepare p as select count(*) from covered",
 ]  # fmt: skip
 ANSWER = [["2000"]]
-
-
-def worker_of(endpoint: Any) -> int:
-    """Process number of the worker behind a front."""
-    tasks = Path(f"/proc/{endpoint.process.pid}/task/{endpoint.process.pid}/children")
-    return int(tasks.read_text().split()[0])
 
 
 def peak(process: int) -> int:

@@ -84,9 +84,9 @@ def test_each_token_reads_its_tables_and_is_noted_by_name(served: Server) -> Non
     with pytest.raises(duckdb.Error, match="wrong token"):
         served.ask("select 1", "wrong")
     noted = served.noted("statement")
-    assert [(line["token"], line["engine"], line["outcome"], line["rows"]) for line in noted] == [
-        ("bob", "release", "answered", 1), ("alice", "release", "answered", 1), ("bob", None, "refused", 0),
-        ("bob", None, "refused", 0), ("bob", "catalog", "answered", 1), ("bob", "release", "answered", 2000),
+    assert [(line["token"], line["engine"], line["outcome"]) for line in noted] == [
+        ("bob", "release", "answered"), ("alice", "release", "answered"), ("bob", None, "refused"),
+        ("bob", None, "refused"), ("bob", "catalog", "answered"), ("bob", "release", "answered"),
     ]  # fmt: skip
     assert all(line["milliseconds"] > 0 for line in noted)
     assert [(line["token"], line["address"]) for line in served.noted("failed token")] == [("alice", "127.0.0.1")]

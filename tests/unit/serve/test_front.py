@@ -57,26 +57,27 @@ class FakeWorker:
         length = int(re.search(rb"(?i)content-length: (\d+)", head)[1])  # type: ignore[index]
         message = Message.read(await reader.readexactly(length))
         self.asked.append(message)
+        text = message.text if message.kind == messages.STATEMENT else b""
         if message.kind == messages.HELLO:
             said = self._greeting(message)
         elif message.session not in self.sessions:
             said = messages.error("unknown session")
-        elif b"forbidden" in message.text:
+        elif b"forbidden" in text:
             said = messages.error("not allowed!")
-        elif self._cannot_judge(message.text):
+        elif self._cannot_judge(text):
             said = messages.error("Authorization failed")
-        elif b"large" in message.text and self.unjudged:
+        elif b"large" in text and self.unjudged:
             self.unjudged -= 1
             writer.write(b"HTTP/1.1 500 Error\r\nContent-Length: 0\r\nEXCEPTION_WHAT: std::bad_alloc\r\n\r\n")
             return
-        elif b"hang" in message.text:
+        elif b"hang" in text:
             await asyncio.sleep(30)
             said = b""
-        elif b"die" in message.text and self.dies:
+        elif b"die" in text and self.dies:
             self.dies -= 1
             return
         else:
-            said = b"answer to " + message.text
+            said = b"answer to " + text
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(said) + said)
         await writer.drain()
 
@@ -102,6 +103,7 @@ class FakeSupervisor:
         self.workers: list[FakeWorker] = []
         self.replaced: list[str] = []
         self.told: list[tuple[str, bytes]] = []
+        self.role = "analyst"
 
     @property
     def current(self) -> FakeWorker:
@@ -110,7 +112,7 @@ class FakeSupervisor:
     async def worker(self, patience: float) -> FakeWorker:
         return self.current
 
-    def tell(self, worker: FakeWorker, do: str, session: bytes) -> None:
+    def tell(self, generation: int, do: str, session: bytes) -> None:
         self.told.append((do, session))
 
     def replace(self, worker: FakeWorker, reason: str) -> None:
@@ -466,11 +468,34 @@ def test_token_runs_as_many_statements_at_once_as_it_may(tmp_path: Any) -> None:
     run(story, replace(LIMITS, patience=20.0), tokens.TokenFile(str(path)))
 
 
-def test_rows_of_an_answer_are_counted_however_it_is_cut() -> None:
-    head = b"\x01\x2c\x01d\x00%be\x00\x01d\x00\x0e\xff\xff"
-    answer = b"\x00" * 7 + head % b"\x80\x10" + b"some data e\x00" + head % b"\x03" + b"tail"
-    for size in (1, 2, 5, 11, 100):
-        count = messages.RowCount()
-        for place in range(0, len(answer), size):
-            count.add(answer[place : place + size])
-        assert count.rows == 2051, size
+ASKED = {
+    messages.STATEMENT: Message(messages.STATEMENT).with_text(b"select 1").body,
+    messages.FETCH: b"\x01\x00" + b"\xff" * 9 + b"\x01" + b"\xab\x7f" + messages.END,
+    messages.GOODBYE: messages.END,
+}
+"""Bodies of what a client who reads sends in a session."""
+
+
+@told()
+async def test_kinds_that_reading_needs_are_passed_on_whole_and_nothing_else(place: House) -> None:
+    worker, number = place.supervisor.current, await place.hello()
+    before = len(worker.asked)
+    bodies = (b"", b"x", *ASKED.values())
+    for kind in (*range(130), 255, *(256 + kind for kind in ASKED), 1 << 40):
+        for body in bodies:
+            if kind != messages.HELLO and body != ASKED.get(kind):
+                _, said = await place.ask(Message(kind, number, body=body).encode())
+                assert b"is not answered here" in Message.read(said).text, (kind, body)
+    for kind, body in ASKED.items():
+        whole = Message(kind, number, body=body).encode()
+        for end in range(len(whole)):
+            status, said = await place.ask(whole[:end])
+            assert status == 400 or Message.read(said).kind == messages.ERROR
+        _, said = await place.ask(whole + Message(messages.APPEND, number).encode())
+        assert b"is not answered here" in Message.read(said).text
+    assert len(worker.asked) == before
+    for kind, body in ASKED.items():
+        await place.ask(Message(kind, number, body=body).encode())
+    assert [message.kind for message in worker.asked[before:]] == list(ASKED)
+    # the rows of a session that has said goodbye are dropped at once
+    assert place.supervisor.told == [("close", number)]

@@ -23,7 +23,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def tables(con: duckdb.DuckDBPyConnection) -> list[str]:
-    return [name for (name,) in con.execute("select table_name from duckdb_tables() order by 1").fetchall()]
+    return [name for (name,) in con.execute("select database_name from duckdb_tables() order by 1").fetchall()]
 
 
 def test_rows_are_stored_until_the_session_asks_something_else_or_is_idle(con: duckdb.DuckDBPyConnection) -> None:
@@ -32,10 +32,20 @@ def test_rows_are_stored_until_the_session_asks_something_else_or_is_idle(con: d
     assert con.execute(first).fetchall() == [(2, 2), (1, 1), (0, 0)]
     statements.run("A", CLIENTS["A"], "select 1")
     statements.run("B", CLIENTS["B"], "select 2")
-    assert tables(con) == ["r1", "r2"]
+    assert tables(con) == ["result1", "result2"]
     statements.drop("A")
     statements.close("B")
     assert tables(con) == []
+
+
+def test_memory_of_a_closed_session_is_free_beside_an_open_transaction(con: duckdb.DuckDBPyConnection) -> None:
+    statements, other = Statements(con, 0.0), con.cursor()
+    other.execute("begin; create table notes as select 1 as a")
+    statements.run("A", CLIENTS["A"], LARGE.replace("4000000", "1000000"))
+    used = "select coalesce(sum(memory_usage_bytes), 0)::bigint < 1000000 from duckdb_memory()"
+    assert con.execute(used).fetchall() == [(False,)]
+    statements.close("A")
+    assert con.execute(used).fetchall() == [(True,)]
 
 
 def test_statement_that_takes_too_long_is_ended_and_others_go_on(con: duckdb.DuckDBPyConnection) -> None:
@@ -70,7 +80,7 @@ def test_client_with_the_most_rows_makes_room_for_others(con: duckdb.DuckDBPyCon
     statements.run("B", CLIENTS["B"], LARGE.replace("4000000", "1000"))
     sorted_rows = f"select count(*) from ({LARGE.replace('4000000', '1000000')} order by x)"
     assert con.execute(statements.run("D", CLIENTS["D"], sorted_rows)).fetchall() == [(1000000,)]
-    assert tables(con) == ["r1", "r3"]  # of the hoarder's two the older one went
+    assert tables(con) == ["result1", "result3"]  # of the hoarder's two the older one went
 
 
 def test_statement_that_is_too_large_fails_with_the_reason_and_ends_nobody_elses(

@@ -113,7 +113,7 @@ def test_log_is_rotated_private_and_summarized(tmp_path: Path, capsys: Any) -> N
             audit.begin(request)
             refused = "not allowed" if number == 7 else ""
             audit.report({"key": str(number), "engine": None if refused else "closed form", "refused": refused})
-            request.outcome, request.rows = request.outcome if refused else "answered", 2
+            request.outcome = request.outcome if refused else "answered"
             await audit.end(request)
         audit.write("failed token", token=None, address="192.0.2.1")
         audit.close()
@@ -125,7 +125,7 @@ def test_log_is_rotated_private_and_summarized(tmp_path: Path, capsys: Any) -> N
     assert sorted(line.get("statement", "") for line in lines) == sorted(["", *(f"select {n}" for n in range(40))])
     assert cli.main(["audit", str(path)]) == 0
     said = [line.replace("│", " ").split() for line in capsys.readouterr().out.splitlines()]
-    assert ["alice", "40", "39", "1", "0", "0", "80"] in [line[:7] for line in said]
+    assert ["alice", "40", "39", "1", "0", "0"] in [line[:6] for line in said]
     for line in (["closed", "form", "39"], ["192.0.2.1", "unknown", "1"], ["not", "allowed", "1"]):
         assert line in said
 
