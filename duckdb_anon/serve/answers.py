@@ -60,12 +60,13 @@ class Answers:
         self._catalog = PlannersCatalog(self._con, "memory", "main")
         self._read = {original: self._reading(original, release) for original, release in releases.items()}
         database = {original: releases[original] for original, (info, _) in self._read.items() if info.pseudonyms}
+        con.execute(f"attach ':memory:' as {_DRAWN}")
         shown = [original for original, (_, release) in self._read.items() if release.drawn is not None]
         for original in shown:
             drawn = f"impute({literal(releases[original])}, original := {literal(original)}, seed := {seed}"
             if original in database:  # tables that join are drawn together
                 drawn += f", together := {literal(database)}"
-            con.execute(f"create table main.{_drawn_of(original)} as from {drawn})")
+            con.execute(f"create table {_drawn_of(original)} as from {drawn})")
         for original in shown:  # once all are drawn, which takes the shapes
             _show(con, original)
         tables = "select view_name from duckdb_views() union all select table_name from duckdb_tables()"
@@ -118,27 +119,15 @@ class Answers:
         return info, released
 
 
-<<<<<<< HEAD
 def _drawn_of(original: str) -> str:
-    return ident(f"_anon_drawn {original}")
+    return f"{_DRAWN}.main.{ident(original)}"
 
 
 def _show(con: duckdb.DuckDBPyConnection, original: str) -> None:
-    """Put a plausible table in the place of the shape of an original."""
-    name = ident(original)
-    labels = next(t for t in tables_of(con, "memory") if t.is_view and fold(t.name) == fold(original)).columns
-    con.execute(f"drop view main.{name}")
-    con.execute(f"alter table main.{_drawn_of(original)} rename to {name}")
-=======
-def _draw(con: duckdb.DuckDBPyConnection, original: str, release: str, seed: int) -> None:
     """Put a view of a plausible table in the place of the shape of an original: no client can name the table."""
     name = ident(original)
     labels = next(t for t in tables_of(con, "memory") if t.is_view and fold(t.name) == fold(original)).columns
-    drawn = f"impute({literal(release)}, original := {literal(original)}, seed := {seed})"
-    con.execute(f"attach if not exists ':memory:' as {_DRAWN}")
-    con.execute(f"create table {_DRAWN}.main.{name} as from {drawn}")
-    con.execute(f"create or replace view main.{name} as from {_DRAWN}.main.{name}")
->>>>>>> 8ce10709 (fix: serve passes on the messages that reading needs, and drops results of closed sessions at once)
+    con.execute(f"create or replace view main.{name} as from {_drawn_of(original)}")
     drawn_columns = con.sql(f"from main.{name}").columns
     kept = {column: text for column in drawn_columns if (text := labels.get(column, ("", None))[1])}
     con.execute(f"comment on view main.{name} is {literal(_MARK.format(original=original))}")
