@@ -1,8 +1,8 @@
 """Pages of the docs site that are made from code: one page per function, and the output of SQL in tutorials.
 
 `python -m duckdb_anon.docs_pages` runs the SQL of README and of the pages in `docs/`, and writes its output below each
-block; with `--check` it writes nothing and fails where an output differs. Pages of functions are made while the site is
-built (`.github/mkdocs.yml`). Cost: the examples of all entries, about a minute.
+block, and README's picture of it; with `--check` it writes nothing and fails where an output differs. Function pages
+are made when the site is built (`.github/mkdocs.yml`). Cost: the examples of all entries, about a minute.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 
 import duckdb
 
+from duckdb_anon.docs_terminal import is_shown, session, svg
 from duckdb_anon.engine.planner import parameters_of
 from duckdb_anon.measures.help.anon_functions import about, signature
 from duckdb_anon.model.function_specs import REQUIRED, SECTIONS, Entry, Method, PureSql
@@ -29,6 +30,7 @@ from duckdb_anon.sql_functions import connect
 
 DOCS = Path(__file__).with_name("docs")
 _BLOCK = re.compile(r"```sql\n(.*?)```\n(?:\n(?:\|[^\n]*\n)+)?", re.DOTALL)
+_PICTURE = "examples/terminal.svg"
 _ROWS = 5
 _UNITS = {
     "row": "Each record is taken for one individual. A table with several records of an individual is refused.",
@@ -165,11 +167,12 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def with_outputs(page: str) -> str:
+def with_outputs(page: str, shown: list[str] | None = None) -> str:
     """A page with the output of each SQL block below it, all blocks run in order on one new connection.
 
     Args:
         page: markdown with blocks of SQL.
+        shown: takes the lines of the session that a picture of the page shows.
     """
     con = connect()
 
@@ -178,8 +181,11 @@ def with_outputs(page: str) -> str:
         for statement in con.extract_statements(block.group(1)):
             result = con.sql(statement.query)
             output = io.StringIO()
-            if result is not None and statement.type == duckdb.StatementType.SELECT:
+            is_select = result is not None and statement.type == duckdb.StatementType.SELECT
+            if is_select:
                 render(result, "markdown", 20, output)
+            if shown is not None and is_shown(statement.query):
+                shown.extend(session(statement.query, result if is_select else None))  # one more run
         table = f"\n{output.getvalue()}" if output.getvalue() else ""
         return f"```sql\n{block.group(1)}```\n{table}"
 
@@ -199,14 +205,17 @@ def main(arguments: Sequence[str]) -> int:
     """Write the outputs into the pages; with `--check`, name the pages whose outputs differ and return 1."""
     differing = 0
     for page in pages_with_sql():
-        text = page.read_text(encoding="utf-8")
-        filled = with_outputs(text)
-        if filled == text:
-            continue
-        differing += 1
-        sys.stdout.write(f"{page}\n")
-        if "--check" not in arguments:
-            page.write_text(filled, encoding="utf-8")
+        lines: list[str] = []
+        made = {page: with_outputs(page.read_text(encoding="utf-8"), lines if page.name == "README.md" else None)}
+        if lines:
+            made[page.parent / _PICTURE] = svg(lines)
+        for file, text in made.items():
+            if file.read_text(encoding="utf-8") == text:
+                continue
+            differing += 1
+            sys.stdout.write(f"{file}\n")
+            if "--check" not in arguments:
+                file.write_text(text, encoding="utf-8")
     return int(differing > 0 and "--check" in arguments)
 
 

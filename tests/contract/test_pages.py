@@ -1,5 +1,6 @@
 """README is short, names every example, and no page points at something that is not there."""
 
+import html
 import re
 from pathlib import Path
 
@@ -53,3 +54,13 @@ def test_every_page_can_be_reached_from_readme():
 def test_readme_stays_short_and_has_its_pictures():
     assert len(README.splitlines()) <= 120
     assert re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README) == ["examples/terminal.svg", "examples/studies/risk.png"]
+
+
+def test_the_picture_has_the_figures_of_the_text():
+    """Both are written by `python -m duckdb_anon.docs_pages`, whose --check CI runs."""
+    picture = (PROJECT / "examples/terminal.svg").read_text(encoding="utf-8")
+    shown = html.unescape(" ".join(re.findall(r">([^<>]+)</text>", picture)))
+    outputs = re.findall(r"```\n\n((?:\|[^\n]*\n)+)", README)
+    assert len(outputs) >= 2
+    for cell in (cell.strip() for output in outputs for row in output.splitlines()[2:] for cell in row.split("|")):
+        assert cell in shown
