@@ -1,10 +1,10 @@
-"""Aggregates over rows with weights: COUNT adds up weights, SUM weighted amounts, AVG divides the two, moments follow.
+"""Aggregates over rows with weights: COUNT adds up weights, SUM weighted amounts, AVG divides the two.
 
 A weighted quantile is the value where the sum of weights passes the share. With weights of one it is DuckDB's: the
 continuous quantile of n values lies at position share * (n - 1); the discrete one is the first value that at least
 share * n values do not exceed, or, in falling order, that at least share * n values do not fall below.
 
-What is not linear in rows (DISTINCT, order statistics, lists) is refused here; plausible tables answer it.
+What is not linear in rows (variances, DISTINCT, extremes, lists) is refused here; plausible tables answer it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,6 @@ from duckdb_anon.rewrite.factors import NotLinearError
 from duckdb_anon.rewrite.query.trees import plain, tree, without_filter
 
 LINEAR = (exp.Count, exp.CountIf, exp.Sum, exp.Avg)
-MOMENTS = (
-    *(exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp),
-    *(exp.CovarPop, exp.CovarSamp, exp.Corr, exp.RegrSlope, exp.RegrIntercept, exp.RegrR2, exp.RegrCount),
-    *(exp.RegrAvgx, exp.RegrAvgy, exp.RegrSxx, exp.RegrSyy, exp.RegrSxy),
-)
-
-_UNDEFINED = "case when {{n}} > 0 then coalesce({x}, 'nan'::double) end"
-"""As DuckDB has it, where values do not vary."""
 
 
 def weighted(node: exp.Expr, where: exp.Expr | None, weight: exp.Expr) -> exp.Expr:
@@ -43,8 +35,6 @@ def weighted(node: exp.Expr, where: exp.Expr | None, weight: exp.Expr) -> exp.Ex
     if isinstance(node, exp.Avg):
         return tree("{s} / {n}", s=_filtered(tree("sum({w} * {x})", w=weight, x=argument), where),
                     n=total(weight, argument, where))  # fmt: skip
-    if isinstance(node, MOMENTS):
-        return _moment(node, where, weight)
     raise NotLinearError(f"{plain(node)} is not a sum over rows")
 
 
@@ -52,47 +42,6 @@ def total(weight: exp.Expr, counted: exp.Expr | None, where: exp.Expr | None) ->
     """The sum of weights of rows where a condition holds and an argument is not NULL."""
     present = None if counted is None else tree("{x} is not null", x=counted)
     return _filtered(tree("sum({w})", w=weight), _both(where, present))
-
-
-def _moment(node: exp.Expr, where: exp.Expr | None, weight: exp.Expr) -> exp.Expr:
-    x = node.this
-    y = node.args.get("expression")
-    both = tree("{x} is not null and {y} is not null", x=x, y=y) if y is not None else tree("{x} is not null", x=x)
-    condition = _both(where, both)
-
-    def moment(amount: str) -> exp.Expr:
-        holes = {"w": weight, "x": x, **({"y": y} if y is not None else {})}
-        used = {name: hole for name, hole in holes.items() if "{" + name + "}" in amount}
-        return _filtered(tree(f"sum({amount})", **used), condition)
-
-    n, sx = moment("{w}"), moment("{w} * {x}")
-    sxx = tree("greatest({a} - {b} * {b} / {n}, 0)", a=moment("{w} * {x} * {x}"), b=sx, n=n)
-    if y is None:
-        population = isinstance(node, (exp.VariancePop, exp.StddevPop))
-        variance = tree("{s} / {n}", s=sxx, n=n if population else tree("nullif(greatest({n} - 1, 0), 0)", n=n))
-        deviation = isinstance(node, (exp.Stddev, exp.StddevPop, exp.StddevSamp))
-        return tree("sqrt({v})", v=variance) if deviation else variance
-    sy = moment("{w} * {y}")
-    syy = tree("greatest({a} - {b} * {b} / {n}, 0)", a=moment("{w} * {y} * {y}"), b=sy, n=n)
-    sxy = tree("{a} - {b} * {c} / {n}", a=moment("{w} * {x} * {y}"), b=sx, c=sy, n=n)
-    # in regr_*(y, x) the first argument is the dependent one
-    forms: dict[type[exp.Expr], str] = {
-        exp.CovarPop: "{sxy} / {n}",
-        exp.CovarSamp: "{sxy} / nullif({n} - 1, 0)",
-        exp.Corr: _UNDEFINED.format(x="{sxy} / nullif(sqrt({sxx} * {syy}), 0)"),
-        exp.RegrSlope: _UNDEFINED.format(x="{sxy} / nullif({syy}, 0)"),
-        exp.RegrIntercept: "({sx} - {sxy} / nullif({syy}, 0) * {sy}) / {n}",
-        exp.RegrR2: "case when {sxx} = 0 and {syy} > 0 then 1 else {sxy} * {sxy} / nullif({sxx} * {syy}, 0) end",
-        exp.RegrCount: "coalesce({n}, 0)",
-        exp.RegrAvgx: "{sy} / {n}",
-        exp.RegrAvgy: "{sx} / {n}",
-        exp.RegrSxx: "{syy}",
-        exp.RegrSyy: "{sxx}",
-        exp.RegrSxy: "{sxy}",
-    }
-    form = forms[type(node)]
-    holes = {"n": n, "sx": sx, "sy": sy, "sxx": sxx, "syy": syy, "sxy": sxy}
-    return tree(form, **{name: hole for name, hole in holes.items() if "{" + name + "}" in form})
 
 
 def _both(node: exp.Expr | None, other: exp.Expr | None) -> exp.Expr | None:

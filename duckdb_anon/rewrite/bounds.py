@@ -1,7 +1,7 @@
 """Lower and upper bounds of a query's measures, for releases whose rows are the original's (rewriting.md of the docs).
 
 Hard bounds (confidence 1): each released row adds to a group at least and at most so much, whichever of the possible
-values of its cells is the true one. COUNT and SUM add these up; AVG, MIN, MAX and quantiles follow from the rows that
+values of its cells is the true one. COUNT and SUM add these up; AVG, MIN and MAX follow from the rows that
 must and those that may belong to the group, and the least and the most of their values. In a bucket of n rows of which
 m qualify by their own columns and c by the permuted ones, between m + c - n and min(m, c) qualify by both (Frechet).
 
@@ -19,9 +19,8 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.rewrite.aggregates import read_quantile
 from duckdb_anon.rewrite.compile_query import Block, cell_name, constants_beside
-from duckdb_anon.rewrite.factors import BucketFactor, ColumnUse, Factor, NotLinearError, RandomizedFactor, where_all
+from duckdb_anon.rewrite.factors import BucketFactor, ColumnUse, Factor, RandomizedFactor, where_all
 from duckdb_anon.rewrite.interval_factor import IntervalFactor
 from duckdb_anon.rewrite.query.tables import Bounds
 from duckdb_anon.rewrite.query.trees import all_of, groups_of, outermost_aggregates, quoted, tree, without_filter
@@ -29,8 +28,12 @@ from duckdb_anon.rewrite.query.trees import all_of, groups_of, outermost_aggrega
 REACH = 1.959963984540054
 """Half-width of a 95% interval in standard errors."""
 MOST_SETS = 32
-_MONOTONE_AGGREGATES = (exp.Min, exp.Max, exp.Median, exp.PercentileCont, exp.PercentileDisc, exp.Quantile)
-_CERTAIN = (exp.StddevSamp, exp.VariancePop, exp.Variance, exp.Stddev, exp.StddevPop, exp.LogicalAnd, exp.LogicalOr)
+_EXTREMES = (exp.Min, exp.Max)
+_CERTAIN = (
+    *(exp.StddevSamp, exp.VariancePop, exp.Variance, exp.Stddev, exp.StddevPop, exp.LogicalAnd, exp.LogicalOr),
+    *(exp.Median, exp.PercentileCont, exp.PercentileDisc, exp.Quantile),
+)
+"""Aggregates without bounds that are exact where the values are."""
 _MONOTONE = (exp.Paren, exp.Cast, exp.TryCast, exp.Round, exp.Floor, exp.Ceil, exp.Sqrt)
 Ends = tuple[exp.Expr, exp.Expr]
 
@@ -40,16 +43,14 @@ class Measure:
     """One aggregate.
 
     Attributes:
-        kind: 'count', 'sum', 'avg', 'min', 'max' or 'quantile'.
+        kind: 'count', 'sum', 'avg', 'min' or 'max'.
         value: what is aggregated, None for rows.
         conditions: what a row must satisfy, NULL values left out.
-        quantile: aggregate of a quantile, with {x} in the place of its value.
     """
 
     kind: str
     value: exp.Expr | None
     conditions: tuple[exp.Expr, ...]
-    quantile: str = ""
 
     @property
     def filter(self) -> str:
@@ -82,10 +83,6 @@ def read_measure(node: exp.Expr) -> Measure | None:
         return None  # sums that SQL rounds to single precision
     if isinstance(inner, exp.CountIf):
         return Measure("count", None, (*conditions, inner.this))
-    quantile = read_quantile(node)
-    if quantile is not None:
-        function = f"quantile_{'cont' if quantile.continuous else 'disc'}({{x}}, {quantile.share})"
-        return Measure("quantile", quantile.value, (*conditions, _present(quantile.value)), function)
     if not isinstance(inner, (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)) or inner.args.get("expressions"):
         return None
     argument = inner.this
@@ -121,6 +118,8 @@ class BoundedBlock(Block):
             return found
         if self._reads_one_bucket_factor(factors):
             return self._exact_bounds(found)
+        if self.select.args.get("joins"):
+            return found
         return self._hard_bounds(found, factors)
 
     def _reads_one_bucket_factor(self, factors: Sequence[Factor]) -> bool:
@@ -133,7 +132,7 @@ class BoundedBlock(Block):
         """An answer that is exact lies between itself and itself."""
         for position, item in enumerate(self.select.expressions):
             nodes = list(outermost_aggregates(item))
-            certain = all(isinstance(without_filter(node)[0], _CERTAIN) or _reads(node) is not None for node in nodes)
+            certain = all(_is_certain(node) for node in nodes)
             if nodes and certain and not all_of(item, exp.Window):
                 name = exp.column(item.alias_or_name, table="_answers", quoted=True)
                 found.ends[position], found.confidence[position] = (name, name), 1.0
@@ -164,14 +163,11 @@ class BoundedBlock(Block):
         """SELECT of bounds from the possible values of each row."""
         left = {fold(column.name) for column in all_of(self.select, exp.Column) if column.table == self.alias}
         rows = self.steps.add("possible_rows", self._numbered_rows(factors, left, exact_conditions))
-        copies = "g._records" if any(measure.kind == "quantile" for measure in measures) else "1"
-        text, ends = self._possible(rows, bool(exact_conditions), factors, conditions, left, copies)
-        joined = bool(self.select.args.get("joins"))
+        text, ends = self._possible(rows, bool(exact_conditions), factors, conditions, left)
         source = self._source(self.steps.add("possible", text))
         texts = []
         for level, keys in self._levels():
-            cells = joined_cells(measures, keys, source, ends) if joined else row_cells(measures, keys, source, ends)
-            texts.append(self._of_groups(measures, keys, level, cells, joined))
+            texts.append(self._of_groups(measures, keys, level, row_cells(measures, keys, source, ends)))
         return self._with_open_cells(" union all ".join(texts), rows, factors, measures)
 
     def _intervals(self, found: FoundBounds, factors: Sequence[Factor]) -> FoundBounds:
@@ -198,20 +194,10 @@ class BoundedBlock(Block):
         found: dict[Measure, None] = {}
         for projection in self.select.expressions:
             if not all_of(projection, exp.Window, exp.Query, exp.Grouping):
-                found.update((m, None) for node in outermost_aggregates(projection) if (m := _reads(node)) is not None)
-        return [
-            node for node in found if not node.quantile.startswith("quantile_cont") or not self._may_be_decimal(node)
-        ]
-
-    def _may_be_decimal(self, measure: Measure) -> bool:
-        """Whether values may be decimals, to whose digits a continuous quantile is cut."""
-        value = measure.value.unnest() if measure.value is not None else exp.Null()
-        if isinstance(value, exp.Cast):
-            return "DECIMAL" in value.to.sql("duckdb")
-        types = [self.original.types.get(fold(column.name), "") for column in all_of(value, exp.Column)]
-        types += [cast.to.sql("duckdb") for cast in all_of(value, exp.Cast)]
-        fractions = [literal for literal in all_of(value, exp.Literal) if not literal.is_string and not literal.is_int]
-        return bool(fractions) or any("DECIMAL" in kind.upper() for kind in types)
+                found.update(
+                    (m, None) for node in outermost_aggregates(projection) if (m := read_measure(node)) is not None
+                )
+        return list(found)
 
     def _fill(
         self, found: FoundBounds, measures: Sequence[Measure], aliases: Mapping[int, str], confidence: float
@@ -219,7 +205,7 @@ class BoundedBlock(Block):
         """Bounds of output columns from those of their aggregates."""
 
         def ends_of(node: exp.Expr) -> Ends | None:
-            measure = _reads(node)
+            measure = read_measure(node)
             if measure not in measures or measure is None:
                 return None
             i = list(measures).index(measure)
@@ -263,7 +249,6 @@ class BoundedBlock(Block):
         factors: Sequence[Factor],
         conditions: Mapping[str, Sequence[exp.Expr]],
         left: Collection[str],
-        copies: str,
     ) -> tuple[str, dict[str, Ends]]:
         """SELECT of each row's possible values, and the columns that hold the ends of intervals."""
         selected = [f"g.{quoted(column)}" for column in sorted(left) if column in self.exact]
@@ -273,7 +258,7 @@ class BoundedBlock(Block):
         spelled = []
         for factor in factors:
             needed = [c for c in factor.columns if c in left]
-            uses = {c: self.use(c, conditions, _MONOTONE_AGGREGATES, most=1) for c in factor.columns if c in self.read}
+            uses = {c: self.use(c, conditions, _EXTREMES) for c in factor.columns if c in self.read}
             possible = self.of_step(factor, rows, filtered)
             inside = [self.plain(c) for c in conditions[factor.name]]
             text = possible.possible(uses, inside, needed)
@@ -294,8 +279,8 @@ class BoundedBlock(Block):
                     )
             for number, used in numbers.items():
                 used.append(f"{alias}.{number}")
-        self.require_fit(rows, spelled, copies)
-        selected += ["g._id", "g._records", "row_number() over () as _combination"]
+        self.require_fit(rows, spelled)
+        selected += ["g._id", "g._records"]
         selected += [f"{' * '.join(used)} as {number}" for number, used in numbers.items()]
         return f"select {', '.join(selected)} from {quoted(rows)} as g {' '.join(joins)}", ends
 
@@ -308,18 +293,14 @@ class BoundedBlock(Block):
             made.set(part, [measure.copy() for measure in value] if isinstance(value, list) else value and value.copy())
         return made.sql("duckdb").strip().removeprefix("SELECT").strip()
 
-    def _of_groups(
-        self, measures: Sequence[Measure], keys: Sequence[exp.Expr | None], level: int, cells: str, joined: bool
-    ) -> str:
+    def _of_groups(self, measures: Sequence[Measure], keys: Sequence[exp.Expr | None], level: int, cells: str) -> str:
         """SELECT of the bounds of each group from what each released row adds to it at least and at most."""
         selected = [f"_k{i}" for i, _ in enumerate(keys)] + [f"{level} as level"]
         for i, measure in enumerate(measures):
-            low, high = _ends_of_groups(i, measure, joined)
+            low, high = _ends_of_groups(i, measure)
             selected += [f"{low} as low_{i}", f"{high} as high_{i}"]
             if measure.kind in _SURE:
                 selected.append(f"{_SURE[measure.kind].format(i=i)} as sure_{i}")
-        if any(measure.kind == "quantile" for measure in measures):
-            cells = f"select * replace (1 as n), unnest(range(n)) as _copy from ({cells}) as c"
         grouped = [f"_k{i}" for i, key in enumerate(keys) if key is not None]
         return f"select {', '.join(selected)} from ({cells}) as c" + _group_by([*grouped, *_nulls(keys)])
 
@@ -331,13 +312,10 @@ class BoundedBlock(Block):
         if not more:
             return text
         number = " + ".join(more)
-        single = not self.select.args.get("joins")
         selected = [f"_k{i}" for i, _ in enumerate(groups_of(self.select).keys)] + ["level"]
         for i, measure in enumerate(measures):
-            if measure.kind == "count" and single:
+            if measure.kind == "count":
                 selected += [f"low_{i}", f"high_{i} + {number} as high_{i}"]
-            elif measure.kind == "count":
-                selected += [f"low_{i}", f"case when {number} = 0 then high_{i} end as high_{i}"]
             else:
                 # a group of such rows alone has an extreme of any value
                 chosen = {"min": "high", "max": "low"}.get(measure.kind)
@@ -357,7 +335,7 @@ class BoundedBlock(Block):
         if len(factors) != 1 or not isinstance(factors[0], BucketFactor) or self.model.missing:
             return None
         factor = factors[0]
-        if self.select.args.get("where") or self.select.args.get("joins"):
+        if self.select.args.get("where"):
             return None
         counts = {
             i: self._two_sides(measure.conditions, factor)
@@ -447,33 +425,6 @@ def row_cells(
     return f"select *, {', '.join(added)} from ({cells}) as c"
 
 
-def joined_cells(
-    measures: Sequence[Measure], keys: Sequence[exp.Expr | None], source: str, ends: Mapping[str, Ends]
-) -> str:
-    """As `row_cells`, where a row meets any number of rows of other tables, more or fewer by its value."""
-    first = ["_id", "any_value(_records) as n", "any_value(_total) as total", "any_value(_hits) as hits"]
-    first += _key_columns(keys)
-    cells = ["_id", "any_value(n) as n", *(f"_k{i}" for i, _ in enumerate(keys))]
-    for i, measure in enumerate(measures):
-        first.append(f"count(*){measure.filter} as c_{i}")
-        first += _least_and_greatest(i, measure, ends)
-        everywhere = f"sum(hits) filter (where c_{i} > 0) = any_value(total)"
-        cells.append(f"case when {everywhere} then min(c_{i}) else 0 end as fewest_{i}")
-        cells.append(f"max(c_{i}) as most_{i}")
-        if measure.value is not None:
-            cells += [f"min(least_{i}) as least_{i}", f"max(greatest_{i}) as greatest_{i}"]
-        if measure.kind == "sum":
-            corners = _corners(measure.value, ends) if measure.value is not None else []
-            for end in ("least", "greatest"):
-                first.append(f"sum({end}({', '.join(corners)})){measure.filter} as total_{end}_{i}")
-                outer = "min" if end == "least" else "max"
-                total = f"{outer}(total_{end}_{i})"
-                cells.append(f"case when {everywhere} then {total} else {end}({total}, 0) end as {end}_total_{i}")
-    inner = f"select {', '.join(first)} {source}{_group_by(['_id', '_combination', *_named(keys), *_nulls(keys)])}"
-    grouped = ["_id", *(f"_k{i}" for i, _ in enumerate(keys))]
-    return f"select {', '.join(cells)} from ({inner}) as c{_group_by(grouped)}"
-
-
 def _least_and_greatest(i: int, measure: Measure, ends: Mapping[str, Ends]) -> list[str]:
     if measure.value is None:
         return []
@@ -491,7 +442,7 @@ _SURE = {
 """The bound of an extreme by the rows that are surely in the group."""
 
 
-def _ends_of_groups(i: int, measure: Measure, joined: bool) -> Ends | tuple[str, str]:
+def _ends_of_groups(i: int, measure: Measure) -> Ends | tuple[str, str]:
     """Low and high of one aggregate in a group, from what each row adds."""
     may, must = f"most_{i} > 0", f"fewest_{i} > 0"
     if measure.kind == "count":
@@ -503,13 +454,7 @@ def _ends_of_groups(i: int, measure: Measure, joined: bool) -> Ends | tuple[str,
         return f"coalesce({_SURE['max'].format(i=i)}, {low})", high
     if measure.kind == "sum":
         low, high = f"sum(n * least_total_{i})", f"sum(n * greatest_total_{i})"
-    elif measure.kind == "quantile" and not joined:
-        low, high = (
-            measure.quantile.format(x=f"(case when {must} then {end}_{i}::double else '{sign}infinity'::double end)")
-            + f" filter (where {may})"
-            for end, sign in (("least", "-"), ("greatest", ""))
-        )
-    elif measure.kind == "avg" and not joined:
+    elif measure.kind == "avg":
         low, high = (_mean(i, end, may, must) for end in ("least", "greatest"))
     low, high = (f"case when isfinite(({end})::double) then {end} end" for end in (low, high))
     return low, high
@@ -627,12 +572,11 @@ def _corners(value: exp.Expr, ends: Mapping[str, Ends]) -> list[str]:
     return corners
 
 
-def _reads(node: exp.Expr) -> Measure | None:
-    """As `read_measure`; None also for quantiles of several shares."""
-    try:
-        return read_measure(node)
-    except NotLinearError:
-        return None
+def _is_certain(node: exp.Expr) -> bool:
+    """Whether an aggregate of exact values is exact."""
+    inner = without_filter(node)[0]
+    inner = inner.this if isinstance(inner, exp.WithinGroup) else inner
+    return isinstance(inner, _CERTAIN) or read_measure(node) is not None
 
 
 def _key_columns(keys: Sequence[exp.Expr | None]) -> list[str]:

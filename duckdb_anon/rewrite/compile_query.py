@@ -14,7 +14,7 @@ from sqlglot.optimizer.scope import build_scope
 from duckdb_anon.model.errors import listed, when_run
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats.duckdb_types import is_enum, is_moment, is_number
-from duckdb_anon.rewrite.aggregates import LINEAR, MOMENTS, Quantile, read_quantile, weighted, weighted_quantile
+from duckdb_anon.rewrite.aggregates import LINEAR, Quantile, read_quantile, weighted, weighted_quantile
 from duckdb_anon.rewrite.factors import (
     BucketFactor,
     ColumnUse,
@@ -49,7 +49,7 @@ MOST_COMBINATIONS = 10_000_000
 """Rows with values of their cells that a query makes at most: some hundred megabytes."""
 _MANY = 100
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
-STRICT = (exp.Sum, exp.Avg, exp.Count, *MOMENTS)
+STRICT = (exp.Sum, exp.Avg, exp.Count)
 _ADDITIVE = (exp.Count, exp.CountIf, exp.Sum)
 _PICKS = (exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif)
 _LISTS = ("any", "all", "some")
@@ -457,7 +457,6 @@ class Block:
         column: str,
         conditions: Mapping[str, Sequence[exp.Expr]],
         monotone: tuple[type[exp.Expr], ...] = (),
-        most: int = 2,
     ) -> ColumnUse:
         """What the query asks of a column."""
         constants: list[str] = []
@@ -472,7 +471,7 @@ class Block:
                     constants += compared
                 else:
                     degree = max(degree, _degree_of_use(node, column, monotone))
-        return ColumnUse(tuple(dict.fromkeys(constants)), degree > most, degree == 2, degree > 0)
+        return ColumnUse(tuple(dict.fromkeys(constants)), degree > 1, degree > 0)
 
     def _relation(
         self,
@@ -569,26 +568,25 @@ class Block:
         self.require_fit(step, spelled)
         return joins, columns, " * ".join(shares) or "1.0"
 
-    def require_fit(self, step: str, spelled: Sequence[tuple[Factor, str, float]], copies: str = "1") -> None:
+    def require_fit(self, step: str, spelled: Sequence[tuple[Factor, str, float]]) -> None:
         """Raise where rows with every combination of the values of their cells are more than memory should hold.
 
         Args:
             step: the step with the rows.
             spelled: factors, each with SELECT of its cells and their numbers of values, and the most these can be.
-            copies: how often each combination is needed.
         """
         release, source = self.release.shares, quoted(step)
         if release is None or not spelled:
             return
         rows = release.number(f"select count(*) from {self.release.sql} as r")
         limit = max(MOST_COMBINATIONS, 4 * rows)
-        if copies == "1" and rows * math.prod(most for _, _, most in spelled) <= limit:
+        if rows * math.prod(most for _, _, most in spelled) <= limit:
             return
         joins = " ".join(
             f"join ({text}) as n{k} on g.{cell_name(factor)} is not distinct from n{k}._cell"
             for k, (factor, text, _) in enumerate(spelled)
         )
-        product = " * ".join([copies, *(f"n{k}.n" for k, _ in enumerate(spelled))])
+        product = " * ".join(f"n{k}.n" for k, _ in enumerate(spelled))
         steps = ", ".join(f"{quoted(name)} as ({text})" for name, text in self.steps.texts.items())
         number = release.number(
             f"with {steps} select coalesce(sum({product}), 0) from {source} as g {joins}",
@@ -786,9 +784,7 @@ def _degree_of_use(column: exp.Column, name: str, monotone: tuple[type[exp.Expr]
     if isinstance(node, exp.Count):
         only_null = isinstance(node.this, exp.Column)
         return 1 if only_null else _MANY
-    arguments = [item for item in (node.this, node.args.get("expression")) if isinstance(item, exp.Expr)]
-    degree = sum(_degree(argument, name) for argument in arguments)
-    return 2 * degree if isinstance(node, MOMENTS) and len(arguments) == 1 else degree
+    return _degree(node.this, name)
 
 
 def _degree(node: exp.Expr, name: str) -> int:

@@ -44,13 +44,11 @@ class ColumnUse:
     Attributes:
         constants: SQL of the constants that it is compared with.
         every_value: whether its values must be listed, since it is grouped by, joined on or an argument of a function.
-        squares: whether squares of its values are added up, so that their spread counts.
         amounts: whether its values are added up at all; otherwise they are only compared.
     """
 
     constants: tuple[str, ...] = ()
     every_value: bool = False
-    squares: bool = False
     amounts: bool = True
 
 

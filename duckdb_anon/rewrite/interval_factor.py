@@ -101,7 +101,7 @@ class IntervalFactor(GeneralizedFactor):
     def most_values(self, uses: Uses) -> float:
         """As `Factor.most_values`: constants, the segments between them, and NULL."""
         use = uses.get(self.columns[0], ColumnUse())
-        if use.squares or (use.every_value and not self.discrete):
+        if use.every_value and not self.discrete:
             return math.inf
         if use.every_value:
             low, high = (self._number(f"({self.cell}).{end}") for end in ("lower", "upper"))
@@ -149,23 +149,11 @@ class IntervalFactor(GeneralizedFactor):
                 else ({extent})::double / (high - low + {step}) end as _share
             from {self._ends} as e, ({self._pieces(use.constants)}) as p
             where _cell is not null and {f"{extent} > 0" if step else f"({extent} > 0 or {point})"}"""
-        return self._of_segments(segments, use)
+        return self._of_segments(segments)
 
-    def _of_segments(self, segments: str, use: ColumnUse) -> str:
-        """SELECT _cell, the column, _share of segments with a mean.
-
-        Where squares count, a segment is two points as far from its mean as its standard deviation, which has the same
-        first and second moment.
-        """
-        column = quoted(self.columns[0])
-        if not use.squares or not is_number(self.kind):
-            return f"select _cell, {self._value('mean')} as {column}, _share from ({segments}) as s"
-        variance = "((last - first + 1)::double ** 2 - 1) / 12" if self.discrete else "(last - first) ** 2 / 12"
-        deviation = f"least(sqrt(greatest({variance}, 0)), mean::double - first, last - mean::double)"
-        return f"""
-            select _cell, unnest([mean::double - {deviation}, mean::double + {deviation}]) as {column},
-              _share / 2 as _share
-            from ({segments}) as s"""
+    def _of_segments(self, segments: str) -> str:
+        """SELECT _cell, the column, _share of segments with a mean."""
+        return f"select _cell, {self._value('mean')} as {quoted(self.columns[0])}, _share from ({segments}) as s"
 
     def _every_value(self) -> str:
         column = self.columns[0]
@@ -213,24 +201,20 @@ class IntervalFactor(GeneralizedFactor):
               (1 - of_null) * {extent} * density / sum({extent}::double * density) over (partition by _cell) as mass
             from {self._ends} as e join ({pieces}) as d on d.first <= high and d.last >= low
             where _cell is not null and {extent} > 0"""
-        if use.squares:
-            mean = self._middle("first", "last")
-            segments = f"select _cell, {mean} as mean, first, last, mass as _share from ({parts}) as m"
-        else:
-            ends = "min(first)", "max(last)"
-            middle = f"sum(mass * ({self._middle('first', 'last')})::double) / sum(mass)"
-            compared = ends[0] if self.discrete else self._middle(*ends)
-            mean = f"least(greatest({middle}, {ends[0]}), {ends[1]})" if use.amounts else compared
-            segments = f"""
-                select _cell, {mean} as mean, {ends[0]} as first, {ends[1]} as last, sum(mass) as _share
-                from ({parts}) as m group by _cell, a, b"""
+        ends = "min(first)", "max(last)"
+        middle = f"sum(mass * ({self._middle('first', 'last')})::double) / sum(mass)"
+        compared = ends[0] if self.discrete else self._middle(*ends)
+        mean = f"least(greatest({middle}, {ends[0]}), {ends[1]})" if use.amounts else compared
+        segments = f"""
+            select _cell, {mean} as mean, {ends[0]} as first, {ends[1]} as last, sum(mass) as _share
+            from ({parts}) as m group by _cell, a, b"""
         if self.discrete:
-            return self._of_segments(segments, use)
+            return self._of_segments(segments)
         points = f"""
             select _cell, low as mean, low as first, low as last, 1 - of_null as _share
             from {self._ends} as e, ({self._pieces(use.constants)}) as p
             where low = high and (a = low and b = low or a < low and low < b)"""
-        return self._of_segments(f"{segments} union all {points}", use)
+        return self._of_segments(f"{segments} union all {points}")
 
     def _pieces(self, constants: Sequence[str], largest: str = "inf") -> str:
         """SELECT a, b: each constant as a point, and the segments between them up to the largest number.

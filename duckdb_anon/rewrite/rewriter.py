@@ -31,6 +31,7 @@ from duckdb_anon.rewrite.query.trees import (
     quoted,
     readable,
     reads_original,
+    step_of,
     unquote,
 )
 from duckdb_anon.rewrite.query.trees import tree as fill
@@ -42,7 +43,7 @@ MERGED = (
     "records are too low"
 )
 WIDE = "high minus low is larger than the estimate"
-NO_BOUNDS = "no bounds: this function of the answers has none"
+NO_BOUNDS = "no bounds: only counts, sums, means and extremes of one table have them"
 _OF_TYPES = {"hash", "typeof", "pg_typeof", "enum_code", "enum_first", "enum_last", "enum_range", "enum_range_boundary"}
 """Functions that say other things of a declared text (ENUM) than of a text."""
 
@@ -94,6 +95,7 @@ def estimator(
         release.require_clear_texts(read)
     _require_free_names(original)
     tree = tree.copy()
+    _rename_steps(tree, release)
     round_read(tree, original)
     for select in [select for select in all_of(tree, exp.Select) if reads_original(select)]:
         aliases = {item.alias_or_name for item in from_items(select) if is_original(item)}
@@ -138,6 +140,18 @@ def _require_free_names(original: TableInfo) -> None:
     clash = sorted(set(RESERVED) & original.types.keys())
     if clash:
         raise RewriteError(f"a column called {clash[0]} cannot be queried: the estimate needs that name; rename it")
+
+
+def _rename_steps(tree: exp.Query, release: TableInfo) -> None:
+    """Give steps of a query that are called like the release other names, in place: they would be read in its place."""
+    name = fold(exp.to_table(release.given or release.sql, dialect="duckdb").name)
+    for step in [step for step in all_of(tree, exp.CTE) if fold(step.alias) == name]:
+        fresh = exp.to_identifier(f"{step.alias}_step", quoted=True)
+        for table in [table for table in all_of(tree, exp.Table) if step_of(table) is step]:
+            alias = exp.to_identifier(table.alias_or_name, quoted=True)
+            table.set("alias", table.args.get("alias") or exp.TableAlias(this=alias))
+            table.set("this", fresh.copy())
+        step.args["alias"].set("this", fresh)
 
 
 def _names_taken(tree: exp.Query, release: TableInfo, tables: Sequence[TableInfo]) -> frozenset[str]:

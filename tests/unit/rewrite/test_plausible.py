@@ -46,7 +46,7 @@ def imputed(monkeypatch):
         return rewriter.Estimate(over_draws(tree, release.drawn, release, tables))
 
     monkeypatch.setattr(rewriter, "estimator", estimator)
-    monkeypatch.setattr(rewriter, "_round", lambda *_: None)
+    monkeypatch.setattr(rewriter, "_give_types", lambda *_: None)
     yield
 
 

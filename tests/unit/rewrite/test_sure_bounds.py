@@ -53,9 +53,9 @@ def test_a_key_of_a_box_with_ends_is_still_sure(con):
     assert found == [(1, 1, 1)] * 4
 
 
-def test_a_suppressed_row_may_find_several_rows_of_another_table(con):
+def test_a_join_has_no_hard_bounds(con):
     assert bounded(con, "select count(*) as n from p", "p", "suppressed") == [(6, 4, 6)]
-    assert bounded(con, "select count(*) as n from p join d on true", "p", "suppressed") == [(18, 12, None)]
+    assert bounded(con, "select count(*) as n from p join d on true", "p", "suppressed") == []
 
 
 PICKED = (
@@ -143,17 +143,3 @@ def test_kept_columns_beside_randomized_ones_are_not_certain_where_their_values_
     ).fetchall()
     assert [row[0::2] for row in rows] == [(1000, None)]
     assert rows[0][1] < 1000
-
-
-@pytest.mark.parametrize("value", ["median(w)", "quantile_cont(a * 0.5, 0.7)", "quantile_cont(a, 0.9)"])
-def test_quantiles_that_are_cut_to_the_digits_of_a_decimal_have_no_bounds(con, value):
-    con.execute(
-        "create or replace table m as select i % 7 as a, ['F', 'M'][1 + i % 2] as s, (i * 1.117)::decimal(9, 3) as w from range(39) t(i)"
-    )
-    con.execute("create or replace table mr as select a, [s] as s, w from m")
-    query = f"select count(s) filter (where s <> 'X') as n, {value} as v from m where a < 6"
-    call = "relative_error($1, 'm', 'mr', bounds := 'hard', qi := ['s'], keep := ['a', 'w'])"
-    rows = con.execute(
-        f"select original, low, high from {call} where confidence = 1 and measure = 'v'", [query]
-    ).fetchall()
-    assert len(rows) == ("a, 0.9" in value) and all(low == truth == high for truth, low, high in rows)
