@@ -119,6 +119,8 @@ def parameters_of(entry: Entry) -> tuple[Parameter, ...]:
 def plan(entry: Entry, context: Context) -> str:
     """Return the SQL of one SELECT that answers the call."""
     begin(context)
+    if not parameters_of(entry) and any(value is not None for value in context.arguments.values()):
+        raise ParameterError(f"{entry.name}: it takes no arguments. Write FROM {entry.name}()")
     params = {p.name: p.check(entry.name, context.arguments.get(p.name)) for p in _own_parameters(entry)}
     refine = getattr(entry, "refine", None)
     if refine is not None:

@@ -70,12 +70,14 @@ def test_statement_runs(con, code):
 def test_what_is_no_statement_is_known_all_the_same(code):
     name = code.split("(")[0]
     words = code.split()
+    columns = {"household_risk", "household_expected"}
     options = {choice for entry in ENTRIES for p in parameters_of(entry) for choice in (*p.choices, p.name)}
     measures = {"frequency"}
     assert (
         name in BY_NAME
         or (words[0] == "duckdb-anon" and words[1] in tree()[0])
-        or code.strip("'") in options | measures
-        or re.fullmatch(r"'?anon: (quasi( hierarchy=h)?|sensitive|insensitive|person)'?", code)
+        or code.strip("'") in options | measures | columns
+        or re.fullmatch(r"'?anon: (quasi( hierarchy=h)?|sensitive|insensitive|person|household)'?", code)
+        or code.split(" := ")[0] in options
         or code in ("SELECT", "qi")
     )
