@@ -23,6 +23,7 @@ from duckdb_anon.engine.register import Register, released_meanwhile
 from duckdb_anon.engine.release_digest import release_digest, row_checksum
 from duckdb_anon.engine.release_seal import sealed
 from duckdb_anon.engine.transaction import transaction
+from duckdb_anon.gate.checks import refuse_references
 from duckdb_anon.gate.files import write_release
 from duckdb_anon.gate.source_tables import described_table
 from duckdb_anon.model import progress
@@ -213,7 +214,10 @@ def _resolved(con: duckdb.DuckDBPyConnection, call: str, method: Method) -> Reco
     if found is None:
         raise ParameterError(f"release: {call!r} is not one call of a method, such as muco('people', 0.2)")
     if not found.params.get("force"):
-        refuse_keys(con, "release", found.relation, found.roles)
+        relation, roles = found.relation, found.roles
+        refuse_keys(con, "release", relation, roles)
+        table = described_table(con, relation.sql, relation.given, relation.comment, relation.comments)
+        refuse_references(con, "release", table, [info.name for info in (*roles.sensitive, *roles.keep)])
     return found
 
 

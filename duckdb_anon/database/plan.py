@@ -37,6 +37,7 @@ OPTIONS = (
     Parameter("linked", "whether the released tables join", "boolean", True),
     Parameter("events", "most known events per individual and table that are released", "integer", 12, low=1, high=50),
     Parameter("keys", "foreign keys, {'visits.patient_id': 'patients.patient_id'}", "mapping", {}),
+    Parameter("force", "columns that leave although a check refuses them, ['visits.discharge']", "names", []),
     Parameter("key_file", "file with the key of pseudonyms and shifts (default: drawn and thrown away)", "text"),
 )
 
@@ -89,6 +90,7 @@ class Plan:
     events: int  # most known events of an individual and table
     linked: bool = True  # whether the released tables join
     l_counts: str = "values"  # whether l bounds the share of each value, or of the list of an individual's values
+    force: Sequence[str] = ()  # columns, 'table.column', that leave although a check refuses them
     key_file: str | None = None  # file with the key of pseudonyms; None to draw one
 
     @property
@@ -143,6 +145,7 @@ class Plan:
         if checked["l"] is not None and not any(table.roles.sensitive for table in found):
             raise ParameterError(f"{NAME}: l needs a column labelled sensitive. Label one, or leave l out")
         given = {name: checked[name] for name in ("k", "l", "events", "linked", "l_counts", "key_file")}
+        given["force"] = [".".join(_column(relations, text, "force names")) for text in checked["force"] or ()]
         return Plan(found, key, **given)
 
 
@@ -160,11 +163,11 @@ def _links(relations: Mapping[str, Relation], keys: Mapping[str, Any]) -> dict[s
     return found
 
 
-def _column(relations: Mapping[str, Relation], text: str) -> tuple[str, str]:
+def _column(relations: Mapping[str, Relation], text: str, what: str = "keys name") -> tuple[str, str]:
     table, _, column = text.rpartition(".")
     if table not in relations:
         raise ParameterError(
-            f"{NAME}: keys name '{text}'. Write TABLE.COLUMN, with a table of the plan: {listed(relations)}"
+            f"{NAME}: {what} '{text}'. Write TABLE.COLUMN, with a table of the plan: {listed(relations)}"
         )
     return table, column_of(NAME, relations[table], column)
 

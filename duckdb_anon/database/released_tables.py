@@ -22,7 +22,7 @@ from duckdb_anon.database.recount import Counted, counted, make_alike, require_p
 from duckdb_anon.engine.catalog import write_comments
 from duckdb_anon.engine.sql_quoting import ident, idents
 from duckdb_anon.gate.checks import refuse
-from duckdb_anon.gate.source_tables import described_table
+from duckdb_anon.gate.source_tables import described_table, tables_of
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.report.profile.key_columns import refuse_keys
 from duckdb_anon.treatments import Column, Key, parsed, text_in, treated
@@ -116,7 +116,8 @@ def make_release(work: Work) -> DatabaseRelease:
     """Make the released tables among the working tables."""
     plan, key = work.plan, Key.of_file(NAME, work.plan.key_file)
     for table in plan.tables:
-        unchanged = tuple(info for info in table.roles.keep if info.name in table.unchanged())
+        names = [name for name in table.unchanged() if f"{table.name}.{name}" not in plan.force]
+        unchanged = tuple(info for info in table.roles.keep if info.name in names)
         refuse_keys(
             work.con,
             NAME,
@@ -130,8 +131,7 @@ def make_release(work: Work) -> DatabaseRelease:
         record, tables, numbers = _made(work, group, key if plan.linked else key.of(f"table {group[0].name}"))
         made, found = [*made, *tables], [*found, *numbers]
     require_promise(plan, found)
-    for one in made:
-        _check(work, one)
+    _check(work, made)
     return DatabaseRelease(made, plan, found, record if plan.linked else ())
 
 
@@ -232,20 +232,28 @@ def _comments(work: Work, table: Table) -> tuple[str, dict[str, str]]:
     )
 
 
-def _check(work: Work, made: ReleasedTable) -> None:
-    """Refuse columns with values of the original that must not leave; pseudonyms and generalized values have none."""
-    con, table = work.con, next(other for other in work.plan.tables if other.name == made.name)
-    copied = [name for name, done in made.columns.items() if done != "generalized" and not done.startswith("pseudonym")]
-    if not copied:
-        return
-    comment, labels = _comments(work, table)
-    relation = table.relation
-    individual = f"{work.plan.individuals.name}.{work.plan.key}"
-    keys = {column: "anon: identifier" for column, domain in table.keys.items() if domain == individual}
-    original = described_table(con, relation.sql, table.name, relation.comment, {**relation.comments, **keys})
-    rows = f"(select {idents(copied)} from {work.of(table, 'release')})"
-    labels = {name: text for name, text in labels.items() if name in copied}
-    refuse(con, NAME, described_table(con, rows, table.name, comment, labels), original, allowed=True)
+def _check(work: Work, made: Sequence[ReleasedTable]) -> None:
+    """Refuse columns with values of the originals that must not leave; all keys of the plan are identifiers."""
+    con, plan = work.con, work.plan
+    originals = {}
+    for table in plan.tables:
+        relation, keys = table.relation, dict.fromkeys(table.keys, "anon: identifier")
+        comments = {**relation.comments, **keys}
+        originals[relation.sql] = described_table(con, relation.sql, table.name, relation.comment, comments)
+    tables = [*originals.values(), *(other for other in tables_of(con) if other.sql not in originals)]
+    for table, one in zip(plan.tables, made, strict=True):
+        # pseudonyms and generalized values have none
+        copied = [
+            name
+            for name, done in one.columns.items()
+            if done != "generalized" and not done.startswith("pseudonym") and f"{table.name}.{name}" not in plan.force
+        ]
+        if copied:
+            comment, labels = _comments(work, table)
+            labels = {name: text for name, text in labels.items() if name in copied}
+            rows = f"(select {idents(copied)} from {work.of(table, 'release')})"
+            released = described_table(con, rows, table.name, comment, labels)
+            refuse(con, NAME, released, originals[table.relation.sql], allowed=True, tables=tables)
 
 
 def write_tables(work: Work, schema: str, *, independent: bool = False) -> None:

@@ -38,8 +38,12 @@ class _Statement:
 
 
 def identifiers_read(catalog: Catalog, relation: Relation) -> Mapping[str, str]:
-    """Columns of `relation` that name individuals in a table it reads, in lower case, with that role and table."""
-    if relation.is_table:
+    """Columns of `relation` that name individuals in a table it reads, in lower case, with that role and table.
+
+    A table's columns name those that their declared foreign keys lead to, through whatever tables.
+    """
+    references = _references_of(catalog) if relation.is_table else []
+    if relation.is_table and not references:
         return {}
     labelled: dict[str, dict[str, str]] = {}
     for table, column, comment in catalog.cursor.execute(
@@ -50,6 +54,8 @@ def identifiers_read(catalog: Catalog, relation: Relation) -> Mapping[str, str]:
             labelled.setdefault(table, {})[column] = f"{role_of(comment)} in {table}"
     if not labelled:
         return {}
+    if relation.is_table:
+        return _referring(relation, references, labelled)
     if not relation.visible:
         return {column: label for columns in labelled.values() for column, label in columns.items()}
     views: dict[str, str] = dict(
@@ -74,6 +80,30 @@ def identifiers_read(catalog: Catalog, relation: Relation) -> Mapping[str, str]:
             if table in views:
                 waiting.append(views[table])
     return _spread(catalog, relation, found, statements, seen)
+
+
+def _references_of(catalog: Catalog) -> list[tuple[str, str, str, str]]:
+    """Table, column, table and column of each declared foreign key, folded."""
+    columns = [
+        "table_name", "unnest(constraint_column_names)", "referenced_table", "unnest(referenced_column_names)",
+    ]  # fmt: skip
+    return catalog.cursor.execute(
+        f"select {', '.join(map(folded_sql, columns))} from duckdb_constraints() where constraint_type = 'FOREIGN KEY'"
+    ).fetchall()
+
+
+def _referring(
+    relation: Relation, references: list[tuple[str, str, str, str]], labelled: Mapping[str, Mapping[str, str]]
+) -> dict[str, str]:
+    """Columns of a table that hold the values of labelled ones, by foreign keys in either direction."""
+    found = {(table, column): label for table, columns in labelled.items() for column, label in columns.items()}
+    for _ in references:
+        for table, column, parent, to in references:
+            for one, other in (((table, column), (parent, to)), ((parent, to), (table, column))):
+                if one in found:
+                    found.setdefault(other, found[one])
+    name = fold(relation.sql.rsplit(".", 1)[-1].strip('"'))
+    return {column: label for (table, column), label in found.items() if table == name}
 
 
 def _spread(

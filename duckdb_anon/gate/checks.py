@@ -16,6 +16,7 @@ import duckdb
 from duckdb_anon.engine.column_roles import NAMING
 from duckdb_anon.engine.sql_quoting import ident, idents
 from duckdb_anon.gate.identifier_traces import trace_of
+from duckdb_anon.gate.references import reference_of
 from duckdb_anon.gate.source_tables import SourceTable, original_of, tables_of
 from duckdb_anon.model.errors import AnonError, listed
 from duckdb_anon.model.identifier_case import fold
@@ -73,11 +74,34 @@ def refuse(
         found = trace_of(con, release, original, others, fresh)
         if found is not None:
             raise AnonError(f"{function}: {found}. Such values identify individuals. Make the release without them")
+        vouched = {*map(fold, fresh), *(keys or ())}
+        refuse_references(con, function, release, [c for c in release.columns if fold(c) not in vouched], others)
         if keys is not None and not description.digest:
             _no_key(con, function, release, keys)
     _no_copy(con, function, release, original, description)
     if not made_now:
         _written_by_release(con, function, release, description, allowed)
+
+
+def refuse_references(
+    con: duckdb.DuckDBPyConnection,
+    function: str,
+    table: SourceTable,
+    columns: Collection[str],
+    others: Sequence[SourceTable] | None = None,
+) -> None:
+    """Refuse columns that hold the numbers of a labelled key of another table.
+
+    `columns`: those that are released unchanged; `others`: tables with labelled keys (default: all that are attached).
+    """
+    named = [t for t in tables_of(con) if t.naming() and not t.is_view] if others is None else others
+    found = reference_of(con, table, columns, [other for other in named if other.sql != table.sql])
+    if found is not None:
+        raise AnonError(
+            f"{function}: {found}. Released unchanged, it joins both. Label it identifier or person; "
+            "force releases it where it identifies no individual",
+            code="key-column",
+        )
 
 
 def _no_key(con: duckdb.DuckDBPyConnection, function: str, release: SourceTable, keys: Collection[str]) -> None:
