@@ -111,7 +111,7 @@ RISK = Task(
     ),
     returns={
         "known": "VARCHAR", "pseudonyms": "DOUBLE", "identity": "DOUBLE", "low": "DOUBLE", "high": "DOUBLE",
-        "targets": "BIGINT",
+        "targets": "BIGINT", "judged": "BOOLEAN",
     },
     plan=_plan,
     work=_risk,

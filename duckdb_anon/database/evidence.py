@@ -16,7 +16,7 @@ import duckdb
 from duckdb_anon.database.plan import NAME, Table
 from duckdb_anon.database.record import Work
 from duckdb_anon.database.released_tables import DatabaseRelease, released_rows
-from duckdb_anon.database.risk import KNOWN, STRONGEST, Risk
+from duckdb_anon.database.risk import STRONGEST, Risk
 from duckdb_anon.engine.release_digest import release_digest
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.version import __version__
@@ -36,9 +36,6 @@ _NOT_COVERED = (
     "Individuals with one known record may have the same sensitive value, unless the plan says l.",
     "Other releases about the same individuals add up with this one.",
 )  # fmt: skip
-_KNOWLEDGE = {known: known.replace("and ", "demographics and ", 1) for known in KNOWN} | {
-    STRONGEST: "everything (strongest attacker)"
-}
 
 
 @contextmanager
@@ -74,7 +71,7 @@ def evidence_page(
             "tables": [_table(work, made, table) for table in plan.tables],
             "lost": [row for table in plan.tables for row in _lost(work, table)],
             "guarantees": _guarantees(made),
-            "risks": [asdict(risk) | {"known": _KNOWLEDGE[risk.known]} for risk in risks],
+            "risks": [asdict(risk) | {"known": _knowledge(risk)} for risk in risks],
             "provenance": [{"fact": fact, "value": value} for fact, value in provenance.items()],
         },
         individuals=individuals, smallest=made.smallest, linked=plan.linked, limit=limit,
@@ -95,6 +92,13 @@ def _unchanged(work: Work, table: Table) -> Rows:
         about = {"table": table.name, "column": name, "label": table.roles.by_name().get(name)}
         rows.append({**about, "unique values": values, "individuals identified": individuals})
     return rows
+
+
+def _knowledge(risk: Risk) -> str:
+    """What the attacker knows, as the page says it."""
+    if risk.known == STRONGEST:
+        return "everything that is labelled quasi (strongest attacker)"
+    return risk.known.replace("and ", "demographics and ", 1)
 
 
 def _table(work: Work, made: DatabaseRelease, table: Table) -> dict[str, object]:
@@ -162,7 +166,8 @@ def _guarantees(made: DatabaseRelease) -> Rows:
             if share is not None:
                 promised = f"l: {what} of {one.of} has a share above 1/{plan.l:g}"
                 text = promised if counts == plan.l_counts else f"not promised: largest share, {what[3:]} of {one.of}"
-                rows.append({"guarantee": text, "counted": share, "holds": counts != plan.l_counts or None})
+                holds = share * plan.l <= 1 + 1e-12 if counts == plan.l_counts else None
+                rows.append({"guarantee": text, "counted": share, "holds": holds})
     return rows
 
 

@@ -2,8 +2,9 @@
 
 A foreign key is found where the column of one table has no value that a unique column of another table lacks, and their
 names agree (`patient_id` and `patient_id`, or `patient` and `id` of `patients`). The table of individuals is the one
-that most tables lead to. In tables of events the first date that anon_profile takes for known stays so; further dates
-are shifted. Cost: anon_profile of every table, and a join of each pair of columns that names suggest.
+that most tables lead to. All dates of events are proposed as known, so that they are generalized together: a shifted
+date beside a known one would identify individuals by its intervals (`database.dates`).
+Cost: anon_profile of every table, and a join of each pair of columns that names suggest.
 """
 
 from __future__ import annotations
@@ -181,14 +182,13 @@ def _labels(
     rows = con.execute(
         f"select column_name, type, role, looks_like, reason from anon_profile({literal(ident(table))})"
     ).fetchall()
-    labels, treatments, dates = [f"\n[labels.{_name(table)}]"], [f"\n[treatments.{_name(table)}]"], 0
+    labels, treatments = [f"\n[labels.{_name(table)}]"], [f"\n[treatments.{_name(table)}]"]
     for name, kind, role, content, reason in rows:
         why = f"  # {content or kind}: {reason}"
-        dates += is_moment(kind) and role == "quasi"
         if name in keys:
             continue
-        if role == "quasi" and is_moment(kind) and not is_first and dates > 1:
-            treatments.append(f"{_name(name)} = {_toml('shift(days := 180)')}{why}")
+        if is_moment(kind) and not is_first:
+            labels.append(f'{_name(name)} = "quasi"{why}')
         elif role in ("identifier", "person"):
             labels.append(f'{_name(name)} = "identifier"{why}')
             treatment = "redact" if content == "free text" else _FAKES.get(content or "", "mask")

@@ -90,7 +90,7 @@ def release_database(
         made = make_release(work)
         page: AbstractContextManager[None] = nullcontext()
         if evidence is not None:
-            risks = measured(work, made.record, TARGETS, 1) if made.linked else []
+            risks = measured(work, made, TARGETS, 1) if made.linked else []
             page = evidence_page(work, made, risks, evidence, schema)
         with page, transaction(con, NAME, conflict=released_meanwhile):
             entries = registration.open()

@@ -16,6 +16,7 @@ from dataclasses import replace as with_fields
 
 import duckdb
 
+from duckdb_anon.database.dates import refuse_determined
 from duckdb_anon.database.plan import NAME, Plan, Table
 from duckdb_anon.database.record import Cell, Work, cut_again, make_classes, make_record, read_rows
 from duckdb_anon.database.recount import Counted, counted, make_alike, require_promise
@@ -125,6 +126,7 @@ def make_release(work: Work) -> DatabaseRelease:
             with_fields(table.roles, keep=unchanged),
             remedy="give it the treatment pseudonym",
         )
+    refuse_determined(work)
     made, found = list[ReleasedTable](), list[Counted]()
     record: list[Cell] = []
     for group in [plan.tables] if plan.linked else [[table] for table in plan.tables]:

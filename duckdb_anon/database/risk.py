@@ -4,8 +4,11 @@ An attacker knows the columns labelled quasi of an individual and one, two, thre
 individuals whose demographics cover the known ones score a point for each known event that one of their released events
 covers; the attacker picks evenly among the best. `identity` is the mean chance to pick the right one; `pseudonyms` is
 the same where tables are released unchanged but for pseudonyms. The strongest attacker of `linkage_risk` knows all and
-sees the generalized record of all places, also of events that are dropped. 95% intervals of Wilson (1927).
-Cost: that of the release, and targets times individuals and their events.
+sees the generalized record of all places, also of events that are dropped.
+Whoever knows all events is also tried with what leaves ungeneralized: the gaps of shifted dates against those of known
+ones, and for every other column the value of one row of the individual (noisy ones by closeness), as an acquaintance
+has it. That of a sensitive column is outside every promise: it is printed, and no check of a plan judges it.
+95% intervals of Wilson (1927). Cost: that of the release, and targets times individuals and their events.
 """
 
 from __future__ import annotations
@@ -16,14 +19,16 @@ from typing import Any
 
 import duckdb
 
+from duckdb_anon.database.dates import days, is_shifted, known_dates
 from duckdb_anon.database.plan import Plan, Table
 from duckdb_anon.database.record import Cell, Work, roles_of
-from duckdb_anon.database.released_tables import make_release, working
+from duckdb_anon.database.released_tables import DatabaseRelease, make_release, working
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.measures.risk.attacks import wilson
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.function_specs import ColumnInfo
 from duckdb_anon.sql_functions import load
+from duckdb_anon.treatments import Column, Key, parsed, treated
 
 NAME = "database_risk"
 KNOWN = {
@@ -32,6 +37,11 @@ KNOWN = {
 """What the attacker knows, and the number of events."""
 STRONGEST = "strongest"
 TARGETS = 500
+_ALL = "and all events"
+_DATES = 6
+"""Dates of an individual that an attacker aligns."""
+_KEYED = ("pseudonym", "fake")
+"""Treatments whose values nobody can compare with the original's."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,7 @@ class Risk:
         pseudonyms: chance to find an individual where tables are released with pseudonyms alone.
         identity, low, high: the same in the release, with its 95% interval.
         targets: individuals that were looked for.
+        judged: whether a check of a plan judges it; not where the attacker knows a sensitive value.
     """
 
     known: str
@@ -51,6 +62,7 @@ class Risk:
     low: float
     high: float
     targets: int
+    judged: bool = True
 
 
 def database_risk(
@@ -81,10 +93,10 @@ def database_risk(
     plan = Plan.of(load(con), tables, options, treatments or {})
     with working(con, plan) as work:
         made = make_release(work)
-        return measured(work, made.record, targets, seed)
+        return measured(work, made, targets, seed)
 
 
-def measured(work: Work, record: Sequence[Cell], targets: int, seed: int) -> list[Risk]:
+def measured(work: Work, made: DatabaseRelease, targets: int, seed: int) -> list[Risk]:
     """Measure a release that has been made."""
     plan, con = work.plan, work.con
     if not plan.linked:
@@ -96,31 +108,98 @@ def measured(work: Work, record: Sequence[Cell], targets: int, seed: int) -> lis
     rows = []
     for known, events in KNOWN.items():
         before, after = (_found(work, events, seed, released=released) for released in (False, True))
-        low, high = wilson(sum(after), len(after))
-        rows.append(Risk(known, sum(before) / len(before), sum(after) / len(after), low, high, len(after)))
-    return [*rows, _strongest(work, record, targets, seed)] if record else rows
+        rows.append(_risk(known, after, sum(before) / len(before)))
+    for table, released in zip(plan.tables, made.tables, strict=True):
+        sensitive = {info.name for info in table.roles.sensitive}
+        for name, done in released.columns.items():
+            what, misfits = _more(work, table, name, done, seed)
+            found = [_chances(work, _narrowed(misfit)) for misfit in misfits]
+            if found:
+                rows.append(_risk(f"{_ALL} and {what}", max(found, key=sum), None, judged=name not in sensitive))
+    return [*rows, _strongest(work, made.record, targets, seed)] if made.record else rows
+
+
+def _risk(known: str, chances: Sequence[float], before: float | None, *, judged: bool = True) -> Risk:
+    low, high = wilson(sum(chances), len(chances))
+    return Risk(known, before, sum(chances) / len(chances), low, high, len(chances), judged)
 
 
 def _found(work: Work, events: int, seed: int, *, released: bool) -> list[float]:
-    """The chance to find each target by its demographics and some events."""
+    """The chance to find each target by its demographics and some events; `best` has the individuals that fit best."""
     plan, space = work.plan, work.space
     what = "release" if released else "rows"
     first = plan.individuals
     covers = [_covers(work, info, released=released) for info in first.known]
     matches = [_matches(work, table, events, seed, what) for table in plan.tables[1:] if table.known]
     found = " union all ".join(matches) or "select 0 as t, 0 as r, 0 as e where false"
-    chances = work.con.execute(
+    work.con.execute(
         f"""
-        with pairs as (
+        create or replace table {space}.best as with pairs as (
             select o._anon_i as t, r._anon_i as r
             from {space}.targets as o join {work.of(first, what)} as r on {" and ".join(covers) or "true"}),
         found as ({found}),
-        scores as (select t, r, count(e) as score from pairs left join found using (t, r) group by t, r),
-        best as (select * from scores qualify score = max(score) over (partition by t))
-        select coalesce(max((t = r)::integer) / count(r), 0)
-        from {space}.targets left join best on t = _anon_i group by _anon_i order by _anon_i"""
+        scores as (select t, r, count(e) as score from pairs left join found using (t, r) group by t, r)
+        select t, r from scores qualify score = max(score) over (partition by t)"""
+    )
+    return _chances(work, f"from {space}.best")
+
+
+def _chances(work: Work, best: str) -> list[float]:
+    """The chance to pick each target evenly among the individuals `r` that fit it best."""
+    chances = work.con.execute(
+        f"select coalesce(max((t = r)::integer) / count(r), 0) from {work.space}.targets left join ({best}) "
+        "on t = _anon_i group by _anon_i order by _anon_i"
     ).fetchall()
     return [float(chance) for (chance,) in chances]
+
+
+def _narrowed(misfit: str) -> str:
+    """SELECT of those of the best individuals that have the least misfit; where there is none, all of them."""
+    return (
+        f"select t, r from ({misfit}) qualify coalesce(misfit, 1e9) = min(coalesce(misfit, 1e9)) over (partition by t)"
+    )
+
+
+def _more(work: Work, table: Table, name: str, done: str, seed: int) -> tuple[str, list[str]]:
+    """What else an attacker may know of a column, and SELECTs of the misfit of each of the best individuals."""
+    if done == "generalized" or name in table.keys:
+        return "", []
+    if is_shifted(table, name):
+        pairs = [(other, known) for other, known in known_dates(work.plan) if other is not work.plan.individuals]
+        return f"the gaps of {table.name}.{name}", [_gaps(work, table, name, *pair) for pair in pairs]
+    value, column = ident(name), Column(name, table.relation.columns[name], table.name)
+    given = None if done == "unchanged" else parsed(NAME, table.name, done)[0].name
+    if given in _KEYED:
+        return "", []
+    known = treated(NAME, column, done, Key(b"")) if given not in (None, "noise") else value
+    apart = f"abs(x.{value} - v)" if given == "noise" else f"(x.{value} is distinct from v)::integer"
+    one = (
+        f"select _anon_i as t, {known} as v from {work.of(table)} semi join {work.space}.targets using (_anon_i) "
+        f"where {value} is not null qualify row_number() over (partition by _anon_i order by hash(_anon_n, {seed})) = 1"
+    )
+    return f"one value of {table.name}.{name}", [
+        f"select b.t, b.r, min({apart}) as misfit from {work.space}.best as b left join ({one}) as o on o.t = b.t "
+        f"left join {work.of(table, 'release')} as x on x._anon_i = b.r and o.t is not null group by b.t, b.r"
+    ]
+
+
+def _gaps(work: Work, table: Table, name: str, other: Table, known: str) -> str:
+    """SELECT of how badly shifted dates of the best individuals fit known dates of the target, under one offset."""
+    first = f"qualify row_number() over (partition by i order by d) <= {_DATES}"
+    dates = "select distinct _anon_i as i, {0} as d from {1} where {0} is not null " + first
+    known_days = dates.format(days(ident(known)), work.of(other))
+    shifted, best = dates.format(days(ident(name)), work.of(table, "release")), f"{work.space}.best"
+    return (
+        f"with q as materialized (select i as t, d as q from ({known_days}) where i in (select t from {best})), "
+        f"s as materialized (select i as r, d as s from ({shifted}) where i in (select r from {best})), "
+        f"offsets as (select distinct t, r, s - q as c from {best} join q using (t) join s using (r)), "
+        "nearest as (select t, r, c, s, min(abs(s - q - c)) as d from offsets join q using (t) join s using (r) "
+        "group by t, r, c, s), "
+        # as if a date of another individual were 30 days away: more dates that agree count more
+        "scores as (select t, r, c, sum(ln(1 + d) - ln(31)) as score from nearest group by t, r, c), "
+        "misfits as (select t, r, min(score) as misfit from scores group by t, r) "
+        f"select t, r, misfit from {best} left join misfits using (t, r)"
+    )
 
 
 def _matches(work: Work, table: Table, events: int, seed: int, what: str) -> str:

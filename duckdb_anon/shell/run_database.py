@@ -109,7 +109,7 @@ def release_plan(
         say("\n".join(made.lines()))
         limit, risks = given.get("checks", {}).get("identity"), list[Risk]()
         if limit is not None or ("evidence" in given and made.linked):
-            risks = measured(work, made.record, TARGETS, 1)
+            risks = measured(work, made, TARGETS, 1)
         if failed := _above(risks, limit):
             return failed
         page = str(folder / given.get("evidence", ""))
@@ -133,7 +133,7 @@ def _above(risks: list[Risk], limit: float | None) -> list[str]:
     return [
         f"database: identity by {risk.known} is up to {risk.high:.4g}, at most {limit:g} is required"
         for risk in risks
-        if risk.high > limit
+        if risk.judged and risk.high > limit
     ]
 
 

@@ -27,6 +27,7 @@ disease = "sensitive"
 [treatments.visits]
 discharge = "shift(days := 60)"
 [database]
+force = ["visits.discharge"]
 individuals = "patients"
 key = "id"
 k = 4
@@ -109,7 +110,7 @@ def test_a_first_plan_finds_keys_and_runs(folder, capsys):
     assert plan["database"]["keys"] == {"visits.patient": "patients.id", "labs.visit_id": "visits.visit_id"}
     assert (plan["database"]["individuals"], plan["database"]["key"], plan["database"]["k"]) == ("patients", "id", 3)
     assert plan["labels"]["patients"]["name"] == "identifier" and plan["labels"]["visits"]["day"] == "quasi"
-    assert plan["treatments"]["visits"]["discharge"].startswith("shift")
+    assert plan["labels"]["visits"]["discharge"] == "quasi" and "visits" not in plan["treatments"]
     text = (folder / "plan.toml").read_text(encoding="utf-8").replace("identity =", "# identity =")
     (folder / "plan.toml").write_text(text, encoding="utf-8")
     assert main(["run", str(folder / "plan.toml")]) == 0
