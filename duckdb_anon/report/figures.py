@@ -197,7 +197,7 @@ def answer_with_database(found: DatabaseFindings, k: int, has_key_file: bool) ->
         why = "the released tables do not join" if not found.linked else "the plan has no check of identity"
         found.unanswered |= dict.fromkeys(("risk", "maximum", "attacks"), why)
         return
-    worst = max(facts["risks"], key=lambda row: row["high"])
+    worst = max((row for row in facts["risks"] if row["judged"]), key=lambda row: row["high"])
     figures["risk"] = Figure(risk_sentence(found.context, worst["high"]), "database_risk")
     figures["maximum"] = Figure(
         f"Average {percent(worst['identity'])}, by the strongest attacker; maximum {percent(largest)}, by the "
