@@ -96,7 +96,7 @@ def publish(
         public: hierarchies that everybody knows, such as a published classification: no label of them is hidden.
         independent: publish several releases of one original that are no sequence; who compares them learns more than
             each one reveals.
-        draws: number of plausible tables to write beside each release, as one table RELEASE_draws with the columns and
+        draws: number of plausible tables to write with each release, as one table RELEASE_draws with the columns and
             types of the original and the number `_draw` from 0, for tools that do multiple imputation.
         storage_version: the oldest DuckDB that shall read the file, 'v1.0.0', or 'latest'.
 
@@ -367,7 +367,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
     add(
         "--draws", type=int, default=0, metavar="N",
-        help="write N plausible tables beside each release, as one table RELEASE_draws with the original's columns and "
+        help="write N plausible tables with each release, as one table RELEASE_draws with the original's columns and "
         "their number _draw, for tools that do multiple imputation",
     )  # fmt: skip
     add("--replace", action="store_true", help="replace the file if it exists")

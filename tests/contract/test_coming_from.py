@@ -8,6 +8,7 @@ import pytest
 from duckdb_anon.cli import tree
 from duckdb_anon.engine.planner import parameters_of
 from duckdb_anon.registry import ENTRIES
+from duckdb_anon.treatments import treatments
 
 PAGE = Path(__file__).resolve().parents[2] / "duckdb_anon" / "docs" / "coming_from_other_tools.md"
 BY_NAME = {entry.name: entry for entry in ENTRIES}
@@ -75,6 +76,7 @@ def test_what_is_no_statement_is_known_all_the_same(code):
     measures = {"frequency"}
     assert (
         name in BY_NAME
+        or name in treatments()
         or (words[0] == "duckdb-anon" and words[1] in tree()[0])
         or code.strip("'") in options | measures | columns
         or re.fullmatch(r"'?anon: (quasi( hierarchy=h)?|sensitive|insensitive|person|household)'?", code)
