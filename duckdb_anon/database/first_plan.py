@@ -4,6 +4,7 @@ A foreign key is found where the column of one table has no value that a unique 
 names agree (`patient_id` and `patient_id`, or `patient` and `id` of `patients`). The table of individuals is the one
 that most tables lead to. All dates of events are proposed as known, so that they are generalized together: a shifted
 date beside a known one would identify individuals by its intervals (`database.dates`).
+Tables of the OMOP common data model are recognized by their names and have the keys and labels of omop.toml.
 Cost: anon_profile of every table, and a join of each pair of columns that names suggest.
 """
 
@@ -13,6 +14,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import as_file, files
 
 import duckdb
 
@@ -20,11 +22,18 @@ from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment, is_text
+from duckdb_anon.model.toml_files import read_toml
 from duckdb_anon.report.checklist import statement_lines
 from duckdb_anon.sql_functions import load
 
 NAME = "plan"
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
+_SIGNS_OF_OMOP = {"person": "year_of_birth", "visit_occurrence": "visit_concept_id"}
+_OF_OMOP = (
+    "# The tables are those of the OMOP common data model. An attacker may know sex, birth year, race, and when and",
+    "# how an individual visited; what was found, measured and given is taken for unknown. Other columns are dropped:",
+    "# dates within a visit, which give its day away, and codes, texts, providers and places of the source.",
+)
 _FAKES = {
     "name": "fake(kind := 'name')", "mail": "fake(kind := 'mail')", "phone": "fake(kind := 'phone')",
     "address": "fake(kind := 'address')",
@@ -39,18 +48,17 @@ class ForeignKey:
     column: str
     parent: str
     to: str
-    declared: bool
+    how: str  # how it is known
 
     def line(self) -> str:
         """The key as a plan writes it."""
-        how = "declared" if self.declared else "found: every value is one of the key's"
-        return f"{_toml(f'{self.table}.{self.column}')} = {_toml(f'{self.parent}.{self.to}')}  # {how}"
+        return f"{_toml(f'{self.table}.{self.column}')} = {_toml(f'{self.parent}.{self.to}')}  # {self.how}"
 
 
 def foreign_keys(con: duckdb.DuckDBPyConnection, tables: Mapping[str, Mapping[str, str]]) -> list[ForeignKey]:
     """Foreign keys between tables: those declared, and for other tables those that values and names suggest."""
     found = [
-        ForeignKey(table, columns[0], parent, to[0], True)
+        ForeignKey(table, columns[0], parent, to[0], "declared")
         for table, columns, parent, to in con.execute(
             "select table_name, constraint_column_names, referenced_table, referenced_column_names "
             "from duckdb_constraints() where constraint_type = 'FOREIGN KEY' and len(constraint_column_names) = 1"
@@ -80,7 +88,7 @@ def _parents(
                 f"p.{ident(to)} where c.{ident(column)} is not null"
             ).fetchall()[0][0]
             if not missing and not (_is_key(con, table, column) and _is_key_name(table, column)):
-                return [ForeignKey(table, column, parent, to, False)]
+                return [ForeignKey(table, column, parent, to, "found: every value is one of the key's")]
     return []
 
 
@@ -111,7 +119,8 @@ def first_plan(con: duckdb.DuckDBPyConnection, file: str, k: int = 5) -> str:
         ).fetchall()
     ]  # fmt: skip
     tables = {n: {c: kind for c, kind, *_ in con.execute(f"describe {ident(n)}").fetchall()} for n in names}
-    keys = foreign_keys(con, tables)
+    model = _omop(tables)
+    keys = foreign_keys(con, tables) if model is None else model.keys
     if not keys:
         raise AnonError(
             f"{NAME}: no key joins the tables of {file}. Declare one (REFERENCES), or release each table by itself "
@@ -120,15 +129,17 @@ def first_plan(con: duckdb.DuckDBPyConnection, file: str, k: int = 5) -> str:
     individuals, key = _individuals(keys)
     linked, stem = _linked(individuals, keys), re.sub(r"[.]duckdb$", "", file)
     left = [name for name in tables if name != individuals and name not in {link.table for link in linked}]
+    why_left = f"does not lead to {individuals}" if model is None else "has no labels in this model"
     lines = [
         "# A first plan, proposed from names, types, values and foreign keys. Read every line before you run it:",
         "#   duckdb-anon run THIS_FILE",
         "# quasi: an attacker may know it; the values are generalized until k individuals share each known record.",
         "# sensitive, insensitive: released unchanged. Identifiers, and columns without a label, are dropped.",
+        *([] if model is None else _OF_OMOP),
         "",
         "[tables]",
         *(f"{_name(name)} = {_toml(f'{file}:{name}')}" for name in (individuals, *(link.table for link in linked))),
-        *(f"# {name} does not lead to {individuals}, so it is left out" for name in left),
+        *(f"# {name} {why_left}, so it is left out" for name in left),
         "",
         "[database]",
         f"individuals = {_toml(individuals)}  # one row for each individual",
@@ -144,10 +155,60 @@ def first_plan(con: duckdb.DuckDBPyConnection, file: str, k: int = 5) -> str:
         "[database.checks]",
         f"identity = {round(1 / k + 0.05, 2)}  # at most: measured on the join",
     ]
-    for name in (individuals, *(link.table for link in linked)):
+    names = [individuals, *(link.table for link in linked)]
+    for name in names if model is None else ():
         lines += _labels(con, name, name == individuals, {key} if name == individuals else set(), linked)
+    if model is not None:
+        lines += model.lines(names)
     lines += ["", *statement_lines()]
+    if model is not None:
+        lines += model.accepted(names)
     return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class _Model:
+    """Keys, labels and treatments of a data model, for the tables of it that are there."""
+
+    keys: list[ForeignKey]
+    parts: Mapping[str, Mapping[str, Mapping[str, str]]]  # labels, treatments: text by table and column
+
+    def lines(self, names: Sequence[str]) -> list[str]:
+        """Labels, then treatments, as a plan writes them."""
+        return [
+            line for part, tables in self.parts.items() for name in names if name in tables
+            for line in (f"\n[{part}.{name}]", *(f"{c} = {_toml(text)}" for c, text in tables[name].items()))
+        ]  # fmt: skip
+
+    def accepted(self, names: Sequence[str]) -> list[str]:
+        """Reasons why labels may be weaker than the proposed ones, commented out: the holder has to state them."""
+        why = {"quasi categorical": "a code of a vocabulary, not a key", "sensitive": "not known outside the visit"}
+        lines = []
+        for name in names:
+            labels = self.parts["labels"].get(name, {})
+            stated = [f"# {column} = {_toml(why[label])}" for column, label in labels.items() if label in why]
+            lines += [f"# [statements.accept.{name}]", *stated]
+        return lines
+
+
+def _omop(tables: Mapping[str, Mapping[str, str]]) -> _Model | None:
+    """The OMOP common data model, where the tables of persons and visits are there."""
+    if not all(column in tables.get(table, {}) for table, column in _SIGNS_OF_OMOP.items()):
+        return None
+    with as_file(files("duckdb_anon.database") / "omop.toml") as path:
+        found = read_toml(NAME, path)
+    there = {
+        part: {
+            table: {column: text for column, text in columns.items() if column in tables[table]}
+            for table, columns in parts.items() if table in tables
+        } for part, parts in found.items()
+    }  # fmt: skip
+    keys = []
+    for table, columns in there.pop("keys").items():
+        for column, to in columns.items():
+            parent, _, key = to.partition(".")
+            keys.append(ForeignKey(table, column, parent, key, "of OMOP"))
+    return _Model(keys, there)
 
 
 def _individuals(keys: Sequence[ForeignKey]) -> tuple[str, str]:
