@@ -3,7 +3,9 @@
     with _original as (...), _estimate as (...), _both as (full join on the keys)
     select keys, measure, original, estimate, relative_error, low, high
 
-Groups that only one side has stay in: a missing COUNT or SUM counts as 0, any other missing measure is NULL.
+Groups that only one side has stay in: a missing COUNT or SUM counts as 0, any other missing measure is NULL. Of a query
+without an aggregate the measure is `rows`, the number of rows that are alike; rows with equal keys are paired in the
+order of their values.
 A LIMIT or HAVING of the query picks groups of the original; estimates of exactly those groups are shown. Where a
 window goes over groups, HAVING holds of the estimates, too, as it says which groups these are.
 """
@@ -15,7 +17,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckdb_anon.model.errors import RewriteError, when_run
+from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite.engines import LEFT_OUT, Engine, Question, answer
 from duckdb_anon.rewrite.learnt_counts import learnable_counts, with_learnt_counts
@@ -31,7 +33,6 @@ from duckdb_anon.rewrite.query.trees import (
     laid_out,
     leftmost,
     literal,
-    plain,
     quoted,
 )
 from duckdb_anon.rewrite.rewriter import WIDE
@@ -50,6 +51,7 @@ class _Answers:
     made_of: tuple[exp.Expr, ...]
     limited: bool
     has_unique_keys: bool
+    is_one_row: bool
     hidden_keys: tuple[str, ...]
     notes: tuple[str, ...]
     unbounded: str
@@ -91,8 +93,6 @@ def comparison(
     sides = _read_answers(query, original, release, tables, bounds, spread, describe, engine)
     keys = [number for number, c in enumerate(sides.columns) if not c.measure]
     measures = [number for number, c in enumerate(sides.columns) if c.measure]
-    if not measures:
-        raise RewriteError("the query has no aggregate to compare; give it a COUNT, SUM, AVG, MIN or MAX")
     wanted = ",\n    ".join(_measure(sides, number) for number in measures)
     return "\n".join(
         [
@@ -142,12 +142,6 @@ def answers(
     sides = _read_answers(query, original, release, tables, bounds, spread, describe, engine, alone=True)
     keys = [number for number, c in enumerate(sides.columns) if not c.measure]
     measures = [number for number, c in enumerate(sides.columns) if c.measure]
-    if not measures:
-        released, known = literal(release.given or release.name), literal(original.given or original.name)
-        raise RewriteError(
-            "the query has no aggregate to estimate; give it a COUNT, SUM, AVG, MIN or MAX, or run it over plausible "
-            f"records, FROM impute({released}, original := {known})"
-        )
     wanted = ",\n    ".join(_measure(sides, number) for number in measures)
     names = unique_names([*_ANSWER, *(sides.columns[number].name for number in keys)])[len(_ANSWER) :]
     selected = [f"e._c{number} as {quoted(name)}" for number, name in zip(keys, names, strict=True)]
@@ -186,14 +180,10 @@ def _read_answers(
     tree, names, _ = read_query(query, everything, describe)
     require_keys_alone(tree, everything)
     columns = outputs(query, names, tree)
-    if isinstance(tree, exp.SetOperation) and all(column.measure for column in columns):
-        raise RewriteError(
-            "nothing distinguishes the rows of the UNION; give each SELECT a constant of its own: SELECT 'young' AS who"
-        )
-    if isinstance(tree, exp.Select) and _may_be_several(tree) and all(column.measure for column in columns):
-        raise RewriteError("nothing distinguishes the groups; put a key of GROUP BY into SELECT")
     picking = ("limit", "offset", "having", "qualify", *(["distinct"] * _picks_first(tree)))
-    limited = any(tree.args.get(key) for key in picking)
+    # rows without an aggregate are no groups that a LIMIT of the original could pick
+    compares = any(column.measure for column in columns)
+    limited = any(tree.args.get(key) for key in picking) and compares
     levels = _mark_levels(tree)
     hidden_keys = _show_keys(tree)
     key = "" if alone else shows_key(tree, everything)
@@ -229,17 +219,37 @@ def _read_answers(
         for position, sure in estimate.bounded.items()
         if wanted == inside or (wanted == "hard" and sure == 1)
     }
+    is_one_row = isinstance(tree, exp.Select) and not _may_be_several(tree) and all(c.measure for c in columns)
+    grouped = isinstance(tree, exp.Select) and bool(groups_of(tree).keys)
+    has_unique_keys = not compares or (grouped and tree.args.get("distinct") is None)
+    paired = not (alone or has_unique_keys or is_one_row)
+    if paired:
+        selected = {}  # rows are paired by their order, and bounds would be those of another one
+    original_sql = f"select * from (\n{exact}\n) as _q({', '.join(question.names)})"
+    if not compares:  # rows are compared by how many there are of each
+        number = f"_c{len(columns)}"
+        original_sql = f"select *, count(*) as {number} from (\n{original_sql}\n) group by all"
+        placed = f"select *, row_number() over () as _place from (\n{estimated}\n)"
+        counted = f"select * exclude (_place), count(*) as {number}, min(_place) as _first from ({placed}) group by all"
+        estimated = f"{counted} order by _first"
+        columns = (*columns, Output("rows", measure=True, additive=True))
     return _Answers(
-        f"select * from (\n{exact}\n) as _q({', '.join(question.names)})",
+        original_sql,
         estimated,
         columns,
         selected,
         levels,
         made_of,
         limited,
-        isinstance(tree, exp.Select) and bool(groups_of(tree).keys),
+        has_unique_keys,
+        is_one_row,
         tuple(last),
-        (*estimate.notes, *[PAIRS] * (bool(estimate.draws) and _joins_itself(tree))),
+        (
+            *estimate.notes,
+            *[PAIRS] * (bool(estimate.draws) and _joins_itself(tree)),
+            *[ROWS] * (bool(estimate.draws) and not compares),
+            *[PAIRED] * paired,
+        ),
         "" if bounds == "none" else unbounded or estimate.unbounded,
         estimate.draws,
     )
@@ -277,10 +287,8 @@ def _show_keys(tree: exp.Query) -> list[str]:
         return []
     selected = [projection.unalias() for projection in tree.expressions]
     hidden = [key for key in groups_of(tree).keys if key not in selected]
-    if hidden and tree.args.get("distinct") is not None:
-        raise RewriteError(
-            f"nothing distinguishes the groups; put {plain(hidden[0])} into SELECT, or leave DISTINCT out"
-        )
+    if tree.args.get("distinct") is not None:
+        return []
     for position, key in enumerate(hidden):
         tree.append("expressions", exp.alias_(key.copy(), f"_key{position}", quoted=True))
     return [f"_key{index}" for index, _ in enumerate(hidden)]
@@ -334,6 +342,8 @@ PAIRS = (
     "the release is joined with itself: records agree with one another more often in estimated values than in true "
     "ones, so the number of pairs is mostly too high"
 )
+PAIRED = "rows with the same keys are paired in the order of their values"
+ROWS = "rows of one plausible table; no row is the record of an individual"
 _OF_ANY_TYPE = (exp.Min, exp.Max, exp.Mode, exp.Median, exp.PercentileDisc, exp.PercentileCont, exp.Quantile)
 
 
@@ -367,23 +377,18 @@ def _is_number(node: exp.Expr) -> bool:
 
 
 def _joined(sides: _Answers, keys: Sequence[int]) -> str:
-    if not keys and not sides.hidden_keys:
+    if sides.is_one_row:
         return "_original as o cross join _estimate as e"
     on = [f"o._c{number} is not distinct from e._c{number}" for number in keys]
     on += [f"o.{node} is not distinct from e.{node}" for node in sides.hidden_keys]
     kind = "left" if sides.limited else "full"
-    joined = f"_original as o {kind} join _estimate as e on {' and '.join(on)}"
-    if sides.has_unique_keys:
-        return joined
-    # groups of a step below, or of several SELECTs, may look alike: which is which is not to be guessed
-    selected = ", ".join(f"_c{number}" for number in keys)
-    alike = " union all ".join(
-        f"select 1 from {side} group by {selected} having count(*) > 1" for side in ("_original", "_estimate")
-    )
-    return f"{joined} where case when exists ({alike}) then error({literal(when_run(_ALIKE))}) else true end"
-
-
-_ALIKE = (
-    "several rows of the answer have the same keys, so nothing tells which estimate is whose; show every key of GROUP "
-    "BY, and give each SELECT of a UNION a constant of its own"
-)
+    original, estimate = "_original", "_estimate"
+    if not sides.has_unique_keys:
+        # groups of a step below, or of several SELECTs, may look alike: these are paired by the order of their values
+        names = [f"_c{number}" for number in keys] + list(sides.hidden_keys)
+        values = [f"_c{number}" for number, column in enumerate(sides.columns) if column.measure]
+        by = f"partition by {', '.join(names)} " if names else ""
+        placed = f"select *, row_number() over ({by}order by {', '.join(values)}) as _place from"
+        original, estimate = f"({placed} _original)", f"({placed} _estimate)"
+        on.append("o._place = e._place")
+    return f"{original} as o {kind} join {estimate} as e on {' and '.join(on)}"

@@ -153,11 +153,15 @@ def _imputed(question: Question) -> Answer:
         question.release.require_clear_texts({fold(column.name) for column in all_of(question.tree, exp.Column)})
     tables: list[PlausibleTables] = []
     tree = over_draws(question.tree, recorded(drawn, tables), question.release, question.tables)
-    if isinstance(tree, exp.Select):
+    answer_of_one = not any(step.alias == COMBINED for step in all_of(tree, exp.CTE))
+    if isinstance(tree, exp.Select) and not answer_of_one:
         left_out = sqlglot.parse_one(f"(select count(*) from {COMBINED} where rare)", dialect="duckdb")
         tree.select(exp.alias_(left_out, LEFT_OUT), copy=False)
     listed = [*question.names, LEFT_OUT]
-    sql = f"select * from (\n{laid_out(tree)}\n) as _q({', '.join(listed)})"
+    text = laid_out(tree)
+    if answer_of_one:
+        text = f"select *, 0 from (\n{text}\n)"
+    sql = f"select * from (\n{text}\n) as _q({', '.join(listed)})"
     closed = _bounds(question)
     notes = merged_records(question.tree, release_model(question.release, question.tables[0]))
     closed = replace(closed, notes=tuple(dict.fromkeys([*closed.notes, *notes])))

@@ -5,7 +5,6 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon.model.errors import RewriteError
-from duckdb_anon.rewrite.comparison import comparison
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.rewriter import rewrite
 from tests.reference.rewrite_tables import REGIONS, TREE, seen
@@ -125,15 +124,6 @@ def test_node_release_without_its_hierarchy_says_which_table_is_missing(con):
     people = TableInfo("people", seen(con, "people").columns, hierarchies={"region": TableInfo("region_tree", ())})
     with pytest.raises(RewriteError, match="region_tree"):
         rewrite("SELECT count(*) FROM people WHERE region = 'n1'", people, seen(con, "boxes"))
-
-
-def test_rows_of_a_union_that_nothing_tells_apart_are_not_compared():
-    people = TableInfo("people", (("age", "INTEGER"),))
-    young, old = (f"select {{}}count(*) from people where age < {age}" for age in (30, 40))
-    with pytest.raises(RewriteError, match="nothing distinguishes the rows of the UNION"):
-        comparison(f"{young.format('')} union all {old.format('')}", people, people)
-    text = comparison(f"{young.format('30 as below, ')} union all {old.format('40, ')}", people, people)
-    assert "union all" in text.lower()
 
 
 def test_a_query_that_tells_spellings_of_a_collated_value_apart_is_refused():
