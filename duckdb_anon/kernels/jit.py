@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import gc
 import hashlib
+import math
 import os
 import platform
 import threading
@@ -97,6 +98,31 @@ _INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _lock = threading.RLock()
 
 
+class _Clock:
+    """Seconds without those in which functions are compiled, which happens once on a machine."""
+
+    def __init__(self) -> None:
+        self._compiled, self._since = 0.0, math.inf  # since when one is compiled
+
+    def now(self) -> float:
+        """Seconds from some time on."""
+        return min(time.perf_counter(), self._since) - self._compiled
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Stop until the block ends; one thread at a time."""
+        begun = time.perf_counter()
+        self._since = min(begun, self._since)
+        try:
+            yield
+        finally:
+            if self._since == begun:  # not inside another such block
+                self._compiled, self._since = self._compiled + time.perf_counter() - begun, math.inf
+
+
+CLOCK = _Clock()
+
+
 class Compiled:
     """A function that is compiled when Python or another compiled function calls it first."""
 
@@ -113,7 +139,7 @@ class Compiled:
         key = tuple(map(_type_key, arguments))
         dispatcher = self._by_types.get(key)
         if dispatcher is None:
-            with _lock:
+            with _lock, CLOCK.stopped():
                 dispatcher = self._by_types[key] = self._by_types.get(key) or self._compile(arguments)
         result = dispatcher(*arguments)
         tick()

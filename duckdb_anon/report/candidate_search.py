@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from threading import Timer
+from threading import Event, Thread
 from typing import Any
 
 import duckdb
@@ -18,6 +17,7 @@ from duckdb_anon.engine.interrupts import stoppable
 from duckdb_anon.engine.sensitive_coarsening import PARAMETER as EDGES
 from duckdb_anon.engine.sensitive_coarsening import takes_edges
 from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.kernels.jit import CLOCK
 from duckdb_anon.model import progress
 from duckdb_anon.model.errors import RequirementError, without_code
 from duckdb_anon.model.function_specs import Method, Sweep
@@ -29,6 +29,7 @@ EDGED = "rare sensitive values are joined (sensitive_edges), for as they are the
 EXCEPTED = "l does not bound values that a part of the table has alone (l_except): they name themselves there"
 RELAXED = "one sensitive value is too frequent for a larger l: l := 1 limits no sensitive value"
 _FEW_TARGETS, _SIGMAS = 200, 4
+_PARTS = 3  # a method takes at most this part of the time
 _EXCEPTED_FROM = 0.02  # delta of a group whose records, all of one value, make it structural in a sample
 _FIGURES = ("identity", "attribute", "advantage", "information_loss", "query_error", "query_error_median")
 
@@ -69,7 +70,7 @@ class Trials:
 
     con: duckdb.DuckDBPyConnection
     sample: Sample
-    deadline: float  # of the clock of `time.perf_counter`
+    deadline: float  # of `CLOCK`, which stands while functions are compiled
     tbl: str
     trees: Sequence[str]  # names of the hierarchies, `tree0`, `tree1` and so on here
     roles: str
@@ -79,7 +80,7 @@ class Trials:
     p_match: float
     targets: int
     seed: int
-    seconds: float | None
+    seconds: float
 
 
 def try_candidates(
@@ -87,7 +88,7 @@ def try_candidates(
 ) -> list[Step]:
     """Try the calls of every candidate; the steps, one mapping a step with the columns of recommend."""
     given = {name: planned[name] for name in Trials.__dataclass_fields__ if name in planned}
-    deadline = math.inf if planned["seconds"] is None else time.perf_counter() + planned["seconds"]
+    deadline = CLOCK.now() + planned["seconds"]
     sample = _fill(con, rows, planned["labels"])
     if not planned["visible"]:
         sample = replace(sample, edges="")  # the recommended call would not see the type of the column
@@ -101,10 +102,13 @@ def try_candidates(
         for each in planned["candidates"]
     ]
     sweeps = [(candidate, sweep) for candidate in _suited(candidates, sample) for sweep in candidate.sweeps]
-    steps = []
+    steps: list[Step] = []
+    spent: dict[str, float] = {}  # seconds of a method in all its sweeps
     for number, (candidate, sweep) in enumerate(sweeps, start=1):
+        begun, left = CLOCK.now(), trials.seconds / _PARTS - spent.get(candidate.name, 0.0)
         with progress.running(f"recommend ({number} of {len(sweeps)})"):
-            steps += _swept(trials, candidate, sweep)
+            steps += _swept(trials, candidate, sweep, min(deadline, begun + left))
+        spent[candidate.name] = spent.get(candidate.name, 0.0) + CLOCK.now() - begun
     _mark_frontier(steps)
     return sorted(steps, key=_rank)
 
@@ -167,17 +171,17 @@ def _suited(candidates: Sequence[Candidate], sample: Sample) -> list[Candidate]:
     return sorted(able, key=lambda c: c.name == "incognito")  # whose time grows with the product of the levels
 
 
-def _swept(trials: Trials, candidate: Candidate, sweep: Sweep) -> list[Step]:
+def _swept(trials: Trials, candidate: Candidate, sweep: Sweep, deadline: float) -> list[Step]:
     """Steps of one sweep up to the first that meets the risk or cannot be taken, or up to the limit of time."""
     steps: list[Step] = []
     calls = _calls(candidate, sweep, trials.sample)
     while calls and not (steps and steps[-1]["meets_max_risk"]):
-        if time.perf_counter() > trials.deadline:
-            return [*steps, _untried(trials, candidate)]
+        if CLOCK.now() >= deadline:
+            return [*steps, _untried(trials, candidate, calls[0])]
         progress.say(f"{candidate.name} {calls[0]}")
         weaker = _risk(steps[-1]) if steps else None
         try:
-            with _ended_at(trials.con, trials.deadline):
+            with _ended_at(trials.con, deadline):
                 step, released = _step(trials, candidate, sweep, calls[0], weaker)
                 if not released and "l" in candidate.parameters and "l := 1" not in calls[0].split(", "):
                     relaxed, released = _step(trials, candidate, sweep, _with_l_1(calls[0]), weaker)
@@ -185,7 +189,7 @@ def _swept(trials: Trials, candidate: Candidate, sweep: Sweep) -> list[Step]:
                         step, calls = relaxed, list(dict.fromkeys(map(_with_l_1, calls)))
         except progress.Interrupted:
             progress.tick()  # the user's interrupt ends the call
-            return [*steps, _untried(trials, candidate)]
+            return [*steps, _untried(trials, candidate, calls[0])]
         steps.append(step)
         calls = calls[1:] if released else []
     return steps
@@ -209,22 +213,26 @@ def _with_l_1(arguments: str) -> str:
 @contextmanager
 def _ended_at(con: duckdb.DuckDBPyConnection, deadline: float) -> Iterator[None]:
     """Interrupt the statement that runs on `con` at a time; a kernel under way ends first."""
-    if deadline == math.inf:
-        yield
-        return
-    timer = Timer(max(deadline - time.perf_counter(), 0.0), con.interrupt)
-    timer.daemon = True
-    timer.start()
+    over = Event()
+
+    def watch() -> None:
+        while not over.wait(max(deadline - CLOCK.now(), 0.01)):  # what is compiled meanwhile moves the end
+            if CLOCK.now() >= deadline:
+                con.interrupt()
+
+    Thread(target=watch, daemon=True).start()
     try:
         yield
     finally:
-        timer.cancel()
+        over.set()
 
 
-def _untried(trials: Trials, candidate: Candidate) -> Step:
-    """The row of a method for which no time was left."""
+def _untried(trials: Trials, candidate: Candidate, arguments: str) -> Step:
+    """The row of a call for which no time was left."""
     empty = dict.fromkeys((*_FIGURES, "call", "meets_max_risk", "seconds"))
-    note = f"not tried: seconds := {trials.seconds:g} were over"
+    is_over = CLOCK.now() >= trials.deadline
+    limit = f"seconds := {trials.seconds:g} were over" if is_over else "a method takes a third of seconds at most"
+    note = f"not tried: {limit} ({candidate.name} {arguments})"
     return {"method": candidate.name, **empty, "rows": trials.sample.rows, "note": note}
 
 
@@ -234,7 +242,7 @@ def _step(
     """Release, attack and query once; what cannot be done leaves its reason in `note`. Tell whether it released."""
     con, sample = trials.con, trials.sample
     step: Step = {"method": candidate.name, **dict.fromkeys(_FIGURES), "rows": sample.rows}
-    started = time.perf_counter()
+    started = CLOCK.now()
     options = f"{arguments}, row_id := true, seed := {trials.seed}"
     _, problem = _first_row(con, f"create or replace table release as from {candidate.name}('sample', {options})")
     columns = ""
@@ -251,13 +259,16 @@ def _step(
             answer, reason = _first_row(con, question)
             step.update(zip(names, answer, strict=False))
             notes.append(reason)
-    step["seconds"] = time.perf_counter() - started
+    step["seconds"] = CLOCK.now() - started
+    risk = _risk(step)
+    step["meets_max_risk"] = None if risk is None else risk <= trials.max_risk
+    if risk is not None and risk > trials.max_risk:
+        which = "identity" if risk == step["identity"] else "advantage"
+        notes.insert(0, f"{which} {risk:.4g} is above max_risk := {trials.max_risk:g}")
     note = "; ".join(note for note in notes if note)
     for number, tree in enumerate(trials.trees):
         note = note.replace(literal(f"tree{number}"), literal(tree))
     step["note"] = note or None
-    risk = _risk(step)
-    step["meets_max_risk"] = None if risk is None else risk <= trials.max_risk
     return step, not problem
 
 
