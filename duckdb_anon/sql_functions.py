@@ -358,7 +358,7 @@ def _macro(entry: Entry) -> str:
 
     One without parameters gets one nevertheless: DuckDB would plan its call while it creates the macro.
     """
-    parameters = [p.name for p in parameters_of(entry)] or ["none"]
+    parameters = [p.name for p in parameters_of(entry)] or ["nothing"]
     signature = ", ".join(f"{p} := NULL" for p in parameters)
     checked = planned(entry.name, {p: p for p in parameters})
     if isinstance(entry, Query) and entry.scalar:

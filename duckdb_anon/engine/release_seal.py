@@ -3,7 +3,9 @@
 The seal is the SHA-256 of the description (original, call, day, version, digest of the rows) and of the columns' roles,
 so a claim that was edited differs from it. Anybody can compute a seal; who made the release shows by the signature
 alone. `duckdb-anon keygen` makes the pair of keys; `release()` signs with the file that DUCKDB_ANON_KEY names, and
-readers compare the signer with the public key that DUCKDB_ANON_PUBLIC_KEY names, which they got another way.
+readers compare the signer with the public key that DUCKDB_ANON_PUBLIC_KEY names, which they got another way. While one
+is named, a release without a signature fails as one with a wrong signature does. A signature holds for a comment that
+is the description and nothing else: what is cut off, or written before or after it, ends it.
 """
 
 from __future__ import annotations
@@ -27,6 +29,9 @@ PUBLIC_KEY = "DUCKDB_ANON_PUBLIC_KEY"
 
 def sealed(description: Description, comments: Mapping[str, str | None]) -> Description:
     """A description with its seal, and with a signature where there is a key."""
+    read = read_description(replace(description, seal="", signature="").comment())
+    if read is not None and read.method == description.method:
+        description = read  # dates are read back as texts, and the comment is compared with what is read
     seal = seal_of(description, comments)
     file = os.environ.get(KEY)
     return replace(description, seal=seal, signature=_signed(Path(file), seal) if file else "")
@@ -51,10 +56,14 @@ def is_sealed(description: Description, comments: Mapping[str, str | None]) -> b
     return bool(description.seal) and description.seal == seal_of(description, comments)
 
 
-def signer_of(description: Description) -> tuple[str, bool] | None:
-    """The public key of a signature and whether the signature holds; None where there is none."""
+def signer_of(comment: str, comments: Mapping[str, str | None]) -> tuple[str, bool] | None:
+    """The public key of a release's signature and whether it holds; None where there is none and none is expected.
+
+    `comment`: of the table; `comments`: of its columns. Without a signature the key that is expected is given.
+    """
+    expected, description = _expected(), read_description(comment) or Description()
     if not description.signature:
-        return None
+        return None if expected is None else (expected, False)
     public, _, signature = description.signature.partition(":")
     ed25519 = _ed25519()
     try:
@@ -64,13 +73,17 @@ def signer_of(description: Description) -> tuple[str, bool] | None:
         holds = True
     except Exception:  # InvalidSignature, or no key at all
         holds = False
-    expected = os.environ.get(PUBLIC_KEY)
-    if expected is not None:
-        try:
-            holds = holds and Path(expected).read_text(encoding="utf-8").strip() == public
-        except OSError as error:
-            raise AnonError(f"{PUBLIC_KEY}: {expected}: {error.strerror}") from error
-    return public, holds
+    whole = comment.strip() == description.comment() and is_sealed(description, comments)
+    return public, holds and whole and expected in (None, public)
+
+
+def _expected() -> str | None:
+    """The public key whose owner signs; None where none is named."""
+    file = os.environ.get(PUBLIC_KEY)
+    try:
+        return None if file is None else Path(file).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise AnonError(f"{PUBLIC_KEY}: {file}: {error.strerror}") from error
 
 
 def make_keys(file: Path) -> Path:

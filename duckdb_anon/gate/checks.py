@@ -14,6 +14,8 @@ from typing import Any
 import duckdb
 
 from duckdb_anon.engine.column_roles import NAMING
+from duckdb_anon.engine.release_digest import holds_rows_of
+from duckdb_anon.engine.release_seal import KEY, PUBLIC_KEY, signer_of
 from duckdb_anon.engine.sql_quoting import ident, idents
 from duckdb_anon.gate.identifier_traces import trace_of
 from duckdb_anon.gate.references import reference_of
@@ -30,7 +32,6 @@ _MOST_DELTA, _UNIQUES, _COPY = 0.5, 20, 0.95
 _STATES = {
     "rows": "has other rows than its description",
     "description": "has another description than release() wrote",
-    "signature": "has a signature that does not hold",
 }
 _NEUTRAL: Mapping[str, Callable[[float], bool]] = {
     "k": lambda v: v <= 1,
@@ -102,6 +103,33 @@ def refuse_references(
             "force releases it where it identifies no individual",
             code="key-column",
         )
+
+
+def require_signature(function: str, release: SourceTable) -> None:
+    """Refuse a release whose signature does not hold, or that has none while a public key is named."""
+    signer = signer_of(release.comment, {column: text for column, (_, text) in release.columns.items()})
+    if signer is None or signer[1]:
+        return
+    description = read_description(release.comment)
+    if description is not None and description.signature:
+        raise AnonError(
+            f"{function}: {release.name} has a signature that does not hold: it is of another description, or of "
+            f"another owner than {PUBLIC_KEY} names. Make the release again",
+            code="signature",
+        )
+    raise AnonError(
+        f"{function}: {release.name} is not signed, and {PUBLIC_KEY} names who must sign. Make it again with {KEY}, "
+        f"which names the private key, or leave {PUBLIC_KEY} out",
+        code="signature",
+    )
+
+
+def require_signed(con: duckdb.DuckDBPyConnection, function: str, release: SourceTable) -> None:
+    """Refuse to serve a release without a signature that holds for its rows, while a public key is named."""
+    require_signature(function, release)
+    description = read_description(release.comment) or Description()
+    if description.signature and not holds_rows_of(con, release.sql, description.digest, description.checksum):
+        raise AnonError(f"{function}: {release.name} {_STATES['rows']}. Publish it again", code="signature")
 
 
 def _no_key(con: duckdb.DuckDBPyConnection, function: str, release: SourceTable, keys: Collection[str]) -> None:

@@ -9,7 +9,7 @@ import duckdb
 from duckdb_anon.engine.catalog import Catalog, described, use_schema
 from duckdb_anon.engine.private_files import draft_of
 from duckdb_anon.engine.sql_quoting import literal
-from duckdb_anon.gate.checks import refuse
+from duckdb_anon.gate.checks import refuse, require_signature
 from duckdb_anon.gate.source_tables import SourceTable, clean_comment, described_table
 from duckdb_anon.model.errors import AnonError, cause_of, one_line
 from duckdb_anon.model.release_comment import COLUMN_KEY, KEY, is_release, read_description, table_name
@@ -74,6 +74,7 @@ def write_release(
     Raises:
         AnonError: the release must not leave, or cannot be written.
     """
+    require_signature(function, release)
     refuse(con, function, release, original, allow, made_now=made_now)
     description = read_description(release.comment)
     metadata = {KEY: "" if description is None else description.comment()}

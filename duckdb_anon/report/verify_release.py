@@ -55,11 +55,12 @@ def verify(con: duckdb.DuckDBPyConnection, name: str, comment: str, labels: Mapp
     if description is None:
         return [Verified("description", None, None, False, "not declared a release. Write one with release()")]
     same = bool(description.digest) and holds_rows_of(con, name, description.digest, description.checksum)
-    sealed, signer = is_sealed(description, labels), signer_of(description)
+    sealed, signer = is_sealed(description, labels), signer_of(comment, labels)
     note = "" if same else "the rows are not those of the description"
     signature = Verified("signature", None, None, None, "not signed")
     if signer is not None:
-        signature = Verified("signature", signer[0], None, signer[1], "public key of the signer")
+        said = "public key of the signer" if description.signature else "not signed by the owner of this public key"
+        signature = Verified("signature", signer[0], None, signer[1], said)
     return [
         Verified("rows", description.digest or None, None, same, note),
         Verified(

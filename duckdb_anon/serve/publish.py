@@ -32,7 +32,7 @@ from duckdb_anon.engine.pseudonyms import PSEUDONYM
 from duckdb_anon.engine.register import SCHEMA as REGISTER
 from duckdb_anon.engine.register import registered
 from duckdb_anon.engine.sql_quoting import ident, literal
-from duckdb_anon.gate.checks import refuse
+from duckdb_anon.gate.checks import refuse, require_signature
 from duckdb_anon.gate.published_trees import PublishedTrees
 from duckdb_anon.gate.source_tables import SourceTable, clean_comment, original_of, tables_of
 from duckdb_anon.model.errors import AnonError, RewriteError, cause_of, listed, nearest, one_line, with_code
@@ -136,6 +136,7 @@ def publish(
         for table in releases:
             original = made_of[table.name]
             keys = [fold(column) for column in table.columns if fold(f"{table.name}.{column}") in allowed]
+            require_signature("publish", table)
             refuse(con, "publish", table, original, fold(table.name) in allowed, tables=tables, keys=keys)
             trees.published.add(table, original)
         rows = {table.name: _copy(con, table, trees) for table in releases}

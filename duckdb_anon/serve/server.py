@@ -27,9 +27,11 @@ import duckdb
 from duckdb_anon.engine.catalog import write_comments
 from duckdb_anon.engine.private_files import spill_folder
 from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.gate.checks import require_signed
 from duckdb_anon.gate.source_tables import tables_of
 from duckdb_anon.model.errors import AnonError, listed, without_values
 from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_comment import is_release
 from duckdb_anon.serve.answers import Answer, Answers
 from duckdb_anon.serve.audit import fingerprint
 from duckdb_anon.serve.catalog import CLOSED, LOCKED, Catalog
@@ -225,6 +227,8 @@ class Analyst:
                 "duckdb-anon publish, which hold releases and nothing else"
             )
         for table in tables:
+            if is_release(table.comment):
+                require_signed(self.con, "serve", table)
             view = f"main.{ident(table.name)}"
             self.con.execute(f"create view {view} as from {table.sql}")
             self.con.execute(f"comment on view {view} is {literal(table.comment)}")

@@ -50,14 +50,18 @@ def describe_release(context: Any, params: Params) -> str:
     description = read_description(relation.comment)
     made: list[Fact] = [("release", relation.given, None, _UNDECLARED)]
     if description is not None:
-        made = _made(relation.given, description, context.entries)
+        every = {**dict.fromkeys(relation.columns), **relation.comments}
+        signer = _signer(description, relation.comment, every)
+        made = _made(relation.given, description, context.entries, signer)
     facts = [*made, *_columns(context, relation)]
     counted = "select 'rows' as fact, null as name, count(*)::varchar as value, 'rows that were released' as words"
     columns = ("fact", "name", "value", "words")
     return f"{counted} from {relation.sql}\nunion all\n{rows_as_table(columns, facts)}"
 
 
-def _made(given: str, description: Description, entries: Mapping[str, Entry]) -> list[Fact]:
+def _made(
+    given: str, description: Description, entries: Mapping[str, Entry], signer: tuple[str, str | None]
+) -> list[Fact]:
     """What the table's comment tells."""
     entry, original = entries.get(description.method), description.original or None
     does = entry.summary if entry else "not stated, or unknown to this version"
@@ -68,25 +72,27 @@ def _made(given: str, description: Description, entries: Mapping[str, Entry]) ->
     ]
     docs = {p.name: p.doc for p in parameters_of(entry)} if entry else {}
     facts += [("parameter", n, literal(v), docs.get(n, "")) for n, v in description.parameters.items()]
-    signer, independent = description.signature.partition(":")[0], "true" if description.independent else None
+    independent = "true" if description.independent else None
     stated: list[Fact] = [
         ("paper", None, entry.paper if entry else None, "where the method comes from"),
         ("independent", None, independent, "made regardless of earlier releases, whose risks add up with its own"),
         ("date", None, description.date, "the day it was made"),
         ("seal", None, description.seal, "digest of description, rows and roles; verify_release checks it"),
-        ("signature", signer, _verdict(description), "by the owner of this public key (Ed25519)"),
+        ("signature", *signer, "by the owner of this public key (Ed25519)"),
         ("version", None, description.version, "of duckdb-anon, which made it"),
     ]
     return facts + [fact for fact in stated if fact[2]]
 
 
-def _verdict(description: Description) -> str | None:
-    """Whether the signature holds; None where there is none."""
+def _signer(description: Description, comment: str, labels: Mapping[str, str | None]) -> tuple[str, str | None]:
+    """The public key of the signature and whether it holds; None where there is none and none is expected."""
     try:
-        found = signer_of(description)
+        found = signer_of(comment, labels)
     except AnonError as error:
-        return str(error)
-    return None if found is None else "holds" if found[1] else "does not hold"
+        return description.signature.partition(":")[0], str(error)
+    if found is None:
+        return "", None
+    return found[0], "holds" if found[1] else "does not hold" if description.signature else "missing"
 
 
 def _columns(context: Any, relation: Any) -> list[Fact]:

@@ -11,6 +11,7 @@ from duckdb_anon.engine.release_digest import release_digest, row_checksum
 from duckdb_anon.engine.release_seal import seal_of
 from duckdb_anon.model.release_comment import Description
 from duckdb_anon.serve.publish import publish
+from duckdb_anon.serve.server import Analyst
 
 ROLES = "qi := ['age', 'edu'], sensitive := 'disease'"
 
@@ -141,3 +142,38 @@ def test_a_signature_shows_who_made_a_release(people, tmp_path, monkeypatch, cap
             duckdb_anon.release(con, "s", f"mondrian('people', k := 5, {ROLES})", independent=True)
     with duckdb_anon.connect(str(tmp_path / "p.duckdb"), read_only=True) as con:
         assert verdicts(con) == {"rows": True, "description": True, "signature": True, "k": True}
+
+
+def test_while_a_public_key_is_named_every_door_refuses_what_its_owner_has_not_signed(people, tmp_path, monkeypatch):
+    pytest.importorskip("cryptography")
+    assert main(["keygen", str(tmp_path / "mine.key")]) == 0
+    monkeypatch.setenv("DUCKDB_ANON_KEY", str(tmp_path / "mine.key"))
+    monkeypatch.setenv("DUCKDB_ANON_PUBLIC_KEY", str(tmp_path / "mine.key.pub"))
+    call, served = f"mondrian('people', k := 5, {ROLES})", tmp_path / "served.duckdb"
+    with duckdb_anon.connect(str(people)) as con:
+        said = duckdb_anon.release(con, "r", call)
+    publish(str(people), str(served))
+    Analyst(str(served)).close()
+    proof = said.index(" signed ")
+    for comment in (said[:proof], said[:-1], said + " by all", "we think: " + said, "anon: release"):
+        with duckdb_anon.connect(str(people)) as con:
+            con.execute(f"comment on table r is $${comment}$$")
+            assert verdicts(con)["signature"] is False, comment
+            found = con.execute("select value from describe_release('r') where fact = 'signature'").fetchall()
+            assert found in ([("missing",)], [("does not hold",)])
+            with pytest.raises(AnonError) as refused:
+                duckdb_anon.write_parquet(con, "r", str(tmp_path / "r.parquet"), allow=True)
+            assert refused.value.code == "signature"
+        with pytest.raises(AnonError) as refused:
+            publish(str(people), str(tmp_path / "p.duckdb"), allow=["r"])
+        assert refused.value.code == "signature"
+    monkeypatch.delenv("DUCKDB_ANON_KEY")
+    with duckdb_anon.connect(str(people)) as con:
+        with pytest.raises(AnonError) as refused:
+            duckdb_anon.release(con, str(tmp_path / "s.parquet"), call, independent=True)
+        assert refused.value.code == "signature"
+    with duckdb.connect(str(served)) as con:
+        con.execute("insert into r select * from r limit 1")
+    with pytest.raises(AnonError) as refused:
+        Analyst(str(served))
+    assert refused.value.code == "signature"
