@@ -107,6 +107,7 @@ def unchanged(runner: QueryRunner, found: Findings, made: Measured) -> Rows:
     A quasi-identifier whose values are exchanged between records counts as changed; where that cannot be measured, it
     counts as unchanged.
     """
+    measured = {row["attribute"] for row in made.charts["loss"]}
     changed = {row["attribute"] for row in made.charts["loss"] if row["changed"]}
     person = next((ident(row["column"]) for row in found.columns if row["role"] == "person"), None)
     rows = []
@@ -122,7 +123,9 @@ def unchanged(runner: QueryRunner, found: Findings, made: Measured) -> Rows:
             select (select count(*) from new) as new, count(*) as "unique values",
                    count(distinct i) as "individuals identified" from alone""")  # fmt: skip
         if counts and not counts[0].pop("new"):
-            rows.append({"column": name, "label": row["role"], "proposed": row["proposed"], **counts[0]})
+            unknown = row["role"] == "quasi" and name not in measured
+            note = "values may be exchanged between records: not measured" if unknown else None
+            rows.append({"column": name, "label": row["role"], "proposed": row["proposed"], **counts[0], "note": note})
     return rows
 
 

@@ -68,7 +68,12 @@ def test_what_could_not_be_measured_has_a_reason(page):
 
 def test_a_release_without_its_call_has_no_identity_but_what_is_inferred(page):
     text = body(page)
-    plain = next(row for row in re.findall(r"<tr>.*?</tr>", text) if re.search(r">plain</td>", row))
+    unchanged, _, after = text.partition("<h2>Conclusion</h2>")
+    exchanged = next(
+        row for row in re.findall(r"<tr>.*?</tr>", unchanged) if re.search(r">plain</td>.*>gender</td>", row)
+    )
+    assert "not measured" in exchanged  # its values are those of the original, in other records
+    plain = next(row for row in re.findall(r"<tr>.*?</tr>", after) if re.search(r">plain</td>", row))
     assert re.search('<td data-label="identity"[^>]*>\N{EN DASH}</td>', plain)
     with duckdb_anon.connect(str(page.parent / "c.duckdb")) as con:
         question = "select attribute from linkage_risk('census', 'plain', targets := 200, seed := 1)"
