@@ -7,9 +7,11 @@ It is made of the working tables while they are there, and appears together with
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 
 import duckdb
 
@@ -21,7 +23,8 @@ from duckdb_anon.engine.release_digest import release_digest
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.version import __version__
 from duckdb_anon.report.anon_report import require_extra, written
-from duckdb_anon.report.figures import answer_with_database
+from duckdb_anon.report.checklist import Figure
+from duckdb_anon.report.figures import answer_risk, answer_with_database
 from duckdb_anon.report.findings import DatabaseFindings, Rows
 from duckdb_anon.report.redaction import as_json
 from duckdb_anon.report.release_context import HoldersContext
@@ -81,6 +84,40 @@ def evidence_page(
         yield
 
 
+def restate(path: Path, context: HoldersContext) -> bool:
+    """Write a page again where the holder's statements have changed; its figures are those of the JSON file next to it.
+
+    Args:
+        path: the HTML file.
+        context: the statements.
+
+    Returns:
+        Whether the page was written.
+    """
+    require_extra(NAME)
+    from duckdb_anon.report.html.page import page  # needs the extra
+
+    file = path.with_suffix(".json")
+    facts = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    if "figures" not in facts:  # removed, or written by an earlier version
+        return False
+    tables = ("tables", "lost", "guarantees", "risks", "provenance")
+    found = DatabaseFindings(
+        title=context.title or facts["title"], context=context, not_covered=_NOT_COVERED, unchanged=facts["unchanged"],
+        columns=[
+            row | {"accepted because": context.accepted(row["table"], row["column"])} for row in facts["columns"]
+        ],
+        figures={name: Figure(*figure) for name, figure in facts["figures"].items()}, unanswered=facts["unanswered"],
+        facts={name: facts[name] for name in tables},
+        **{name: facts[name] for name in ("individuals", "smallest", "linked", "limit")},
+    )  # fmt: skip
+    answer_risk(found)
+    if json.loads(as_json(found)) | {"made": ""} == facts | {"made": ""}:
+        return False
+    with written(NAME, str(path), page(found), as_json(found)):
+        return True
+
+
 def _unchanged(work: Work, table: Table) -> Rows:
     """Columns of a table that leave as they are, and the individuals that a value of theirs identifies."""
     rows = []
@@ -122,7 +159,7 @@ def _columns(con: duckdb.DuckDBPyConnection, made: DatabaseRelease, table: Table
     """What was done to each column of a table, and what that promises."""
     released = made.table(table.name).columns
     labels = table.roles.by_name() | dict.fromkeys(table.keys, "key")
-    weak = weak_labels(con, {table.name: table.relation.sql}, context)
+    weak = weak_labels(con, {table.name: table.relation.sql}, HoldersContext())
     return [
         {
             "table": table.name,

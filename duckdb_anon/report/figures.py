@@ -172,7 +172,6 @@ def answer_with_database(found: DatabaseFindings, k: int, has_key_file: bool) ->
     figures, facts = found.figures, found.facts
     roles = [(f"{row['table']}.{row['column']}", str(row["label"])) for row in found.columns]
     kept = [row for row in found.columns if row["treatment"] != "dropped"]
-    of_context(found, found.individuals)
     answer_population(found)
     figures["labels"] = Figure(_labels(roles), _LABELS)
     figures["identifiers"] = _identifiers(roles)
@@ -193,12 +192,13 @@ def answer_with_database(found: DatabaseFindings, k: int, has_key_file: bool) ->
     figures["pseudonyms"] = Figure(f"Keys are pseudonyms by HMAC-SHA256; its key was {where}.", "the run")
     length = "The key file has 16 bytes or more" if has_key_file else "The key had 256 bits"
     figures["key_length"] = Figure(f"{length}.", "the run")
+    answer_risk(found)
     if not facts["risks"]:
         why = "the released tables do not join" if not found.linked else "the plan has no check of identity"
         found.unanswered |= dict.fromkeys(("risk", "maximum", "attacks"), why)
         return
     worst = max((row for row in facts["risks"] if row["judged"]), key=lambda row: row["high"])
-    figures["risk"] = Figure(risk_sentence(found.context, worst["high"]), "database_risk")
+    answer_risk(found)
     figures["maximum"] = Figure(
         f"Average {percent(worst['identity'])}, by the strongest attacker; maximum {percent(largest)}, by the "
         "smallest class of known records.", "database_risk",
@@ -207,6 +207,14 @@ def answer_with_database(found: DatabaseFindings, k: int, has_key_file: bool) ->
         f"{len(facts['risks'])} attackers on {worst['targets']:,} individuals: {_known(facts['risks'])}.",
         "database_risk",
     )
+
+
+def answer_risk(found: DatabaseFindings) -> None:
+    """Fill in the figures that the statements of the holder enter into."""
+    of_context(found, found.individuals)
+    if found.facts["risks"]:
+        worst = max(row["high"] for row in found.facts["risks"])
+        found.figures["risk"] = Figure(risk_sentence(found.context, worst), "database_risk")
 
 
 def _methods(tables: Sequence[dict[str, Any]]) -> str:

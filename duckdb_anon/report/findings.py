@@ -79,7 +79,7 @@ class Evidence:
     @property
     def warnings(self) -> list[str]:
         """What a reader must see before anything else: labels that are weaker than the proposed ones."""
-        return [row["warning"] for row in self.columns if row.get("warning")]
+        return [row["warning"] for row in self.columns if row.get("warning") and not row.get("accepted because")]
 
 
 @dataclass(kw_only=True)

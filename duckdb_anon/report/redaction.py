@@ -94,6 +94,8 @@ def as_json(found: Evidence, edition: Edition = "internal") -> str:
         "unchanged": found.unchanged,
         "warnings": found.warnings,
         "checklist": found.checklist,
+        "figures": found.figures,
+        "unanswered": found.unanswered,
         "statements": found.context.statements,
         "columns": found.columns,
         "not_covered": found.not_covered,

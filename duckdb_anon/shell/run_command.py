@@ -20,6 +20,7 @@ from typing import Any
 
 import duckdb
 
+from duckdb_anon.database.evidence import restate
 from duckdb_anon.engine.catalog import names_of, write_comments
 from duckdb_anon.engine.column_roles import ROLES
 from duckdb_anon.engine.private_files import draft_of, write_private
@@ -109,6 +110,8 @@ def _run(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], path: Path, fo
     page = plan.get("database", {}).get("evidence")
     if page and not (folder / page).exists():
         sys.stdout.write(f"{folder / page}: missing, as the release was kept; --force makes both again\n")
+    elif page and _DATABASE not in due and restate(folder / page, plan["context"]):
+        sys.stdout.write(f"{folder / page}: written again with the new statements\n")
     if due or marks != state:
         write_private(state_file, json.dumps(marks, indent=2) + "\n")
     return 0

@@ -319,6 +319,16 @@ def test_the_page_on_a_database_agrees_with_what_was_written(tmp_path, capsys, m
     page = re.sub(r"<script>.*?</script>", "", Path("page.html").read_text(encoding="utf-8"), flags=re.DOTALL)
     html5lib.HTMLParser(strict=True).parse(page)
     assert "Zoe" not in page + json.dumps(found) and "note 1" not in page
+    released, digest = Path("out.duckdb").stat().st_mtime_ns, found["provenance"]
+    assert main(["run", "plan.toml"]) == 0 and "written again" not in capsys.readouterr().out
+    with Path("plan.toml").open("a") as plan:
+        plan.write('\n[statements]\ndomain = "the <registry>"\nattempt = 0.5\n')
+    assert main(["run", "plan.toml"]) == 0 and "page.html: written again" in capsys.readouterr().out
+    again = json.loads(Path("page.json").read_text(encoding="utf-8"))
+    assert Path("out.duckdb").stat().st_mtime_ns == released and again["provenance"] == digest
+    (domain,) = [row for row in again["checklist"] if row["point"] == "domain"]
+    assert domain["state"] == "stated" and "domain: the <registry>" in domain["answer"]
+    assert "Probability of an attempt 0.5 (as stated)" in Path("page.html").read_text(encoding="utf-8")
     Path("page.html").unlink()
     assert main(["run", "plan.toml"]) == 0
     assert "page.html: missing, as the release was kept" in capsys.readouterr().out
