@@ -18,7 +18,7 @@ from duckdb_anon.rewrite.factors import RESERVED, CombinationsError, NotLinearEr
 from duckdb_anon.rewrite.plausible import over_draws
 from duckdb_anon.rewrite.query.keys import require_keys_alone
 from duckdb_anon.rewrite.query.parse import Describe, grounded, measure_flags, read_query, unique_names
-from duckdb_anon.rewrite.query.prepare import answers_of, is_count, round_read, try_casts, unrounded
+from duckdb_anon.rewrite.query.prepare import adds_up_groups, answers_of, is_count, round_read, try_casts, unrounded
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.trees import (
     aggregate_nodes,
@@ -295,9 +295,10 @@ def _with_bounds(answers: exp.Query, found: FoundBounds, keys: Sequence[str], im
 
 
 def _refuse_groups_below(tree: exp.Query) -> None:
-    """Aggregates of groups of the original depend on which groups exist, which estimates do not say."""
+    """Aggregates of groups of the original depend on which groups exist, which estimates do not say; sums do not."""
     for outer in all_of(tree, exp.Select):
-        if reads_original(outer) or not any(True for _ in aggregate_nodes(outer)):
+        aggregates = [] if reads_original(outer) else list(aggregate_nodes(outer))
+        if not aggregates or all(map(adds_up_groups, aggregates)):
             continue
         for inner in all_of(outer, exp.Select):
             if inner is not outer and reads_original(inner) and inner.args.get("group"):

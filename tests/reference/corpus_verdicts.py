@@ -30,14 +30,16 @@ def judge(con: duckdb.DuckDBPyConnection, query: str, shape: str) -> tuple[str, 
     except duckdb.Error as error:
         reason = re.sub(r" \[[a-z-]+\]$", "", str(error).split("\n")[0].split("rewrite_query: ")[-1])
         return f"refused: {reason.removeprefix('Invalid Input Error: ')[:90]}", None, []
-    con.execute(row[0])
     try:
+        con.execute(row[0])
         rows = con.execute(
             "select keys, measure, original, low, high, confidence, relative_error, estimate "
             f"from relative_error($1, 'people', 'r_{shape}', {ROLES}) where original is not null",
             [query],
         ).fetchall()
     except duckdb.Error as error:
+        if "which groups exist" in str(error):
+            return "refused: most records are in groups below half a record", None, []
         if _NOT_COMPARED.search(str(error)) is None:
             raise
         return "answered", None, []

@@ -1,7 +1,4 @@
-"""A bound query before it is estimated: nested groupings that are one, counts read as integers, casts that may fail.
-
-    SELECT region, sum(n) FROM (SELECT region, sex, count(*) AS n FROM t GROUP BY 1, 2) GROUP BY 1
-    SELECT region, count(*) FROM t GROUP BY region
+"""A bound query before it is estimated: counts read as integers, casts that may fail.
 
     count(*)::varchar || ' rows'      round(count(*))::bigint::varchar || ' rows'
     sum(s::int) ... where s <> 'n/a'  sum(try_cast(s as int)) ...
@@ -77,6 +74,13 @@ def unrounded(query: exp.Expr) -> None:
     for cast in all_of(query, exp.Cast):
         if cast.meta.get("rounded") and isinstance(cast.this.this, (exp.Count, exp.Min, exp.Max)):
             cast.replace(cast.this.this)
+
+
+def adds_up_groups(node: exp.Expr) -> bool:
+    """Whether an aggregate adds up counts or sums of groups, which is linear in their rows."""
+    source = _computed_by(node.this) if isinstance(node, exp.Sum) and isinstance(node.this, exp.Column) else None
+    additive = isinstance(source, (exp.Count, exp.CountIf, exp.Sum))
+    return source is not None and additive and not isinstance(source.this, exp.Distinct)
 
 
 def answers_of(query: exp.Expr) -> Iterator[exp.Select]:
