@@ -10,9 +10,10 @@ from importlib.util import find_spec
 
 import duckdb
 
-from duckdb_anon.engine.catalog import described
+from duckdb_anon.engine.catalog import described, located, names_of
 from duckdb_anon.engine.column_roles import role_of
 from duckdb_anon.engine.sql_quoting import literal
+from duckdb_anon.model.release_comment import read_description
 from duckdb_anon.report.release_context import HoldersContext
 
 _STRENGTH = {"insensitive": 0, "sensitive": 1, "quasi": 2, "person": 3, "identifier": 3}
@@ -59,3 +60,14 @@ def weak_labels(
             if warning is not None:
                 warnings[name, column] = warning
     return warnings
+
+
+def release_warnings(con: duckdb.DuckDBPyConnection, comment: str) -> list[str]:
+    """Warnings on the labels of a table that was released, given the comment of its release."""
+    about = read_description(comment)
+    if about is None or not about.original or located(con, about.original) is None:
+        return []
+    try:
+        return list(weak_labels(con, {names_of(about.original)[-1]: about.original}, HoldersContext()).values())
+    except duckdb.Error:  # the release is made; a table that cannot be profiled has no proposed labels
+        return []

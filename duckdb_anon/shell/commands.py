@@ -24,6 +24,7 @@ from duckdb_anon.model.errors import AnonError
 from duckdb_anon.report.anon_report import write_page
 from duckdb_anon.report.findings import Plan
 from duckdb_anon.report.release_context import read_context
+from duckdb_anon.report.weak_labels import release_warnings
 from duckdb_anon.shell.dot_commands import Quit, StopScript, read_script
 from duckdb_anon.shell.render import HEADED
 from duckdb_anon.shell.running import CLEAR, run_with_progress
@@ -140,8 +141,14 @@ def release(given: Namespace) -> int:
     if given.register is not None:
         con.execute(f"attach {literal(given.register)} as {_REGISTER}")
         options["register"] = _REGISTER
-    description = run_with_progress(con, lambda: release_api.release(con, given.target, call, **options))
+
+    def work() -> tuple[str, list[str]]:
+        description = release_api.release(con, given.target, call, **options)
+        return description, release_warnings(con, description)
+
+    description, warnings = run_with_progress(con, work)
     sys.stdout.write(f"{given.target}: {description}\n")
+    sys.stderr.write("".join(f"warning: {text}\n" for text in warnings))
     return 0
 
 

@@ -14,6 +14,7 @@ import duckdb
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.model.errors import AnonError, nearest, without_values
 from duckdb_anon.release_api import release
+from duckdb_anon.report.weak_labels import release_warnings
 from duckdb_anon.shell.label import label
 from duckdb_anon.shell.render import MODES, paragraphs, wrapped
 
@@ -136,6 +137,7 @@ def _release(session: Session, given: str) -> None:
     except (AnonError, duckdb.Error) as error:
         session.fail(without_values(error))
     session.out.write(f"{name}: {description}\n")
+    sys.stderr.write("".join(f"warning: {text}\n" for text in release_warnings(session.con, description)))
 
 
 def _options(session: Session, words: list[str]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from duckdb_anon.report.checklist import FIGURES, Figure, answers, own_checklist
 from duckdb_anon.report.figures import risk_sentence
 from duckdb_anon.report.measure import against
 from duckdb_anon.report.release_context import HoldersContext, context_of, read_context
-from duckdb_anon.report.weak_labels import weak_labels
+from duckdb_anon.report.weak_labels import release_warnings, weak_labels
 
 FIGURES_OF_ALL = {name: Figure(f"figure of {name}", "a function") for name in FIGURES}
 
@@ -128,6 +128,8 @@ def test_a_label_weaker_than_the_proposed_one_is_a_warning_until_its_reason_is_s
     found = weak_labels(con, {"people": "people"}, HoldersContext())
     assert found.keys() == {("people", "age"), ("people", "name")}
     assert "insensitive, which is weaker than the proposed quasi" in found["people", "age"]
+    comment = duckdb_anon.release(con, "r", "mondrian('people', 3)")
+    assert release_warnings(con, comment) == list(found.values())
     accepted = HoldersContext(accept={"People": {"AGE": "ages are published", "name": "made up"}})
     assert weak_labels(con, {"people": "people"}, accepted) == {}
     con.close()
