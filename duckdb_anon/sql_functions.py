@@ -32,6 +32,7 @@ from duckdb_anon.engine.arrow import Answers, listed_rows, owning
 from duckdb_anon.engine.call_text import will_run
 from duckdb_anon.engine.catalog import Catalog, use_schema
 from duckdb_anon.engine.identifier_lineage import identifiers_read
+from duckdb_anon.engine.planned_tables import ROWS, require_committed
 from duckdb_anon.engine.planner import parameters_of, plan
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.private_files import private_root, spill_folder
@@ -244,14 +245,15 @@ def _opener(call: pa.Array) -> pa.Array:
 
 def _worked(entry: Task, facts: Mapping[str, Any], call: pa.StructArray) -> pa.Array:
     """Do the work of a task on a connection of its own; errors travel as text."""
-    names = ("call", "caller", "instance", "statement")
-    _, caller, number, statement = (call.field(name)[0].as_py() for name in names)
+    names = ("call", "caller", "instance", "statement", "checked")
+    _, caller, number, statement = (call.field(name)[0].as_py() for name in names[:4])
     lists = {field.name: listed_rows(call.field(field.name)) for field in call.type if field.name not in names}
     con = _cursor(number, caller)[0] if entry.database == "callers" else duckdb.connect()
     try:
         if con is None:
             raise AnonError(f"{entry.name}: there is no open connection to work on")
         if entry.database == "callers":
+            require_committed(entry.name, con, facts["base"], lists[ROWS].to_pylist())
             use_schema(con, facts["database"], facts["schema"])
         con.execute("set enable_progress_bar = false")  # the caller's connection shows the progress
         with interrupts.passing_on(load(con), stop_flag()):
@@ -294,10 +296,13 @@ def _is_closed(cursor: duckdb.DuckDBPyConnection) -> bool:
 
 def _planned_on(cursor: duckdb.DuckDBPyConnection, call: dict[str, Any]) -> str:
     entry = _BY_NAME[call["function"]]
+    snapshot = cursor.cursor()
     try:
-        use_schema(cursor, call["database"], call["schema"])
+        for one in (cursor, snapshot):
+            use_schema(one, call["database"], call["schema"])
+        snapshot.execute("begin")
         takes = [p.name for p in parameters_of(entry)]
-        catalog = Catalog(cursor, call["database"], call["schema"], takes)
+        catalog = Catalog(cursor, call["database"], call["schema"], takes, snapshot)
         context = Context(entry.name, catalog, call["arguments"], _BY_NAME, connect)
         text = plan(entry, context)
         if isinstance(entry, (Method, PureSql)) and will_run():
@@ -305,6 +310,8 @@ def _planned_on(cursor: duckdb.DuckDBPyConnection, call: dict[str, Any]) -> str:
         return text
     except Exception as error:
         return f"!{reported(entry.name, error)}"
+    finally:
+        snapshot.close()
 
 
 def _warn(entry: Method | PureSql, context: Context) -> None:

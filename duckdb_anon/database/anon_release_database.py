@@ -1,6 +1,7 @@
 """anon_release_database and anon_database_risk: `release_database` and `database_risk` from SQL.
 
-They run on another connection to the caller's database: they see committed tables, and what a release commits stays.
+They run on another connection to the caller's database: what a release commits stays. So they are refused in a
+transaction that has changed a table, its rows or its labels.
 Cost: that of the functions.
 """
 
@@ -19,6 +20,8 @@ _CALL = "tables := ['{original}'], individuals := '{original}', key := '{number}
 
 
 def _plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
+    for table in params["tables"]:
+        context.relation("tables", table)
     by_table: dict[str, dict[str, str]] = {}
     for name, text in params["treatments"].items():
         table, _, column = name.rpartition(".")

@@ -166,6 +166,28 @@ def function_called(con: duckdb.DuckDBPyConnection, call: str) -> str | None:
     >>> function_called(con, "Muco('people', 0.2)"), function_called(con, "muco('people', 0.2) LIMIT 3")
     ('muco', None)
     """
+    function = _called(con, call)
+    return None if function is None else fold(str(function.get("function_name", "")))
+
+
+def table_called(con: duckdb.DuckDBPyConnection, call: str) -> str | None:
+    """The table of a call, which is its argument `tbl`, or the first one; None where that is no text.
+
+    >>> table_called(duckdb.connect(), "muco(delta := 0.2, tbl := 'people')")
+    'people'
+    """
+    function = _called(con, call) or {}
+    # DuckDB 2.0 lists arguments with their names, 1.5 as expressions with an alias
+    older = [{"name": part.get("alias"), "expression": part} for part in function.get("children", [])]
+    given = [(part.get("name"), part["expression"]) for part in function.get("arguments") or older]
+    named = [expression for name, expression in given if fold(str(name)) == "tbl"]
+    found: dict[str, Any] = next(iter([*named, *(expression for _, expression in given)]), {})
+    value = found.get("literal", {}).get("text") if "literal" in found else found.get("value", {}).get("value")
+    return value if isinstance(value, str) else None
+
+
+def _called(con: duckdb.DuckDBPyConnection, call: str) -> dict[str, Any] | None:
+    """DuckDB's tree of the one table function that `FROM call` calls."""
     try:
         if len(duckdb.extract_statements(f"from {call}")) != 1:
             return None
@@ -175,11 +197,11 @@ def function_called(con: duckdb.DuckDBPyConnection, call: str) -> str | None:
     answer = json.loads(text)
     node = answer["statements"][0]["node"] if not answer.get("error") else {}
     source = node.get("from_table", {})
-    function = source.get("function", {})
     plain = [item.get("class") for item in node.get("select_list", [])] == ["STAR"]
     around = (
         node.get("where_clause") or node.get("modifiers") or node.get("sample") or node.get("cte_map", {}).get("map")
     )
     if source.get("type") != "TABLE_FUNCTION" or not plain or around:
         return None
-    return fold(str(function.get("function_name", "")))
+    function: dict[str, Any] = source.get("function", {})
+    return function

@@ -7,9 +7,9 @@ planned SQL runs; for those the caller names the columns.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import duckdb
 import pyarrow as pa
@@ -46,6 +46,10 @@ def table_sql(name: str) -> str:
 _FILE = re.compile(r"(.*[/\\].*|.*\.(csv|tsv|txt|parquet|json|jsonl|ndjson|xlsx)(\.(gz|zst))?)$", re.IGNORECASE)
 
 
+Place = tuple[str, str, str, str]
+"""Database, schema, name and kind ('table' or 'view')."""
+
+
 @dataclass(frozen=True)
 class Relation:
     """A `table` argument resolved: what stands after FROM, and what is known of its columns."""
@@ -56,13 +60,28 @@ class Relation:
     comments: dict[str, str]  # column name to comment
     hint: str = ""  # the error for a user when a column of an invisible relation is needed
     comment: str = ""  # the comment of the table itself
-    # whether it is a table of the catalog, which has comments of its own, and no view, file or SELECT
-    is_table: bool = False
+    place: Place | None = None  # where a table or view of the catalog is
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a table of the catalog, which has comments of its own, and no view, file or SELECT."""
+        return self.place is not None and self.place[3] == "table"
+
+    @property
+    def rows(self) -> str:
+        """What follows FROM where a call runs: columns that are gone by then are NULL, and `planned_tables` says so."""
+        return self.sql if self.place is None else with_columns(self.sql, self.columns)
 
     @property
     def visible(self) -> bool:
         """Whether names and types of the columns are known while planning."""
         return bool(self.columns)
+
+
+def with_columns(sql: str, columns: Iterable[str]) -> str:
+    """What follows FROM for a table with some columns; those that it does not have are NULL."""
+    nulls = ", ".join(f"null as {ident(name)}" for name in columns)
+    return f"(from {sql} union all by name select {nulls} where false)"
 
 
 def use_schema(cursor: duckdb.DuckDBPyConnection, database: str, schema: str) -> None:
@@ -81,6 +100,14 @@ class Catalog:
     database: str  # the caller's default database
     schema: str
     takes: Collection[str] = ("qi", "sensitive", "keep", "categorical")  # parameters that errors may advise
+    # a cursor in one transaction: comments that are read one after the other are of one moment
+    snapshot: duckdb.DuckDBPyConnection | None = None
+    resolved: list[Relation] = field(default_factory=list)  # every table that was looked up
+
+    @property
+    def comments(self) -> duckdb.DuckDBPyConnection:
+        """What to ask for comments and views."""
+        return self.snapshot or self.cursor
 
     def settings(self) -> dict[str, int | None]:
         """DuckDB's settings that a kernel follows."""
@@ -88,6 +115,11 @@ class Catalog:
 
     def relation(self, function: str, parameter: str, given: object) -> Relation:
         """Resolve a `table` argument: name, file, or SELECT in parentheses."""
+        found = self._relation(function, parameter, given)
+        self.resolved.append(found)
+        return found
+
+    def _relation(self, function: str, parameter: str, given: object) -> Relation:
         if not isinstance(given, str) or not given.strip():
             raise ParameterError(
                 f"{function}: {parameter} := {literal(given)} is not a table. Give a table or view name, a file "
@@ -102,10 +134,9 @@ class Catalog:
                 if _FILE.match(text):
                     comments = self._written_in(text)
                 else:
-                    place, comments = described(self.cursor, sql)
-                is_table = place is not None and place[3] == "table"
+                    place, comments = described(self.comments, sql)
                 comment = comments.pop("", "")
-                return Relation(given, sql, columns, _with_fields(comments), comment=comment, is_table=is_table)
+                return Relation(given, sql, columns, _with_fields(comments), comment=comment, place=place)
         if _FILE.match(text):
             raise self._unreadable(function, parameter, text)
         return self._unseen(function, parameter, text)
@@ -227,9 +258,6 @@ from (select database_name, schema_name, table_name, 'table' as kind, '' as name
   union all select database_name, schema_name, table_name, 'column', column_name, comment from duckdb_columns())
 where lower(table_name) = lower($1) and (kind <> 'column' or comment is not null)"""
 
-Place = tuple[str, str, str, str]
-"""Database, schema, name and kind ('table' or 'view')."""
-
 
 def described(con: duckdb.DuckDBPyConnection, target: str) -> tuple[Place | None, dict[str, str]]:
     """Where a name points, and comments by column, that of the table under ''; None and {} where nothing is there.
@@ -257,6 +285,21 @@ def described(con: duckdb.DuckDBPyConnection, target: str) -> tuple[Place | None
             place = next(row[:4] for row in rows if row[3] != "column")
             return place, {row[4]: row[5] for row in rows if row[5]}
     return None, {}
+
+
+def places(con: duckdb.DuckDBPyConnection, targets: Iterable[str]) -> list[tuple[str, ...]]:
+    """Of each name that is a table or view: database, schema, table, its first column, and the name as it was given."""
+    found: list[tuple[str, ...]] = []
+    for target in targets:
+        place = located(con, target)
+        if place is not None:
+            column = con.execute(
+                "select column_name from duckdb_columns() where (database_name, schema_name, table_name) = (?, ?, ?) "
+                "order by column_index limit 1",
+                list(place[:3]),
+            ).fetchall()
+            found += [(*place[:3], name, target) for (name,) in column]
+    return found
 
 
 def located(con: duckdb.DuckDBPyConnection, target: str) -> Place | None:

@@ -18,8 +18,9 @@ from typing import Any
 
 import duckdb
 
-from duckdb_anon.engine.catalog import Catalog, Relation
+from duckdb_anon.engine.catalog import Catalog, Relation, names_of
 from duckdb_anon.engine.column_roles import NAMING, role_of
+from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.identifier_case import fold, folded_sql
 
 _VIEW = re.compile(r"^\s*create\b.*?\bview\b.*?\bas\b", re.IGNORECASE | re.DOTALL)
@@ -46,7 +47,7 @@ def identifiers_read(catalog: Catalog, relation: Relation) -> Mapping[str, str]:
     if relation.is_table and not references:
         return {}
     labelled: dict[str, dict[str, str]] = {}
-    for table, column, comment in catalog.cursor.execute(
+    for table, column, comment in catalog.comments.execute(
         f"select {folded_sql('table_name')}, {folded_sql('column_name')}, comment from duckdb_columns() "
         "where not internal and regexp_matches(comment, 'identifier|person', 'i')"
     ).fetchall():
@@ -58,11 +59,7 @@ def identifiers_read(catalog: Catalog, relation: Relation) -> Mapping[str, str]:
         return _referring(relation, references, labelled)
     if not relation.visible:
         return {column: label for columns in labelled.values() for column, label in columns.items()}
-    views: dict[str, str] = dict(
-        catalog.cursor.execute(
-            f"select {folded_sql('view_name')}, sql from duckdb_views() where not internal"
-        ).fetchall()
-    )
+    views = _views(catalog)
     waiting = [relation.sql] if relation.sql.startswith("(") else []
     seen: set[str] = set()
     if not waiting:
@@ -73,7 +70,7 @@ def identifiers_read(catalog: Catalog, relation: Relation) -> Mapping[str, str]:
     found: dict[str, str] = {}
     statements: list[_Statement] = []
     while waiting:
-        statements.append(_read(catalog.cursor, waiting.pop()))
+        statements.append(_read(catalog.comments, waiting.pop()))
         for table in set(statements[-1].tables.values()) & (set(labelled) | set(views)) - seen:
             seen.add(table)
             found |= labelled.get(table, {})
@@ -87,7 +84,7 @@ def _references_of(catalog: Catalog) -> list[tuple[str, str, str, str]]:
     columns = [
         "table_name", "unnest(constraint_column_names)", "referenced_table", "unnest(referenced_column_names)",
     ]  # fmt: skip
-    return catalog.cursor.execute(
+    return catalog.comments.execute(
         f"select {', '.join(map(folded_sql, columns))} from duckdb_constraints() where constraint_type = 'FOREIGN KEY'"
     ).fetchall()
 
@@ -104,6 +101,50 @@ def _referring(
                     found.setdefault(other, found[one])
     name = fold(relation.sql.rsplit(".", 1)[-1].strip('"'))
     return {column: label for (table, column), label in found.items() if table == name}
+
+
+def names_read(catalog: Catalog, relation: Relation) -> tuple[list[str], set[str]]:
+    """Tables and views that a relation names, as SQL; and, folded, all names that decide what its columns are.
+
+    Those are read through views, or lead to or from a table by foreign keys.
+    """
+    if relation.is_table:
+        linked = {names_of(relation.sql)[-1]}
+        references = _references_of(catalog)
+        for _ in references:
+            for table, _, parent, _ in references:
+                if linked & {table, parent}:
+                    linked |= {table, parent}
+        return [relation.sql], linked
+    views = _views(catalog)
+    direct = [relation.sql]
+    if relation.sql.startswith("("):
+        direct = tables_read(catalog.comments, relation.sql)
+    waiting, found = {names_of(name)[-1] for name in direct}, set[str]()
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        if name in views:
+            waiting |= set(_read(catalog.comments, views[name]).tables.values()) - found
+    return direct, found
+
+
+def tables_read(con: duckdb.DuckDBPyConnection, select: str) -> list[str]:
+    """Names of the tables, views and files a SELECT or view reads; none where it cannot be parsed."""
+    nodes = list(tree_nodes(parsed(con, select)))
+    steps = {fold(str(step["key"])) for node in nodes for step in node.get("cte_map", {}).get("map", ())}
+    paths = [
+        [node["catalog_name"], node["schema_name"], node["table_name"]] for node in nodes if node.get("table_name")
+    ]
+    return sorted({
+        ".".join(ident(part) for part in path if part) for path in paths if path[1] or fold(path[2]) not in steps
+    })  # fmt: skip
+
+
+def _views(catalog: Catalog) -> dict[str, str]:
+    """The statement of each view, by its folded name."""
+    views = catalog.comments.execute("select view_name, sql from duckdb_views() where not internal").fetchall()
+    return {fold(name): text for name, text in views}
 
 
 def _spread(
@@ -130,7 +171,7 @@ def _spread(
     if found and any(statement.renames for statement in statements):
         names = {
             column
-            for (column,) in catalog.cursor.execute(
+            for (column,) in catalog.comments.execute(
                 f"select {folded_sql('column_name')} from duckdb_columns() "
                 f"where list_contains(?, {folded_sql('table_name')})",
                 [sorted(read)],

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from duckdb_anon.engine import sensitive_coarsening as edges
 from duckdb_anon.engine.catalog import Relation
 from duckdb_anon.engine.collation import check_types, guard
+from duckdb_anon.engine.planned_tables import IS_CHECKED
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.runner import ASKED_BY, to_json
 from duckdb_anon.engine.sql_quoting import CALLER, STATEMENT, ident, literal
@@ -72,7 +73,7 @@ def run_ctes(
     if context.arguments.get(ASKED_BY) is not None:
         requested[ASKED_BY] = context.arguments[ASKED_BY]
     call = to_json(entry.name, roles, params, {**info, **requested, **context.catalog.settings()})
-    number, source = f"row_number() over () - 1 as {NUMBER}", relation.sql
+    number, source = f"row_number() over () - 1 as {NUMBER}", relation.rows
     if params.get(edges.PARAMETER.name) is not None:
         source, number = edges.SOURCE, NUMBER
     guarded = guard(entry.name, coded, "_anon_src")
@@ -86,7 +87,7 @@ def run_ctes(
 
 def run_cte(call: str, given: str = "") -> str:
     """CTE `_anon_run`, the runner's answer to a planned call; `given` are further fields."""
-    arguments = f"call: {literal(call)}, {CALLER}, {STATEMENT}{given}"
+    arguments = f"call: {literal(call)}, {CALLER}, {STATEMENT}, {IS_CHECKED}{given}"
     return f"_anon_run as not materialized (select _anon_run({{{arguments}}}) as r)"
 
 
@@ -97,7 +98,7 @@ def truth_of(condition: str) -> str:
 
 def open_buffer(name: str) -> str:
     """CTE that opens a buffer and has its number."""
-    return f"{name} as materialized (select _anon_open({{{CALLER}, {STATEMENT}}}) as _buffer)"
+    return f"{name} as materialized (select _anon_open({{{CALLER}, {STATEMENT}, {IS_CHECKED}}}) as _buffer)"
 
 
 def buffered_rows(buffer: str, row: str, source: str, guarded: str = "true") -> str:

@@ -30,6 +30,7 @@ from duckdb_anon.engine.person_checks import (
     require_no_person_beneath,
     with_persons,
 )
+from duckdb_anon.engine.planned_tables import CHECKED, ROWS, base_tables, checked_cte, rows_sql
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.result_sql import layout_of, release_select, report_select
 from duckdb_anon.engine.runner import ASKED_BY, coded_table, to_json
@@ -125,15 +126,22 @@ def plan(entry: Entry, context: Context) -> str:
     refine = getattr(entry, "refine", None)
     if refine is not None:
         params = refine(params)
+    if isinstance(entry, (Method, Report, Task)):
+        ctes = _ctes_and_select(entry, context, params)
+        return f"with {checked_cte(entry, context)},\n{ctes}"
+    select = _plan_pure(entry, context, params) if isinstance(entry, PureSql) else _plan_query(entry, context, params)
+    if isinstance(entry, Query) and entry.scalar:  # the answer is the text
+        return select
+    return f"with {checked_cte(entry, context)}\nfrom ({select}) as _anon_answer where (select ok from {CHECKED})"
+
+
+def _ctes_and_select(entry: Method | Report | Task, context: Context, params: dict[str, Any]) -> str:
+    """CTEs around a call of Python, which depends on `planned_tables`, and the SELECT of its answer."""
     if isinstance(entry, Method):
         return _plan_method(entry, context, params)
     if isinstance(entry, Report):
         return plan_report(entry, context, params)
-    if isinstance(entry, PureSql):
-        return _plan_pure(entry, context, params)
-    if isinstance(entry, Task):
-        return _plan_task(entry, context, params)
-    return _plan_query(entry, context, params)
+    return _plan_task(entry, context, params)
 
 
 def _own_parameters(entry: Entry) -> Iterable[Parameter]:
@@ -163,7 +171,7 @@ def _plan_method(entry: Method, context: Context, params: dict[str, Any]) -> str
     if fewest is not None:
         before, relation = edges.edged(entry, relation, roles, fewest)
     ran = run_ctes(entry, context, relation, roles, params, declaring(layout), layout)
-    return f"with {before}{ran},\n{release_select(relation, roles, layout)}"
+    return f"{before}{ran},\n{release_select(relation, roles, layout)}"
 
 
 def _given(entry: Method, context: Context) -> dict[str, Any]:
@@ -221,7 +229,7 @@ def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
         context = replace(context, arguments={**context.arguments, "person": None})
     slices = {name: [field.field for field in fields] for name, fields in contents.slices().items()}
     roles = context.roles(context.flat(relation), needs=entry.needs, nested=True)
-    qi, text = [info.name for info in roles.qi], source.sql
+    qi, text = [info.name for info in roles.qi], source.sql if person else source.rows
     if slices:
         qi = classes_of_slices(
             slices, contents.bucket, qi, [info.name for info in roles.sensitive] if "sensitive" in entry.needs else []
@@ -255,7 +263,7 @@ def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
     named = "".join(f", {name} := {literal(value)}" for name, value in given.items() if value is not None)
     select = f"from _anon_{entry.name}({', '.join(arguments)}{named})"
     infos = [info for info in (*roles.qi, *roles.sensitive) if info.name in relation.columns or not relation.visible]
-    select += f" where {guard(entry.name, infos, relation.sql)}"
+    select += f" where {guard(entry.name, infos, relation.rows)}"
     return select if relation.visible else _refused_if_release(entry, context, relation, select)
 
 
@@ -292,9 +300,14 @@ def _plan_task(entry: Task, context: Context, params: Params) -> str:
     """SELECT over the rows of a task's answer; the task runs once, when the SELECT does."""
     info, lists = entry.plan(context, params)
     catalog = context.catalog
-    call = to_json(entry.name, Roles(), {}, {"info": info, "database": catalog.database, "schema": catalog.schema})
+    base: list[str] = []
+    if entry.database == "callers":
+        base = base_tables(catalog)
+        lists = {**lists, ROWS: rows_sql(catalog, base)}
+    facts = {"info": info, "base": base, "database": catalog.database, "schema": catalog.schema}
+    call = to_json(entry.name, Roles(), {}, facts)
     rows = "".join(f", {ident(name)}: {sql}" for name, sql in lists.items())
-    return f"with {run_cte(call, rows)},\n{report_select(entry.returns)}"
+    return f"{run_cte(call, rows)},\n{report_select(entry.returns)}"
 
 
 def _hierarchy_of(context: Context, roles: Roles, params: Params) -> str | None:
@@ -309,14 +322,14 @@ def plan_report(entry: Report, context: Context, params: dict[str, Any]) -> str:
     """SQL of a report: one coded table, or several tables of any shape."""
     if not entry.tables:
         call = to_json(entry.name, Roles(), params, {"trees": [], **context.catalog.settings()})
-        return f"with {run_cte(call)},\n{report_select(entry.returns)}"
+        return f"{run_cte(call)},\n{report_select(entry.returns)}"
     if entry.reads == "coded":
         relation = context.relation(entry.tables[0])
         roles = context.roles(relation, needs=entry.needs)
         if roles.person is None:
             check_described(entry, relation)
         run = run_ctes(entry, context, relation, roles, params, relation.columns)
-        return f"with {run},\n{report_select(entry.returns)}"
+        return f"{run},\n{report_select(entry.returns)}"
     return _plan_comparison(entry, context, params)
 
 
@@ -384,7 +397,7 @@ def _plan_comparison(entry: Report, context: Context, params: dict[str, Any]) ->
         slices = {} if is_original else _slices(entry.name, relation, original, of_original)
         opened += f"{open_buffer(f'_anon_input{k}')},\n"
         tables += f", t{k}: {_buffered(entry.name, f'_anon_input{k}', relation, wanted, slices)}"
-    return f"with {opened}{run_cte(call, tables + tree_sql)},\n{report_select(entry.returns)}"
+    return f"{opened}{run_cte(call, tables + tree_sql)},\n{report_select(entry.returns)}"
 
 
 def _check_tables(
@@ -422,7 +435,7 @@ def _buffered(
 ) -> str:
     """Subquery that buffers what a measure reads: labelled names, slices that hold some, and shape columns."""
     folded = {fold(w) for w in wanted}
-    numbered = f"(select *, row_number() over () - 1 as _anon_rn from {relation.sql})"
+    numbered = f"(select *, row_number() over () - 1 as _anon_rn from {relation.rows})"
     if not relation.visible:
         # which of these columns there are shows when the rows are read; the kernel says what is missing
         listed_names = literal(["_anon_rn", *sorted(folded)])
@@ -442,7 +455,7 @@ def _buffered(
     check_types(function, infos)
     pairs = ", ".join(f"{ident(name)}: {ident(name)}" for name in names)
     row = f"{{_anon_rn: _anon_rn, {pairs}}}"
-    return buffered_rows(buffer, row, numbered, guard(function, infos, relation.sql))
+    return buffered_rows(buffer, row, numbered, guard(function, infos, relation.rows))
 
 
 def classes_of_slices(

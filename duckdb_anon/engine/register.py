@@ -22,12 +22,11 @@ from typing import Any
 import duckdb
 
 from duckdb_anon.engine.catalog import Relation, located, table_sql
-from duckdb_anon.engine.identifier_lineage import parsed, tree_nodes
+from duckdb_anon.engine.identifier_lineage import tables_read
 from duckdb_anon.engine.release_digest import column_types, row_text
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.engine.transaction import next_transaction
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.model.identifier_case import fold
 
 SCHEMA = "anon"
 DATABASE = "release_database"
@@ -105,7 +104,7 @@ def original_of(con: duckdb.DuckDBPyConnection, relation: Relation, database: st
         if found is not None and found[3] == "table":
             return _name(found, database)
         select = _select_of(con, found) if found is not None else text if text.startswith("(") else None
-        tables = _tables_read(con, select) if select else []
+        tables = tables_read(con, select) if select else []
         if len(tables) != 1:
             break
         text = tables[0]
@@ -298,15 +297,3 @@ def _select_of(con: duckdb.DuckDBPyConnection, view: tuple[str, str, str, str]) 
         "select sql from duckdb_views() where (database_name, schema_name, view_name) = (?, ?, ?)", list(view[:3])
     ).fetchall()
     return str(found[0][0]) if found and found[0][0] else None
-
-
-def _tables_read(con: duckdb.DuckDBPyConnection, select: str) -> list[str]:
-    """Names of the tables, views and files a SELECT or view reads; none where it cannot be parsed."""
-    nodes = list(tree_nodes(parsed(con, select)))
-    steps = {fold(str(step["key"])) for node in nodes for step in node.get("cte_map", {}).get("map", ())}
-    paths = [
-        [node["catalog_name"], node["schema_name"], node["table_name"]] for node in nodes if node.get("table_name")
-    ]
-    return sorted({
-        ".".join(ident(part) for part in path if part) for path in paths if path[1] or fold(path[2]) not in steps
-    })  # fmt: skip

@@ -77,11 +77,15 @@ def row_text(columns: Mapping[str, str]) -> str:
 
 def row_checksum(con: duckdb.DuckDBPyConnection, source: str) -> str:
     """Number of rows and the sum of DuckDB's hashes of names, types and rows, as a text without spaces."""
-    columns = column_types(con, source)
+    checksum: str = con.execute(checksum_sql(column_types(con, source), source)).fetchall()[0][0]
+    return checksum
+
+
+def checksum_sql(columns: Mapping[str, str], source: str) -> str:
+    """SELECT of the checksum of a source with some columns."""
     hashed = [part for name, kind in columns.items() for part in _hashed(ident(name), kind)]
     row = ", ".join([literal(json.dumps(list(columns.items()))), *hashed])
-    count, total = con.execute(f"select count(*), coalesce(sum(hash({row})), 0) from {source}").fetchall()[0]
-    return f"{count}:{total}"
+    return f"select count(*) || ':' || coalesce(sum(hash({row})), 0) from {source}"
 
 
 def holds_rows_of(con: duckdb.DuckDBPyConnection, source: str, digest: str, checksum: str) -> bool:

@@ -1,6 +1,7 @@
 """anon_release: what `release()` does, from SQL: one row that says what was written.
 
-The release is made on another connection to the caller's database: it sees committed tables, and what it commits stays.
+The release is made on another connection to the caller's database: what it commits stays. So it is refused in a
+transaction that has changed the table, its rows or its labels.
 With `previous` it continues a release (`sequence.next_release`). A plain CREATE TABLE ... AS FROM a method has no
 description, is in no register, and nothing guards it. Cost: that of the method.
 """
@@ -10,10 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from duckdb_anon.engine.call_text import table_called
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Task
 
 
 def _plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
+    table = table_called(context.catalog.cursor, params["call"])
+    if table is not None:  # release() refuses what is no call of a method
+        context.relation("call", table)
     return dict(params), {}
 
 
