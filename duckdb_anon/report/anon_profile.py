@@ -95,6 +95,8 @@ def profile(planned: Mapping[str, Any], rows: Mapping[str, Any]) -> list[tuple[F
     for k, (name, kind, _) in enumerate(planned["columns"]):
         values = pc.unique(sample.field(f"c{k}").drop_null())[:_MOST_VALUES].to_pylist() if len(sample) else []
         real = is_number(kind) and not is_integer(kind)
+        if real and values and all(value.endswith(".0") for value in values):
+            kind = "BIGINT"  # whole numbers, as programs that know no NULL among them write them
         kind_seen, share = ("", 0.0) if real or kind == "INTERVAL" else looks_like(values, planned["country"])
         nulls, unique = (1 - facts[k]["n"] / number, facts[k]["u"] / number) if number else (0.0, 0.0)
         columns.append(Facts(name, kind, number, facts[k]["d"], nulls, unique, hinted(name), kind_seen, share))
@@ -174,14 +176,14 @@ def _alone(number: IntArray) -> float:
 
 def _work(con: Any, planned: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, Any]]:
     answer = []
-    for (facts, found, add), (_, _, comment) in zip(profile(planned, rows), planned["columns"], strict=True):
+    for (facts, found, add), (_, kind, comment) in zip(profile(planned, rows), planned["columns"], strict=True):
         hierarchy = None
         if found.hierarchy and found.role == "quasi":
             options = _ARGUMENTS[found.hierarchy]
             hierarchy = f"anon_hierarchy({literal(planned['table'])}, {literal(facts.name)}{options})"
         cells = (
             facts.name, found.role or None, found.reason, found.kind or None, facts.distinct, facts.uniqueness,
-            facts.nulls, add, hierarchy, found.safe_harbor or None, facts.type, comment or None,
+            facts.nulls, add, hierarchy, found.safe_harbor or None, kind, comment or None,
         )  # fmt: skip
         answer.append(dict(zip(PROFILE.returns, cells, strict=True)))
     return answer

@@ -198,8 +198,8 @@ def _checked(con: duckdb.DuckDBPyConnection, entry: Mapping[str, Any], folder: P
             found = con.execute(question.format(release=literal(ident(name)), pair=pair)).fetchall()
             value = found[0][0] if found else None
             holds = value is not None and (value >= limit if side == "at least" else value <= limit)
-            say(f"{name}: {check} {value if value is None else f'{value:.4g}'}, {side} {limit:g} is required")
+            measured = "could not be measured" if value is None else f"is {value:.4g}"
+            say(f"{name}: {check} {measured}, {side} {limit:g} is required: {'holds' if holds else 'does not hold'}")
             if not holds:
-                measured = "could not be measured" if value is None else f"is {value:.4g}"
                 lines.append(f"{name}: {check} {measured}, {side} {limit:g} is required")
     return lines

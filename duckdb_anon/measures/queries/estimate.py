@@ -19,6 +19,7 @@ from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.release_comment import QUERY, read_description
 from duckdb_anon.rewrite.comparison import answers
+from duckdb_anon.rewrite.query.parse import parse
 
 
 @Query(
@@ -51,6 +52,8 @@ def estimate(context: Any, params: Params) -> str:
     description = read_description(release.comment)
     name = params["original"] or (description.original if description is not None else "")
     if not name or name == QUERY:
+        with in_name_of("estimate"):
+            parse(params["query"])  # what is wrong with the query comes first
         raise RewriteError(
             f"estimate: {release.given} does not name its original; say original := '...', the table whose columns the "
             "query asks for (duckdb_anon.release and publish write it down)"

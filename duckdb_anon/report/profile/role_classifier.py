@@ -123,6 +123,8 @@ def suggested(facts: Facts) -> Suggestion:
     if kind == "free text":
         reason = f"{how}: free text may contain names and other identifiers"
         return Suggestion(kind, "identifier", reason, "", "A to R, unseen")
+    if facts.rows and facts.distinct <= 1 and kind not in SENSITIVE and (not facts.nulls or facts.nulls == 1):
+        return Suggestion("constant", "insensitive", "one value in all rows", "", "")
     if kind == "weight":
         return Suggestion(kind, "quasi", f"{how}: a survey weight reveals the stratum and may be unique", "number", "")
     if kind in SENSITIVE:
@@ -130,8 +132,6 @@ def suggested(facts: Facts) -> Suggestion:
     if kind in QUASI:
         reason = f"{how}: other people may know it"
         return Suggestion(kind, "quasi", reason, _hierarchy(facts, kind), QUASI[kind][0])
-    if facts.distinct <= 1:
-        return Suggestion("constant", "insensitive", "one value in all rows", "", "")
     numeric = is_number(facts.type)
     tree = "number" if numeric and facts.distinct > 20 else "code" if kind == "code" else ""
     reason = f"{how or 'its content is not recognized'}: treated as known to other people, the careful choice"
@@ -185,10 +185,11 @@ def _kind(facts: Facts) -> tuple[str, str]:
 
 def _contradicted(facts: Facts) -> bool:
     """Whether the values cannot be what the name says."""
-    few, numeric = facts.distinct <= 2, is_number(facts.type)
+    few, numeric = 0 < facts.distinct <= 2, is_number(facts.type)  # an empty table contradicts nothing
     if facts.called in ("name", "address", "mail", "url"):
         return numeric or few
-    return few if facts.called in ("date", "coordinate") else facts.called == "free text" and numeric
+    # 'citizen' may be yes or no
+    return few if facts.called in ("date", "coordinate", "country") else facts.called == "free text" and numeric
 
 
 def _key(facts: Facts, kind: str, how: str) -> Suggestion:
@@ -201,6 +202,8 @@ def _key(facts: Facts, kind: str, how: str) -> Suggestion:
         reason = (
             f"{how}: each value occurs in {facts.repeats:.1f} rows on average, so it identifies the individual of a row"
         )
+        if facts.nulls:
+            reason += f"; {facts.nulls:.2%} of the rows have none: leave them out, since methods refuse them"
         return Suggestion(kind, "person", reason, "", IDENTIFIERS["key"])
     if facts.uniqueness <= 0.5 and names_a_group(facts.name):
         return Suggestion("group key", "quasi", "its name says so: key of a group of individuals", "", "")

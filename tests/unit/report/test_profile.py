@@ -109,6 +109,27 @@ def test_empty_and_null_ridden_tables_are_profiled(con):
     assert [row[0] for row in con.execute("select nulls from anon_profile('none')").fetchall()] == [1.0, 1.0, 1.0]
 
 
+def test_an_empty_table_is_labelled_by_names(con):
+    con.execute("create table empty (name varchar, surname varchar, city varchar, x integer)")
+    found = dict(con.execute("select column_name, role from anon_profile('empty')").fetchall())
+    assert found == {"name": "identifier", "surname": "identifier", "city": "quasi", "x": "quasi"}
+
+
+def test_keys_that_are_not_written_like_keys(con):
+    con.execute(
+        "create table odd as select range::double as whole, range * 1.37 as measured, range * 7 // 10 as pid, "
+        "if(range % 10 > 0, range // 2, null) as patient_id, 'US' as country, if(range % 2 = 0, 'Yes', 'No') as citizen, "
+        "'HIV' as diagnosis from range(200)"
+    )
+    found = {name: rest for name, *rest in con.execute(
+        "select column_name, role, looks_like, type, reason from anon_profile('odd')").fetchall()}  # fmt: skip
+    assert [found[name][0] for name in ("whole", "measured", "country", "diagnosis")] == [
+        "identifier", "quasi", "insensitive", "sensitive"]  # fmt: skip
+    assert found["whole"][2] == "DOUBLE" and found["citizen"][1] != "country"
+    assert {found["pid"][0], found["patient_id"][0]} == {"person", "identifier"}
+    assert "leave them out" in found["patient_id"][3] or found["patient_id"][0] == "identifier"
+
+
 def test_suggested_hierarchies_can_be_made(con):
     con.execute(
         "create table t as select 20 + i % 60 as age, date '1950-01-01' + (i * 97)::integer as dob, "
