@@ -41,8 +41,7 @@ def refuse_determined(work: Work) -> None:
     """Refuse dates that known dates of the individual determine, unless the plan forces them."""
     for table, name in _leaving(work.plan):
         for other, known in known_dates(work.plan):
-            share = _determined(work, table, name, other, known)
-            if share >= _SHARE:
+            if (share := _determined(work, table, name, other, known)) >= _SHARE:
                 done = "shifted" if is_shifted(table, name) else "released unchanged"
                 raise ColumnError(
                     f"{NAME}: {table.name}.{name} is {done}, and {other.name}.{known}, which an attacker knows, "

@@ -46,11 +46,7 @@ class Counted:
 
 def counted(work: Work, tables: Sequence[Table], released: Released) -> list[Counted]:
     """Count k and l of tables that join, and of each of them by itself; the joined ones come first."""
-    groups = [tables] if len(tables) == 1 else [tables, *([table] for table in tables)]
-    return [_counted(work, group, released) for group in groups]
-
-
-def _counted(work: Work, tables: Sequence[Table], released: Released) -> Counted:
+    alone = [] if len(tables) == 1 else [one for table in tables for one in counted(work, [table], released)]
     of = tables[0].name if len(tables) == 1 else "the joined tables"
     smallest, value, column, share = work.con.execute(
         f"{_with_shares(work, tables, released)}, "
@@ -58,7 +54,7 @@ def _counted(work: Work, tables: Sequence[Table], released: Released) -> Counted
         "select (select coalesce(min(n), 0) from sizes), (select share from worst), (select c from worst), "
         "(select max(m / n) from of_lists join sizes using (h))"
     ).fetchall()[0]
-    return Counted(of, int(smallest), value, column, None if value is None else share)
+    return [Counted(of, int(smallest), value, column, None if value is None else share), *alone]
 
 
 def make_alike(work: Work, tables: Sequence[Table], released: Released) -> int:

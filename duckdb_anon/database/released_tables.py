@@ -119,13 +119,8 @@ def make_release(work: Work) -> DatabaseRelease:
     for table in plan.tables:
         names = [name for name in table.unchanged() if f"{table.name}.{name}" not in plan.force]
         unchanged = tuple(info for info in table.roles.keep if info.name in names)
-        refuse_keys(
-            work.con,
-            NAME,
-            table.relation,
-            with_fields(table.roles, keep=unchanged),
-            remedy="give it the treatment pseudonym",
-        )
+        roles = with_fields(table.roles, keep=unchanged)
+        refuse_keys(work.con, NAME, table.relation, roles, remedy="give it the treatment pseudonym")
     refuse_determined(work)
     made, found = list[ReleasedTable](), list[Counted]()
     record: list[Cell] = []

@@ -38,10 +38,8 @@ KNOWN = {
 STRONGEST = "strongest"
 TARGETS = 500
 _ALL = "and all events"
-_DATES = 6
-"""Dates of an individual that an attacker aligns."""
-_KEYED = ("pseudonym", "fake")
-"""Treatments whose values nobody can compare with the original's."""
+_DATES = 6  # of an individual, which an attacker aligns
+_KEYED = ("pseudonym", "fake")  # treatments whose values nobody can compare with the original's
 
 
 @dataclass(frozen=True)
