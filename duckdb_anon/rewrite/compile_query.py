@@ -669,10 +669,9 @@ def keep_likely_groups(
             read = exp.Paren(this=scaled)
         estimate.node.replace(read)
         named[f"_a{number}"] = estimate.node
-    for name in [
-        *(name for name in named if name.startswith("_g")),
-        *(name for name in named if name.startswith("_k")),
-    ]:
+    # larger ones first: a key may be a part of another
+    keys = [name for name in named if name.startswith(("_k", "_g"))]
+    for name in sorted(keys, key=lambda name: -sum(1 for _ in named[name].walk())):
         _read_instead(select, clauses, named[name], exp.column(name, table=alias, quoted=True))
     group, having = select.args["group"], select.args.get("having")
     if several:

@@ -67,6 +67,7 @@ def measure(rng: random.Random) -> str:
         (
             "count(*)", f"count({column})", f"count(distinct {column})", f"count_if({condition(rng, 1)})",
             *(f"{f}({value(rng, rng.choice((0, 0, 1, 2)))})" for f in AGGREGATES),
+            f"sum({condition(rng, 2)})", f"sum(({value(rng, 1)})::boolean)", f"max({condition(rng, 1)})",
             f"sum(case when {condition(rng, 1)} then 1 else 0 end)", f"quantile_cont({rng.choice(('age', 'weight', 'cost'))}, 0.9)",
         )
     )  # fmt: skip
@@ -88,9 +89,12 @@ class Question:
     where: str
     grouping: str
     in_step: bool = False
+    unread: bool = False
 
     def text(self) -> str:
-        """The query."""
+        """The query; `unread` counts the one row of aggregates that nothing reads."""
+        if self.unread:
+            return f"select 'x' as k0, count(*) as m0 from (select {self.measures[0]} from t{self.where})"
         displayed = [f"{key} as k{i}" for i, key in enumerate(self.keys)]
         displayed += [f"{node} as m{i}" for i, node in enumerate(self.measures)]
         text = f"select {', '.join(displayed)} from t{self.where}"
@@ -104,7 +108,11 @@ class Question:
         """The same question with half of its measures each."""
         half = (len(self.measures) + 1) // 2
         pieces = (self.measures[:half], self.measures[half:])
-        return [Question(self.keys, piece, self.where, self.grouping, self.in_step) for piece in pieces if piece]
+        return [
+            Question(self.keys, piece, self.where, self.grouping, self.in_step, self.unread)
+            for piece in pieces
+            if piece
+        ]
 
 
 COLUMNS = re.compile(r"\b(age|born|weight|sex|region|seen|disease|cost|who)\b")
@@ -134,7 +142,7 @@ def question(rng: random.Random, exact: Sequence[str], only: bool) -> Question:
         measures = [node for node in measures if "distinct" not in node and not node.startswith(("median", "quantile"))]
     where = where and f" where {where}"
     named = tuple(dict.fromkeys(keys)), tuple(measures or ["count(*)"])
-    return Question(*named, where, grouping, rng.random() < 0.1)
+    return Question(*named, where, grouping, rng.random() < 0.1, rng.random() < 0.03)
 
 
 def question_of_lists(rng: random.Random) -> Question:

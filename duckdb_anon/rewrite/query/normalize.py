@@ -16,6 +16,7 @@ from sqlglot.optimizer.merge_subqueries import merge_subqueries
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats.duckdb_types import is_text
 from duckdb_anon.rewrite.query.tables import TableInfo, columns_of_item
 from duckdb_anon.rewrite.query.trees import CALLS, all_of, every, from_items, has_aggregate, is_aggregate, step_of, tree
 
@@ -398,11 +399,17 @@ def _statement(pivot: exp.Pivot) -> exp.Select | None:
 def _clause(source: exp.Expr, pivot: exp.Pivot) -> exp.Select | None:
     """PIVOT in FROM: it groups by every column that it does not name, so these must be known."""
     inner = source.this if isinstance(source, exp.Subquery) else None
-    fields = pivot.args.get("fields") or []
-    if pivot.args.get("unpivot") or not isinstance(inner, exp.Select) or inner.is_star:
+    fields, group = pivot.args.get("fields") or [], pivot.args.get("group")
+    if pivot.args.get("unpivot"):
+        return None
+    if isinstance(source, exp.Table) and group is not None:
+        table = source.copy()
+        table.set("pivots", None)
+        table.set("joins", None)
+        return _select(table, list(group.expressions), fields, pivot.expressions)
+    if not isinstance(inner, exp.Select) or inner.is_star:
         return None
     used = {fold(c.name) for field in [*fields, *pivot.expressions] for c in all_of(field, exp.Column)}
-    group = pivot.args.get("group")
     keys: list[exp.Expr] = (
         list(group.expressions)
         if group
@@ -457,4 +464,19 @@ def _test(column: exp.Expr, value: exp.Expr) -> exp.Expr:
     inner = value.this if isinstance(value, exp.PivotAlias) else value
     if isinstance(inner, exp.Null):
         return tree("{column} is null", column=column)
-    return tree("{column} = {value}", column=column, value=inner)
+    test = tree("{column} = {value}", column=column, value=inner)
+    test.meta[_PIVOTED] = True
+    return test
+
+
+_PIVOTED = "pivoted"
+
+
+def pivots_of_texts(query: exp.Query, types: Mapping[str, str]) -> None:
+    """Compare texts with the numbers of a PIVOT as texts, in place, as DuckDB does: IN (1) means '1' there."""
+    for test in [test for test in all_of(query, exp.EQ) if test.meta.get(_PIVOTED)]:
+        column, value = test.this.unnest(), test.expression
+        is_cast = isinstance(column, exp.Cast) and column.to.is_type(*exp.DataType.TEXT_TYPES)
+        texts = is_cast or (isinstance(column, exp.Column) and is_text(types.get(fold(column.name), "")))
+        if texts and isinstance(value, exp.Literal) and not value.is_string:
+            value.replace(exp.Literal.string(value.name))

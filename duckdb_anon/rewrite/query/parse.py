@@ -139,6 +139,7 @@ def bound(written: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
             normalize.spell_out_order(query)
         tree = normalize.merged(tree)
         normalize.single_rows(tree)
+        normalize.pivots_of_texts(tree, tables[0].types)
         distinct_aliases(tree, {fold(name) for name, _ in tables[0].columns})
         normalize.require_plain_from(tree, f"{SOURCE}0", tables[0].types)
     except SqlglotError as error:

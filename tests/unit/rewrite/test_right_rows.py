@@ -152,3 +152,14 @@ def test_answers_have_the_types_of_the_original(con, release):
     text = con.execute(f"select rewrite_query($1, 'p', '{release}', {ROLES})", [query]).fetchall()[0][0]
     types = con.execute(f"select list(column_type) from (describe {text})").fetchall()
     assert types == con.execute(f"select list(column_type) from (describe {query})").fetchall()
+
+
+def test_a_key_may_be_a_part_of_another(con):
+    query = "select age // 10 as k, case when age // 10 < 3 then sex else 'old' end as j, count(*) as n from p group by rollup(1, 2)"
+    assert {row[:2] for row in rows(con, query)} == {row[:2] for row in con.execute(query).fetchall()}
+
+
+def test_a_pivot_of_texts_compares_texts(con):
+    query = "from p pivot (count(*) for sex in (1 as one, 'm' as m) group by hours) where hours = 40"
+    ((hours, none, men),) = rows(con, query)
+    assert (hours, none) == (40, 0) and men > 0
