@@ -37,9 +37,10 @@ from duckdb_anon.report.linked_release import check_releases, comments
 from duckdb_anon.report.release_context import context_of
 from duckdb_anon.report.weak_labels import weak_labels
 from duckdb_anon.shell.run_database import check_fields, database_tables, mark_of, release_plan, say
+from duckdb_anon.shell.run_input import FIELD, FIELDS, SHRINK, changed_columns, input_of, too_small
 from duckdb_anon.sql_functions import connect
 
-_FIELDS = ("tables", "labels", "treatments", "releases", "database", "statements")
+_FIELDS = ("tables", "labels", "treatments", "releases", "database", "statements", FIELD)
 _OPTIONS = ("key", "independent", "deleted", "changed")
 _RELEASE = ("name", "original", "call", "checks", "output", *_OPTIONS)
 _REGISTER = "anon_register"
@@ -52,7 +53,7 @@ CHECKS = {
     "loss": ("select iloss from information_loss({pair}) where attribute = '(all)'", "at most"),
 }
 FAILED = 3
-_DATABASE = "[database]"
+_DATABASE, _INPUT = "[database]", "[input]"
 
 
 def main(given: Namespace) -> int:
@@ -79,6 +80,11 @@ def _run(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], path: Path, fo
     for name, source in plan["tables"].items():
         say(f"{name}: reading {source}")
         _read_table(con, name, folder, source)
+    now, before = input_of(con, plan["tables"]), state.pop(_INPUT, {})
+    for line in changed_columns(now, before):
+        say(f"warning: {line}")
+    if failed := too_small(now, before, plan[FIELD].get(SHRINK.name, SHRINK.default)):
+        return _failed(failed)
     for name, roles in plan["labels"].items():
         write_comments(con, ident(name), None, {column: f"anon: {role}" for column, role in roles.items()})
     weak = weak_labels(con, {name: ident(name) for name in plan["tables"]}, plan["context"])
@@ -96,8 +102,7 @@ def _run(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], path: Path, fo
     if _DATABASE in due and not failed:
         failed = release_plan(con, plan, folder, marks[_DATABASE], state.get(_DATABASE))
     if failed:
-        sys.stderr.write("".join(f"{line}\n" for line in failed) + "nothing was written\n")
-        return FAILED
+        return _failed(failed)
     for name, output in outputs.items():
         done = "kept, nothing has changed"
         if name in due and name == _DATABASE:
@@ -112,9 +117,14 @@ def _run(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], path: Path, fo
         sys.stdout.write(f"{folder / page}: missing, as the release was kept; --force makes both again\n")
     elif page and _DATABASE not in due and restate(folder / page, plan["context"]):
         sys.stdout.write(f"{folder / page}: written again with the new statements\n")
-    if due or marks != state:
-        write_private(state_file, json.dumps(marks, indent=2) + "\n")
+    if due or marks != state or now != before:
+        write_private(state_file, json.dumps({**marks, _INPUT: now}, indent=2) + "\n")
     return 0
+
+
+def _failed(lines: Iterable[str]) -> int:
+    sys.stderr.write("".join(f"{line}\n" for line in lines) + "nothing was written\n")
+    return FAILED
 
 
 def read_plan(path: Path) -> dict[str, Any]:
@@ -125,7 +135,9 @@ def read_plan(path: Path) -> dict[str, Any]:
 
     plan = read_toml("run", path)
     known("the plan", plan, _FIELDS)
-    plan = {"tables": {}, "labels": {}, "treatments": {}, "releases": [], **plan}
+    plan = {"tables": {}, "labels": {}, "treatments": {}, "releases": [], FIELD: {}, **plan}
+    known(FIELD, plan[FIELD], FIELDS)
+    SHRINK.check(f"run: {path}: input", plan[FIELD].get(SHRINK.name))
     plan["context"] = context_of(plan.pop("statements", {}), "run", path)
     tables = plan["tables"]
     if not tables or not (plan["releases"] or "database" in plan):

@@ -110,3 +110,48 @@ def test_a_plan_with_a_key_continues_its_release(tmp_path, capsys):
     assert ran(340, text) == 1
     assert "people has been released before" in capsys.readouterr().err
     assert (tmp_path / ".plan.toml.register.duckdb").read_bytes() == before
+
+
+NIGHTLY = """
+[tables]
+people = "people.csv"
+[labels.people]
+age = "quasi"
+disease = "sensitive"
+[[releases]]
+name = "boxes"
+original = "people"
+call = "mondrian('people', k := 5)"
+key = "nr"
+output = "boxes.parquet"
+"""
+
+
+def _night(folder: Path, rows: range, columns: str = "nr,age,disease", plan: str = "") -> int:
+    values = {
+        "nr": lambda i: i,
+        "age": lambda i: 20 + i % 50,
+        "years": lambda i: 20 + i % 50,
+        "disease": lambda i: f"d{i % 9}",
+    }
+    lines = [columns, *(",".join(str(values[name](i)) for name in columns.split(",")) for i in rows)]
+    (folder / "people.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "plan.toml").write_text(plan + NIGHTLY, encoding="utf-8")
+    return main(["run", str(folder / "plan.toml")])
+
+
+def test_five_nights_an_empty_or_much_smaller_input_writes_nothing_and_the_next_night_goes_on(tmp_path, capsys):
+    assert _night(tmp_path, range(300)) == 0
+    kept = {
+        path.name: path.read_bytes() for path in tmp_path.iterdir() if path.suffix in (".parquet", ".json", ".duckdb")
+    }
+    for rows, why in ((range(0), "the input has no rows"), (range(200), "has 200 rows and had 300")):
+        assert _night(tmp_path, rows) == 3
+        assert why in capsys.readouterr().err
+        assert all((tmp_path / name).read_bytes() == content for name, content in kept.items())
+    assert _night(tmp_path, range(330)) == 0
+    assert "30 new" in capsys.readouterr().err
+    assert _night(tmp_path, range(330), "nr,years,disease") == 1
+    assert "people: changed since the last run: 'age' is gone, 'years' is new" in capsys.readouterr().err
+    assert _night(tmp_path, range(250), plan="[input]\nshrink = 0.5\n") == 0
+    assert _night(tmp_path, range(250), plan="[input]\nshrink = 5\n") == 1
