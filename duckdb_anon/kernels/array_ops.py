@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.jit import compiled_in_place
+from duckdb_anon.kernels.jit import compiled
 from duckdb_anon.kernels.thread_pool import parallel_blocks
 from duckdb_anon.model.coded_table import IntArray
 
@@ -32,13 +32,13 @@ def gathered(values: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
     return found
 
 
-@compiled_in_place
+@compiled
 def _gather(values: Array, places: Array, found: Array) -> None:
     for i in range(len(places)):
         found[i] = values[places[i]]
 
 
-@compiled_in_place
+@compiled
 def tally(code: Array, counts: Array) -> None:
     """Count rows by code, as numpy's `bincount` does while it holds the GIL.
 
@@ -53,7 +53,7 @@ def tally(code: Array, counts: Array) -> None:
         counts[code[i]] += 1
 
 
-@compiled_in_place
+@compiled
 def tally_groups(group: Array, code: Array, domain: int, counts: Array) -> None:
     """Count rows by group and code, a group's codes side by side in `counts`.
 
@@ -81,7 +81,7 @@ def number_groups(first: NDArray[np.int8], row: NDArray[Any]) -> IntArray:
     return group
 
 
-@compiled_in_place
+@compiled
 def _number(first: Array, row: Array, number: int, group: Array) -> None:
     for i in range(len(first)):
         number += first[i]

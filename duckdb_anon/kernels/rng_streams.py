@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from randomgen import ChaCha
 
-from duckdb_anon.kernels.jit import compiled_in_place
+from duckdb_anon.kernels.jit import compiled
 from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.model.coded_table import IntArray
 
@@ -65,7 +65,7 @@ def random_order(rng: np.random.Generator, rows: int) -> IntArray:
     return order
 
 
-@compiled_in_place
+@compiled
 def _reorder(words: NDArray[Any], order: IntArray) -> None:
     """Shuffle (Fisher and Yates, in Durstenfeld's order); a word's product with i + 1 tells the place."""
     for i in range(len(order) - 1, 0, -1):
@@ -75,7 +75,7 @@ def _reorder(words: NDArray[Any], order: IntArray) -> None:
         order[i], order[j] = order[j], order[i]
 
 
-@compiled_in_place
+@compiled
 def next_word(state: Any) -> Any:
     """The random word of 64 bits after another one: Marsaglia's xorshift (13, 7, 17)."""
     state ^= state << np.uint64(13)
@@ -83,7 +83,7 @@ def next_word(state: Any) -> Any:
     return state ^ (state << np.uint64(17))
 
 
-@compiled_in_place
+@compiled
 def below(half: Any, size: int) -> int:
     """A number below `size`, from 32 random bits."""
     return int((half * np.uint64(size)) >> _HALF)

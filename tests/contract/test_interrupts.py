@@ -26,16 +26,15 @@ ONE_PASS = {
     "tally": "rows", "tally_groups": "rows", "_number": "rows", "_gather": "rows", "_widen": "rows",
     "_reorder": "rows", "complete": "a block of rows", "exchange": "a block of buckets",
     "give_each": "a block of classes",
-    "sample_cuts": "a sample of rows", "satisfied": "rows of a group",
-    "lay_out": "rows of a group", "extremes": "rows of a group", "set_cut": "values of a group",
-    "order_by_rows": "values of a group", "common_depth": "levels of a hierarchy",
+    "sample_cuts": "a sample of rows",
+    "set_cut": "values of a group",
 }  # fmt: skip
 """Compiled functions that Python calls and that take no flag, and what they go through once."""
 
 
 def _is_compiled(node: ast.AST) -> bool:
     return isinstance(node, ast.FunctionDef) and any(
-        isinstance(d, ast.Name) and d.id in ("compiled", "compiled_in_place") for d in node.decorator_list
+        isinstance(d, ast.Name) and d.id == "compiled" for d in node.decorator_list
     )
 
 

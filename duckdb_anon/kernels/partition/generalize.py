@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.jit import compiled_in_place
+from duckdb_anon.kernels.jit import compiled
 from duckdb_anon.kernels.partition.sort_count import count_cells, offsets_of
 from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
@@ -62,7 +62,7 @@ def _extremes(group_of_row: IntArray, codes: CodeArray, groups: int) -> tuple[Co
     return low, high
 
 
-@compiled_in_place
+@compiled
 def _widen(group_of_row: IntArray, codes: CodeArray, low: CodeArray, high: CodeArray) -> None:
     for i in range(len(codes)):
         group, code = group_of_row[i], codes[i]

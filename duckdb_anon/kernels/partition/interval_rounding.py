@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.jit import compiled_in_place
+from duckdb_anon.kernels.jit import compiled
 from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
 from duckdb_anon.model.function_specs import Parameter, Params
@@ -231,7 +231,7 @@ class _Line(NamedTuple):
         return _Line(rising, falling, shared.astype(bool), (reached[0], reached[1]))
 
 
-@compiled_in_place
+@compiled
 def _deal(
     persons_by_value: IntArray, start: IntArray, least: int, order: int, seen: IntArray, class_of_value: IntArray
 ) -> int:

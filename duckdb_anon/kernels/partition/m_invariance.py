@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.kernels.jit import compiled_in_place
+from duckdb_anon.kernels.jit import compiled
 from duckdb_anon.kernels.partition.sort_count import offsets_of, order_by, run_starts
 from duckdb_anon.model.coded_table import CodeArray, IntArray
 from duckdb_anon.model.errors import RequirementError
@@ -54,7 +54,7 @@ def assign(group_of_row: IntArray, sensitive_codes: CodeArray, least: int, order
     return result
 
 
-@compiled_in_place
+@compiled
 def _deal_all(
     leaves: IntArray,
     values: IntArray,
@@ -86,7 +86,7 @@ def _deal_all(
     return finished
 
 
-@compiled_in_place
+@compiled
 def _best_deal(values: IntArray, stock: IntArray, first: int, end: int, least: int) -> tuple[int, int]:
     """Return the smallest number of values, l or more, that can be dealt, and how often.
 
@@ -108,7 +108,7 @@ def _best_deal(values: IntArray, stock: IntArray, first: int, end: int, least: i
     return end - first, 1
 
 
-@compiled_in_place
+@compiled
 def _sort_by_stock(values: IntArray, stock: IntArray, first: int, end: int) -> None:
     """Sort by decreasing stock; equal ones stay in order, and nearly sorted values cost little."""
     for index in range(first + 1, end):

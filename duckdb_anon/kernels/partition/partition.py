@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from duckdb_anon.kernels.array_ops import number_groups
-from duckdb_anon.kernels.jit import compiled_in_place, compiled_inline, instead
+from duckdb_anon.kernels.jit import compiled, instead
 from duckdb_anon.kernels.partition.equivalence_classes import Groups
 from duckdb_anon.kernels.partition.feature_encoding import features_of
 from duckdb_anon.kernels.partition.partition_state import Columns, Rows, Workspace, carry_out, lay_out, push
@@ -164,7 +164,7 @@ def _cut_all(
     return number_groups(rows.first, rows.row)
 
 
-@compiled_in_place
+@compiled
 def list_cuts(
     columns: Columns, rows: Rows, space: Workspace, found: Candidates, score: Any, min_size: int, start: int, stop: int,
     attempt: int,
@@ -173,7 +173,7 @@ def list_cuts(
     return NO_MORE
 
 
-@compiled_in_place
+@compiled
 def cut_groups(
     columns: Columns, rows: Rows, checks: Checks, space: Workspace, checking: CheckSpace, found: Candidates, score: Any,
     min_size: int, once: int, flag: IntArray, finished: IntArray,
@@ -213,7 +213,7 @@ def cut_groups(
     return parts
 
 
-@compiled_inline
+@compiled
 def _first_allowed(
     columns: Columns, rows: Rows, checks: Checks, space: Workspace, checking: CheckSpace, found: Candidates,
     min_size: int, start: int, stop: int, flag: IntArray,
@@ -231,7 +231,7 @@ def _first_allowed(
     return 1
 
 
-@compiled_inline
+@compiled
 def _parts_hold(rows: Rows, checks: Checks, space: Workspace, checking: CheckSpace, min_size: int, parts: int) -> bool:
     """Say whether every part that is laid out satisfies the checks."""
     for p in range(parts):

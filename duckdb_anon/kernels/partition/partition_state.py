@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.array_ops import tally
-from duckdb_anon.kernels.jit import compiled_in_place, compiled_inline
+from duckdb_anon.kernels.jit import compiled
 from duckdb_anon.kernels.thread_pool import parallel_blocks, parallel_map
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 
@@ -181,7 +181,7 @@ class Workspace(NamedTuple):
         )
 
 
-@compiled_in_place
+@compiled
 def common_depth(columns: Columns, j: int, low: int, high: int) -> int:
     """Depth of the lowest common ancestor of two leaves of attribute j."""
     leaves = columns.offset[j + 1] - columns.offset[j]
@@ -195,7 +195,7 @@ def common_depth(columns: Columns, j: int, low: int, high: int) -> int:
     return depth
 
 
-@compiled_in_place
+@compiled
 def width_of(columns: Columns, j: int, low: int, high: int, values: int) -> float:
     """Normalized certainty penalty of the codes low .. high of attribute j, as in `ncp`.
 
@@ -218,7 +218,7 @@ def width_of(columns: Columns, j: int, low: int, high: int, values: int) -> floa
     return (columns.position[at + high] - columns.position[at + low]) / columns.span[j]
 
 
-@compiled_in_place
+@compiled
 def sort_codes(codes: IntArray, size: int) -> None:
     """Sort the first `size` codes, ascending (Shell 1959, gaps of Knuth 1973; little to compile)."""
     gap = 1
@@ -235,7 +235,7 @@ def sort_codes(codes: IntArray, size: int) -> None:
         gap //= 3
 
 
-@compiled_in_place
+@compiled
 def order_by_rows(rows: IntArray, order: IntArray, size: int) -> None:
     """Set `order` to the numbers 0 .. size - 1 by decreasing rows, ties ascending."""
     for index in range(size):
@@ -245,7 +245,7 @@ def order_by_rows(rows: IntArray, order: IntArray, size: int) -> None:
         order[index] %= size
 
 
-@compiled_in_place
+@compiled
 def extremes(codes: NDArray[Any], start: int, stop: int, low: IntArray, high: IntArray) -> None:
     """Set the smallest and largest code of the rows start .. stop - 1 on each attribute."""
     for j in range(codes.shape[1]):
@@ -257,7 +257,7 @@ def extremes(codes: NDArray[Any], start: int, stop: int, low: IntArray, high: In
         high[j] = largest
 
 
-@compiled_inline
+@compiled
 def group_extremes(columns: Columns, rows: Rows, space: Workspace, start: int, stop: int) -> None:
     """Set the smallest and largest code of a group on each attribute."""
     if stop - start < len(rows.row):
@@ -273,7 +273,7 @@ def group_extremes(columns: Columns, rows: Rows, space: Workspace, start: int, s
         space.low[j], space.high[j] = first - offset, last - offset
 
 
-@compiled_in_place
+@compiled
 def values_of(columns: Columns, rows: Rows, space: Workspace, j: int, start: int, stop: int) -> int:
     """List the different codes of a group on attribute j with their rows; return how many there are."""
     codes, low, high, values = rows.codes, space.low[j], space.high[j], 0
@@ -309,7 +309,7 @@ def values_of(columns: Columns, rows: Rows, space: Workspace, j: int, start: int
     return values
 
 
-@compiled_in_place
+@compiled
 def distinct(codes: NDArray[Any], space: Workspace, j: int, start: int, stop: int) -> int:
     """Count the different codes of rows on attribute j."""
     space.counting[0] += 1
@@ -322,7 +322,7 @@ def distinct(codes: NDArray[Any], space: Workspace, j: int, start: int, stop: in
     return values
 
 
-@compiled_in_place
+@compiled
 def lay_out(columns: Columns, rows: Rows, space: Workspace, start: int, stop: int) -> int:
     """Lay the rows of a group out by the parts of `space.cut`; return the number of occupied parts."""
     parts = _part_rows(columns, rows, space, start, stop)
@@ -350,7 +350,7 @@ def lay_out(columns: Columns, rows: Rows, space: Workspace, start: int, stop: in
     return occupied
 
 
-@compiled_inline
+@compiled
 def _part_rows(columns: Columns, rows: Rows, space: Workspace, start: int, stop: int) -> int:
     """Say which part each row goes to; return the number of parts."""
     kind, j, at, quota = space.cut[0], space.cut[1], space.cut[2], space.cut[4]
@@ -381,7 +381,7 @@ def _part_rows(columns: Columns, rows: Rows, space: Workspace, start: int, stop:
     return 2
 
 
-@compiled_inline
+@compiled
 def carry_out(rows: Rows, start: int, stop: int) -> None:
     """Make the places last laid out those of the group."""
     attributes = rows.codes.shape[1]
@@ -392,7 +392,7 @@ def carry_out(rows: Rows, start: int, stop: int) -> None:
         rows.row[i] = rows.next_row[i]
 
 
-@compiled_inline
+@compiled
 def push(space: Workspace, parts: int) -> None:
     """Put the parts on the stack, the smallest on top, so that it never holds more than log2(rows) times the parts."""
     smallest = 0

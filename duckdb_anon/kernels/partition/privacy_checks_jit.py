@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.jit import compiled_in_place, compiled_inline
+from duckdb_anon.kernels.jit import compiled
 from duckdb_anon.kernels.partition.partition_state import sort_codes, starts_of
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
@@ -128,7 +128,7 @@ class CheckSpace(NamedTuple):
         return CheckSpace(rows, other, touched, np.zeros(few, np.int64), np.zeros(few + 1), seen, passes)
 
 
-@compiled_in_place
+@compiled
 def satisfied(
     checks: Checks, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int
 ) -> bool:
@@ -170,7 +170,7 @@ def satisfied(
     return True
 
 
-@compiled_in_place
+@compiled
 def _first_time(space: CheckSpace, number: int) -> bool:
     """Whether a person or pair is met for the first time in this pass."""
     if space.seen[number] == space.passes[0]:
@@ -179,7 +179,7 @@ def _first_time(space: CheckSpace, number: int) -> bool:
     return True
 
 
-@compiled_inline
+@compiled
 def _large_enough(
     checks: Checks, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int
 ) -> bool:
@@ -196,7 +196,7 @@ def for_size_alone(checks: Checks) -> dict[Any, Any]:
     return {satisfied: _large_enough} if of_size else {}
 
 
-@compiled_in_place
+@compiled
 def _holds(
     checks: Checks, r: int, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int,
     touched: int, size: int, total: int,
@@ -242,7 +242,7 @@ def _holds(
     return _by_chance(checks, r, space, touched, size)
 
 
-@compiled_in_place
+@compiled
 def _largest(space: CheckSpace, touched: int) -> int:
     largest = 0
     for index in range(touched):
@@ -250,7 +250,7 @@ def _largest(space: CheckSpace, touched: int) -> int:
     return largest
 
 
-@compiled_in_place
+@compiled
 def _largest_few(space: CheckSpace, touched: int, few: int) -> int:
     """Sum of the largest `few` counts."""
     for index in range(few):
@@ -270,7 +270,7 @@ def _largest_few(space: CheckSpace, touched: int, few: int) -> int:
     return result
 
 
-@compiled_in_place
+@compiled
 def _ordered_close(checks: Checks, r: int, space: CheckSpace, touched: int, total: int) -> bool:
     """Whether the sum over values of |P - Q|, cumulative shares, over their number less one is at most t.
 
@@ -309,7 +309,7 @@ def _ordered_close(checks: Checks, r: int, space: CheckSpace, touched: int, tota
     return distance / (domain - 1) <= checks.number[r, 0] + TOLERANCE
 
 
-@compiled_in_place
+@compiled
 def _tree_close(checks: Checks, r: int, space: CheckSpace, touched: int, total: int) -> bool:
     """Whether the sum over nodes of |e| step, e the share of part less table below the node, is at most t.
 
@@ -333,7 +333,7 @@ def _tree_close(checks: Checks, r: int, space: CheckSpace, touched: int, total: 
     return distance <= checks.number[r, 0] + TOLERANCE
 
 
-@compiled_in_place
+@compiled
 def _conditional(
     checks: Checks, r: int, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int,
     touched: int,
@@ -355,7 +355,7 @@ def _conditional(
     return holds
 
 
-@compiled_in_place
+@compiled
 def _by_chance(checks: Checks, r: int, space: CheckSpace, touched: int, size: int) -> bool:
     """Whether values are common enough in an independent group of this size; see `slicing.chance`.
 

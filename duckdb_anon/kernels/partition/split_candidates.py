@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from duckdb_anon.kernels.jit import compiled_in_place, compiled_inline
+from duckdb_anon.kernels.jit import compiled
 from duckdb_anon.kernels.partition.partition_state import (
     CHILDREN,
     FREQUENT,
@@ -106,7 +106,7 @@ class LossScore(NamedTuple):
     compared_size: int = COMPARED_SIZE
 
 
-@compiled_in_place
+@compiled
 def add_cut(found: Candidates, kind: int, attribute: int, at: int, loss: float) -> None:
     """Note a cut."""
     index = found.found[0]
@@ -115,7 +115,7 @@ def add_cut(found: Candidates, kind: int, attribute: int, at: int, loss: float) 
     found.found[0] += 1
 
 
-@compiled_inline
+@compiled
 def next_cut(found: Candidates) -> int:
     """Take the next cut to try, of equal ones the first; -1 if none is left."""
     chosen = -1
@@ -133,7 +133,7 @@ def next_cut(found: Candidates) -> int:
     return chosen
 
 
-@compiled_in_place
+@compiled
 def median_cuts(
     columns: Columns, rows: Rows, space: Workspace, found: Candidates, score: MedianScore,
     min_size: int, start: int, stop: int, attempt: int,
@@ -158,7 +158,7 @@ def median_cuts(
     return found.found[0]
 
 
-@compiled_in_place
+@compiled
 def _median_width(columns: Columns, rows: Rows, space: Workspace, j: int, width: int, start: int, stop: int) -> float:
     """Width of the group on an attribute.
 
@@ -178,7 +178,7 @@ def _median_width(columns: Columns, rows: Rows, space: Workspace, j: int, width:
     return second * (stop - start) - first * first
 
 
-@compiled_in_place
+@compiled
 def set_cut(
     columns: Columns, rows: Rows, space: Workspace, found: Candidates, chosen: int, start: int, stop: int
 ) -> bool:
@@ -205,7 +205,7 @@ def set_cut(
     return v + 1 < values
 
 
-@compiled_in_place
+@compiled
 def loss_cuts(
     columns: Columns, rows: Rows, space: Workspace, found: Candidates, score: LossScore,
     min_size: int, start: int, stop: int, attempt: int,
@@ -239,7 +239,7 @@ def loss_cuts(
     return found.found[0]
 
 
-@compiled_inline
+@compiled
 def _exponent_of_group(space: Workspace) -> tuple[float, float]:
     """How fast the loss of the group's parts falls with further cuts, and its width on all attributes."""
     total, widest = 0.0, 0.0
@@ -251,7 +251,7 @@ def _exponent_of_group(space: Workspace) -> tuple[float, float]:
     return min(_EXPONENT, -_MARGIN * math.log2(1 - widest / total / 2)), total
 
 
-@compiled_in_place
+@compiled
 def _expected_loss(rows: int, width: float, exponent: float, min_size: int) -> float:
     """Expected loss of a part of that summed width, of a group with that exponent."""
     groups = rows // min_size
@@ -260,7 +260,7 @@ def _expected_loss(rows: int, width: float, exponent: float, min_size: int) -> f
     return rows * width * groups**-exponent
 
 
-@compiled_in_place
+@compiled
 def _attribute_cuts(
     columns: Columns, space: Workspace, found: Candidates, j: int, values: int, size: int,
     total: float, exponent: float, min_size: int,
@@ -281,7 +281,7 @@ def _attribute_cuts(
             found.best[j] = index
 
 
-@compiled_in_place
+@compiled
 def _propose(
     space: Workspace, found: Candidates, j: int, kind: int, at: int, size: int, left: int, others: float,
     below: float, above: float, exponent: float, min_size: int,
@@ -295,7 +295,7 @@ def _propose(
     add_cut(found, kind, j, at, loss + _expected_loss(right, others + above, exponent, min_size))
 
 
-@compiled_inline
+@compiled
 def _ordered_cuts(
     columns: Columns, space: Workspace, found: Candidates, j: int, values: int, size: int,
     others: float, exponent: float, min_size: int,
@@ -313,7 +313,7 @@ def _ordered_cuts(
         _propose(space, found, j, UP_TO, at, size, left, others, below, above, exponent, min_size)
 
 
-@compiled_inline
+@compiled
 def _nominal_cuts(
     columns: Columns, space: Workspace, found: Candidates, j: int, values: int, size: int,
     others: float, exponent: float, min_size: int,
@@ -334,7 +334,7 @@ def _nominal_cuts(
         _propose(space, found, j, ONLY, rank, size, rows, others, 0.0, rest, exponent, min_size)
 
 
-@compiled_inline
+@compiled
 def _tree_cuts(
     columns: Columns, space: Workspace, found: Candidates, j: int, values: int, size: int,
     others: float, exponent: float, min_size: int,
@@ -366,7 +366,7 @@ def _tree_cuts(
         found.found[0] = index + 1
 
 
-@compiled_in_place
+@compiled
 def _compare(
     columns: Columns, rows: Rows, space: Workspace, found: Candidates, exponent: float, min_size: int,
     start: int, stop: int,

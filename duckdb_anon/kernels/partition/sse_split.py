@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.jit import compiled_in_place
+from duckdb_anon.kernels.jit import compiled
 from duckdb_anon.kernels.partition.feature_encoding import Features
 from duckdb_anon.kernels.partition.partition_state import (
     FREQUENT,
@@ -97,7 +97,7 @@ def without_tree(attribute: Attribute) -> Attribute:
     return replace(attribute, kind="ordered", hierarchy=None, leaf_of_code=None)
 
 
-@compiled_in_place
+@compiled
 def error_cuts(
     columns: Columns, rows: Rows, space: Workspace, found: Candidates, score: ErrorScore,
     min_size: int, start: int, stop: int, attempt: int,
@@ -121,7 +121,7 @@ def error_cuts(
     return found.found[0]
 
 
-@compiled_in_place
+@compiled
 def sample_cuts(
     columns: Columns, codes: Array, space: Workspace, found: Candidates, score: ErrorScore, min_size: int, rows: int,
     size: int,
@@ -144,7 +144,7 @@ def sample_cuts(
             _cuts_of_runs(columns, space, found, score, a, FREQUENT, runs, size, rows, min_size, total)
 
 
-@compiled_in_place
+@compiled
 def _sum_up(score: ErrorScore, size: int, codes: Array) -> float:
     """List the features of the chosen rows, and the product of each row with all; return the square of their sum."""
     sums, total = score.sums, 0.0
@@ -170,7 +170,7 @@ def _sum_up(score: ErrorScore, size: int, codes: Array) -> float:
     return total
 
 
-@compiled_in_place
+@compiled
 def _cuts_of_runs(
     columns: Columns, space: Workspace, found: Candidates, score: ErrorScore, a: int, kind: int, runs: int,
     size: int, rows: int, min_size: int, total: float,
@@ -202,7 +202,7 @@ def _cuts_of_runs(
         _clear(score, 0, size)
 
 
-@compiled_in_place
+@compiled
 def _clear(score: ErrorScore, low: int, high: int) -> None:
     """Put back to 0 the left sums of the features of the rows at places low .. high - 1."""
     sums = score.left_sums
@@ -216,7 +216,7 @@ def _clear(score: ErrorScore, low: int, high: int) -> None:
             sums[score.entry_feature[i, e]] = 0.0
 
 
-@compiled_in_place
+@compiled
 def _runs(score: ErrorScore, size: int, codes: Array, a: int) -> int:
     """Order the chosen rows by their code of an attribute; return how many codes they have."""
     chosen, key, order, first, tally = score.chosen, score.key, score.order, score.first, score.tally

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.jit import compiled, compiled_in_place
+from duckdb_anon.kernels.jit import compiled
 from duckdb_anon.kernels.permutation.permute_within_groups import rows_by_group
 from duckdb_anon.kernels.rng_streams import below, next_word
 from duckdb_anon.kernels.thread_pool import parallel_blocks, parallel_map, threads
@@ -219,7 +219,7 @@ def _binned(attribute: Attribute) -> BinArray:
     return bin_of_code.astype(np.int8)[attribute.codes]
 
 
-@compiled_in_place
+@compiled
 def _sum(bins: Array, values: Array, tables: Array, first: Array, sums: Array, stop: Array) -> None:
     """Add the values of rows to the cells of some tables, which no other thread writes to."""
     for lo in range(0, len(bins), _BLOCK):
@@ -235,7 +235,7 @@ def _sum(bins: Array, values: Array, tables: Array, first: Array, sums: Array, s
                 sums[start + bins[i, a] * step_a + bins[i, b] * step_b + bins[i, c] * step_c] += values[i]
 
 
-@compiled_in_place
+@compiled
 def _weigh(
     published: Array, values: Array, of_column: Array, dev: Array, q: int, left: int, right: int, cell: Array,
     counts: Array, sums: Array,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.jit import compiled, compiled_in_place
+from duckdb_anon.kernels.jit import compiled
 from duckdb_anon.kernels.rng_streams import spawn_generators
 from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.model.coded_table import CodeArray, IntArray
@@ -67,7 +67,7 @@ def permuted_codes(codes: CodeArray, source: IntArray, group_of_row: IntArray) -
     return taken if _taken(codes, source, group_of_row, seen, taken) else None
 
 
-@compiled_in_place
+@compiled
 def _taken(codes: Array, source: Array, group: Array, seen: Array, taken: Array) -> bool:
     """Take each row's code from its source; return whether every row was a source once, in its group."""
     for i in range(len(source)):
@@ -79,7 +79,7 @@ def _taken(codes: Array, source: Array, group: Array, seen: Array, taken: Array)
     return True
 
 
-@compiled_in_place
+@compiled
 def _deal(group: Array, index: Array, rows: Array) -> None:
     """Put each row at the next place of its group."""
     for i in range(len(group)):

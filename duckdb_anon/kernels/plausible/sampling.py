@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.jit import compiled, compiled_in_place
+from duckdb_anon.kernels.jit import compiled
 
 Array = NDArray[Any]
 _STEP = np.uint64(0x9E3779B97F4A7C15)
@@ -78,7 +78,7 @@ def _stream(seed: Any, number: int) -> Any:
     return _mixed(seed + _STEP * np.uint64(2 * number + 1))
 
 
-@compiled_in_place
+@compiled
 def complete(
     low: int, high: int, seed: Any, tree: Tree, cells: CellBins, cell: Array, level: Array, weight: Array, state: Array
 ) -> None:
@@ -110,7 +110,7 @@ def complete(
             state[j, i] = cells.bins[chosen]
 
 
-@compiled_in_place
+@compiled
 def _upward(i: int, tree: Tree, cells: CellBins, cell: Array, level: int, weight: Array) -> None:
     """Weigh the bins of each cell of row `i` by what is below them in the tree."""
     for j in range(len(tree.order)):
@@ -153,7 +153,7 @@ def _odds(i: int, j: int, bin: int, tree: Tree, state: Array, level: int) -> Any
     return product
 
 
-@compiled_in_place
+@compiled
 def give_each(
     low: int, high: int, seed: Any, j: int, members: Array, starts: Array, tree: Tree, cells: CellBins, cell: Array,
     level: Array, many: Array, odds: Array, state: Array,
@@ -212,7 +212,7 @@ def _chance(row: int, other: int, block: int, block_of: Array, tree: Tree, state
     return product
 
 
-@compiled_in_place
+@compiled
 def exchange(
     low: int, high: int, seed: Any, times: int, members: Array, starts: Array, block: int, block_of: Array,
     moves_level: bool, tree: Tree, state: Array, cell: Array, level: Array,

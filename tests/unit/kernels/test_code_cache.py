@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from duckdb_anon import kernels
+from duckdb_anon.kernels import jit
 from duckdb_anon.kernels.jit import Compiled, cache_folder, code_digest, compiled
 
 MODULE = """
@@ -92,6 +93,16 @@ def test_without_a_folder_functions_still_compile(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(blocked))
     assert cache_folder() is None
     assert compiled(added)(1, 4) == 5
+
+
+def test_what_a_wheel_brings_is_read_and_nothing_is_written(tmp_path, monkeypatch):
+    shipped, cache = tmp_path / "shipped", tmp_path / "cache"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(shipped))
+    assert compiled(added)(1, 2) == 3
+    monkeypatch.setattr(jit, "SHIPPED", shipped)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
+    assert compiled(added)(3, 4) == 7 and not list(cache.glob("*"))
+    assert compiled(added)(3.0, 4) == 7 and list(cache.glob("*.nbc"))  # types that the wheel does not bring
 
 
 def test_functions_of_one_name_and_line_differ_by_what_they_say(tmp_path, monkeypatch):

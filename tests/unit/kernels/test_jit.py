@@ -1,14 +1,12 @@
-"""Compiled functions: nothing at import, right with and without the options that save time, cached or not."""
+"""Compiled functions: nothing at import, whatever they call."""
 
 import gc
 import subprocess
 import sys
 
 import numpy as np
-import pytest
 
-from duckdb_anon.kernels import jit
-from duckdb_anon.kernels.jit import compiled, compiled_in_place, instead
+from duckdb_anon.kernels.jit import compiled, instead
 
 
 @compiled
@@ -24,36 +22,9 @@ def sum_doubled(values: np.ndarray) -> int:
     return total
 
 
-@compiled_in_place
+@compiled
 def tripled(value: int) -> int:
     return 3 * value
-
-
-@compiled
-def halves(values: np.ndarray, by: float) -> np.ndarray:
-    result = np.empty(len(values))
-    for i in range(len(values)):
-        result[i] = values[i] / by
-    return result
-
-
-@pytest.fixture
-def plain(monkeypatch):
-    monkeypatch.setenv("DUCKDB_ANON_PLAIN_NUMBA", "1")
-    jit._extras_work.cache_clear()
-    jit._environment.cache_clear()
-    yield
-    jit._extras_work.cache_clear()
-    jit._environment.cache_clear()
-
-
-def test_everything_works_by_numbas_documented_interface_alone(plain, tmp_path, monkeypatch):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    twice = compiled(doubled.function)
-    total = instead(compiled(sum_doubled.function), {doubled: twice})
-    assert not jit._extras_work()
-    assert total(np.array([1, 2, 3])) == 12 and compiled(halves.function)(np.array([1, 2]), 2).tolist() == [0.5, 1.0]
-    assert list(tmp_path.rglob("*.nbc"))
 
 
 def test_a_variant_calls_others_and_the_function_itself_stays():
