@@ -42,10 +42,10 @@ create or replace temp macro _anon_missing(codes) as {
         coalesce(code.x::bigint::varchar, '''' || replace(code.v, '''', '''''') || '''')), ', ') || ') THEN {x} END'
 };
 
--- Records whose date has not the most frequent format, where nearly all values are dates of some format. The day comes
+-- Records whose date has not the most frequent format, where most values are dates of some format. The day comes
 -- first in 3/4/2020 if a first number is above 12.
 create or replace temp macro _anon_dates_of(counts, many, days_first) as {
-    records: case when list_sum(counts) >= 0.8 * many then list_sum(counts) - list_max(counts) end,
+    records: case when list_sum(counts) >= 0.5 * many then list_sum(counts) - list_max(counts) end,
     clean: 'try_strptime({x}, [''%Y-%m-%d'', ''' || if(days_first, '%d/%m/%Y', '%m/%d/%Y')
         || ''', ''%d.%m.%Y'', ''%Y%m%d''])::date'
 };
@@ -60,6 +60,25 @@ create or replace temp macro _anon_dates(x) as _anon_dates_of(
     max(try_cast(split_part(trim(x), '/', 1) as integer))
         filter (regexp_full_match(trim(x), '\d{1,2}/\d{1,2}/\d{4}')) > 12
 );
+
+-- Records with a value that the SQL for several formats makes NULL, such as a year alone.
+create or replace temp macro _anon_unread_dates(x) as {
+    records: case when _anon_dates(x).records > 0 then if(
+        _anon_dates(x).clean like '%d/%m%',
+        count(x) filter (try_strptime(trim(x), ['%Y-%m-%d', '%d/%m/%Y', '%d.%m.%Y', '%Y%m%d']) is null),
+        count(x) filter (try_strptime(trim(x), ['%Y-%m-%d', '%m/%d/%Y', '%d.%m.%Y', '%Y%m%d']) is null)) end,
+    clean: '{x}'
+};
+
+-- Numbers that are text because of codes for missing values: the cast that is possible without the codes.
+create or replace temp macro _anon_numbers(v, n, may_be) as {
+    records: case when count(*) filter (may_be) > 0
+        and bool_and(try_cast(trim(v) as double) is not null and not regexp_full_match(trim(v), '0[0-9].*'))
+            filter (not may_be)
+        then sum(n) filter (not may_be) end,
+    clean: if(bool_and(regexp_full_match(trim(v), '[-+]?[0-9]{1,18}')) filter (not may_be),
+        '({x})::BIGINT', '({x})::DOUBLE')
+};
 
 -- Postcodes that are shorter than the longest; `lengths` maps each length to its records.
 create or replace temp macro _anon_postcodes_of(lengths, digits) as {

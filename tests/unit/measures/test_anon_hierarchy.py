@@ -255,3 +255,20 @@ def test_a_release_in_the_place_of_its_original_is_no_internal_error(con):
                 con.execute(f"from {call}, {ROLES})").fetchall()
             except duckdb.Error as error:
                 assert "internal error" not in str(error)
+
+
+def test_what_cleaning_cannot_read_is_counted_and_numbers_are_cast(con):
+    con.execute("""create table births as select
+        case when range % 4 < 2 then '1980-01-0' || (range % 9 + 1) when range % 4 = 2 then '13.02.1981' else '1982' end as born,
+        if(range % 10 = 0, 'N/A', (range * 100)::varchar) as income, if(range % 10 = 0, 'N/A', '0' || range % 7) as zone
+        from range(400)""")
+    found = {(column, problem): records for column, problem, records in con.execute(
+        "select column_name, problem, records from anon_dirt('births')").fetchall()}  # fmt: skip
+    assert found["born", "several formats of dates"] == 100
+    assert found["born", "no date of these formats: becomes NULL"] == 100
+    assert found["income", "numbers that codes make texts"] == 360
+    assert ("zone", "numbers that codes make texts") not in found
+    (select,) = con.execute("select clean from anon_dirt('births') where column_name is null").fetchone()
+    born, income = con.execute(f"select count(born), sum(income) from ({select})").fetchone()
+    assert born == 300 and income == sum(k * 100 for k in range(400) if k % 10)
+    assert str(con.sql(f"select income from ({select})").types[0]) == "BIGINT"
