@@ -2,8 +2,8 @@
 
 One row a column and problem, with the number of records and the SQL expression that cleans the column; the last row is
 a SELECT that cleans all of them. Problems: blanks around values, codes for missing values (see `missing_codes`),
-spellings that differ in case alone, several formats of dates in one column of texts (with the number of values that none
-of them reads, and which become NULL), numbers that are texts because of such codes, placeholder dates (1900-01-01) of
+spellings that differ in case alone, several formats of dates in one column of texts (and how many values none
+of them reads: they become NULL), numbers that are texts because of such codes, placeholder dates (1900-01-01) of
 several records, postcodes that lost leading zeros. Each makes a value of its own, which identifies records that the
 clean value would not. The answer contains no value of the table but codes for missing values, and nothing is written.
 Where a date reads both ways (3/4/2020), the day comes first if any record has a first number above 12, else the month.
