@@ -201,13 +201,17 @@ def _checked(con: duckdb.DuckDBPyConnection, entry: Mapping[str, Any], folder: P
     refuse(con, "run", described_table(con, ident(name), name, table, columns))
     lines = []
     with check_releases(con, entry["original"]) as checks:
-        if any("{pair}" in CHECKS[check][0] for check in entry["checks"]):
+        # rows of individuals are counted by the check release, whose row numbers lead to the person column
+        if described.persons or any("{pair}" in CHECKS[check][0] for check in entry["checks"]):
             checks.add(ident(name))
         for check, limit in entry["checks"].items():
             question, side = CHECKS[check]
             linked = checks.of.get(ident(name))
             pair = f"{literal(entry['original'])}, {literal(linked.table)}" if linked else ""
-            found = con.execute(question.format(release=literal(ident(name)), pair=pair)).fetchall()
+            counted = literal(ident(name))
+            if described.persons and linked:
+                counted = f"{literal(linked.table)}, original := {literal(entry['original'])}"
+            found = con.execute(question.format(release=counted, pair=pair)).fetchall()
             value = found[0][0] if found else None
             holds = value is not None and (value >= limit if side == "at least" else value <= limit)
             measured = "could not be measured" if value is None else f"is {value:.4g}"

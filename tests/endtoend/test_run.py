@@ -155,3 +155,20 @@ def test_five_nights_an_empty_or_much_smaller_input_writes_nothing_and_the_next_
     assert "people: changed since the last run: 'age' is gone, 'years' is new" in capsys.readouterr().err
     assert _night(tmp_path, range(250), plan="[input]\nshrink = 0.5\n") == 0
     assert _night(tmp_path, range(250), plan="[input]\nshrink = 5\n") == 1
+
+
+def test_checks_of_a_plan_with_a_person_count_individuals(tmp_path, capsys):
+    rows = [f"{i % 100},{20 + i % 100 % 30},d{i % 9}" for i in range(300)]
+    (tmp_path / "people.csv").write_text("\n".join(["nr,age,disease", *rows]) + "\n", encoding="utf-8")
+    plan = NIGHTLY.replace('key = "nr"\n', "").replace('age = "quasi"', 'age = "quasi"\nnr = "person"')
+    for k, code in ((101, 3), (5, 0)):  # 100 individuals with 300 records
+        text = f"{plan}[releases.checks]\nk = {k}\nl = 1.5\n"
+        (tmp_path / "plan.toml").write_text(text, encoding="utf-8")
+        assert main(["run", str(tmp_path / "plan.toml")]) == code
+        said = capsys.readouterr().err
+    con = duckdb_anon.connect()
+    least = con.execute(f"""select min(n) from (select count(distinct nr) as n from
+        (select (row_number() over () - 1) % 100 as nr, 20 + (row_number() over () - 1) % 100 % 30 as a from range(300))
+        join (select distinct age.lower as lo, age.upper as up from '{tmp_path}/boxes.parquet') on a between lo and up
+        group by lo, up)""").fetchall()[0][0]
+    assert f"k is {least}, at least 5" in said and least >= 5
