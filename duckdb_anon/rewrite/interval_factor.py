@@ -124,7 +124,8 @@ class IntervalFactor(GeneralizedFactor):
     def ends_of_cells(self) -> str:
         """SELECT _cell, low, high, of_null: ends as numbers, and the share of the records that are NULL."""
         low, high = self._number("_cell.lower"), self._number("_cell.upper")
-        none = f"error({literal(when_run(f'no interval of {self.columns[0]} has ends'))})"
+        why = f"no interval of {self.columns[0]} has ends: its NULLs are in every class. Release without them"
+        none = f"error({literal(when_run(why))})"
         alone, few = map(_number_text, (OF_NULL, OF_RARE_NULL))
         return f"""
             select _cell, case when _cell is not null then coalesce({low}, min({low}) over (), {none}) end as low,

@@ -25,7 +25,7 @@ from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.kernels.cell_shares import NODE_ROUNDS, SET_ROUNDS, Boxes, member_shares
 from duckdb_anon.measures.queries.impute import free_name, impute
 from duckdb_anon.measures.queries.replay import replay_of
-from duckdb_anon.model.errors import ParameterError, RewriteError, listed, nearest
+from duckdb_anon.model.errors import ParameterError, RewriteError, listed, nearest, planning
 from duckdb_anon.model.function_specs import Parameter
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import QUERY, Description, read_description, table_name
@@ -54,9 +54,10 @@ _MOST_LEARNT = 200
 
 @contextmanager
 def in_name_of(function: str) -> Iterator[None]:
-    """Let errors of the rewriter name the SQL function that was called."""
+    """Let errors of the rewriter, and those that its SQL raises, name the SQL function that was called."""
     try:
-        yield
+        with planning(function):
+            yield
     except RewriteError as error:
         text = str(error)
         raise RewriteError(text if text.startswith(f"{function}: ") else f"{function}: {text}") from error

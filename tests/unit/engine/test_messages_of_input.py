@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from duckdb_anon.engine.hierarchy_io import read_tree
-from duckdb_anon.model.errors import ParameterError
+from duckdb_anon.model.errors import ParameterError, code_of
 
 TREE = "create table tree as select * from (values ('HS-grad', 'school', 'any'), ('PhD', 'high', 'any')) t(a, b, c)"
 ROLES = "qi := ['e'], hierarchies := {'e': 'tree'}"
@@ -108,3 +108,14 @@ def test_dates_that_arrow_does_not_read_are_leaves_as_duckdb_prints_them(con, ki
     con.execute("create table tree as select distinct a::varchar as leaf, 'any' as root from t")
     released = con.execute("select distinct a from mondrian('t', k := 3, qi := ['a'], hierarchies := {'a': 'tree'})")
     assert {a for (a,) in released.fetchall()} == {leaf for (leaf,) in con.execute("select leaf from tree").fetchall()}
+
+
+def test_an_error_of_a_workloads_sql_is_known_as_one_of_the_package(con):
+    """One NULL in a class of all records leaves its column's intervals without ends."""
+    con.execute(
+        "create table t as select case when range > 0 then 20 + range % 30 end as age, range % 2 as b from range(60)"
+    )
+    con.execute("create table r as from mondrian('t', 40, qi := ['age', 'b'])")
+    with pytest.raises(duckdb.Error) as raised:
+        con.execute("from workload_error('t', 'r', qi := ['age', 'b'], n := 20, seed := 1)").fetchall()
+    assert code_of(str(raised.value)) == "cannot-estimate" and "age" in str(raised.value)
