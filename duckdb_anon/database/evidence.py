@@ -80,7 +80,8 @@ def evidence_page(
         individuals=individuals, smallest=made.smallest, linked=plan.linked, limit=limit,
     )  # fmt: skip
     answer_with_database(found, plan.k, plan.key_file is not None)
-    with written(NAME, path, page(found), as_json(found)):
+    content = as_json(found)
+    with written(NAME, path, page(found, content), content):
         yield
 
 
@@ -112,9 +113,10 @@ def restate(path: Path, context: HoldersContext) -> bool:
         **{name: facts[name] for name in ("individuals", "smallest", "linked", "limit")},
     )  # fmt: skip
     answer_risk(found)
-    if json.loads(as_json(found)) | {"made": ""} == facts | {"made": ""}:
+    content = as_json(found)
+    if json.loads(content) | {"made": ""} == facts | {"made": ""}:
         return False
-    with written(NAME, str(path), page(found), as_json(found)):
+    with written(NAME, str(path), page(found, content), content):
         return True
 
 

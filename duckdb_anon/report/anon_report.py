@@ -70,8 +70,9 @@ def write_edition(found: Findings, path: str, edition: Edition) -> int:
     from duckdb_anon.report.html.page import page  # needs the extra
 
     shown = edition_of(found, edition)
-    html = page(shown, edition)
-    with written("report", path, html, as_json(shown, edition)):
+    facts = as_json(shown, edition)
+    html = page(shown, facts, edition)
+    with written("report", path, html, facts):
         return len(html.encode())
 
 

@@ -1,5 +1,6 @@
 """The evidence page for a board, in three editions, with the facts as JSON."""
 
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -145,6 +146,11 @@ def test_columns_that_leave_unchanged_stand_first_and_count_those_whom_they_iden
     assert [(row["column"], "unique values" in row) for row in facts(folder, "short")["unchanged"]] == [
         ("salary", False)
     ]
+
+
+def test_what_is_signed_is_the_file_of_facts_next_to_the_page(folder):
+    for edition in ("internal", "external", "short"):
+        assert hashlib.sha256((folder / f"{edition}.json").read_bytes()).hexdigest() in body(folder, edition)
 
 
 def test_every_edition_answers_the_checklist_alike_and_outside_without_counts_of_the_original(folder):
@@ -328,6 +334,7 @@ def test_the_page_on_a_database_agrees_with_what_was_written(tmp_path, capsys, m
     assert Path("out.duckdb").stat().st_mtime_ns == released and again["provenance"] == digest
     (domain,) = [row for row in again["checklist"] if row["point"] == "domain"]
     assert domain["state"] == "stated" and "domain: the <registry>" in domain["answer"]
+    assert hashlib.sha256(Path("page.json").read_bytes()).hexdigest() in Path("page.html").read_text(encoding="utf-8")
     assert "Probability of an attempt 0.5 (as stated)" in Path("page.html").read_text(encoding="utf-8")
     Path("page.html").unlink()
     assert main(["run", "plan.toml"]) == 0

@@ -6,6 +6,7 @@ is escaped by Jinja2.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,9 +24,16 @@ from duckdb_anon.report.redaction import Edition
 _RISK = ("identity", "identity_low", "identity_high", "attribute", "meets_threshold")
 
 
-def page(found: Evidence, edition: Edition = "internal") -> str:
-    """A page as HTML text, of the findings that an edition contains."""
-    given = {"found": found, "context": found.context, "edition": edition, "internal": edition == "internal"}
+def page(found: Evidence, facts: str, edition: Edition = "internal") -> str:
+    """A page as HTML text, of the findings that an edition contains and their JSON, whose digest is signed."""
+    signed = hashlib.sha256(facts.encode()).hexdigest()
+    given = {
+        "signed": signed,
+        "found": found,
+        "context": found.context,
+        "edition": edition,
+        "internal": edition == "internal",
+    }
     if isinstance(found, DatabaseFindings):
         by_table: dict[str, Rows] = {}
         for row in found.columns:
