@@ -213,8 +213,9 @@ def answer_risk(found: DatabaseFindings) -> None:
     """Fill in the figures that the statements of the holder enter into."""
     of_context(found, found.individuals)
     if found.facts["risks"]:
-        worst = max(row["high"] for row in found.facts["risks"])
-        found.figures["risk"] = Figure(risk_sentence(found.context, worst), "database_risk")
+        more = found.beyond
+        also = f" An attacker who knows {more['known']}: up to {percent(more['high'])}." if more else ""
+        found.figures["risk"] = Figure(risk_sentence(found.context, found.worst["high"]) + also, "database_risk")
 
 
 def _methods(tables: Sequence[dict[str, Any]]) -> str:

@@ -104,6 +104,16 @@ class DatabaseFindings(Evidence):
     linked: bool  # whether the released tables join
     limit: float | None  # largest identity that the plan allows; None where it says none
 
+    @property
+    def worst(self) -> Row:
+        """The largest risk by attackers who know what is labelled quasi; those of other attackers are not judged."""
+        return max((row for row in self.facts["risks"] if row["judged"]), key=lambda row: row["high"])
+
+    @property
+    def beyond(self) -> Row | None:
+        """The largest risk by attackers who know more than that; None where none was measured."""
+        return max((r for r in self.facts["risks"] if not r["judged"]), key=lambda row: row["high"], default=None)
+
 
 class QueryRunner:
     """Runs the queries of a report, with their progress and the reasons of those that fail."""

@@ -314,6 +314,11 @@ def test_the_page_on_a_database_agrees_with_what_was_written(tmp_path, capsys, m
     assert alone == {"debt": (0, 0)}
     states = {row["point"]: row["state"] for row in found["checklist"]}
     assert states["adversarial testing"] == states["length of the key"] == "computed" and states["domain"] == "open"
+    judged, more = (max(r["high"] for r in found["risks"] if r["judged"] is side) for side in (True, False))
+    (risk,) = [row["answer"] for row in found["checklist"] if row["point"] == "risk of re-identification"]
+    assert (
+        f"{float(f'{100 * judged:.3g}'):g}%, the upper end" in risk and f"up to {float(f'{100 * more:.3g}'):g}%" in risk
+    )
     assert states["threshold"] == "open" and found["warnings"] == []
     risks = {row["known"]: row for row in found["risks"]}
     assert list(risks)[-1].endswith("(strongest attacker)")
