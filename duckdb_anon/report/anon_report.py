@@ -7,7 +7,7 @@ runs. The page holds figures on the original: it is for the data holder. Cost: t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,7 +17,7 @@ import duckdb
 
 from duckdb_anon.engine.private_files import draft_of
 from duckdb_anon.measures.risk.linkage_risk import TARGETS
-from duckdb_anon.model.errors import AnonError, ParameterError
+from duckdb_anon.model.errors import AnonError, ParameterError, nearest
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Task
 from duckdb_anon.model.parameters import MOST_SEED
 from duckdb_anon.report.findings import Findings, Plan
@@ -62,7 +62,20 @@ def write_page(
 ) -> int:
     """Measure, and write the page of an edition and its facts; return the size of the page in bytes."""
     require_extra("report")
+    _require_tables(con, (plan.original, *plan.releases))
     return write_edition(measure(con, plan, context or HoldersContext(), say), path, edition)
+
+
+def _require_tables(con: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> None:
+    """Refuse a table that does not exist before any other is measured; `tables` as SQL names them."""
+    for table in tables:
+        try:
+            con.execute(f"select * from {table} limit 0")
+        except duckdb.CatalogException as error:
+            sql = "select table_name from information_schema.tables where not starts_with(table_schema, 'pg_')"
+            known = [name for (name,) in con.execute(sql).fetchall()]
+            given = table.replace('"', "")
+            raise AnonError(f"there is no table {given}{nearest(given, known)}", code="bad-argument") from error
 
 
 def write_edition(found: Findings, path: str, edition: Edition) -> int:
