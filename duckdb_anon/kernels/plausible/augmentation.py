@@ -146,6 +146,7 @@ class Augmentation:
             seed = self._word()
 
             def work(low: int, j: int = j, seed: np.uint64 = seed) -> None:
+                tick()
                 many, odds = np.empty(self.sizes[j], dtype=np.int64), np.empty(largest)
                 give_each(
                     low, min(low + _BUCKETS, len(starts) - 1), seed, j, members, starts, tree, self.cells, self.cell,
@@ -159,6 +160,7 @@ class Augmentation:
         widest = int(np.diff(self.cells.offsets).max())
 
         def work(low: int) -> None:
+            tick()
             weight = np.empty((len(cell), widest))
             complete(low, min(low + _ROWS, rows), seed, tree, self.cells, cell, self.level, weight, self.state)
 
@@ -169,6 +171,7 @@ class Augmentation:
         moves_level = self.levels > 1 and int(self.block[self.root]) == block
 
         def work(low: int) -> None:
+            tick()
             exchange(
                 low, min(low + _BUCKETS, buckets), seed, self.options.swaps, self.members, self.starts, block,
                 self.block, moves_level, self.tree, self.state, self.cell, self.level,
