@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace as with_fields
 from pathlib import Path
 
@@ -19,6 +19,7 @@ import duckdb
 
 from duckdb_anon.engine.call_text import Recorded, function_called, recording
 from duckdb_anon.engine.catalog import located, names_of, table_sql, write_comments
+from duckdb_anon.engine.private_files import draft_of
 from duckdb_anon.engine.register import Register, released_meanwhile
 from duckdb_anon.engine.release_digest import release_digest, row_checksum
 from duckdb_anon.engine.release_seal import sealed
@@ -111,24 +112,30 @@ def release(
             )
         return _release_in_parts(con, name, call, method, replace, independent, part_rows, memory, register, key)
     is_file = name.lower().endswith(".parquet")
-    with _errors_of_method(method, call), _transaction(con):
+    with _errors_of_method(method, call), _transaction(con, name, is_file) as draft:
         _refuse_taken(con, name, is_file, replace)
         found = _resolved(con, call, method)
         registration = Registration.of(con, found, _database_of(con, name, is_file), register, key, independent)
         if previous is None:
             registration.guard()
-            return _write(registration, name, replace, is_file)
+            return _write(registration, name, replace, draft)
         following = Next.of(registration, previous, deleted, changed)
     with following.prepared():
-        with _errors_of_method(method, call), _transaction(con):
-            comment = _written(registration, name, following.rows_sql(), replace, is_file, following.enter)
+        with _errors_of_method(method, call), _transaction(con, name, is_file) as draft:
+            comment = _written(registration, name, following.rows_sql(), replace, draft, following.enter)
     return f"{comment}\n{following.report()}"
 
 
-def _transaction(con: duckdb.DuckDBPyConnection) -> AbstractContextManager[None]:
-    """The transaction of a release; only the register has rows that two of them may insert."""
+@contextmanager
+def _transaction(con: duckdb.DuckDBPyConnection, name: str, is_file: bool) -> Iterator[Path | None]:
+    """The transaction of a release, and where to write its file, which takes its place once the register is committed.
+
+    Only the register has rows that two of them may insert. A process that ends before leaves no file without an entry.
+    """
     reason = ", for a release and its description are written in a transaction of their own"
-    return transaction(con, "release", reason, released_meanwhile)
+    beside: AbstractContextManager[Path | None] = draft_of(Path(name)) if is_file else nullcontext()
+    with beside as draft, transaction(con, "release", reason, released_meanwhile):
+        yield draft
 
 
 @contextmanager
@@ -170,11 +177,11 @@ def _release_in_parts(
             run = Run(con, found, location, bounds)
             finished = run.run(signature_of(found, name, bounds))
             progress.say("writing")
-            with _transaction(con):
-                draft = f"({finished})"
-                rows = registration.without_row_id(draft) if key is not None else draft
-                enter = _first(registration, registration.open(), draft)
-                return _written(registration, name, rows, replace, is_file, enter)
+            with _transaction(con, name, is_file) as draft:
+                numbered = f"({finished})"
+                rows = registration.without_row_id(numbered) if key is not None else numbered
+                enter = _first(registration, registration.open(), numbered)
+                return _written(registration, name, rows, replace, draft, enter)
     except (KeyboardInterrupt, duckdb.InterruptException, progress.Interrupted):
         keep = True
         raise
@@ -234,17 +241,17 @@ def _failed(error: duckdb.Error, method: Method, location: RunDirectory) -> str:
     return message_of(error, method.name)
 
 
-def _write(registration: Registration, name: str, replace: bool, is_file: bool) -> str:
-    """Run the call, write the table or file, and enter it in the register."""
+def _write(registration: Registration, name: str, replace: bool, file: Path | None) -> str:
+    """Run the call, write the table or `file`, and enter it in the register."""
     con, draft = registration.con, f"temp.main._anon_{secrets.token_hex(8)}"
     if registration.key:
         registration.require_keys(registration.planned.relation.sql)
     register = registration.open()
     rows = registration.call(register, row_id=bool(registration.key))
-    if registration.key or is_file:
+    if registration.key or file:
         con.execute(f"create temp table {draft} as from {rows}")
         rows = registration.without_row_id(draft) if registration.key else draft
-    comment = _written(registration, name, rows, replace, is_file, _first(registration, register, draft))
+    comment = _written(registration, name, rows, replace, file, _first(registration, register, draft))
     con.execute(f"drop table if exists {draft}")
     return comment
 
@@ -257,31 +264,33 @@ def _first(registration: Registration, register: Register | None, draft: str = "
 
 
 def _written(
-    registration: Registration, name: str, rows: str, replace: bool, is_file: bool, enter: Enter | None
+    registration: Registration, name: str, rows: str, replace: bool, file: Path | None, enter: Enter | None
 ) -> str:
     """Write rows as a table or file with their description, and enter them in the register; return the description."""
-    if not is_file:
+    if file is None:
         registration.con.execute(f"create {'or replace ' if replace else ''}table {table_sql(name)} as from {rows}")
         rows = table_sql(name)
-    description = _describe(registration, name, rows, is_file)
+    description = _describe(registration, name, rows, file)
     if enter is not None:
-        registration.entering(name if is_file else rows, is_file=is_file, write=lambda known: enter(known, description))
+        registration.entering(
+            name if file else rows, is_file=file is not None, write=lambda known: enter(known, description)
+        )
     return description.comment()
 
 
-def _describe(registration: Registration, name: str, rows: str, is_file: bool) -> Description:
+def _describe(registration: Registration, name: str, rows: str, file: Path | None) -> Description:
     """Write the description: comments of a table; a file is written with its metadata."""
     con, columns = registration.con, registration.planned.column_comments()
     checksum, digest = row_checksum(con, rows), release_digest(con, rows)
     description = sealed(with_fields(registration.described(), checksum=checksum, digest=digest), columns)
-    if not is_file:
+    if file is None:
         write_comments(con, rows, description.comment(), columns)
         return description
     relation, roles = registration.planned.relation, registration.planned.roles
     labels = {**relation.comments, **({roles.person.name: "anon: person"} if roles.person else {})}
     original = described_table(con, relation.sql, relation.given, relation.comment, labels)
     release_table = described_table(con, rows, name, description.comment(), columns)
-    write_release(con, "release", release_table, Path(name), original, made_now=True)
+    write_release(con, "release", release_table, Path(name), original, made_now=True, draft=file)
     return description
 
 

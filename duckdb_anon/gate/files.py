@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import duckdb
@@ -66,10 +67,12 @@ def write_release(
     *,
     allow: bool = False,
     made_now: bool = False,
+    draft: Path | None = None,
 ) -> None:
     """Check a release and write it to a file, or to a folder where the goal is not called '.parquet'.
 
-    `goal`: the file, or the folder of files; `made_now`: whether the rows come from the method this moment.
+    `goal`: the file, or the folder of files; `made_now`: whether the rows come from the method this moment;
+    `draft`: the file or folder beside the goal to write to, which the caller moves to the goal.
 
     Raises:
         AnonError: the release must not leave, or cannot be written.
@@ -85,7 +88,7 @@ def write_release(
     if not goal.name.lower().endswith(".parquet"):
         options += ", file_size_bytes '256MB', filename_pattern 'rows_{i}'"
     try:
-        with draft_of(goal) as draft:
-            con.execute(f"copy (from {release.sql}) to {literal(str(draft))} ({options})")
+        with draft_of(goal) if draft is None else nullcontext(draft) as written:
+            con.execute(f"copy (from {release.sql}) to {literal(str(written))} ({options})")
     except duckdb.Error as error:
         raise AnonError(f"{function}: {goal}: {one_line(error)}") from cause_of(error)
