@@ -11,26 +11,6 @@ import pytest
 import duckdb_anon
 from tests.reference.emptied import give_back, take
 
-CAMPAIGNS = (
-    "contract/test_examples", "endtoend/test_evidence", "endtoend/test_odd_data", "endtoend/test_release_in_parts",
-    "endtoend/test_report", "unit/database", "unit/measures/queries/test_replay",
-    "unit/measures/queries/test_workload_error", "unit/measures/risk/test_disclosure", "unit/releases/test_doors",
-    "unit/releases/test_publish", "unit/releases/test_verify_release", "unit/report/test_profile",
-    "unit/report/test_recommend", "unit/rewrite/test_corpus", "unit/rewrite/test_intervals",
-    "unit/rewrite/test_persons", "unit/rewrite/test_trees", "unit/sequence/test_sequence_risk",
-)  # fmt: skip
-"""Minutes of many cases, marked as campaigns as a whole: a plain run ends in a few minutes without them, and CI runs them."""
-
-WEEKLY = (
-    "contract/test_advice", "contract/test_nested_columns", "contract/test_one_file", "contract/test_ordinary_names",
-    "endtoend/test_interrupt", "property/test_new_values", "property/test_outer_joins", "unit/engine/test_equality",
-    "unit/engine/test_memory_estimate", "unit/kernels/test_code_cache", "unit/kernels/test_jit",
-    "unit/measures/queries/test_published_errors", "unit/measures/risk/test_composition_risk",
-    "unit/measures/risk/test_population", "unit/parts/test_same_release", "unit/rewrite/test_learnt_counts",
-    "unit/rewrite/test_unbounded_cells",
-)  # fmt: skip
-"""Campaigns of parts that seldom change, which run once a week (.ci/weekly)."""
-
 PLAIN = ("unit/rewrite", "unit/sql", "unit/serve", "unit/shell", "unit/test_")
 """Minutes of tests that hardly need a compiled kernel: while one worker runs them the other one compiles for both."""
 
@@ -78,12 +58,7 @@ def census(shared_data):
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
-    """Mark `CAMPAIGNS` before marks choose what runs, and then let the second of two workers begin with `PLAIN`."""
-    for item in items:
-        if _within(item, CAMPAIGNS + WEEKLY):
-            item.add_marker(pytest.mark.campaign)
-        if _within(item, WEEKLY):
-            item.add_marker(pytest.mark.weekly)
+    """Let the second of two workers begin with `PLAIN`."""
     yield
     plain = [item for item in items if _within(item, PLAIN)]
     others = [item for item in items if not _within(item, PLAIN)]

@@ -12,6 +12,8 @@ from duckdb_anon.model.function_specs import Entry
 from duckdb_anon.registry import ENTRIES
 from tests.reference.entry_calls import arguments, is_scalar, tables_of
 
+pytestmark = [pytest.mark.campaign, pytest.mark.weekly]
+
 TAKES = {entry.name: {p.name for p in parameters_of(entry)} for entry in ENTRIES}
 TABLES = ("plain", "labelled", "empty", "missing", "unseen", "person_rows", "odd", "(from labelled)", "/no/such.csv")
 WRONG = {

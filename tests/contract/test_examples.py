@@ -6,6 +6,8 @@ import pytest
 
 from duckdb_anon.cli import main
 
+pytestmark = pytest.mark.campaign
+
 PROJECT = Path(__file__).resolve().parents[2]
 FILES = sorted((PROJECT / "examples").glob("*.sql"))
 NEEDS_AN_ENDPOINT = "read_releases_from_the_stock_shell.sql"

@@ -8,6 +8,8 @@ from duckdb_anon.model.function_specs import Entry, Method, Task
 from duckdb_anon.registry import ENTRIES
 from tests.reference.entry_calls import Tables, is_scalar, reads_original, reads_release
 
+pytestmark = [pytest.mark.campaign, pytest.mark.weekly]
+
 METHODS = {"mondrian": "5", "anatomy": "2", "slicing": "1.2"}
 NESTED = {
     "st": "{'a': 0, 'zz': 1}", "other": "{'g': 'q'}", "mp": "map {'a': pid}", "li": "[1, 2]", "ls": "[{'s': 'd1'}]",

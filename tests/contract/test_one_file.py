@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = [pytest.mark.campaign, pytest.mark.weekly]
+
 PROJECT = Path(__file__).resolve().parents[2]
 METHOD = '''
 """Toy: every row as it is, which protects nothing. This text is as long as the tests want the text of a method to be,

@@ -15,6 +15,8 @@ from duckdb_anon.model.function_specs import Method, Task
 from duckdb_anon.registry import ENTRIES, METHODS
 from tests.reference.entry_calls import Tables, is_scalar, reads_original, reads_release
 
+pytestmark = [pytest.mark.campaign, pytest.mark.weekly]
+
 PLAIN = "ordinary"
 NAMES = {
     "Bucket": "(1 + i % 4)::bigint", "noisy_Count": "(0.5 + i % 4)::double",

@@ -20,6 +20,8 @@ from duckdb_anon.report.measure import against, measure, row_hash
 from duckdb_anon.report.redaction import Edition
 from duckdb_anon.report.release_context import HoldersContext, read_context
 
+pytestmark = pytest.mark.campaign
+
 pytest.importorskip("altair", reason="the report extra is not installed")
 pytest.importorskip("vl_convert", reason="the report extra is not installed")
 CONTEXT = """

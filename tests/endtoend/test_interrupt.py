@@ -8,6 +8,8 @@ import time
 import duckdb
 import pytest
 
+pytestmark = [pytest.mark.campaign, pytest.mark.weekly]
+
 LABELS = "qi := ['age', 'gender', 'education', 'hours_per_week'], sensitive := 'salary'"
 CALLS = {
     "recommend": f"from recommend('people', {LABELS}, rows := 200000, targets := 200000)",

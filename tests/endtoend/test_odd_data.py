@@ -3,6 +3,8 @@
 import duckdb
 import pytest
 
+pytestmark = pytest.mark.campaign
+
 ROLES = "qi := ['a', 'b'], sensitive := 's'"
 
 

@@ -15,6 +15,8 @@ import duckdb_anon
 from duckdb_anon.cli import main
 from tests.reference.answers import differing
 
+pytestmark = pytest.mark.campaign
+
 CALL = "mondrian('people', 3, qi := ['age', 'gender', 'education', 'hours_per_week'])"
 ROWS = 6000
 KILLED = """

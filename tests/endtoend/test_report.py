@@ -12,6 +12,8 @@ import pytest
 import duckdb_anon
 from duckdb_anon.cli import main
 
+pytestmark = pytest.mark.campaign
+
 pytest.importorskip("altair", reason="the report extra is not installed")
 pytest.importorskip("vl_convert", reason="the report extra is not installed")
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -17,6 +17,8 @@ from duckdb_anon.model.function_specs import ColumnPlan, Method, Params, Roles
 from duckdb_anon.model.number_scale import Scale
 from duckdb_anon.model.released_columns import ROWS, Cells, Source, Value
 
+pytestmark = [pytest.mark.campaign, pytest.mark.weekly]
+
 ENDS = {
     "TINYINT": ("-128", "127"), "SMALLINT": ("-32768", "32767"), "INTEGER": ("-2147483648", "2147483647"),
     "BIGINT": ("-9223372036854775808", "9223372036854775807"), "UTINYINT": ("0", "255"), "USMALLINT": ("0", "65535"),

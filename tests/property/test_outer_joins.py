@@ -8,6 +8,8 @@ import pytest
 
 from duckdb_anon import load
 
+pytestmark = [pytest.mark.campaign, pytest.mark.weekly]
+
 VALUES = (
     "p.age", "p.cost", "p.z", "coalesce(p.cost, 7)", "coalesce(p.z, p.cost, 0)", "if(p.cost > 5, 1, 2)", "p.age * 2",
     "case when p.sex = 'F' then 1 else 0 end", "case when p.age > 20 then p.cost end", "abs(p.age - 20)", "p.cost + 1",

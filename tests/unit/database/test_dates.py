@@ -10,6 +10,8 @@ from duckdb_anon import AnonError, database_risk, release_database
 from duckdb_anon.cli import main
 from duckdb_anon.database.first_plan import first_plan
 
+pytestmark = pytest.mark.campaign
+
 OPTIONS = {"individuals": "patients", "key": "id", "k": 5, "keys": {"visits.pid": "patients.id"}}
 SHIFT = {"visits": {"discharge": "shift(days := 180)"}}
 

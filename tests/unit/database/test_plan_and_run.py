@@ -13,6 +13,8 @@ import pytest
 import duckdb_anon
 from duckdb_anon.cli import main
 
+pytestmark = pytest.mark.campaign
+
 PLAN = """
 [tables]
 patients = "hospital.duckdb:patients"

@@ -10,6 +10,8 @@ import duckdb_anon
 from duckdb_anon import AnonError, release_database
 from tests.unit.database.test_release_database import KEYS, _hospital
 
+pytestmark = pytest.mark.campaign
+
 PEOPLE = "create table patients as select i as id, 20 + i % 10 as age{} from range(100) t(i)"
 FIRST = "select i as pid, date '2024-01-01' as day, 'HIV' as disease from range(100) t(i)"
 ROLES = {"patients.age": "quasi", "visits.day": "quasi", "visits.disease": "sensitive"}

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 import duckdb_anon
 from duckdb_anon import AnonError, ParameterError, database_risk, release_database
 
+pytestmark = pytest.mark.campaign
+
 KEYS = {"visits.pid": "patients.id", "labs.visit": "visits.visit"}
 ROLES = {
     "patients.name": "identifier", "patients.age": "quasi", "patients.sex": "quasi categorical", "patients.debt": "sensitive",

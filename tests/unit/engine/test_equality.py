@@ -3,6 +3,8 @@
 import duckdb
 import pytest
 
+pytestmark = [pytest.mark.campaign, pytest.mark.weekly]
+
 
 @pytest.mark.parametrize("special", ["'-inf'::double", "'inf'::double", "'nan'::double", "null::double"])
 @pytest.mark.parametrize("method", ["mondrian", "incognito"])

@@ -9,6 +9,8 @@ import pytest
 import duckdb_anon
 from duckdb_anon.cli import main
 
+pytestmark = [pytest.mark.campaign, pytest.mark.weekly]
+
 ROWS = 300_000
 ROLES = "qi := ['a', 'b', 'c'], sensitive := 's'"
 

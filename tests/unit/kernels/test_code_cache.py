@@ -19,6 +19,8 @@ from duckdb_anon import kernels
 from duckdb_anon.kernels import jit
 from duckdb_anon.kernels.jit import Compiled, cache_folder, code_digest, compiled
 
+pytestmark = [pytest.mark.campaign, pytest.mark.weekly]
+
 MODULE = """
 import json, sys
 from numba.core import event

@@ -5,8 +5,11 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 from duckdb_anon.kernels.jit import compiled, instead
+
+pytestmark = [pytest.mark.campaign, pytest.mark.weekly]
 
 
 @compiled

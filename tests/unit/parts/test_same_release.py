@@ -11,6 +11,8 @@ from duckdb_anon.parts.source_encoding import Original
 from tests.reference.answers import differing
 from tests.reference.seeded import seeded_release
 
+pytestmark = [pytest.mark.campaign, pytest.mark.weekly]
+
 QI = "qi := ['age', 'gender', 'education', 'hours_per_week', 'born', 'height']"
 SAME = {
     "k": f"mondrian('people', 3, {QI})",

@@ -12,6 +12,8 @@ from duckdb_anon import AnonError
 from duckdb_anon.cli import main
 from duckdb_anon.engine.private_files import folder_for, private_root
 
+pytestmark = pytest.mark.campaign
+
 ROLES = "qi := ['age'], sensitive := 'disease'"
 PLAN = """
 [tables]

@@ -10,6 +10,8 @@ import duckdb_anon
 from duckdb_anon import AnonError
 from duckdb_anon.serve.publish import NOT_MEASURED, publish
 
+pytestmark = pytest.mark.campaign
+
 ROLES = "qi := ['age', 'edu'], sensitive := 'disease', keep := 'ward', hierarchies := {'edu': 'tree'}"
 ORIGINAL = """
     create type ward as enum ('north', 'south', 'Dr Ann Smith');

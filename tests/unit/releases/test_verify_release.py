@@ -13,6 +13,8 @@ from duckdb_anon.model.release_comment import Description
 from duckdb_anon.serve.publish import publish
 from duckdb_anon.serve.server import Analyst
 
+pytestmark = pytest.mark.campaign
+
 ROLES = "qi := ['age', 'edu'], sensitive := 'disease'"
 
 

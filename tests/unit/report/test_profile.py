@@ -8,6 +8,8 @@ import pytest
 
 from tests.reference.labelled_columns import REAL, labelled_columns
 
+pytestmark = pytest.mark.campaign
+
 pytest.importorskip("stdnum", reason="the profile extra is not installed")
 pytest.importorskip("phonenumbers", reason="the profile extra is not installed")
 

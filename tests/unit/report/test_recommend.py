@@ -13,6 +13,8 @@ from duckdb_anon.kernels.jit import CLOCK
 from duckdb_anon.report import candidate_search
 from tests.reference.answers import dicts
 
+pytestmark = pytest.mark.campaign
+
 ON_REQUEST = ("rank_swap", "merging")
 QI = ("gender", "age", "relationship", "education")
 

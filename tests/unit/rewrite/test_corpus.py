@@ -7,6 +7,8 @@ import pytest
 from tests.reference.corpus import RELEASES, database, queries, verdicts
 from tests.reference.corpus_verdicts import judge
 
+pytestmark = pytest.mark.campaign
+
 CORPUS = dict(queries())
 OFTEN = ("buckets",)
 """Shapes tried on every run; the others are a campaign."""

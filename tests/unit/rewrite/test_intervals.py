@@ -2,9 +2,12 @@
 
 import duckdb
 import numpy as np
+import pytest
 
 from duckdb_anon.rewrite.rewriter import rewrite
 from tests.reference.rewrite_tables import seen
+
+pytestmark = pytest.mark.campaign
 
 ROWS, RUNS = 2000, 150
 RELEASE = {"sliced": "select bucket, {age: age, cost: cost} as a, {sex: sex} as b, {disease: disease} as c from base"}

@@ -9,6 +9,8 @@ from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, in
 from duckdb_anon.kernels.randomized_response.joint_counts import joint_counts
 from tests.reference import joint_counts as reference
 
+pytestmark = [pytest.mark.campaign, pytest.mark.weekly]
+
 ROLES = "qi := ['a', 'b', 'd'], sensitive := 's'"
 
 

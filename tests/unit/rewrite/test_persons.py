@@ -5,6 +5,8 @@ import pytest
 
 import duckdb_anon
 
+pytestmark = pytest.mark.campaign
+
 VISITS = [
     ("Bob", 18, "M", ("a1", "a2", "b2")),
     ("David", 14, "M", ("b1",)),

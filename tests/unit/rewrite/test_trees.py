@@ -9,6 +9,8 @@ from duckdb_anon.rewrite.query.trees import KEYWORDS
 from duckdb_anon.rewrite.rewriter import rewrite
 from tests.reference.rewrite_tables import seen
 
+pytestmark = pytest.mark.campaign
+
 
 def test_every_word_of_duckdb_that_cannot_be_a_name_is_quoted():
     names = "('unreserved', 'column_name')"

@@ -8,6 +8,8 @@ import pytest
 from duckdb_anon import connect, release
 from duckdb_anon.model.errors import AnonError
 
+pytestmark = [pytest.mark.campaign, pytest.mark.weekly]
+
 FLOATING = ("max(x)", "min(x)", "max(-x)", "sum(x)", "avg(x)", "sum(x + 1)", "sum(x * x)", "sum(x) FILTER (WHERE k < 5)",
             "avg(x) FILTER (WHERE k BETWEEN 2 AND 6)", "max(x) FILTER (WHERE k >= 5)", "quantile_cont(x, 0.9)",
             "count(*) FILTER (WHERE x > 5)", "count(*) FILTER (WHERE x <= 9)", "count(x)")  # fmt: skip

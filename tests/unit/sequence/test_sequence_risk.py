@@ -10,6 +10,8 @@ from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.register import numbered_rows, registered
 from tests.reference import sequences
 
+pytestmark = pytest.mark.campaign
+
 QI = ("age", "gender")
 
 

@@ -11,6 +11,8 @@ import duckdb
 import numpy as np
 import pytest
 
+pytestmark = [pytest.mark.campaign, pytest.mark.weekly]
+
 WORKLOADS = 8
 ASKED = (
     "style := 'half', selectivity := 0.5, dims := 4, aggregate := 'sum(INCWAGE)', "

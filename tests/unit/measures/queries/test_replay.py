@@ -9,6 +9,8 @@ from duckdb_anon.engine import replayed_tables
 from duckdb_anon.measures.queries.replay import COVERAGE
 from tests.reference.seeded import seeded_release
 
+pytestmark = pytest.mark.campaign
+
 MIDDLE = "select region, median(age) as middle from people where ill = 'flu' group by region"
 COUNT = "select count(*) as n from people where age between 30 and 50 and ill = 'flu'"
 SEED = f"seed := {2**64}"

@@ -9,6 +9,8 @@ from duckdb_anon.measures.queries.cube_error import plan_cube_error
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.rewrite.query.tables import TableInfo
 
+pytestmark = pytest.mark.campaign
+
 RELEASES = {
     "muco": "muco('people', 0.5, row_id := true, seed := 1)",
     "mondrian": "mondrian('people', k := 4, seed := 1)",

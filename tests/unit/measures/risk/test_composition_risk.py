@@ -8,6 +8,8 @@ import pytest
 from tests.reference.answers import dicts
 from tests.reference.merging import HOSPITAL_A, HOSPITAL_B, class_pairs, victims
 
+pytestmark = [pytest.mark.campaign, pytest.mark.weekly]
+
 QI = ["age", "sex", "place"]
 ROLES = "qi := ['age', 'sex', 'place'], sensitive := 'disease'"
 EXAMPLE = "qi := ['zip', 'age', 'sex'], sensitive := 'disease'"

@@ -5,6 +5,8 @@ import pytest
 
 from tests.reference.linkage import covers
 
+pytestmark = pytest.mark.campaign
+
 LABELS = "qi := ['a', 'b', 'c'], sensitive := 's'"
 
 

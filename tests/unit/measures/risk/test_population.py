@@ -11,6 +11,8 @@ from scipy.integrate import quad
 from duckdb_anon.kernels.population import uniqueness
 from tests.reference import population as reference
 
+pytestmark = [pytest.mark.campaign, pytest.mark.weekly]
+
 
 @pytest.fixture
 def register(con):
