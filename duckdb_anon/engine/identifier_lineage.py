@@ -84,9 +84,10 @@ def _references_of(catalog: Catalog) -> list[tuple[str, str, str, str]]:
     columns = [
         "table_name", "unnest(constraint_column_names)", "referenced_table", "unnest(referenced_column_names)",
     ]  # fmt: skip
-    return catalog.comments.execute(
-        f"select {', '.join(map(folded_sql, columns))} from duckdb_constraints() where constraint_type = 'FOREIGN KEY'"
+    rows = catalog.comments.execute(
+        f"select {', '.join(columns)} from duckdb_constraints() where constraint_type = 'FOREIGN KEY'"
     ).fetchall()
+    return [(fold(table), fold(column), fold(parent), fold(to)) for table, column, parent, to in rows]
 
 
 def _referring(
