@@ -66,7 +66,9 @@ class Answers:
             drawn = f"impute({literal(releases[original])}, original := {literal(original)}, seed := {seed}"
             if original in database:  # tables that join are drawn together
                 drawn += f", together := {literal(database)}"
-            con.execute(f"create table {_drawn_of(original)} as from {drawn})")
+            # the call is planned for tables of these names, so what it makes has another one while it runs
+            con.execute(f"create table {_DRAWN}.main._anon_drawing as from {drawn})")
+            con.execute(f"alter table {_DRAWN}.main._anon_drawing rename to {ident(original)}")
         for original in shown:  # once all are drawn, which takes the shapes
             _show(con, original)
         tables = "select view_name from duckdb_views() union all select table_name from duckdb_tables()"
