@@ -679,6 +679,10 @@ def keep_likely_groups(
     else:
         group = exp.Group(expressions=[exp.Literal.number(number + 1) for number, _ in enumerate(groups.keys)])
     named["_scale"], likely = _scale_and_likely(tree("sum({w})", w=weight), groups.level() if several else None)
+    if several and any(not keys for keys in groups.sets):  # the total of all records is a row, however few they are
+        likely = exp.Or(
+            this=likely, expression=exp.EQ(this=groups.level(), expression=exp.Literal.number(groups.level_of(())))
+        )
     inner = exp.Select(
         expressions=[exp.Alias(this=node, alias=exp.to_identifier(name)) for name, node in named.items()],
         group=group,
