@@ -28,7 +28,7 @@ from duckdb_anon.report.profile.key_columns import key_like, of_key_like
 from duckdb_anon.report.verify_release import verify
 
 _SEED = re.compile(r"\bseed\b(\s*(:=|=>|=|:|is|was|of|number)?)*\s*\d", re.IGNORECASE)
-_MOST_DELTA, _UNIQUES, _COPY = 0.5, 20, 0.95
+_MOST_SHARE, _UNIQUES, _COPY = 0.5, 20, 0.95
 _STATES = {
     "rows": "has other rows than its description",
     "description": "has another description than release() wrote",
@@ -155,32 +155,33 @@ def _no_copy(
     original: SourceTable | None,
     description: Description,
 ) -> None:
-    """Refuse rows of the original under a promise of delta, whose groups the published rows do not show.
+    """Refuse rows of the original under the name of a method, whatever it promises.
 
-    Records that are unique on the quasi-identifiers must not stand in the release with their sensitive value; where
-    one value has most rows they may by chance.
+    Records that are unique on the quasi-identifiers must not stand in the release with their sensitive values; where
+    one value has most rows they may by chance. Methods that keep quasi-identifiers do not keep sensitive values.
     """
-    delta = description.parameters.get("delta")
     columns = [c for c in release.columns if release.role(c) in ("quasi", "sensitive")]
-    if original is None or not isinstance(delta, (int, float)) or delta > _MOST_DELTA:
+    if original is None or not description.method:
         return
     there = {fold(c) for c in original.columns}
     qi, sensitive = ([c for c in columns if release.role(c) == role] for role in ("quasi", "sensitive"))
-    if not qi or not sensitive or any(fold(c) not in there for c in columns):
+    if not qi or any(fold(c) not in there for c in columns):
         return
     same = " and ".join(f"o.{ident(c)}::varchar is not distinct from r.{ident(c)}::varchar" for c in columns)
-    values = idents(sensitive)
+    # without a sensitive value no record stands there by chance
+    most_rows = f"select max(n) / sum(n) from (select count(*) as n from {release.sql} group by {idents(sensitive)})"
     found, unchanged, most = con.execute(
         f"with uniques as (select {idents(columns)} from {original.sql} "
         f"qualify count(*) over (partition by {idents(qi)}) = 1), "
         f"kept as (select o.* from uniques as o semi join {release.sql} as r on {same}) "
         "select (select count(*) from uniques), (select count(*) from kept), "
-        f"(select max(n) / sum(n) from (select count(*) as n from {release.sql} group by {values}))"
+        f"({most_rows if sensitive else 'select 0'})"
     ).fetchall()[0]
-    if found >= _UNIQUES and most <= _MOST_DELTA and unchanged > _COPY * found:
+    if found >= _UNIQUES and most <= _MOST_SHARE and unchanged > _COPY * found:
         raise AnonError(
             f"{function}: {unchanged} of {found} unique records of {original.name} stand unchanged in {release.name}, "
-            f"which promises delta := {delta:g}. Make the release again"
+            f"which claims to be made by {description.call}. Make the release again",
+            code="copied-records",
         )
 
 

@@ -25,7 +25,7 @@ from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Task
 from duckdb_anon.model.release_comment import Description, field_comments, read_description
 from duckdb_anon.report.linked_release import comments
 
-_BY_CLASS = ("mondrian", "incognito", "microaggregate", "composition", "hybrid", "probabilistic")
+_BY_CLASS = ("mondrian", "incognito", "microaggregate", "composition", "hybrid", "probabilistic", "rmr", "suppress")
 _DIVERSE = ("mondrian", "incognito", "anatomy", "slicing", "merging")
 _DIVERSITY = {"incognito": "entropy"}
 _EXACT = 1e-6
@@ -108,7 +108,7 @@ def _questions(
     sensitive = [column for column, found in label.items() if found.role == "sensitive"]
     table, given = literal(f"(select * from {name})"), description.parameters
     classes = f"qi := {literal(qi)}, keep := [], sensitive := {literal(sensitive[0]) if sensitive else '[]'}"
-    if parameter == "k" and description.method in _BY_CLASS:
+    if parameter == "k" and description.method in _BY_CLASS and given.get("missing") != "wildcard":
         yield "k_anonymity", f"select k from k_anonymity({table}, {classes})"
     kind = str(given.get("diversity", _DIVERSITY.get(description.method, "frequency")))
     if description.method == "one_to_m_generalize" and sensitive and not given.get("explode"):

@@ -46,6 +46,7 @@ CALLS = {
     f"anatomy('people', 3, {ROLES})": {"l": True},
     f"slicing('people', 2, {ROLES})": {"l": True},
     f"microaggregate('people', 5, {ROLES})": {"k": True},
+    f"suppress('people', 3, {ROLES})": {"k": True},
     f"muco('people', 0.2, {ROLES})": {"delta": None},
 }  # fmt: skip
 
@@ -94,12 +95,16 @@ def test_a_role_that_was_changed_is_a_change_of_the_description(people):
 @pytest.mark.parametrize(
     ("method", "parameters", "reason"),
     [
-        ("mondrian", {"k": 50}, "breaks its promise of k := 50"),
-        ("anatomy", {"l": 3}, "breaks its promise of l := 3"),
-        ("muco", {"delta": 0.1}, "unique records of people stand unchanged"),
+        ("mondrian", {"k": 50}, "unique records of people stand unchanged"),
+        ("anatomy", {"l": 3}, "unique records of people stand unchanged"),
+        ("rmr", {"k": 10}, "unique records of people stand unchanged"),
+        ("muco", {"delta": 0.9}, "unique records of people stand unchanged"),
+        ("rr_distort", {"l": 4}, "unique records of people stand unchanged"),
+        ("diffgen", {"epsilon": 1.0}, "unique records of people stand unchanged"),
+        ("laplace_on_groups", {"epsilon": 1.0}, "unique records of people stand unchanged"),
     ],
 )
-def test_a_promise_that_the_rows_do_not_keep_is_refused(people, method, parameters, reason):
+def test_a_copy_is_refused_whatever_it_claims(people, method, parameters, reason):
     with duckdb_anon.connect(str(people)) as con:
         con.execute("create table r as from people; comment on column r.age is 'anon: quasi'")
         con.execute("comment on column r.edu is 'anon: quasi'; comment on column r.disease is 'anon: sensitive'")
