@@ -24,7 +24,7 @@ from duckdb_anon.methods.partition_params import plain_layout, unchanged
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
-from duckdb_anon.model.function_specs import REQUIRED, Method, Parameter, Params, Sweep
+from duckdb_anon.model.function_specs import REQUIRED, Method, Parameter, Params
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.released_columns import Cells, Coded
 
@@ -88,5 +88,4 @@ METHOD = Method(
     ),
     layout=plain_layout,
     release=release,
-    sweeps=(Sweep("k := {n}", (5, 10, 25)),),
 )  # fmt: skip

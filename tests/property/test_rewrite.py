@@ -48,10 +48,11 @@ def answers_exactly(people: duckdb.DuckDBPyConnection, seed: int) -> None:
             text = rewrite(query, tables[0], seen(people, f"identity_{shape}"), tables[1:])
         except NotLinearError:
             continue
-        assert comparable(people.execute(text).fetchall()) == comparable(people.execute(query).fetchall()), (
-            shape,
-            query,
-        )
+        try:
+            truth = people.execute(query).fetchall()
+        except duckdb.Error:  # such as a whole number divided by 0
+            continue
+        assert comparable(people.execute(text).fetchall()) == comparable(truth), (shape, query)
         answered += 1
     assert answered > QUERIES / 3
 

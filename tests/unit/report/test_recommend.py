@@ -37,8 +37,9 @@ def steps(con: duckdb.DuckDBPyConnection, arguments: str) -> list[dict[str, Any]
 
 @pytest.fixture(scope="module")
 def tried(people):
-    """The whole table tried once."""
-    return steps(people, "'people', max_risk := 0.1")
+    """The whole table tried once; calls that the time did not suffice for have no figures."""
+    found = steps(people, "'people', max_risk := 0.1, seconds := 900")
+    return [step for step in found if step["query_error"] is not None]
 
 
 def risk(step: dict[str, Any]) -> float:
