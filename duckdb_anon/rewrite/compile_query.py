@@ -651,8 +651,9 @@ def keep_likely_groups(
 
     SELECT sex, sum(_weight) FROM w GROUP BY sex    becomes
     SELECT g._k0, g._a0 * g._scale FROM (
-      SELECT sex AS _k0, sum(_weight) AS _a0, <all records / records of groups that stay> AS _scale
-      FROM w GROUP BY 1 QUALIFY sum(_weight) >= 0.5) AS g
+      SELECT *, <all records / records of groups that stay> AS _scale, _n >= 0.5 AS _stays
+      FROM (SELECT sex AS _k0, sum(_weight) AS _a0, sum(_weight) AS _n FROM w GROUP BY 1)) AS g
+    WHERE g._stays
 
     HAVING, windows, ORDER BY and LIMIT hold of the groups that stay.
     """
@@ -678,22 +679,31 @@ def keep_likely_groups(
         named |= {name: key.copy() for name, key in named.items() if name.startswith("_k")}
     else:
         group = exp.Group(expressions=[exp.Literal.number(number + 1) for number, _ in enumerate(groups.keys)])
-    named["_scale"], likely = _scale_and_likely(tree("sum({w})", w=weight), groups.level() if several else None)
-    if several and any(not keys for keys in groups.sets):  # the total of all records is a row, however few they are
-        likely = exp.Or(
-            this=likely, expression=exp.EQ(this=groups.level(), expression=exp.Literal.number(groups.level_of(())))
-        )
+    named["_n"] = tree("sum({w})", w=weight)
+    if several:
+        named["_level"] = groups.level()
+    level = exp.column("_level") if several else None
+    scale, likely = _scale_and_likely(exp.column("_n"), level)
+    if level is not None and any(not keys for keys in groups.sets):  # the total of all records is a row, however few
+        total = exp.EQ(this=level.copy(), expression=exp.Literal.number(groups.level_of(())))
+        likely = exp.Or(this=likely, expression=total)
     inner = exp.Select(
         expressions=[exp.Alias(this=node, alias=exp.to_identifier(name)) for name, node in named.items()],
         group=group,
-        qualify=exp.Qualify(this=likely),
         **{part: select.args.get(part) for part in ("from_", "joins", "where")},
     )
-    source = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+    # windows read columns of a step of their own, as Spark has no QUALIFY
+    counted = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier("_counted")))
+    judged = exp.Select(
+        expressions=[exp.Star(), exp.alias_(scale, "_scale"), exp.alias_(likely, "_stays")],
+        from_=exp.From(this=counted),
+    )
+    source = exp.Subquery(this=judged, alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
     select.set("from_", exp.From(this=source))
     for part in ("joins", "group", "having"):
         select.set(part, None)
-    select.set("where", exp.Where(this=having.this) if having is not None else None)
+    stays: exp.Expr = exp.column("_stays", table=alias, quoted=True)
+    select.set("where", exp.Where(this=stays if having is None else exp.and_(stays, having.this, copy=False)))
 
 
 def _scale_and_likely(rows: exp.Expr, level: exp.Expr | None) -> tuple[exp.Expr, exp.Expr]:
