@@ -95,11 +95,10 @@ def resolve_roles(
     def info(name: str, nested_allowed: bool = nested) -> ColumnInfo:
         return _info(function, relation, name, labels, nested_allowed)
 
-    for role in ("person", "household"):
+    for role, remedy in (("person", "Name it in person := '...'"), ("household", "Change the comments of the others")):
         if len(labels.roles[role]) > 1:
             raise ColumnError(
-                f"{function}: {listed(labels.roles[role])} are all the {role} column. One column can be. Name it in "
-                f"{role} := '...' or change the comments"
+                f"{function}: {listed(labels.roles[role])} are all the {role} column. One column can be. {remedy}"
             )
     household = labels.roles["household"]
     # the members of a household are protected together, unless a function is about the values of one individual
