@@ -9,7 +9,6 @@ import itertools
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -24,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.reference.ports import free_port
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PASSWORD = "only-for-this-test"
@@ -169,9 +170,7 @@ def superset(tmp_path_factory):
         env=environment, cwd=folder, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [str(Path(sys.executable).parent / "superset"), "run", "-p", str(port)]
     with (folder / "log").open("w") as log:
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)

@@ -10,7 +10,6 @@ import io
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,7 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon.serve.publish import publish
+from tests.reference.ports import free_port
 
 SHELL = Path(sys.executable).parent / "duckdb"
 TOKEN = "a-token-for-the-test-only"
@@ -137,9 +137,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def _served(file: Path, role: str, *options: str) -> Iterator[Endpoint]:
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "duckdb_anon.cli", "serve", str(file), "--role", role, *options]
     process = subprocess.Popen(
         [*command, "--listen", f"localhost:{port}"], env={**os.environ, "DUCKDB_ANON_TOKEN": TOKEN},

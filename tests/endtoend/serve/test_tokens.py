@@ -17,6 +17,7 @@ import pytest
 
 from duckdb_anon.serve import tokens
 from duckdb_anon.serve.server import load_quack
+from tests.reference.ports import free_port
 
 
 @dataclass
@@ -49,9 +50,7 @@ def started(folder: Path, place: Path, *options: str, host: str = "localhost") -
         "bob": tokens.add(place / "tokens", "bob", tables=["boxes"]),
         "wrong": "alice.not-her-secret",
     }
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     listening = ["--listen", f"{host}:{port}", "--tokens", str(place / "tokens"), "--audit", str(place / "audit.jsonl")]
     command = [sys.executable, "-m", "duckdb_anon.cli", "serve", str(folder / "releases.duckdb"), *listening, *options]
     with (place / "stderr").open("w") as warnings:
