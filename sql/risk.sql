@@ -49,7 +49,7 @@ create or replace temp macro _anon_checked(fn, tbl, qi, others) as table
 -- The records: quasi-identifiers by their names, and _anon_value, _anon_person and _anon_weight, each NULL where no column
 -- is named for it. The column _anon_none keeps every list of columns from being empty.
 create or replace temp macro _anon_records(fn, tbl, qi, sensitive, person, sample_weights) as table
-    with names as materialized (
+    with _anon_names as materialized (
         from _anon_checked(fn, tbl, qi, [sensitive, person, sample_weights])
         where person is null or sample_weights is null
             or error(fn || ': sample_weights and person cannot be combined. Give each individual one record [bad-argument]')
@@ -76,7 +76,7 @@ create or replace temp macro _anon_records(fn, tbl, qi, sensitive, person, sampl
             coalesce(*columns(lambda c: _anon_among(c, [sample_weights]) or c = '_anon_none')) as _anon_weight
         from (select *, null as _anon_none from _anon_table(tbl))
     )
-    where (select checked from names);
+    where (select checked from _anon_names);
 
 -- The equivalence classes: quasi-identifiers, _anon_size (records, or individuals), _anon_population (the number of
 -- individuals of the population that they represent) and _anon_share (largest share of one individual in the records).
@@ -182,25 +182,28 @@ create or replace temp macro _anon_sample_risk(n, f) as
     end;
 
 -- The records with the size of their class, what it represents, their risk, and that of their household: 1 - prod(1 - risk)
--- over its members, NULL without household. Everybody of a NULL household is one by themselves.
-create or replace temp macro _anon_risk_of_records(fn, tbl, qi, person, sample_weights, missing, household) as table
-    with names as materialized (from _anon_checked(fn, tbl, qi, [household])),
-    classes as (
-        select row(*columns(* exclude (_anon_size, _anon_population, _anon_share, _anon_matching))) as _anon_key,
-            _anon_matching, _anon_population
-        from _anon_classes(fn, tbl, qi, person, sample_weights, missing)
-    ),
-    records as (
+-- over its members, NULL without household. Everybody of a NULL household is one by themselves. `classes` names the rows of
+-- _anon_risks.
+create or replace temp macro _anon_risk_of_records(fn, tbl, qi, household, classes) as table
+    select _anon_record.* exclude (_anon_key, _anon_none, _anon_home), _anon_matching, _anon_population, _anon_risk,
+        if(household is null, null, if(_anon_home is null, _anon_risk,
+            1 - product(1 - _anon_risk) over (partition by _anon_home))) as _anon_household
+    from (
         select *, row(*columns(lambda c: _anon_among(c, qi) or c = '_anon_none')) as _anon_key,
             coalesce(*columns(lambda c: _anon_among(c, [household]) or c = '_anon_none')) as _anon_home
         from (select *, null as _anon_none from _anon_table(tbl))
-        where (select checked from names)
-    )
-    select records.* exclude (_anon_key, _anon_none, _anon_home), _anon_matching, _anon_population,
-        if(sample_weights is null, 1 / _anon_matching, _anon_sample_risk(_anon_matching, _anon_population)) as _anon_risk,
-        if(household is null, null, if(_anon_home is null, _anon_risk,
-            1 - product(1 - _anon_risk) over (partition by _anon_home))) as _anon_household
-    from records join classes on records._anon_key = classes._anon_key;
+        where (select checked from _anon_checked(fn, tbl, qi, [household]))
+    ) as _anon_record
+    join (
+        select row(*columns(* exclude (_anon_size, _anon_population, _anon_share, _anon_matching, _anon_risk))) as _anon_key,
+            _anon_matching, _anon_population, _anon_risk
+        from query_table(classes)
+    ) using (_anon_key);
+
+-- The classes and the risk of a record of each.
+create or replace temp macro _anon_risks(fn, tbl, qi, person, sample_weights, missing) as table
+    select *, if(sample_weights is null, 1 / _anon_matching, _anon_sample_risk(_anon_matching, _anon_population)) as _anon_risk
+    from _anon_classes(fn, tbl, qi, person, sample_weights, missing);
 
 -- reidentification_risk(tbl, qi, threshold := 0.2): the probability of re-identifying a record by its quasi-identifiers
 -- (El Emam and Dankar 2008).
@@ -218,23 +221,24 @@ create or replace temp macro _anon_risk_of_records(fn, tbl, qi, person, sample_w
 create or replace temp macro reidentification_risk(
     tbl, qi := NULL, threshold := 0.2, person := NULL, sample_weights := NULL, missing := 'value', household := NULL
 ) as table
-    select columns(lambda c: c not in ('household_expected', 'household_risk') or household is not null) from (select coalesce(sum(_anon_size), 0)::bigint as rows,
-        coalesce(max(1 / _anon_matching), 0)::double as prosecutor,
-        coalesce(max(risk), 0)::double as journalist,
-        coalesce(sum(_anon_size * risk) / sum(_anon_size), 0)::double as marketer,
-        coalesce(sum(_anon_size) filter (risk > case
-            when threshold is null or threshold < 0 or threshold > 1 then error(
-                'reidentification_risk: threshold must lie in [0, 1], got ' || coalesce(threshold::varchar, 'NULL') || ' [bad-argument]')
-            else threshold::double end) / sum(_anon_size), 0)::double as above_threshold,
-        count(*) filter (_anon_matching = 1) as sample_uniques,
-        coalesce(sum(_anon_size * risk), 0)::double as expected
+    with _anon_risk_classes as materialized (from _anon_risks('reidentification_risk', tbl, qi, person, sample_weights, missing))
+    select columns(lambda c: c not in ('household_expected', 'household_risk') or household is not null)
     from (
-        select *, if(sample_weights is null, 1 / _anon_matching, _anon_sample_risk(_anon_matching, _anon_population)) as risk
-        from _anon_classes('reidentification_risk', tbl, qi, person, sample_weights, missing)
-    )), (
+        select coalesce(sum(_anon_size), 0)::bigint as rows,
+            coalesce(max(1 / _anon_matching), 0)::double as prosecutor,
+            coalesce(max(_anon_risk), 0)::double as journalist,
+            coalesce(sum(_anon_size * _anon_risk) / sum(_anon_size), 0)::double as marketer,
+            coalesce(sum(_anon_size) filter (_anon_risk > case
+                when threshold is null or threshold < 0 or threshold > 1 then error(
+                    'reidentification_risk: threshold must lie in [0, 1], got ' || coalesce(threshold::varchar, 'NULL') || ' [bad-argument]')
+                else threshold::double end) / sum(_anon_size), 0)::double as above_threshold,
+            count(*) filter (_anon_matching = 1) as sample_uniques,
+            coalesce(sum(_anon_size * _anon_risk), 0)::double as expected
+        from _anon_risk_classes
+    ), (
         select coalesce(sum(_anon_household), 0)::double as household_expected,
             coalesce(avg(_anon_household), 0)::double as household_risk
-        from _anon_risk_of_records('reidentification_risk', tbl, qi, person, sample_weights, missing, household)
+        from _anon_risk_of_records('reidentification_risk', tbl, qi, household, '_anon_risk_classes')
         where household is not null
     );
 
@@ -248,12 +252,13 @@ create or replace temp macro reidentification_risk(
 create or replace temp macro record_risk(
     tbl, qi := NULL, person := NULL, sample_weights := NULL, missing := 'value', household := NULL
 ) as table
+    with _anon_risk_classes as materialized (from _anon_risks('record_risk', tbl, qi, person, sample_weights, missing))
     select columns(lambda c: (c <> 'population_size' or sample_weights is not null) and (c <> 'household_risk' or household is not null))
     from (
         select * exclude (_anon_matching, _anon_population, _anon_risk, _anon_household), _anon_matching as class_size,
             _anon_population as population_size, 1 / _anon_matching as prosecutor, _anon_risk as journalist,
             _anon_household as household_risk
-        from _anon_risk_of_records('record_risk', tbl, qi, person, sample_weights, missing, household)
+        from _anon_risk_of_records('record_risk', tbl, qi, household, '_anon_risk_classes')
     );
 
 -- k_map(tbl, population, qi): the smallest number of individuals of a population, one record each, who share their
@@ -303,20 +308,20 @@ create or replace temp macro _anon_entries(fn, tbl, qi, sensitive, person) as ta
 -- (their sum), persons (of the class), share (of the value in the table), place (rank of the value in the order of its
 -- type, NULL last) and label (its text). typeof() is a constant of the query, so only one of both readings runs.
 create or replace temp macro _anon_cells(fn, tbl, qi, sensitive, person) as table
-    with entries as (from _anon_entries(fn, tbl, qi, sensitive, person)),
-    plain_cell as (
-        select class, value, if(person is null, sum(n), count(*)) as value_rows from entries group by class, value
+    with _anon_entry as (from _anon_entries(fn, tbl, qi, sensitive, person)),
+    _anon_plain_cell as (
+        select class, value, if(person is null, sum(n), count(*)) as value_rows from _anon_entry group by class, value
     ),
-    individuals as (
-        select class, count(distinct person_of_entry) as persons from entries where person is not null group by class
+    _anon_individual as (
+        select class, count(distinct person_of_entry) as persons from _anon_entry where person is not null group by class
     ),
-    plain_class as (
+    _anon_plain_class as (
         select class, sum(value_rows) as class_rows, if(person is null, sum(value_rows), any_value(persons)) as persons
-        from plain_cell left join individuals using (class) group by class
+        from _anon_plain_cell left join _anon_individual using (class) group by class
     ),
-    plain_value as (
+    _anon_plain_value as (
         select value, sum(value_rows) as amount, row_number() over (order by value nulls last) as place
-        from plain_cell group by value
+        from _anon_plain_cell group by value
     ),
     bucket as (
         select row_number() over () as class, count(*) as weight, coalesce(
@@ -339,9 +344,9 @@ create or replace temp macro _anon_cells(fn, tbl, qi, sensitive, person) as tabl
         from bucket_cell group by value
     )
     select class, value_rows, class_rows, persons,
-        amount / (select sum(amount) from plain_value) as share, place, plain_value.value::varchar as label
-    from plain_cell join plain_class using (class)
-    join plain_value on plain_cell.value is not distinct from plain_value.value
+        amount / (select sum(amount) from _anon_plain_value) as share, place, _anon_plain_value.value::varchar as label
+    from _anon_plain_cell join _anon_plain_class using (class)
+    join _anon_plain_value on _anon_plain_cell.value is not distinct from _anon_plain_value.value
     union all
     select class, value_rows, class_rows, class_rows, amount / (select sum(amount) from bucket_value), place, value
     from bucket_cell join bucket_value using (value);
@@ -356,7 +361,13 @@ create or replace temp macro _anon_cells(fn, tbl, qi, sensitive, person) as tabl
 -- With person no level is above the number of individuals, and there is one row more:
 --   rows       records over the records of the value, or of the individual, that has most of them
 create or replace temp macro l_diversity(tbl, qi := NULL, sensitive := NULL, l := 2, person := NULL) as table
-    with class as (
+    with _anon_by_person as (
+        select sum(n) over (partition by class) as class_n, sum(n) over (partition by class, value) as value_n,
+            sum(n) over (partition by class, person_of_entry) as person_n
+        from _anon_entries('l_diversity', tbl, qi, sensitive, person)
+        where person is not null
+    ),
+    class as (
         select list(value_rows) as counts, any_value(class_rows) as n, any_value(persons) as persons
         from _anon_cells('l_diversity', tbl, qi, sensitive, person)
         group by class
@@ -374,18 +385,12 @@ create or replace temp macro l_diversity(tbl, qi := NULL, sensitive := NULL, l :
                 else list_max(counts) / (n - coalesce(list_sum(list_reverse_sort(counts)[:l::bigint - 1]), 0))
             end) as recursive_c
         from class
-    ),
-    by_person as (
-        select sum(n) over (partition by class) as class_n, sum(n) over (partition by class, value) as value_n,
-            sum(n) over (partition by class, person_of_entry) as person_n
-        from _anon_entries('l_diversity', tbl, qi, sensitive, person)
-        where person is not null
     )
     select unnest(['distinct', 'frequency', 'entropy', 'recursive'] || if(person is null, [], ['rows'])) as measure,
         unnest([
             coalesce(distinct_l, 'infinity'::double), coalesce(frequency_l, 'infinity'::double),
             coalesce(entropy_l, 'infinity'::double), coalesce(recursive_c, 0),
-            (select coalesce(min(class_n / greatest(value_n, person_n)), 'infinity'::double) from by_person)
+            (select coalesce(min(class_n / greatest(value_n, person_n)), 'infinity'::double) from _anon_by_person)
         ][:if(person is null, 4, 5)]) as value
     from level;
 
@@ -480,8 +485,8 @@ create or replace temp macro _anon_emd_tree(fn, tbl, qi, sensitive, person, hier
 create or replace temp macro t_closeness(
     tbl, qi := NULL, sensitive := NULL, distance := NULL, hierarchy := NULL, person := NULL
 ) as table
-    with sample as (from _anon_records('t_closeness', tbl, qi, sensitive, person, null) limit 1),
-    chosen as (
+    with _anon_sample as (from _anon_records('t_closeness', tbl, qi, sensitive, person, null) limit 1),
+    _anon_chosen as (
         select case
             when distance not in ('equal', 'ordered', 'hierarchy')
                 then error('t_closeness: distance must be ''equal'', ''ordered'' or ''hierarchy'', got ''' || distance || ''' [bad-argument]')
@@ -495,12 +500,12 @@ create or replace temp macro t_closeness(
                 '^(MAP\()?(U?(TINY|SMALL|BIG|HUGE)?INT|U?INTEGER|BIGNUM|FLOAT|DOUBLE|DECIMAL|DATE|TIME)') then 'ordered'
             else 'equal'
         end as distance
-        from sample
+        from _anon_sample
     )
-    select coalesce(if(chosen.distance = 'ordered', ordered, equal), 0)::double as t, chosen.distance
-    from chosen, _anon_emd('t_closeness', tbl, qi, sensitive, person)
+    select coalesce(if(_anon_chosen.distance = 'ordered', ordered, equal), 0)::double as t, _anon_chosen.distance
+    from _anon_chosen, _anon_emd('t_closeness', tbl, qi, sensitive, person)
     where hierarchy is null
     union all
-    select coalesce(tree, 0)::double, chosen.distance
-    from chosen, _anon_emd_tree('t_closeness', tbl, qi, sensitive, person, hierarchy)
+    select coalesce(tree, 0)::double, _anon_chosen.distance
+    from _anon_chosen, _anon_emd_tree('t_closeness', tbl, qi, sensitive, person, hierarchy)
     where hierarchy is not null;

@@ -20,7 +20,7 @@ create or replace temp macro _anon_texts(value) as
 
 -- The individuals: class and fingerprint, a list of texts that start with the number of their column.
 create or replace temp macro _anon_fingerprints(fn, tbl, qi, sensitive, person) as table
-    with names as materialized (
+    with _anon_names as materialized (
         from _anon_checked(fn, tbl, qi, list_append(_anon_name_list(sensitive), person))
         where len(_anon_name_list(sensitive)) > 0
             or error(fn || ': no sensitive column is named. Pass it as sensitive := ''disease'' [bad-argument]')
@@ -31,7 +31,7 @@ create or replace temp macro _anon_fingerprints(fn, tbl, qi, sensitive, person) 
             _anon_number,
             _anon_texts(columns(lambda c: _anon_among(c, _anon_name_list(sensitive)) or c = '_anon_none'))
         from (select *, null as _anon_none, if(person is null, row_number() over (), null) as _anon_number from _anon_table(tbl))
-        where (select checked from names)
+        where (select checked from _anon_names)
     ),
     listed as (
         select _anon_qi, _anon_person, _anon_number, list_value(*columns(* exclude (_anon_qi, _anon_person, _anon_number))) as texts from records

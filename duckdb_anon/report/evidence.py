@@ -116,12 +116,13 @@ def unchanged(runner: QueryRunner, found: Findings, made: Measured) -> Rows:
         if without_enums(made.columns.get(name, "")) != row["type"] or name in changed:
             continue
         counts = runner.rows(f"unchanged {name}", f"""
-            with new as (select {column} as v from {made.name} except select {column} from {table}),
-            held as (select {column} as v, {person or "row_number() over ()"} as i from {table} where v is not null),
-            alone as (select v, any_value(i) as i from held where v in (select {column} from {made.name})
+            with _anon_new as (select {column} as v from {made.name} except select {column} from {table}),
+            _anon_held as (select {column} as v, {person or "row_number() over ()"} as i from {table}
+                           where v is not null),
+            _anon_alone as (select v, any_value(i) as i from _anon_held where v in (select {column} from {made.name})
                       group by v having count(distinct i) = 1)
-            select (select count(*) from new) as new, count(*) as "unique values",
-                   count(distinct i) as "individuals identified" from alone""")  # fmt: skip
+            select (select count(*) from _anon_new) as new, count(*) as "unique values",
+                   count(distinct i) as "individuals identified" from _anon_alone""")  # fmt: skip
         if counts and not counts[0].pop("new"):
             unknown = row["role"] == "quasi" and name not in measured
             note = "values may be exchanged between records: not measured" if unknown else None

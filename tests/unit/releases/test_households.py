@@ -43,6 +43,30 @@ def test_risk_of_a_household_is_that_of_any_member(families):
     assert risk.fetchone() == (pytest.approx(len(size)), pytest.approx(expected), pytest.approx(expected / len(rows)))
 
 
+def test_risks_of_households_are_those_of_sdcmicro(con):
+    # measure_risk(..., hid = 'home') of sdcMicro 5.8.1 on this table; without weights equal on its testdata, too
+    con.execute("""create table homes as select i * i % 37 as home, i * 7 % 5 as a, i * i % 13 as b, 5 + i % 7 as w
+        from range(120) t(i)""")
+    figures = "select expected, household_expected, household_risk from reidentification_risk('homes', ['a', 'b'], "
+    found = con.execute(f"{figures} household := 'home')").fetchone()
+    assert found == pytest.approx((35, 106.72469075521, 0.88937242296))
+    first = con.execute(
+        "select household_risk from record_risk('homes', ['a', 'b'], household := 'home') order by home, a"
+    )
+    assert first.fetchone() == (pytest.approx(0.7890625),)
+    # of classes with more than two records sdcMicro takes the first term of the series in place of its sum
+    con.execute("""create table approximate as select home, if(n > 2, p / (n - (1 - p)), journalist) as risk from (
+        select *, class_size as n, class_size / population_size as p
+        from record_risk('homes', ['a', 'b'], household := 'home', sample_weights := 'w'))""")
+    of_homes = (
+        "select sum(risk * n) from (select 1 - product(1 - risk) as risk, count(*) as n from approximate group by home)"
+    )
+    total = con.execute("select sum(risk) from approximate").fetchone() + con.execute(of_homes).fetchone()
+    assert total == pytest.approx((6.112625266314, 33.918484637255))
+    exact = con.execute(f"{figures} household := 'home', sample_weights := 'w')").fetchone()[:2]
+    assert exact < total and exact == pytest.approx(total, rel=0.02)
+
+
 def test_what_counts_records_or_releases_the_number_of_the_household_is_refused(families):
     with pytest.raises(duckdb.Error, match="several-rows"):
         families.execute("from microaggregate('families', 5)")

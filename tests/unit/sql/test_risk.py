@@ -1,6 +1,7 @@
 """sql/risk.sql in a plain DuckDB connection, as the stock shell would read it."""
 
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import duckdb
 import pytest
 
 from tests.reference import diversity
+from tests.unit.sql.conftest import SQL
 
 HOSPITAL = """
     create table hospital(zip varchar, age varchar, sex varchar, disease varchar);
@@ -174,6 +176,30 @@ def test_the_entropy_of_one_value_is_exactly_one(con):
     con.execute("create table classes as select i as a, 'x' as s from range(1, 80) t(i), range(i)")
     levels = dict(con.execute("from l_diversity('classes', 'a', 's')").fetchall())
     assert levels["entropy"] == 1
+
+
+NAMES = sorted({
+    name
+    for file in ("risk", "risk_of_persons", "utility")
+    for name in re.findall(r"(?:^ +|with )([a-z]\w*) as (?:materialized )?\(", (SQL / f"{file}.sql").read_text(), re.MULTILINE)
+})  # fmt: skip
+OF_ANY_NAME = (
+    "record_risk('{0}', ['a'], household := 'p')", "reidentification_risk('{0}', ['a'], household := 'p')",
+    "k_anonymity('{0}', ['a'], person := 'p')", "k_anonymity('{0}', ['a'], missing := 'wildcard')",
+    "l_diversity('{0}', ['a'], 's', person := 'p')", "l_diversity('{0}', ['a'], 's')", "t_closeness('{0}', ['a'], 's')",
+    "kl_diversity('{0}', ['a'], 's', person := 'p')", "k_map('{0}', '{0}', ['a'])", "k_marginal('{0}', '{0}', ['a', 's'])",
+)  # fmt: skip
+
+
+def test_a_table_may_have_the_name_of_a_step(plain):
+    plain.execute("create table t as select i % 4 as a, i // 2 as p, i % 5 as s from range(16) r(i)")
+    found = {call: plain.execute(f"from {call.format('t')} order by all").fetchall() for call in OF_ANY_NAME}
+    assert len(NAMES) > 20
+    for name in NAMES:
+        plain.execute(f'create table "{name}" as from t')
+        for call, rows in found.items():
+            again = plain.execute(f"from {call.format(name)} order by all").fetchall()
+            assert [pytest.approx(row) for row in rows] == again, (name, call)
 
 
 # example published with sdcMicro's tests of freqCalc: key variables and sampling weights of eight records
