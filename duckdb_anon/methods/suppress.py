@@ -24,7 +24,7 @@ from duckdb_anon.methods.partition_params import plain_layout, unchanged
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
-from duckdb_anon.model.function_specs import REQUIRED, Method, Parameter, Params
+from duckdb_anon.model.function_specs import REQUIRED, Method, Parameter, Params, Sweep
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.released_columns import Cells, Coded
 
@@ -73,6 +73,7 @@ METHOD = Method(
     trials=("k := 1", "k := 3", "k := 3, missing := 'wildcard'"),
     formats=("rows",),
     instead=("mondrian", "muco"),
+    sweeps=(Sweep("k := {n}", (5, 10, 25)),),
     parameters=(
         Parameter("k", "minimum number of equal records; 1 or more", "integer", REQUIRED, low=1),
         Parameter(

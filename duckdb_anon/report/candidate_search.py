@@ -19,8 +19,9 @@ from duckdb_anon.engine.sensitive_coarsening import takes_edges
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.kernels.jit import CLOCK
 from duckdb_anon.model import progress
-from duckdb_anon.model.errors import RequirementError, without_code
+from duckdb_anon.model.errors import RequirementError, listed, without_code
 from duckdb_anon.model.function_specs import Method, Sweep
+from duckdb_anon.model.release_comment import Description, read_arguments
 from duckdb_anon.model.release_formats.duckdb_types import is_text, kind_of_type
 
 Step = dict[str, Any]
@@ -45,6 +46,11 @@ class Candidate:
     takes_edges: bool
     parameters: Sequence[str]
 
+    @property
+    def takes_one(self) -> bool:
+        """Whether its calls take one sensitive column: of those that need some, all but the ones of lists."""
+        return "sensitive" in self.needs and "person" not in self.needs
+
     @staticmethod
     def of(method: Method) -> Candidate:
         """The candidate that a method is."""
@@ -62,6 +68,7 @@ class Sample:
     repeated: bool  # whether an individual has several rows
     edges: str = ""  # the argument that gives rare sensitive values company, '' where there are none
     exceptions: str = ""  # the argument that excepts structural sensitive values from l, '' where there are none
+    left_out: Sequence[str] = ()  # sensitive columns that are not released, as a method takes one
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,7 @@ class Trials:
     deadline: float  # of `CLOCK`, which stands while functions are compiled
     tbl: str
     trees: Sequence[str]  # names of the hierarchies, `tree0`, `tree1` and so on here
-    roles: str
+    roles: Mapping[str, Any]  # columns of each role that the recommended call names
     workload: str
     on_sensitive: bool
     max_risk: float
@@ -89,34 +96,40 @@ def try_candidates(
     """Try the calls of every candidate; the steps, one mapping a step with the columns of recommend."""
     given = {name: planned[name] for name in Trials.__dataclass_fields__ if name in planned}
     deadline = CLOCK.now() + planned["seconds"]
-    sample = _fill(con, rows, planned["labels"])
-    if not planned["visible"]:
-        sample = replace(sample, edges="")  # the recommended call would not see the type of the column
+    _fill(con, rows, planned["labels"])
     if planned["unseen"]:  # planning did not see which quasi-identifiers have no order
         orders = {column: kind_of_type(kind) for column, kind in _types(con).items()}
         nominal = [name for name, label in planned["labels"] if label == "anon: quasi" and orders[name] == "nominal"]
-        given["roles"] += f", categorical := {literal(nominal)}" if nominal else ""
-    trials = Trials(con, sample, deadline, **given)
+        given["roles"] |= {"categorical": nominal} if nominal else {}
+    secrets = [column for column, label in planned["labels"] if label.startswith("anon: sensitive")]
     candidates = [
         Candidate(**{**each, "sweeps": tuple(Sweep(**sweep) for sweep in each["sweeps"])})
         for each in planned["candidates"]
     ]
-    sweeps = [(candidate, sweep) for candidate in _suited(candidates, sample) for sweep in candidate.sweeps]
+    # a method that takes one sensitive column is tried with each, the others unlabelled
+    passes = [secrets, *([[column] for column in secrets] if len(secrets) > 1 else [])]
     steps: list[Step] = []
     spent: dict[str, float] = {}  # seconds of a method in all its sweeps
-    for number, (candidate, sweep) in enumerate(sweeps, start=1):
-        begun, left = CLOCK.now(), trials.seconds / _PARTS - spent.get(candidate.name, 0.0)
-        with progress.running(f"recommend ({number} of {len(sweeps)})"):
-            steps += _swept(trials, candidate, sweep, min(deadline, begun + left))
-        spent[candidate.name] = spent.get(candidate.name, 0.0) + CLOCK.now() - begun
+    for sensitive in passes:
+        sample = _labelled(con, planned["labels"], secrets, sensitive)
+        if not planned["visible"]:
+            sample = replace(sample, edges="")  # the recommended call would not see the type of the column
+        trials = Trials(con, sample, deadline, **given)
+        if sensitive != secrets:
+            trials = replace(trials, roles={**trials.roles, "sensitive": sensitive[0]})
+        suited = [c for c in _suited(candidates, sample) if c.takes_one == (sensitive != secrets) or len(passes) == 1]
+        sweeps = [(candidate, sweep) for candidate in suited for sweep in candidate.sweeps]
+        for number, (candidate, sweep) in enumerate(sweeps, start=1):
+            begun, left = CLOCK.now(), trials.seconds / _PARTS - spent.get(candidate.name, 0.0)
+            with progress.running(f"recommend ({number} of {len(sweeps)})"):
+                steps += _swept(trials, candidate, sweep, min(deadline, begun + left))
+            spent[candidate.name] = spent.get(candidate.name, 0.0) + CLOCK.now() - begun
     _mark_frontier(steps)
     return sorted(steps, key=_rank)
 
 
-def _fill(
-    con: duckdb.DuckDBPyConnection, rows: Mapping[str, pa.StructArray], labels: Sequence[Sequence[str]]
-) -> Sample:
-    """Make the labelled table `sample`, the hierarchies `tree{k}` and `queried`, which the workload reads."""
+def _fill(con: duckdb.DuckDBPyConnection, rows: Mapping[str, pa.StructArray], labels: Sequence[Sequence[str]]) -> None:
+    """Make the table `sample`, the hierarchies `tree{k}` and `queried`, which the workload reads."""
     for name, flat in rows.items():
         if name == "t0" and len(flat) == 0:
             raise RequirementError("the table is empty; there is nothing to try methods on")
@@ -125,23 +138,34 @@ def _fill(
         con.execute(f"create table {ident(made)} as from _anon_arrived")
         con.unregister("_anon_arrived")
     person = next((column for column, label in labels if label == "anon: person"), None)
-    secrets = {column: label for column, label in labels if label.startswith("anon: sensitive")}
-    carriers = f"count(distinct {ident(person)})" if person else "count(*)"
-    total, people = con.execute(f"select count(*), {carriers} from sample").fetchall()[0]
-    counted = [f"(select {carriers} as n from sample group by {ident(column)})" for column in secrets]
-    most = [con.execute(f"select max(n) from {counts}").fetchall()[0][0] for counts in counted]
     con.execute(f"create table queried as from sample qualify row_number() over (partition by {ident(person)}) = 1"
                 if person else "create view queried as from sample")  # fmt: skip
+
+
+def _labelled(
+    con: duckdb.DuckDBPyConnection, labels: Sequence[Sequence[str]], secrets: Sequence[str], sensitive: Sequence[str]
+) -> Sample:
+    """Label the columns, of `secrets` those in `sensitive` alone, and describe the sample."""
     for column, label in labels:
         for table in ("sample", "queried"):
-            con.execute(f"comment on column {table}.{ident(column)} is {literal(label)}")
-    rare = [_has_rare(con, ident(column), label, _types(con)[column], carriers) for column, label in secrets.items()]
+            role = label if column in sensitive or column not in secrets else ""
+            con.execute(f"comment on column {table}.{ident(column)} is {literal(role)}")
+    person = next((column for column, label in labels if label == "anon: person"), None)
+    carriers = f"count(distinct {ident(person)})" if person else "count(*)"
+    total, people = con.execute(f"select count(*), {carriers} from sample").fetchall()[0]
+    counted = [f"(select {carriers} as n from sample group by {ident(column)})" for column in sensitive]
+    most = [con.execute(f"select max(n) from {counts}").fetchall()[0][0] for counts in counted]
+    label_of, types = dict(labels), _types(con)
+    rare = [_has_rare(con, ident(column), label_of[column], types[column], carriers) for column in sensitive]
     edges = f", {EDGES.name} := {CARRIERS}" if any(rare) else ""
+    left_out = [column for column in secrets if column not in sensitive]
     exceptions = ""
-    if secrets:
+    if sensitive:
         found, _ = _first_row(con, f"select list(distinct value) from structural_values('sample', {_EXCEPTED_FROM})")
         exceptions = f", l_except := {literal(found[0])}" if found and found[0] and None not in found[0] else ""
-    return Sample(int(total), people // max(most) if most else None, person, people < total, edges, exceptions)
+    return Sample(
+        int(total), people // max(most) if most else None, person, people < total, edges, exceptions, left_out
+    )
 
 
 def _types(con: duckdb.DuckDBPyConnection) -> dict[str, str]:
@@ -245,12 +269,18 @@ def _step(
     started = CLOCK.now()
     options = f"{arguments}, row_id := true, seed := {trials.seed}"
     _, problem = _first_row(con, f"create or replace table release as from {candidate.name}('sample', {options})")
+    if not problem:  # its NULLs and texts are values, whether the sample has them or not
+        made = Description("sample", candidate.name, read_arguments(options) or {}, persons=sample.person is not None)
+        con.execute(f"comment on table release is {literal(made.comment())}")
     columns = ""
     if sweep.finds_columns and not problem:  # attributes that stand together in the sliced release
         structs = [kind for kind in con.table("release").types if kind.id == "struct"]
         columns = f", columns := {literal([[name for name, _ in kind.children] for kind in structs])}"
-    step["call"] = f"FROM {candidate.name}({literal(trials.tbl)}, {arguments}{columns}{trials.roles})"
+    roles = "".join(f", {name} := {literal(value)}" for name, value in trials.roles.items())
+    step["call"] = f"FROM {candidate.name}({literal(trials.tbl)}, {arguments}{columns}{roles})"
     notes = [problem] if problem else [sweep.note, EDGED if sample.edges and sample.edges in arguments else ""]
+    if sample.left_out and not problem:
+        notes.append(f"{listed(sample.left_out)} is not released: the method takes one sensitive column")
     notes.append(EXCEPTED if sample.exceptions and sample.exceptions in arguments else "")
     notes.append(RELAXED if "l := 1" in arguments.split(", ") else "")
     if not problem:

@@ -59,7 +59,7 @@ def plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str
         "tbl": relation.given,
         "trees": list(trees),
         # to be repeated in the recommended calls
-        "roles": "".join(f", {name} := {literal(value)}" for name, value in given.items() if value is not None),
+        "roles": {name: value for name, value in given.items() if value is not None},
         "unseen": not relation.visible and context.arguments.get("categorical") is None,
         "visible": relation.visible,
         "candidates": [asdict(Candidate.of(method)) for method in _chosen(context.methods, params["methods"])],

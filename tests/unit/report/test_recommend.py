@@ -83,6 +83,28 @@ def test_edges_are_recommended_where_sensitive_values_single_out():
             assert (attacks > 20 and left == 0) if rare else attacks == 0
 
 
+def test_each_sensitive_column_is_tried_where_a_method_takes_one(people):
+    arguments = "rows := 300, targets := 50, workload := {'n': 20}, max_risk := 1, methods := ['anatomy', 'muco']"
+    people.execute("create table two as select *, age // 9 as decade from people")
+    found = steps(people, f"'two', qi := ['gender', 'education'], sensitive := ['salary', 'decade'], {arguments}")
+    calls = {(s["method"], s["call"].partition("sensitive := ")[2].split(", cat")[0].rstrip(")")) for s in found}
+    assert calls == {("anatomy", "'salary'"), ("anatomy", "'decade'"), ("muco", "['salary', 'decade']")}
+    assert all(s["query_error"] is not None for s in found)
+    assert {("salary is not" in s["note"], "decade is not" in s["note"]) for s in found if s["method"] == "anatomy"} == {
+        (True, False), (False, True),
+    }  # fmt: skip
+    # which methods take one follows from what they need
+    for method in registry.METHODS:
+        candidate = candidate_search.Candidate.of(method)
+        try:
+            people.execute(f"from {method.name}('two', qi := ['gender'], sensitive := ['salary', 'decade'], "
+                           f"person := 'age', {method.smallest or 'seed := 1'})")  # fmt: skip
+        except duckdb.Error as error:
+            assert candidate.takes_one == ("one sensitive" in str(error)), method.name
+        else:
+            assert not candidate.takes_one, method.name
+
+
 def test_ladder_is_climbed_until_a_step_meets_the_risk(tried):
     for method, sweep in [(m, each) for m in registry.METHODS for each in m.sweeps]:
         calls = [f"FROM {method.name}('people', {arguments}" for arguments in sweep.calls(1200)]
