@@ -46,6 +46,7 @@ def example_connection() -> duckdb.DuckDBPyConnection:
     for column in ("age", "gender", "education", "hours_per_week"):
         con.execute(f"comment on column people.{column} is 'anon: quasi'")
     con.execute("comment on column people.salary is 'anon: sensitive'")
+    con.execute("comment on table people is 'anon: outputs()'")
     con.execute(
         "create table visits as select pid, 20 + hash(pid) % 40 as age, 'd' || hash(pid, i) % 12 as disease "
         "from range(300) a(pid), range(3) b(i) where i <= pid % 3"

@@ -1,8 +1,8 @@
 """The registry: every entry of the package, found in the modules that declare them.
 
-A module of `methods/`, of `measures/` and its folders, of `report/`, or one of `_ABOVE` declares its entries as
-module-level values; nothing else lists them. They are ordered by section, then by name, which is the order of
-`anon_functions()`.
+A module of `methods/`, of `measures/` and its folders, of `report/`, of `outputs/`, or one of `_ABOVE` declares its
+entries as module-level values; nothing else lists them. They are ordered by section, then by name, which is the order
+of `anon_functions()`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
 
-from duckdb_anon import measures, methods, report
+from duckdb_anon import measures, methods, outputs, report
 from duckdb_anon.model.function_specs import SECTIONS, Entry, Method
 
 _ABOVE = ("duckdb_anon.sequence.anon_release", "duckdb_anon.database.anon_release_database")
@@ -35,7 +35,7 @@ def discovered() -> tuple[Entry, ...]:
     """
     found: dict[str, Entry] = {}
     above = map(import_module, _ABOVE)
-    for module in (*_modules(methods), *_modules(measures, nested=True), *_modules(report), *above):
+    for module in (*_modules(methods), *_modules(measures, nested=True), *_modules(report), *_modules(outputs), *above):
         for value in vars(module).values():
             if isinstance(value, Entry) and found.setdefault(value.name, value) is not value:
                 raise TypeError(f"{module.__name__}: another module declares the function {value.name}")

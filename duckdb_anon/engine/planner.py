@@ -307,7 +307,8 @@ def _plan_task(entry: Task, context: Context, params: Params) -> str:
     facts = {"info": info, "base": base, "database": catalog.database, "schema": catalog.schema}
     call = to_json(entry.name, Roles(), {}, facts)
     rows = "".join(f", {ident(name)}: {sql}" for name, sql in lists.items())
-    return f"{run_cte(call, rows)},\n{report_select(entry.returns)}"
+    ran = f"{run_cte(call, rows)},\n{report_select(entry.returns)}"
+    return ran if entry.select is None else f"_anon_answer as (with {ran})\n{entry.select(info)}"
 
 
 def _hierarchy_of(context: Context, roles: Roles, params: Params) -> str | None:

@@ -30,6 +30,7 @@ SECTIONS = (
     "Risk",
     "Utility",
     "Queries",
+    "Safe outputs",
     "Preparing a call",
     "Choosing",
     "Help",
@@ -312,6 +313,8 @@ class Task(Function):
     # tables, and what it commits stays. 'own': to a database in memory that goes when the work is done.
     database: Literal["callers", "own"] = "callers"
     tables: tuple[str, ...] = ("tbl",)  # names of the parameters that are tables
+    # of what `plan` said, the SELECT of the answer from `_anon_answer`, where its columns depend on the call
+    select: Callable[[Mapping[str, Any]], str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

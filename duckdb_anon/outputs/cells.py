@@ -1,0 +1,243 @@
+"""What a query answers from the original, and what the rules need to know of each value: computed by DuckDB.
+
+One SELECT computes the statistics of each group beside the number of its individuals, their largest contributions to a
+sum, and those outside it. Where a person column is labelled, a person's rows are summed first. Records without a person
+are one individual. Cost: the query, once more for each person column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+
+from duckdb_anon.model.errors import AnonError, cause_of
+from duckdb_anon.model.quoting import ident
+from duckdb_anon.outputs.block import EXTREMES, Aggregate, Block
+from duckdb_anon.outputs.policy import Policy
+
+_FAILED = "the query cannot be computed on this table; DuckDB's message is left out, as it may quote values"
+
+
+@dataclass(frozen=True)
+class Group:
+    """What is known of the rows of a group for which a condition holds."""
+
+    individuals: int
+    rows: int  # of these individuals
+    outside: int  # individuals with records of the group for which the condition does not hold
+    most_rows: int  # most rows that an individual has
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """Contributions of individuals to a sum, as amounts without sign."""
+
+    largest: tuple[float, ...]  # as many as the rules ask for, largest first
+    total: float
+
+
+@dataclass
+class Row:
+    """A row of the answer before rules."""
+
+    grouping: int  # bits of the keys that it sums over, the last key's bit the lowest
+    keys: tuple[str | None, ...]
+    groups: list[Group]  # by condition
+    others: int  # individuals of the query with records outside this row; of one without groups, of the table
+    contributions: dict[tuple[int, str], Contributions]  # by condition and magnitude
+    shared: dict[int, bool]  # of each smallest or largest value: whether enough individuals have it
+    values: list[str | None]  # of each item of the answer, as text
+    statistics: list[str | None]  # of each aggregate
+    rules: list[str] = field(default_factory=list)  # of each aggregate, the rule that it breaks; '' for none
+
+
+def compute(con: duckdb.DuckDBPyConnection, function: str, block: Block, policy: Policy) -> list[Row]:
+    """The rows of an answer.
+
+    Args:
+        con: a connection to the database of the original.
+        function: name of the function, for errors.
+        block: the query.
+        policy: says how many contributions are needed.
+
+    Raises:
+        AnonError: DuckDB cannot compute the query; its message is not shown, since it may quote values.
+    """
+    writer = _Writer(block, policy)
+    try:
+        found = con.execute(writer.sql()).fetchall()
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error as error:
+        raise AnonError(f"{function}: {_FAILED}", code="query-failed") from cause_of(error)
+    return [writer.row(values) for values in found]
+
+
+def columns_of(con: duckdb.DuckDBPyConnection, function: str, block: Block) -> list[tuple[str, str]]:
+    """Names and types of the columns of the answer, as DESCRIBE of the query gives them."""
+    try:
+        rows = con.execute(f"describe {block.text}").fetchall()
+    except duckdb.Error as error:
+        raise AnonError(f"{function}: {_FAILED}", code="query-failed") from cause_of(error)
+    return [(row[0], row[1]) for row in rows]
+
+
+@dataclass
+class _Writer:
+    """Writes the SELECT of a block and reads its rows."""
+
+    block: Block
+    policy: Policy
+
+    def __post_init__(self) -> None:
+        block = self.block
+        self.keys = [f"_k{place}" for place in range(len(block.keys))]
+        self.conditions = range(len(block.conditions))
+        aggregates = enumerate(block.aggregates)
+        self.sums = list(dict.fromkeys((a.condition, a.measured) for a in block.aggregates if a.measured))
+        self.extremes = [place for place, a in aggregates if a.function in EXTREMES]
+        self.contributions = max(self.policy.largest, 2)
+
+    def sql(self) -> str:
+        """One row a group: grouping, keys, then what `row` reads."""
+        block, keys = self.block, self.keys
+        names = dict.fromkeys(name for a in block.aggregates for name in a.arguments)
+        base = [f"{key.sql} as {name}" for key, name in zip(block.keys, keys, strict=True)]
+        base += [f"coalesce({c.sql or 'true'}, false) as _p{j}" for j, c in enumerate(block.conditions)]
+        base += [ident(name) for name in names]
+        person = block.table.person
+        if person is not None:
+            base.append(f"{ident(person)} as _u")
+        where = f" where {block.where.sql}" if block.where.sql else ""
+        steps = [f"_b as (select {', '.join(base)} from {block.table.sql}{where})"]
+        steps += self._of_persons() if person is not None else self._of_rows()
+        texts = [f"{key}::varchar" for key in keys]
+        select = ["_g", *texts, *self._known(), *self._items()]
+        return f"with {', '.join(steps)} select {', '.join(select)} from _r order by all"
+
+    def _sets(self, extra: str = "") -> str:
+        """GROUP BY over the grouping sets."""
+        sets = ("(" + ", ".join([*(self.keys[k] for k in chosen), *([extra] if extra else [])]) + ")"
+                for chosen in self.block.sets)  # fmt: skip
+        return f"group by grouping sets ({', '.join(sets)})"
+
+    def _grouping(self) -> str:
+        return f"grouping({', '.join(self.keys)})" if self.keys else "0"
+
+    def _aggregates(self) -> list[str]:
+        return [f"{self._aggregate(a)} as _a{place}" for place, a in enumerate(self.block.aggregates)]
+
+    def _aggregate(self, aggregate: Aggregate) -> str:
+        arguments = ", ".join(map(ident, aggregate.arguments)) or "*"
+        if aggregate.fraction == "individuals":
+            arguments = "distinct _u"
+        elif aggregate.fraction:
+            arguments += f", {aggregate.fraction}"
+        return f"{aggregate.function}({arguments}) filter (_p{aggregate.condition})"
+
+    def _of_rows(self) -> list[str]:
+        """Groups of a table of which each row is an individual."""
+        found = [f"{self._grouping()} as _g", *self.keys, *self._aggregates()]
+        for j in self.conditions:
+            found += [f"count(*) filter (_p{j}) as _n{j}", f"count(*) filter (not _p{j}) as _o{j}"]
+        for place, (j, name) in enumerate(self.sums):
+            size = f"abs({ident(str(name))}::double)"
+            found.append(f"max({size}, {self.contributions}) filter (_p{j}) as _t{place}")
+            found.append(f"sum({size}) filter (_p{j}) as _s{place}")
+        for place in self.extremes:
+            a = self.block.aggregates[place]
+            found.append(
+                f"{a.function}({ident(a.arguments[0])}, {self.policy.threshold}) filter (_p{a.condition}) as _x{place}"
+            )
+        return [f"_r as (select {', '.join(found)} from _b {self._sets()})"]
+
+    def _of_persons(self) -> list[str]:
+        """Groups of a table with several rows of an individual: what a person contributes comes first."""
+        inner = [f"{self._grouping()} as _g", *self.keys, "_u"]
+        outer: list[str] = []
+        for j in self.conditions:
+            inner.append(f"count(*) filter (_p{j}) as _c{j}")
+            outer += [f"count(*) filter (_c{j} > 0) as _n{j}", f"count(*) filter (_c0 > _c{j}) as _o{j}"]
+            outer += [f"max(_c{j}) as _m{j}", f"sum(_c{j}) as _r{j}"]
+        for place, (j, name) in enumerate(self.sums):
+            inner.append(f"sum({ident(str(name))}::double) filter (_p{j}) as _s{place}")
+            outer.append(f"max(abs(_s{place}), {self.contributions}) as _t{place}")
+            outer.append(f"sum(abs(_s{place})) as _s{place}")
+        for place in self.extremes:
+            a = self.block.aggregates[place]
+            inner.append(f"{a.function}({ident(a.arguments[0])}) filter (_p{a.condition}) as _x{place}")
+            outer.append(f"{a.function}(_x{place}, {self.policy.threshold}) as _x{place}")
+        keys = ", ".join(["_g", *self.keys])
+        joined = " and ".join(f"_v.{key} is not distinct from _w.{key}" for key in ["_g", *self.keys])
+        return [
+            f"_v as (select {self._grouping()} as _g, {', '.join([*self.keys, *self._aggregates()])} "
+            f"from _b {self._sets()})",
+            f"_i as (select {', '.join(inner)} from _b {self._sets('_u')})",
+            "_j as (select *, sum(_c0) over (partition by _g, _u) as _every from _i)",
+            f"_w as (select {', '.join([keys, *outer, 'count(*) filter (_c0 = _every) as _inside'])} from _j "
+            f"group by {keys})",
+            f"_r as (select _v.*, _w.* exclude ({keys}) from _v left join _w on {joined})",
+        ]
+
+    def _known(self) -> list[str]:
+        """Columns of what the rules ask for."""
+        found = []
+        is_row = self.block.table.person is None
+        for j in self.conditions:
+            found += [f"coalesce(_n{j}, 0)", f"coalesce(_o{j}, 0)"]
+            found += [f"_n{j}", "1"] if is_row else [f"coalesce(_r{j}, 0)", f"coalesce(_m{j}, 0)"]
+        found.append(self._others())
+        for place, _ in enumerate(self.sums):
+            found += [f"_t{place}", f"_s{place}"]
+        most = self.policy.threshold
+        found += [f"len(_x{place}) >= {most} and _x{place}[{most}] = _x{place}[1]" for place in self.extremes]
+        return found
+
+    def _others(self) -> str:
+        """Individuals outside a row: in other rows of the same grouping set, or rows that WHERE leaves out."""
+        table, where, person = self.block.table, self.block.where.sql, self.block.table.person
+        unit = "count(*)" if person is None else _individuals(ident(person))
+        left = f"(select {unit} from {table.sql} where {where} is not true)" if where else "0"
+        inside = "sum(_n0) over (partition by _g) - _n0"
+        if person is not None:
+            inside = f"(select {_individuals('_u')} from _b) - coalesce(_inside, 0)"
+        return f"case when ({inside}) > 0 then {inside} else {left} end"
+
+    def _items(self) -> list[str]:
+        """Values of the answer and of each aggregate, as text."""
+        found = []
+        for item in self.block.items:
+            if item.key is not None:
+                found.append(f"{self.keys[item.key]}::varchar")
+            elif item.grouping:
+                bits = (f"((_g >> {len(self.keys) - 1 - k}) & 1) << {len(item.grouping) - 1 - place}"
+                        for place, k in enumerate(item.grouping))  # fmt: skip
+                found.append(f"({' + '.join(f'({bit})' for bit in bits)})::varchar")
+            else:
+                found.append(f"try(({item.sql})::varchar)")
+        return [*found, *(f"_a{place}::varchar" for place, _ in enumerate(self.block.aggregates))]
+
+    def row(self, values: tuple[Any, ...]) -> Row:
+        """A row of the answer."""
+        rest = iter(values)
+        grouping, keys = next(rest), tuple(next(rest) for _ in self.keys)
+        known = [[int(next(rest)) for _ in range(4)] for _ in self.conditions]
+        others = next(rest)
+        groups = [Group(n, rows, outside, most) for n, outside, rows, most in known]
+        sums = {key: _contributions(rest) for key in self.sums}
+        shared = {place: bool(next(rest)) for place in self.extremes}
+        items = [next(rest) for _ in self.block.items]
+        return Row(int(grouping), keys, groups, int(others or 0), sums, shared, items, list(rest))
+
+
+def _individuals(column: str) -> str:
+    """SQL of the number of individuals; records without a name are one."""
+    return f"(count(distinct {column}) + coalesce(max(({column} is null)::int), 0))"
+
+
+def _contributions(rest: Iterator[Any]) -> Contributions:
+    largest, total = next(rest), next(rest)
+    return Contributions(tuple(map(float, largest or ())), float(total or 0))

@@ -1,0 +1,61 @@
+"""safe_output: the answer of a query from the original, without the values that would disclose individuals.
+
+The table's comment holds the policy: `anon: outputs(threshold := 10, dominance := [2, 0.9], p_percent := 10)`. A value
+that breaks a rule is NULL, and the column `suppressed` names the rule. Rows of fewer individuals than the threshold are
+left out where their keys alone would tell something. ORDER BY and LIMIT apply to what is left. Cost: the query, once
+more where a person column is labelled.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Task
+from duckdb_anon.model.quoting import ident, literal
+from duckdb_anon.outputs.answer import SUPPRESSED, answer, catalog_of, read_question
+
+QUERY = Parameter("query", "one SELECT of aggregates of one table that has a policy", "text", REQUIRED)
+PAPER = (
+    "Preen, Albashir, Davy, Smith, ACRO: a tool for semi-automated statistical disclosure control of research outputs, "
+    "2022; Hundepool et al., Statistical Disclosure Control, 2012, section 4.2"
+)
+
+
+def _plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
+    question = read_question("safe_output", context.catalog, params["query"])
+    block = question.block
+    return {"query": params["query"], "columns": question.columns, "order": block.order, "limit": block.limit}, {}
+
+
+def _work(con: Any, info: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, Any]]:
+    question = read_question("safe_output", catalog_of(con), info["query"])
+    found = answer(con, "safe_output", question)
+    return [{"row": json.dumps(values), SUPPRESSED: rule} for values, rule in found.values()]
+
+
+def _select(info: Mapping[str, Any]) -> str:
+    """The columns of the query, with their types, and the rules."""
+    columns = [
+        f"cast(row ->> {literal(f'$[{place}]')} as {kind}) as {ident(name)}"
+        for place, (name, kind) in enumerate(info["columns"])
+    ]
+    order = f" order by {', '.join(info['order'])}" if info["order"] else ""
+    return f"select {', '.join([*columns, SUPPRESSED])} from _anon_answer{order}{info['limit']}"
+
+
+MEASURE = Task(
+    name="safe_output",
+    summary="the answer of a query from the original, without values that would disclose individuals",
+    paper=PAPER,
+    example="FROM safe_output('SELECT gender, count(*) FROM people GROUP BY gender')",
+    section="Safe outputs",
+    smallest="query := 'SELECT count(*) FROM people'",
+    parameters=(QUERY,),
+    returns={"row": "VARCHAR", SUPPRESSED: "VARCHAR"},
+    plan=_plan,
+    work=_work,
+    select=_select,
+    tables=(),
+)
