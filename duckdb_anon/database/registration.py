@@ -7,7 +7,7 @@ releases of one table add up. No release continues one of a database.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -15,13 +15,13 @@ import duckdb
 
 from duckdb_anon.database.plan import NAME, Plan
 from duckdb_anon.engine.register import (
+    Known,
     Register,
     Registered,
     database_of,
-    original_of,
-    registered_releases,
     release_name,
 )
+from duckdb_anon.engine.register_samples import Records
 from duckdb_anon.engine.release_digest import row_checksum
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.engine.transaction import in_next_transaction
@@ -37,27 +37,32 @@ class DatabaseRegistration:
     con: duckdb.DuckDBPyConnection  # the caller's connection
     plan: Plan  # what is released
     database: str | None  # the database that keeps the register; None where none can be written
-    # releases of each table that a register lists, each with the database that keeps it
-    earlier: Mapping[str, Sequence[tuple[str, Registered]]]
+    records: Mapping[str, Records]  # of each table
+    known: Mapping[str, Known]  # what registers say of each table
     independent: bool  # whether the release is declared independent of them
 
     @staticmethod
     def of(con: duckdb.DuckDBPyConnection, plan: Plan, register: str | None, independent: bool) -> DatabaseRegistration:
         """Look up the register, and refuse what it does not allow."""
         database = register or database_of(con, plan.individuals.relation)
-        earlier = {table.name: registered_releases(con, table.relation) for table in plan.tables}
+        records, known = dict[str, Records](), dict[str, Known]()
+        for table in plan.tables:
+            quasi, sensitive = ([info.name for info in infos] for infos in (table.roles.qi, table.roles.sensitive))
+            key = plan.key if table is plan.individuals else ""
+            records[table.name] = Records(con, table.relation.sql, quasi, sensitive, key)
+            known[table.name] = Known.of(con, table.relation, records[table.name], database)
         if not independent:
             if database is None:
                 raise unregistered(NAME)
-            for name, releases in earlier.items():
-                if releases:
-                    raise released_before(NAME, name, releases)
-        return DatabaseRegistration(con, plan, database, earlier, independent)
+            for name, found in known.items():
+                if found.earlier:
+                    raise released_before(NAME, name, found)
+        return DatabaseRegistration(con, plan, database, records, known, independent)
 
     @property
     def follows_others(self) -> bool:
         """Whether it is declared independent of releases that there are, or are not known."""
-        return self.independent and (self.database is None or any(self.earlier.values()))
+        return self.independent and (self.database is None or any(found.earlier for found in self.known.values()))
 
     @property
     def in_other_database(self) -> bool:
@@ -67,7 +72,7 @@ class DatabaseRegistration:
 
     def open(self) -> Register | None:
         """Open the register; None where there is none."""
-        originals = (original_of(self.con, table.relation, self.database or "") for table in self.plan.tables)
+        originals = [found.name for found in self.known.values()]
         return Register.opened(self.con, self.database, originals, elsewhere=self.in_other_database)
 
     def enter(self, register: Register, schema: str) -> None:
@@ -79,14 +84,13 @@ class DatabaseRegistration:
                 written = f"{ident(schema)}.{ident(table.name)}"
                 checksum = row_checksum(self.con, written)
                 name = release_name(self.con, written, register.database, is_file=False)
-                original = original_of(self.con, table.relation, register.database)
-                earlier = {one.number for keeper, one in self.earlier[table.name] if keeper == register.database}
+                known = self.known[table.name]
                 entered = Registered(
-                    number, name, original, None, NAME, self.call_text, datetime.date.today(),
+                    number, name, known.name, None, NAME, self.call_text, datetime.date.today(),
                     __version__, int(checksum.partition(":")[0]), "", checksum, None, numbers[0],
                     self.follows_others,
                 )  # fmt: skip
-                register.enter(entered, earlier)
+                register.enter(entered, known.numbers(register.database), self.records[table.name])
 
     @property
     def call_text(self) -> str:

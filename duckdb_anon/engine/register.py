@@ -3,8 +3,9 @@
 `anon.releases` has one row a release; `anon.originals` one row an original, which every release of it changes, so
 that of two transactions that release it DuckDB refuses the second; `anon.records` one row a released record, at most
 40 bytes: the keyed hash of its key, its group, and keyed hashes of what it was and of its published row. `anon.secret`
-holds the key of these hashes, from which the draws of releases come too. None of them may be published. A database that
-is read-only, a file or a SELECT has no register; the current database keeps it then.
+holds the key of these hashes, from which the draws of releases come too. `anon.samples` has keyed hashes of a sample of
+the records of each release, by which an original is recognized under another name. None of them may be published. A
+database that is read-only, a file or a SELECT has no register; the current database keeps it then.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import re
 import secrets
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import date
 from typing import Any
 
@@ -23,6 +24,7 @@ import duckdb
 
 from duckdb_anon.engine.catalog import Relation, located, table_sql
 from duckdb_anon.engine.identifier_lineage import tables_read
+from duckdb_anon.engine.register_samples import Records, Sample
 from duckdb_anon.engine.release_digest import column_types, row_text
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.engine.transaction import next_transaction
@@ -43,7 +45,10 @@ create table if not exists {schema}.releases (
   added bigint not null, waiting bigint not null, deleted bigint not null, changed bigint not null);
 create table if not exists {schema}.records (
   release integer not null, key uuid not null, content ubigint not null, "group" integer, row ubigint not null,
-  deleted integer, withdrawn integer)"""
+  deleted integer, withdrawn integer);
+create table if not exists {schema}.samples (
+  release integer not null, kind varchar not null, columns varchar[] not null, common double not null,
+  "limit" ubigint not null, hashes ubigint[] not null)"""
 
 
 @dataclass(frozen=True)
@@ -110,7 +115,7 @@ def original_of(con: duckdb.DuckDBPyConnection, relation: Relation, database: st
         text = tables[0]
     if text.startswith("("):
         return text
-    return os.path.abspath(relation.given) if os.path.exists(relation.given) else text
+    return os.path.realpath(relation.given) if os.path.exists(relation.given) else text
 
 
 def registered_releases(con: duckdb.DuckDBPyConnection, relation: Relation) -> list[tuple[str, Registered]]:
@@ -120,6 +125,41 @@ def registered_releases(con: duckdb.DuckDBPyConnection, relation: Relation) -> l
         for keeper in registers(con)
         for release in registered(con, keeper, original_of(con, relation, keeper))
     ]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What registers say of an original: its name in the one that will list its next release, and earlier releases."""
+
+    name: str
+    earlier: Sequence[tuple[str, Registered]]  # each with the database that keeps its register
+    # name of another original with the same records, and the share of them that are the same; '' and 0 for none
+    alike: str = ""
+    share: float = 0.0
+
+    @staticmethod
+    def of(con: duckdb.DuckDBPyConnection, relation: Relation, records: Records, database: str | None) -> Known:
+        """Look an original up by its name and by its records; one without releases has the name of one alike."""
+        name, own = original_of(con, relation, database or ""), False
+        earlier, shares = list[tuple[str, Registered]](), dict[str, float]()
+        for keeper in registers(con):
+            register, releases = Register.read(con, keeper), registered(con, keeper)
+            samples, names = register.samples(), {original_of(con, relation, keeper)}
+            own = own or (keeper == database and any(release.original in names for release in releases))
+            for release in releases:
+                if release.original not in names:
+                    share = records.share(register.secret, samples.get(release.number, ()))
+                    if share is not None:
+                        names.add(release.original)
+                        shares[release.original] = share
+            earlier += [(keeper, release) for release in releases if release.original in names]
+        here = [release.original for keeper, release in earlier if keeper == database]
+        alike = max(shares, key=lambda original: shares[original], default="")
+        return Known(name if own or not here else here[-1], earlier, alike, shares.get(alike, 0.0))
+
+    def numbers(self, database: str) -> set[int]:
+        """Numbers of the releases of its name in the register of a database."""
+        return {r.number for keeper, r in self.earlier if keeper == database and r.original == self.name}
 
 
 def released_rows(database: str, release: Registered) -> str:
@@ -247,8 +287,20 @@ class Register:
         """SQL of a number to sort by, which nobody can compute without the secret."""
         return f"md5_number({literal(self.secret)} || {text})"
 
-    def enter(self, release: Registered, earlier: Collection[int]) -> None:
-        """Enter a release."""
+    def samples(self) -> dict[int, list[Sample]]:
+        """Samples of the records of each release; none in a register of an older version."""
+        found: dict[int, list[Sample]] = {}
+        if (self.database, SCHEMA, "samples", "table") == located(self.con, f"{self.schema}.samples"):
+            for number, *facts in self.con.execute(f"from {self.schema}.samples").fetchall():
+                found.setdefault(number, []).append(Sample(*facts))
+        return found
+
+    def recognized(self) -> list[int]:
+        """Numbers of the releases whose originals are recognized by their records."""
+        return [number for number, samples in self.samples().items() if any(sample.tells for sample in samples)]
+
+    def enter(self, release: Registered, earlier: Collection[int], records: Records) -> None:
+        """Enter a release and samples of the records that it shows first."""
         entered = {earlier_release.number for earlier_release in registered(self.con, self.database, release.original)}
         try:
             self.con.execute(
@@ -263,6 +315,10 @@ class Register:
         self.con.execute(
             f"insert into {self.schema}.releases ({', '.join(map(ident, _FIELDS))}) values ({marks})", values
         )
+        for sample in records.samples(self.secret):
+            self.con.execute(
+                f"insert into {self.schema}.samples values (?, ?, ?, ?, ?, ?)", [release.number, *astuple(sample)]
+            )
 
     def next_number(self) -> int:
         """Number of the next release; that of a release which was taken from the register is not given again."""

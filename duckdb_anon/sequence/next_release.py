@@ -204,7 +204,8 @@ class Next:
             waiting=self.counts["waiting"], deleted=self.counts["deleted"], changed=self.counts["changed"],
         )  # fmt: skip
         number = entered.number
-        self.register.enter(entered, self.registration.known_numbers)
+        shown = with_fields(self.registration.records, source=f"{self.scratch}.batch", _made={})
+        self.register.enter(entered, self.registration.known.numbers(self.register.database), shown)
         records = f"{self.register.schema}.records"
         if self.deleted == "withdraw" and self.counts["withdrawn"]:
             execute(f"update {records} set withdrawn = {number} where {self._withdrawn_now()}")

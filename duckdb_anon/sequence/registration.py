@@ -20,15 +20,15 @@ from duckdb_anon.engine.call_text import Recorded, call_on, roles_as_arguments
 from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.column_roles import column_of
 from duckdb_anon.engine.register import (
+    Known,
     Register,
     Registered,
     database_of,
     leaving,
     named_release,
-    original_of,
-    registered_releases,
     release_name,
 )
+from duckdb_anon.engine.register_samples import Records
 from duckdb_anon.engine.release_digest import column_types, row_checksum, row_text
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.engine.transaction import in_next_transaction
@@ -54,10 +54,10 @@ class Registration:
     planned: Recorded  # the planned call
     database: str | None  # the database that keeps the register; None where none can be written
     target: str | None  # database of the table that is written; None for a file
-    original: str  # name of the original in the register
+    known: Known  # what registers say of the original
+    records: Records  # its records
     key: str  # the column that identifies a record, '' where the call names none
     independent: bool  # whether it is declared independent of the earlier releases
-    earlier: Sequence[tuple[str, Registered]]  # releases that a register lists, each with the database that keeps it
 
     @staticmethod
     def of(
@@ -70,10 +70,16 @@ class Registration:
     ) -> Registration:
         """Look up the register: that of the database `register`, by default of the original's."""
         database = register or database_of(con, planned.relation, target)
-        original = original_of(con, planned.relation, database or "")
-        earlier = registered_releases(con, planned.relation)
         column = "" if key is None else column_of("release", planned.relation, key)
-        return Registration(con, planned, database, target, original, column, independent, earlier)
+        quasi, sensitive = ([info.name for info in infos] for infos in (planned.roles.qi, planned.roles.sensitive))
+        records = Records(con, planned.relation.sql, quasi, sensitive, column)
+        known = Known.of(con, planned.relation, records, database)
+        return Registration(con, planned, database, target, known, records, column, independent)
+
+    @property
+    def original(self) -> str:
+        """Name of the original in the register."""
+        return self.known.name
 
     def guard(self) -> None:
         """Refuse a release that no register would list, or one beside others of its original.
@@ -85,16 +91,17 @@ class Registration:
             return
         if self.database is None:
             raise unregistered("release")
-        if self.earlier:
-            last = self.earlier[-1][1]
+        earlier = self.known.earlier
+        if earlier:
+            last = earlier[-1][1]
             following = f"previous := '{last.name}', key := '{last.key}' continues it" if last.key else (
                 "it was made without key := '...', so no release can continue it"
             )  # fmt: skip
             more = f"Of the last one, {following}. "
-            releases, roles = [release for _, release in self.earlier], roles_as_arguments(self.planned.roles)
+            releases, roles = [release for _, release in earlier], roles_as_arguments(self.planned.roles)
             found = joint_risk(self.con, self.planned.relation.given, releases, roles)
             risk = f" (those there are {found})" if found else ""
-            raise released_before("release", self.original, self.earlier, risk, more)
+            raise released_before("release", self.planned.relation.given, self.known, risk, more)
 
     def with_key_column(self) -> Recorded:
         """The planned call with the key as its last released column, for runs in parts, whose rows have no numbers.
@@ -113,7 +120,8 @@ class Registration:
 
     def with_key(self, key: str) -> Registration:
         """The same with a key column."""
-        return with_fields(self, key=column_of("release", self.planned.relation, key))
+        column = column_of("release", self.planned.relation, key)
+        return with_fields(self, key=column, records=with_fields(self.records, key=column))
 
     @property
     def in_other_database(self) -> bool:
@@ -142,7 +150,9 @@ class Registration:
     def described(self) -> Description:
         """The description of the release."""
         description = self.planned.description(datetime.date.today().isoformat(), __version__)
-        return with_fields(description, independent=self.independent and (bool(self.earlier) or self.database is None))
+        return with_fields(
+            description, independent=self.independent and (bool(self.known.earlier) or self.database is None)
+        )
 
     def entering(self, table: str, *, is_file: bool, write: Callable[[str], None]) -> None:
         """Write to the register, in a transaction of its own where the table is in another database."""
@@ -156,14 +166,9 @@ class Registration:
         `draft`: the released rows with the numbers of the original's, or with their keys.
         """
         entered = self.described_in_register(register, name, description)
-        register.enter(entered, self.known_numbers)
+        register.enter(entered, self.known.numbers(register.database), self.records)
         if self.key:
             self.enter_records(register, entered.number, draft, self.planned.relation.sql)
-
-    @property
-    def known_numbers(self) -> set[int]:
-        """Numbers of the earlier releases in its register."""
-        return {release.number for keeper, release in self.earlier if keeper == self.database}
 
     def described_in_register(self, register: Register, name: str, description: Description) -> Registered:
         """What the register says of a release that continues no other."""
@@ -294,18 +299,18 @@ def unregistered(function: str) -> AnonError:
     )
 
 
-def released_before(
-    function: str, original: str, earlier: Sequence[tuple[str, Registered]], joint: str = "", following: str = ""
-) -> AnonError:
+def released_before(function: str, original: str, known: Known, joint: str = "", following: str = "") -> AnonError:
     """Why a second release of an original is refused.
 
     `joint`: what they reveal together, behind a blank; `following`: how the last one is continued, before a blank.
     """
-    made = listed((f"{r.name} ({r.method}, {r.day})" for _, r in earlier), _SHOWN)
+    made = listed((f"{r.name} ({r.method}, {r.day})" for _, r in known.earlier), _SHOWN)
+    alike = f"{original} has {known.share:.0%} of its records in common with {known.alike}, which"
+    subject = alike if known.alike else known.name
     return AnonError(
-        f"{function}: {original} has been released before: {made}. Several releases of one table add up: who compares "
-        f"them learns more than each one reveals{joint}. {following}independent := true releases it regardless, which "
-        f"the description and the report show. A release that no one has received leaves the register with "
-        f"{leaving(*earlier[-1])}",
+        f"{function}: {subject} has been released before: {made}. Several releases of one table add up: who "
+        f"compares them learns more than each one reveals{joint}. {following}independent := true releases it "
+        "regardless, which the description and the report show. A release that no one has received leaves the register "
+        f"with {leaving(*known.earlier[-1])}",
         code="released-before",
     )

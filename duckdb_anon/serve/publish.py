@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from dataclasses import replace as with_fields
+from itertools import combinations
 from pathlib import Path
 
 import duckdb
@@ -30,7 +31,8 @@ from duckdb_anon.engine.column_roles import label_of, role_of
 from duckdb_anon.engine.private_files import draft_of
 from duckdb_anon.engine.pseudonyms import PSEUDONYM
 from duckdb_anon.engine.register import SCHEMA as REGISTER
-from duckdb_anon.engine.register import registered
+from duckdb_anon.engine.register import Register, registered, registers
+from duckdb_anon.engine.register_samples import Records, Sample
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.gate.checks import refuse, require_signature
 from duckdb_anon.gate.published_trees import PublishedTrees
@@ -131,7 +133,7 @@ def publish(
         there = {fold(f"{table.name}.{column}") for table in releases for column in table.columns}
         if unknown := allowed - there - {fold(table.name) for table in releases}:
             raise AnonError(f"publish: --allow {listed(unknown)}: there is no such table or column declared a release")
-        risks = _joint_risks(con, releases, independent)
+        risks = _joint_risks(con, releases, made_of, independent)
         trees = _CopiedTrees(con, tables, {fold(table.name) for table in releases}, public)
         for table in releases:
             original = made_of[table.name]
@@ -237,16 +239,33 @@ def _releases(tables: Sequence[SourceTable]) -> list[SourceTable]:
     return declared
 
 
-def _joint_risks(con: duckdb.DuckDBPyConnection, releases: Sequence[SourceTable], independent: bool) -> dict[str, str]:
-    """What releases of one original that do not continue one another reveal together; refused unless allowed."""
+def _joint_risks(
+    con: duckdb.DuckDBPyConnection,
+    releases: Sequence[SourceTable],
+    made_of: Mapping[str, SourceTable | None],
+    independent: bool,
+) -> dict[str, str]:
+    """What releases of one original that do not continue one another reveal together; refused unless allowed.
+
+    Originals are the same by the name that the register, or else the description, gives them, or by their records.
+    """
+    register = Register.read(con, _SOURCE) if _SOURCE in registers(con) else None
+    secret, sampled = (register.secret, register.samples()) if register is not None else (secrets.token_hex(16), {})
     entries = {entry.digest: entry for entry in registered(con, _SOURCE) if entry.digest}
     found: dict[str, dict[str, int | str]] = {}
+    samples: dict[str, list[Sample]] = {}
     for table in releases:
         description = read_description(table.comment) or Description()
-        entry = entries.get(description.digest)
-        original = entry.original if entry is not None else description.original
+        entry, source = entries.get(description.digest), made_of[table.name]
+        original = fold(entry.original if entry is not None else description.original)
         if original not in ("", QUERY):
-            found.setdefault(fold(original), {})[table.name] = entry.sequence if entry is not None else table.name
+            found.setdefault(original, {})[table.name] = entry.sequence if entry is not None else table.name
+            drawn = sampled.get(entry.number, []) if entry is not None else _samples(con, table, source, secret)
+            samples[original] = [*samples.get(original, []), *drawn]
+    for one, other in combinations(list(samples), 2):
+        if one in found and any(s.kind == t.kind and s.share(t) for s in samples[one] for t in samples[other]):
+            found[other] |= found.pop(one)
+            samples[other] += samples[one]
     risks: dict[str, str] = {}
     for original, sequences in found.items():
         if len(set(sequences.values())) == 1:
@@ -262,6 +281,19 @@ def _joint_risks(con: duckdb.DuckDBPyConnection, releases: Sequence[SourceTable]
         shown = [entry for entry in of_it if fold(names_of(entry.name)[-1]) in names]
         risks[original] = joint_risk(con, f"{_SOURCE}.{original}", shown, {}) or NOT_MEASURED
     return risks
+
+
+def _samples(
+    con: duckdb.DuckDBPyConnection, release: SourceTable, original: SourceTable | None, secret: str
+) -> list[Sample]:
+    """Samples of the records of an original in the file, by the roles of a release; none where it is elsewhere."""
+    if original is None:
+        return []
+    role = {fold(value.name): value.role for value in release.values()}
+    quasi, sensitive = (
+        [c for c in original.columns if role.get(fold(c)) == wanted] for wanted in ("quasi", "sensitive")
+    )
+    return Records(con, original.sql, quasi, sensitive, "").samples(secret)
 
 
 def _copy(con: duckdb.DuckDBPyConnection, table: SourceTable, trees: _CopiedTrees) -> int:

@@ -22,7 +22,14 @@ from typing import Any
 import numpy as np
 import scipy
 
-from duckdb_anon.engine.register import Registered, named_release, numbered_rows, registered_releases
+from duckdb_anon.engine.register import (
+    Registered,
+    named_release,
+    numbered_rows,
+    registered,
+    registered_releases,
+    registers,
+)
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.measures.released_rows import require_rows
 from duckdb_anon.measures.risk.attacks import NotApplicable, Scores, Scoring, rate_of
@@ -83,23 +90,25 @@ def _numbered(context: Any, roles: Roles, params: Params) -> dict[str, str]:
     relation = context.visible("original")
     if not params["releases"]:
         raise ParameterError("releases is an empty list. Name one or more releases. FROM anon_register() lists them")
-    known = registered_releases(context.catalog.cursor, relation)
+    cursor = context.catalog.cursor
+    # an original under another name has those of its records
+    known = registered_releases(cursor, relation) or [(k, r) for k in registers(cursor) for r in registered(cursor, k)]
     selects = {}
     for k, name in enumerate(params["releases"]):
-        keeper, release = _release(context.catalog.cursor, known, name, relation.given)
+        keeper, release = _release(cursor, known, name, relation.given)
         if params["key"] is not None and fold(params["key"]) != fold(str(release.key)):
             raise ParameterError(f"key := '{params['key']}' is not that of {name}. Allowed: '{release.key}'")
         key = str(release.key)
         if roles.person is None or fold(roles.person.name) != fold(key):
             counts = f"select count(*), count(distinct {ident(key)}) from {relation.sql}"
-            rows, keys = context.catalog.cursor.execute(counts).fetchall()[0]
+            rows, keys = cursor.execute(counts).fetchall()[0]
             if keys < rows:
                 raise ColumnError(
                     f"'{key}' has one value in several of {rows} records. Label it 'anon: person' where it identifies "
                     "individuals",
                     code="several-rows",
                 )
-        selects[f"release{k}"] = numbered_rows(context.catalog.cursor, keeper, release, relation.sql)
+        selects[f"release{k}"] = numbered_rows(cursor, keeper, release, relation.sql)
     return selects
 
 

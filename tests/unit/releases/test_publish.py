@@ -361,6 +361,22 @@ def test_releases_of_one_original_are_published_together_only_when_it_is_said(pl
         published(place, "records")
 
 
+@pytest.mark.parametrize("register", [{}, {"register": "other"}])
+def test_releases_of_the_same_records_are_releases_of_one_original(tmp_path, register):
+    with duckdb_anon.connect(str(tmp_path / "o.duckdb")) as con:
+        con.execute("create table people as from anon_sample('census', 300, seed := 1)")
+        con.execute("create table others as from anon_sample('census', 300, seed := 2)")
+        for number, name in enumerate(("people", "copy", "others")):
+            con.execute("attach ':memory:' as other")  # of each release another register
+            if name == "copy":
+                con.execute("create table copy as from people")
+            call = f"mondrian('{name}', 10, qi := ['age', 'gender', 'education'], sensitive := 'salary')"
+            duckdb_anon.release(con, f"r{number}", call, independent=name == "copy", **register)
+            con.execute("detach other")
+    with pytest.raises(AnonError, match=r"publish: r0, r1 are releases of (people|copy) that do not continue"):
+        published(tmp_path)
+
+
 def test_what_independent_releases_reveal_together_is_measured(tmp_path):
     with duckdb_anon.connect(str(tmp_path / "o.duckdb")) as con:
         con.execute("""create table people as select row_number() over () as id, age, gender, salary // 5000 as pay

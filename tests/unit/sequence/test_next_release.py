@@ -233,7 +233,7 @@ def test_of_two_connections_that_continue_one_release_the_second_is_refused(peop
 
 
 def test_of_two_first_releases_at_once_the_second_is_refused(people, monkeypatch):
-    people.execute("create table others as from people")
+    people.execute("create table others as from pool")
     duckdb_anon.release(people, "others_r", "mondrian('others', 10, qi := 'age', sensitive := 'salary')")
     other, call = people.cursor(), Registration.call
 

@@ -24,7 +24,8 @@ def test_a_release_is_entered_with_its_records(people):
     assert (entered.name, entered.key, entered.method, entered.rows) == ("r", "person_id", "mondrian", 400)
     digest = people.execute("select comment from duckdb_tables() where table_name = 'r'").fetchall()[0][0]
     assert f" digest {entered.digest} seal " in digest
-    assert people.execute("select name, original, rows from anon_register()").fetchall() == [("r", "people", 400)]
+    listed = people.execute("select name, original, rows, recognized_by from anon_register()").fetchall()
+    assert listed == [("r", "people", 400, "records")]
     # groups are the classes of the released rows
     sizes = people.execute('select count(*) from anon.records group by "group" order by all').fetchall()
     assert sizes == people.execute("select count(*) from r group by age, edu order by all").fetchall()
@@ -100,11 +101,16 @@ def test_the_register_is_in_the_database_of_the_original(tmp_path):
 
 
 def test_views_and_queries_over_one_table_stand_for_it(people):
-    people.execute("create view adults as select * from people where age > 17; create temp table t as from people")
+    people.execute(
+        "create view adults as select * from people where age > 17; "
+        "create temp table t as select age % 2 as age, edu, disease from people"
+    )
     duckdb_anon.release(people, "r1", f"mondrian('adults', 5, {ROLES})")
     duckdb_anon.release(
         people, "r2", f"mondrian('(with a as (from adults) select * from a)', 5, {ROLES})", independent=True
     )
     duckdb_anon.release(people, "r3", f"mondrian('t', 5, {ROLES}, categorical := ['edu', 'disease'])")
-    found = people.execute("select name, original, independent from anon_register()").fetchall()
-    assert found == [("r1", "people", False), ("r2", "people", True), ("r3", "temp.t", False)]
+    found = people.execute("select name, original, independent, recognized_by from anon_register()").fetchall()
+    assert found == [
+        ("r1", "people", False, "records"), ("r2", "people", True, "records"), ("r3", "temp.t", False, "name"),
+    ]  # fmt: skip
