@@ -88,7 +88,7 @@ def tree() -> tuple[list[str], argparse.ArgumentParser]:
     _shell(command(SHELL, commands.shell, "SQL shell, which opens without a command"))
     demo = command("demo", commands.demo, "Label, protect, attack and query a sample table")
     rows = "rows of the sample, 100 or more (default: %(default)s)"
-    demo.add_argument("--rows", type=serve.at_least(100), default=20_000, help=rows)
+    demo.add_argument("--rows", type=serve.at_least(100), default=5_000, help=rows)
     _release(
         command(
             "release", commands.release, "Run a method and write the release with comments that describe it",

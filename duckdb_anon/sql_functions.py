@@ -76,10 +76,12 @@ def load(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     with _REGISTERING:
         number = _instance_number(con)
         row = con.execute("select current_connection_id()").fetchone()
-        here = weakref.ref(con, functools.partial(_forget, number))
+        here = weakref.ref(con)
         known, caller = _CONNECTIONS.setdefault(number, {}), int(row[0]) if row else -1
         is_known = caller in known
-        known[caller] = here
+        if known.get(caller) is not here:
+            known[caller] = here
+            weakref.finalize(con, _forget, number, caller, here).atexit = False  # the process ends: nothing to free
     if is_known and _present(con) in _CREATED:
         return con
     _create(con)
@@ -166,12 +168,11 @@ def _run(con: duckdb.DuckDBPyConnection, statement: str, name: str) -> None:
         raise AnonError(f"load: the macro {name} could not be created: {error}\n{statement}") from error
 
 
-def _forget(number: int, gone: weakref.ref[duckdb.DuckDBPyConnection]) -> None:
+def _forget(number: int, caller: int, gone: weakref.ref[duckdb.DuckDBPyConnection]) -> None:
     """Let go of a connection, and of the list of its database with the last one."""
     known = _CONNECTIONS.get(number, {})
-    for caller, reference in list(known.items()):
-        if reference is gone:
-            known.pop(caller, None)
+    if known.get(caller) is gone:
+        known.pop(caller, None)
     if not known:
         _CONNECTIONS.pop(number, None)
         imputation.forget_draws(number)

@@ -2,6 +2,8 @@
 
 import doctest
 import importlib
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -39,6 +41,12 @@ def test_a_call_is_planned_while_other_connections_close(tmp_path):
     for thread in threads:
         thread.join()
     assert found == [expected] * 16
+
+
+def test_a_connection_that_outlives_the_program_says_nothing():
+    program = "import json, duckdb_anon; json.kept = duckdb_anon.connect()"  # modules are cleared before it
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
 
 
 PACKAGE = Path(duckdb_anon.__file__).parent
