@@ -39,6 +39,7 @@ def test_plan_recognizes_the_model_and_writes_the_plan_of_the_example(folder):
     assert "# note has no labels in this model, so it is left out" in text
 
 
+@pytest.mark.campaign
 def test_the_example_s_plan_releases_tables_that_join_and_no_date_or_text_of_the_source(folder, capsys):
     plan = (EXAMPLE / "plan.toml").read_text(encoding="utf-8")
     if not all(map(find_spec, ("altair", "vl_convert", "jinja2"))):  # without the extra report there is no page

@@ -35,8 +35,7 @@ def test_a_release_does_not_carry_the_keys_of_another_table(hospital, tmp_path, 
     release(hospital, "r", "mondrian('labs', 5, qi := ['site'], force := true)")
 
 
-@pytest.mark.parametrize("label", ["'anon: identifier'", "null"])
-@pytest.mark.parametrize("linked", [True, False])
+@pytest.mark.parametrize(("label", "linked"), [("'anon: identifier'", True), ("null", False)])
 def test_a_database_keeps_keys_two_links_away(hospital, label, linked):
     hospital.execute(f"comment on column patients.id is {label}")
     keys = {"visits.pid": "patients.id", "labs.visit": "visits.visit"}

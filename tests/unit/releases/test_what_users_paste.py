@@ -31,7 +31,7 @@ def test_remedy_for_missing_sensitive_values_runs(people):
     assert people.execute(f"select count(*) from {call}").fetchall() == [(400,)]
 
 
-@pytest.mark.parametrize("name", ["first wave", '"first wave"', 'main."first wave"', "First Wave"])
+@pytest.mark.parametrize("name", ["First Wave", 'main."first wave"'])
 def test_releases_are_named_with_or_without_quotes(name, people):
     people.execute("""update "my people" set "my col" = 'none' where "my col" is null""")
     duckdb_anon.release(people, "first wave", "anatomy('my people', 2)", key="person id")

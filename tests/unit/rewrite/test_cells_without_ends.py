@@ -45,10 +45,11 @@ KINDS = {"integer": "{}", "date": "date '2000-01-01' + {}", "decimal(9,2)": "{}.
          "timestamp": "timestamp '2000-01-01' + to_days({})"}  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("alone", [0, 3])
-@pytest.mark.parametrize("spread", ["learnt", "uniform"])
-@pytest.mark.parametrize("width", [0, 7])
+@pytest.mark.parametrize(
+    ("kind", "alone", "spread", "width"),
+    [*((kind, 3, "learnt", 7) for kind in KINDS), *(("integer", alone, spread, width) for alone in (0, 3)
+     for spread in ("learnt", "uniform") for width in (0, 7))],
+)  # fmt: skip
 def test_nulls_and_values_add_up_to_the_records_for_every_type_and_spread(kind, alone, spread, width):
     con = duckdb_anon.connect()
     con.execute(f"create table people (x {kind}, g integer)")
