@@ -7,6 +7,7 @@ somebody else's, a link, or open to others is refused.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -15,6 +16,7 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from glob import escape
 from pathlib import Path
 
@@ -24,6 +26,8 @@ PUBLISHED = 0o640
 """Mode of published files: the owner writes, the group reads."""
 _FOLDER = 0o750
 _TARGET = "target"
+_TOGETHER: ContextVar[dict[Path, Path] | None] = ContextVar("_TOGETHER", default=None)
+"""Goal of each complete draft that waits for the others, inside `placed_together`."""
 _WRITER = re.compile(r"\.(\d+)\.[0-9a-f]{8}\.part(\.wal)?$")
 
 
@@ -68,6 +72,8 @@ def folder_for(purpose: str, target: str) -> Path:
 def draft_of(goal: Path, mode: int = PUBLISHED) -> Iterator[Path]:
     """A fresh name next to a goal for a file or folder, which takes the goal's place at the end of the block.
 
+    Inside `placed_together` it waits for the other files.
+
     >>> with tempfile.TemporaryDirectory() as folder, draft_of(Path(folder, "page.html")) as draft:
     ...     _ = draft.write_text("complete")
     ...     list(Path(folder).glob("*.html"))
@@ -83,14 +89,72 @@ def draft_of(goal: Path, mode: int = PUBLISHED) -> Iterator[Path]:
             return
         for file in draft.iterdir() if draft.is_dir() else [draft]:
             file.chmod(mode)
-        if draft.is_dir():
+        together = _TOGETHER.get()
+        if together is not None:
+            together[draft] = goal
+        elif draft.is_dir():
             draft.chmod(_FOLDER)
             if goal.exists():
                 shutil.rmtree(goal)
-        os.replace(draft, goal)
+            os.replace(draft, goal)
+        else:
+            os.replace(draft, goal)
     finally:
         for left in (draft, draft.with_name(f"{draft.name}.wal")):
-            _remove(left)
+            if draft not in (_TOGETHER.get() or ()):
+                _remove(left)
+
+
+@contextmanager
+def placed_together(journal: Path) -> Iterator[None]:
+    """Files of every `draft_of` in the block take their places at its end, all of them; none where the block fails.
+
+    The journal lists them once all are complete. What ended after that is finished when the journal is opened again;
+    what ended before has changed nothing.
+    """
+    _finish(journal)
+    drafts: dict[Path, Path] = {}
+    token = _TOGETHER.set(drafts)
+    try:
+        try:
+            yield
+        finally:
+            _TOGETHER.reset(token)
+        if drafts:
+            places = {os.path.relpath(draft, journal.parent): goal.name for draft, goal in drafts.items()}
+            with draft_of(journal, mode=0o600) as draft:
+                draft.write_text(json.dumps(places), encoding="utf-8")
+            _finish(journal)
+    finally:
+        if not journal.exists():
+            for draft in drafts:
+                _remove(draft)
+
+
+def _finish(journal: Path) -> None:
+    """Move the files that a journal lists to their places."""
+    if not journal.exists():
+        return
+    for draft, goal in json.loads(journal.read_text(encoding="utf-8")).items():
+        path = journal.parent / draft
+        if path.exists():
+            os.replace(path, path.with_name(goal))
+    journal.unlink()
+
+
+@contextmanager
+def alone(lock: Path, refusal: str) -> Iterator[None]:
+    """Run the block unless another process is inside it, which is refused; systems without `flock` run it anyway."""
+    with lock.open("a") as file:
+        try:
+            import fcntl  # on POSIX systems only
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:
+            pass
+        except BlockingIOError as error:
+            raise AnonError(refusal) from error
+        yield
 
 
 def _remove(path: Path) -> None:

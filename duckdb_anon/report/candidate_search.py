@@ -155,8 +155,10 @@ def _labelled(
     total, people = con.execute(f"select count(*), {carriers} from sample").fetchall()[0]
     counted = [f"(select {carriers} as n from sample group by {ident(column)})" for column in sensitive]
     most = [con.execute(f"select max(n) from {counts}").fetchall()[0][0] for counts in counted]
-    label_of, types = dict(labels), _types(con)
-    rare = [_has_rare(con, ident(column), label_of[column], types[column], carriers) for column in sensitive]
+    types = _types(con)
+    rare = [
+        _has_rare(con, ident(column), label, types[column], carriers) for column, label in labels if column in sensitive
+    ]
     edges = f", {EDGES.name} := {CARRIERS}" if any(rare) else ""
     left_out = [column for column in secrets if column not in sensitive]
     exceptions = ""

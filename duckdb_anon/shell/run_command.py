@@ -1,10 +1,11 @@
 """`duckdb-anon run plan.toml`: label, release, check and write, or write nothing.
 
-Releases are made and measured in memory; files are written, each completely or not at all, only when every check of
-every release holds. A file written from the same original, plan and version is kept: a second random draw of the same
-table would let readers compare the two. The register of the releases is a database beside the plan; with `key` a
-release continues the last one of its name (`sequence.next_release`). [database] releases several tables together
-(`run_database`). Exit codes: 0 written or kept, 1 an error, 2 wrong usage, 3 a check does not hold.
+Releases are made and measured in memory; files are written, all of them or none, only when every check of every release
+holds: a journal beside the plan lists them once they are complete, and the next run finishes what one was stopped in. A
+second run at the same time is refused. A file written from the same original, plan and version is kept: a second random
+draw of the same table would let readers compare the two. The register of the releases is a database beside the plan;
+with `key` a release continues the last one of its name (`sequence.next_release`). [database] releases several tables
+together (`run_database`). Exit codes: 0 written or kept, 1 an error, 2 wrong usage, 3 a check does not hold.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import duckdb
 from duckdb_anon.database.evidence import restate
 from duckdb_anon.engine.catalog import names_of, write_comments
 from duckdb_anon.engine.column_roles import ROLES
-from duckdb_anon.engine.private_files import draft_of, write_private
+from duckdb_anon.engine.private_files import alone, draft_of, placed_together, write_private
 from duckdb_anon.engine.register import registered
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.gate.checks import refuse
@@ -60,21 +61,28 @@ def main(given: Namespace) -> int:
     """Run one plan."""
     path = Path(given.plan)
     plan = read_plan(path)
-    register = path.with_name(f".{path.name}.register.duckdb")
-    with connect() as con, draft_of(register, mode=0o600) as draft:
+    hidden = {name: path.with_name(f".{path.name}.{name}") for name in ("register.duckdb", "lock", "journal")}
+    refusal = f"run: {path}: another run of this plan is under way. Wait until it has ended"
+    register = hidden["register.duckdb"]
+    with (
+        alone(hidden["lock"], refusal), placed_together(hidden["journal"]), connect() as con,
+        draft_of(register, mode=0o600) as draft,
+    ):  # fmt: skip
         con.execute("set python_enable_replacements = false; set enable_progress_bar = false")
         if register.exists():
             shutil.copy(register, draft)
         con.execute(f"attach {literal(str(draft))} as {_REGISTER}")
-        code = _run(con, plan, path, given.force)
+        lines = list[str]()
+        code = _run(con, plan, path, given.force, lines)
         con.execute(f"detach {_REGISTER}")
         if code != 0:
             draft.unlink()  # of the releases of this run nothing stays
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
     return code
 
 
-def _run(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], path: Path, force: bool) -> int:
-    """Do what a checked plan says."""
+def _run(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], path: Path, force: bool, lines: list[str]) -> int:
+    """Do what a checked plan says; `lines` takes what to say of each file once all are in their places."""
     folder, state_file = path.parent, path.with_name(f".{path.name}.state.json")
     state = json.loads(state_file.read_text(encoding="utf-8")) if state_file.exists() else {}
     for name, source in plan["tables"].items():
@@ -111,14 +119,15 @@ def _run(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], path: Path, fo
             output.parent.mkdir(parents=True, exist_ok=True)
             write_parquet(con, ident(name), str(output), replace=True)
             done = comments(con, ident(name))[0]
-        sys.stdout.write(f"{output}: {done}\n")
+        lines.append(f"{output}: {done}")
     page = plan.get("database", {}).get("evidence")
-    if page and not (folder / page).exists():
-        sys.stdout.write(f"{folder / page}: missing, as the release was kept; --force makes both again\n")
+    if page and _DATABASE not in due and not (folder / page).exists():
+        lines.append(f"{folder / page}: missing, as the release was kept; --force makes both again")
     elif page and _DATABASE not in due and restate(folder / page, plan["context"]):
-        sys.stdout.write(f"{folder / page}: written again with the new statements\n")
+        lines.append(f"{folder / page}: written again with the new statements")
     if due or marks != state or now != before:
-        write_private(state_file, json.dumps({**marks, _INPUT: now}, indent=2) + "\n")
+        with draft_of(state_file, mode=0o600) as draft:
+            draft.write_text(json.dumps({**marks, _INPUT: now}, indent=2) + "\n", encoding="utf-8")
     return 0
 
 

@@ -13,12 +13,12 @@ pytest.importorskip("dbt.adapters.duckdb", reason="dbt-duckdb is not installed")
 PROJECT = Path(__file__).parents[2] / "examples" / "dbt"
 
 
-def build(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    """Run `dbt build` on a copy of the project."""
+def build(folder: Path, *more: str, verb: str = "build") -> subprocess.CompletedProcess[str]:
+    """Run dbt on a copy of the project."""
     project = folder / "project"
     if not project.exists():
         shutil.copytree(PROJECT, project, ignore=shutil.ignore_patterns("target", "logs", "*.duckdb"))
-    command = [str(Path(sys.executable).with_name("dbt")), "build", "--profiles-dir", ".", *more]
+    command = [str(Path(sys.executable).with_name("dbt")), verb, "--profiles-dir", ".", *more]
     told = {**os.environ, "ANON_EXAMPLE_DATABASE": str(folder / "d.duckdb"), "DBT_SEND_ANONYMOUS_USAGE_STATS": "false"}
     return subprocess.run(command, cwd=project, env=told, capture_output=True, text=True, timeout=300)
 
@@ -79,3 +79,46 @@ def test_rows_of_a_call_nobody_says_do_not_pass_the_test_of_risk(tmp_path):
         done = build(tmp_path)
         assert (done.returncode == 0) == passes, done.stdout
         assert ("FAIL 1 strongest_risk_at_most" in done.stdout) != passes
+
+
+PLAN = """
+[tables]
+people = "d.duckdb:people"
+[[releases]]
+name = "boxes"
+original = "people"
+call = "mondrian('people', k := 10, sensitive_edges := 10)"
+key = "id"
+output = "boxes.parquet"
+[releases.checks]
+k = 10
+"""
+
+
+def test_five_nights_of_dbt_and_a_plan_on_its_table(tmp_path):
+    project = tmp_path / "project"
+    shutil.copytree(PROJECT, project, ignore=shutil.ignore_patterns("target", "logs", "*.duckdb"))
+    (tmp_path / "plan.toml").write_text(PLAN)
+    everybody = "select row_number() over () as id, * from anon_sample('census', 700, seed := 7)"
+    nights = [
+        ("", 600, 0, ""),
+        ("", 0, 3, "people: the input has no rows"),  # dbt builds an empty table
+        ("", 400, 3, "the input has 400 rows and had 600"),
+        ("age as years", 600, 1, "'age' is gone, 'years' is new"),
+        ("", 660, 0, "60 new records published"),
+    ]
+    kept = b""
+    for change, rows, code, said in nights:
+        columns = f"* exclude (age), {change}" if change else "*"
+        (project / "models" / "people.sql").write_text(f"select {columns} from ({everybody}) where id <= {rows}")
+        done = build(tmp_path, "--select", "people", verb="run")
+        assert done.returncode == 0, done.stdout  # dbt warns of a column that is gone
+        run = subprocess.run(
+            [sys.executable, "-m", "duckdb_anon.cli", "run", str(tmp_path / "plan.toml")],
+            capture_output=True,
+            text=True,
+        )
+        assert (run.returncode, said in run.stderr) == (code, True), run.stderr
+        file = tmp_path / "boxes.parquet"
+        assert code == 0 or file.read_bytes() == kept
+        kept = file.read_bytes()

@@ -1,11 +1,16 @@
 """`duckdb-anon run`: a plan is done whole, or nothing is written."""
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import duckdb_anon
 from duckdb_anon.cli import main
+from duckdb_anon.engine.private_files import alone
 
 PLAN = """
 [tables]
@@ -155,6 +160,97 @@ def test_five_nights_an_empty_or_much_smaller_input_writes_nothing_and_the_next_
     assert "people: changed since the last run: 'age' is gone, 'years' is new" in capsys.readouterr().err
     assert _night(tmp_path, range(250), plan="[input]\nshrink = 0.5\n") == 0
     assert _night(tmp_path, range(250), plan="[input]\nshrink = 5\n") == 1
+
+
+CHILD = """
+import os, resource, signal, sys
+from duckdb_anon.cli import main
+moved, replace, point = [], os.replace, int(sys.argv[2])
+if sys.argv[1] == "killed":
+    def stopped(source, goal):
+        if len(moved) == point:
+            os.kill(os.getpid(), signal.SIGKILL)
+        moved.append(goal)
+        replace(source, goal)
+    os.replace = stopped
+else:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (point, point))
+sys.exit(main(["run", sys.argv[3]]))
+"""
+
+
+def _child(folder: Path, how: str, point: int) -> subprocess.CompletedProcess[str]:
+    """Run the plan of a folder in a process that is killed before it moves a file, or may write no large file."""
+    command = [sys.executable, "-c", CHILD, how, str(point), str(folder / "plan.toml")]
+    return subprocess.run(command, capture_output=True, text=True, timeout=100)
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    """What a night has written."""
+    return {
+        path.name: path.read_bytes()
+        for path in folder.rglob("*")
+        if path.suffix in (".parquet", ".json", ".duckdb") or path.name.endswith((".part", ".journal"))
+    }
+
+
+SECOND = """
+[[releases]]
+name = "buckets"
+original = "people"
+call = "anatomy('people', l := 3)"
+independent = true
+output = "out/buckets.parquet"
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="processes are killed by signals")
+@pytest.mark.parametrize(
+    "moved", [0, 2, pytest.param(1, marks=pytest.mark.campaign), pytest.param(4, marks=pytest.mark.campaign)]
+)
+def test_a_killed_night_is_finished_by_the_next_one_or_has_changed_nothing(tmp_path, capsys, monkeypatch, moved):
+    monkeypatch.setattr(sys.modules[__name__], "NIGHTLY", NIGHTLY + SECOND)
+    assert _night(tmp_path, range(300)) == 0
+    first = _contents(tmp_path)
+    people = tmp_path / "people.csv"
+    people.write_text(people.read_text() + "".join(f"{i},{20 + i % 50},d{i % 9}\n" for i in range(300, 330)))
+    done = _child(tmp_path, "killed", moved)  # moved: the journal, both files, the state, the register
+    assert done.returncode == -signal.SIGKILL and done.stdout == ""
+    left = _contents(tmp_path)
+    if moved == 0:
+        assert {name: left[name] for name in first} == first
+    assert main(["run", str(tmp_path / "plan.toml")]) == 0
+    said = capsys.readouterr()
+    assert ("30 new" in said.err) == (moved == 0) and ("kept" in said.out) == (moved > 0)
+    now = _contents(tmp_path)
+    assert now.keys() == first.keys() and all(now[name] != first[name] for name in first)
+    # no second draw of what was decided
+    assert moved < 2 or now["boxes.parquet"] == left["boxes.parquet"]
+    assert _night(tmp_path, range(340)) == 0
+    assert "10 new" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the size of files is limited by setrlimit")
+def test_a_night_without_space_says_so_and_writes_nothing(tmp_path):
+    assert _night(tmp_path, range(300)) == 0
+    first = _contents(tmp_path)
+    people = tmp_path / "people.csv"
+    people.write_text(people.read_text() + "".join(f"{i},{20 + i % 50},d{i % 9}\n" for i in range(300, 330)))
+    done = _child(tmp_path, "full", 100_000)
+    assert done.returncode == 1 and "register.duckdb: File too large" in done.stderr
+    assert _contents(tmp_path) == first
+    assert main(["run", str(tmp_path / "plan.toml")]) == 0
+
+
+def test_a_second_run_at_the_same_time_is_refused(tmp_path, capsys):
+    assert _night(tmp_path, range(300)) == 0
+    first = _contents(tmp_path)
+    with alone(tmp_path / ".plan.toml.lock", "unused"):
+        assert _night(tmp_path, range(330)) == 1
+        assert "another run of this plan is under way" in capsys.readouterr().err
+    assert _contents(tmp_path) == first
+    assert _night(tmp_path, range(330)) == 0
 
 
 def test_checks_of_a_plan_with_a_person_count_individuals(tmp_path, capsys):
