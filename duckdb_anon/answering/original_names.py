@@ -18,7 +18,6 @@ import duckdb
 from sqlglot import exp, parse
 from sqlglot.errors import SqlglotError
 
-from duckdb_anon.answering.bounded import mentions_bounds, with_bounds
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.quoting import literal
@@ -26,8 +25,7 @@ from duckdb_anon.rewrite.query.trees import step_of
 
 SHAPE = "anon: columns of an original, without its rows"
 """Comment of the view that a published file has in the place of an original."""
-_LEVEL = "sure"
-_LEVELS = {"true": _LEVEL, "false": "none", "none": "none", "hard": "hard", "sure": "sure", "likely": "likely"}
+_LEVELS = {"true": "sure", "false": "none", "none": "none", "hard": "hard", "sure": "sure", "likely": "likely"}
 _QUERY = re.compile(r"(\s|\(|--[^\n]*\n|/\*.*?\*/)*(select|with|from|pivot|table|values)\b", re.IGNORECASE | re.DOTALL)
 """How a text begins that is a query."""
 _VALUES = (bool, int, float, str, decimal.Decimal, dt.date, dt.datetime, type(None))
@@ -38,9 +36,6 @@ class Rewriter(Protocol):
 
     def rewritten(self, query: str, releases: Mapping[str, str], bounds: str) -> str:
         """The SQL of the estimate of one SELECT over originals with releases; `bounds` as for `rewrite_query`."""
-
-    def columns(self, answer: str) -> list[str]:
-        """Names of the columns of an answer."""
 
 
 @dataclass(frozen=True)
@@ -120,17 +115,7 @@ class Answering:
         query = _filled(trees[0], parameters).sql("duckdb") if parameters else statement
         # tables of a released database are drawn together, so a query over several says which ones there are
         releases = self.releases if len(named) > 1 else {name: self.releases[name] for name in named}
-        selected = self.bounds != "none"
-
-        def answered(requested: str, bounds: str) -> str:
-            return rewriter.rewritten(requested.strip().rstrip(";"), releases, bounds)
-
-        if mentions_bounds(query.lower()):
-            level = self.bounds if selected else _LEVEL
-            bounded = with_bounds(trees[0], lambda requested: answered(requested, level), rewriter.columns, selected)
-            if bounded is not None:
-                return bounded, True
-        return answered(query, self.bounds), True
+        return rewriter.rewritten(query.strip().rstrip(";"), releases, self.bounds), True
 
     def _original(self, table: exp.Table) -> str | None:
         if step_of(table) is not None:
@@ -176,7 +161,8 @@ class RewriteQuery:
         """See `Rewriter`; a ParameterError where there is no such release."""
         call = f"select rewrite_query($1, {literal(releases)}, bounds := '{bounds}')"
         try:
-            return str(self._value(call, [query]))
+            # to the end: the connection runs another statement next
+            return str(self.con.execute(call, [query]).fetchall()[0][0])
         except duckdb.Error as error:
             for original, release in releases.items():
                 if f"'{release}' is not a committed table" in str(error):
@@ -185,11 +171,3 @@ class RewriteQuery:
                         "is"
                     ) from error
             raise
-
-    def columns(self, answer: str) -> list[str]:
-        """Names of the columns of an answer."""
-        return list(self._value(f"select list(column_name) from (describe {answer})", []))
-
-    def _value(self, sql: str, parameters: Sequence[Any]) -> Any:
-        rows = self.con.execute(sql, parameters).fetchall()  # to the end: the connection runs another statement next
-        return rows[0][0] if rows else None

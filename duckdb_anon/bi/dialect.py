@@ -18,7 +18,6 @@ from sqlalchemy import text, types
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.exc import NoSuchTableError
 
-from duckdb_anon.answering.bounded import unbounded
 from duckdb_anon.answering.original_names import Answering, RewriteQuery
 from duckdb_anon.binder_errors import explained
 from duckdb_anon.model.errors import ParameterError
@@ -78,7 +77,7 @@ class LoadedCursor(CursorWrapper):
         try:
             super().execute(statement, None if inlined or not parameters else parameters, context)
         except (duckdb.BinderException, duckdb.CatalogException) as error:
-            message = unbounded(explained(str(error), requested))
+            message = explained(str(error), requested)
             if message == str(error):
                 raise
             raise type(error)(message) from error

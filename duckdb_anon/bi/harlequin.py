@@ -16,7 +16,6 @@ from harlequin.exception import HarlequinQueryError
 from harlequin_duckdb import DuckDbAdapter
 from harlequin_duckdb.adapter import DuckDbConnection, DuckDbCursor
 
-from duckdb_anon.answering.bounded import unbounded
 from duckdb_anon.answering.original_names import Answering, RewriteQuery
 from duckdb_anon.binder_errors import explained
 from duckdb_anon.model.errors import AnonError
@@ -48,7 +47,7 @@ class AnonConnection(DuckDbConnection):
         except (duckdb.Error, AnonError) as error:
             raise HarlequinQueryError(msg=str(error), title="The release does not answer this query") from error
         except HarlequinQueryError as error:
-            raise HarlequinQueryError(msg=unbounded(explained(error.msg, query)), title=error.title) from error
+            raise HarlequinQueryError(msg=explained(error.msg, query), title=error.title) from error
 
 
 class AnonAdapter(DuckDbAdapter):

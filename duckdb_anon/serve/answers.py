@@ -53,10 +53,10 @@ class Answer:
 class Answers:
     """Answers for originals from releases."""
 
-    def __init__(self, con: duckdb.DuckDBPyConnection, releases: Mapping[str, str], seed: int) -> None:
+    def __init__(self, con: duckdb.DuckDBPyConnection, releases: Mapping[str, str], seed: int, bounds: Bounds) -> None:
         """Read what the releases carry, and draw a plausible table of each."""
         self._con, self._lock = con.cursor(), threading.Lock()
-        self._answering = Answering(releases)
+        self._answering = Answering(releases, bounds)
         self._catalog = PlannersCatalog(self._con, "memory", "main")
         self._read = {original: self._reading(original, release) for original, release in releases.items()}
         database = {original: releases[original] for original, (info, _) in self._read.items() if info.pseudonyms}
@@ -74,7 +74,7 @@ class Answers:
         tables = "select view_name from duckdb_views() union all select table_name from duckdb_tables()"
         names = {str(name) for (name,) in con.execute(tables).fetchall()}
         hidden = [name for name in names if fold(name) not in self._read]
-        self.guard = Guard(releases, HARMLESS | {"low", "high"}, {"unnest": ANSWERING["unnest"]}, hidden)
+        self.guard = Guard(releases, HARMLESS, {"unnest": ANSWERING["unnest"]}, hidden)
         trees = [tree.given for info, _ in self._read.values() for tree in info.hierarchies.values()]
         self._inner = Guard([*releases.values(), *trees], FUNCTIONS, ANSWERING)
 
@@ -104,10 +104,6 @@ class Answers:
         wanted: Bounds = "none" if bounds == "none" else "sure"
         describe = describing(self._catalog)
         return rewrite(query, info, released, (), wanted, True, "learnt", describe, may_impute=True)
-
-    def columns(self, answer: str) -> list[str]:
-        """Names of the columns of an answer."""
-        return [str(row[0]) for row in self._con.execute(f"describe {answer}").fetchall()]
 
     def _reading(self, original: str, release: str) -> tuple[TableInfo, TableInfo]:
         """What the rewriter needs of an original and its release."""
@@ -142,7 +138,7 @@ def _asks_for_rows(statement: Statement) -> bool:
         return False
     for inner in statement.nodes:
         function = fold(inner.get("function_name", "")) if inner.get("class") == "FUNCTION" else ""
-        if function in AGGREGATES | {"low", "high"} or inner.get("class") in ("WINDOW", "SUBQUERY"):
+        if function in AGGREGATES or inner.get("class") in ("WINDOW", "SUBQUERY"):
             return False
         if inner["type"] == "DISTINCT_MODIFIER":
             return False

@@ -46,11 +46,13 @@ def main(given: Namespace) -> int:
         limits = replace(limits, seconds=0.0, statement=_CURATORS_STATEMENT)
     if not Path(given.database).exists():
         raise AnonError(f"serve: there is no file {given.database}")
-    answer = Answering.of(given.answer).releases if given.answer else {}
-    if answer and given.role == "curator":
+    answering = Answering.of(given.answer, str(given.bounds)) if given.answer else Answering({})
+    if given.bounds and not given.answer:
+        raise AnonError("serve: --bounds belongs to --answer")
+    if given.answer and given.role == "curator":
         raise AnonError("serve: --answer is for analysts; a curator's endpoint holds the original")
     admitted, token_line = _tokens(given)
-    supervisor = Supervisor(given.role, given.database, limits, answer)
+    supervisor = Supervisor(given.role, given.database, limits, answering)
     try:
         asyncio.run(_serve(supervisor, given, admitted, token_line))
     except OSError as error:
@@ -170,6 +172,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="answer statements that name ORIGINAL from RELEASE; clients see the columns of such originals and "
         "nothing else of the file (may be repeated)",
     )  # fmt: skip
+    add("--bounds", action="store_true", help="columns NAME_low, NAME_high and note in the answers of --answer")
     add("--listen", default="localhost:9494", metavar="HOST:PORT", help="default: localhost:9494")
     add("--anywhere", action="store_true", help="allow an address that other machines can reach")
     who = parser.add_mutually_exclusive_group().add_argument

@@ -32,6 +32,7 @@ from duckdb_anon.gate.source_tables import tables_of
 from duckdb_anon.model.errors import AnonError, listed, without_values
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import is_release
+from duckdb_anon.rewrite.query.tables import Bounds
 from duckdb_anon.serve.answers import Answer, Answers
 from duckdb_anon.serve.audit import fingerprint
 from duckdb_anon.serve.catalog import CLOSED, LOCKED, Catalog
@@ -143,11 +144,17 @@ class Analyst:
     """A published file, read-only, in a process that can reach nothing else."""
 
     def __init__(
-        self, releases: str, limits: ServingLimits | None = None, answer: Mapping[str, str] | None = None, seed: int = 0
+        self,
+        releases: str,
+        limits: ServingLimits | None = None,
+        answer: Mapping[str, str] | None = None,
+        seed: int = 0,
+        bounds: Bounds = "none",
     ) -> None:
         """Open `releases` and show its tables as views of the in-memory database clients start in.
 
-        Where releases answer for originals, clients see these alone, with rows drawn from `seed`.
+        Where releases answer for originals, clients see these alone, with rows drawn from `seed`, and
+        `bounds` as columns of their answers.
         """
         limits = limits or ServingLimits()
         if not Path(releases).exists():
@@ -160,7 +167,7 @@ class Analyst:
                 self.con.execute(statement)
         self.con.execute(f"attach {literal(releases)} as published (read_only)")
         self._published = Guard(self._views())
-        self._answers = Answers(self.con, answer, seed) if answer else None
+        self._answers = Answers(self.con, answer, seed, bounds) if answer else None
         self._seen: dict[tuple[str, ...] | None, tuple[Guard, Catalog]] = {}
         self._lock = threading.Lock()
         self._visible(None)

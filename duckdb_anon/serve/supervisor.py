@@ -15,10 +15,11 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from duckdb_anon.answering.original_names import Answering
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.serve.isolation import without_network
 from duckdb_anon.serve.limits import ServingLimits
@@ -62,9 +63,10 @@ class Worker:
 class Supervisor:
     """One worker at a time for one database."""
 
-    def __init__(self, role: str, database: str, limits: ServingLimits, answer: Mapping[str, str]) -> None:
-        """Say what is served to 'analyst' or 'curator'; in `answer` a release answers for each original."""
-        self.role, self.database, self.limits, self.answer = role, database, limits, dict(answer)
+    def __init__(self, role: str, database: str, limits: ServingLimits, answering: Answering) -> None:
+        """Say what is served to 'analyst' or 'curator'; `answering` has the release of each original."""
+        self.role, self.database, self.limits, self.answer = role, database, limits, dict(answering.releases)
+        self.bounds = answering.bounds
         self.report: Callable[[dict[str, Any]], None] = lambda facts: None  # takes what workers report of statements
         self._seed = secrets.randbits(62)  # one for all workers: a client that pulls rows again gets the same
         self._alone = without_network() if role == "analyst" else []
@@ -158,6 +160,7 @@ class Supervisor:
             raise AnonError("serve: the worker has no standard input or output")
         job = {
             "role": self.role, "database": self.database, "port": port, "token": token, "answer": self.answer,
+            "bounds": self.bounds,
             "limits": asdict(self.limits), "seed": self._seed, "socket": passed,
             "by_root": hasattr(os, "geteuid") and os.geteuid() == 0,
         }  # fmt: skip

@@ -51,7 +51,9 @@ def _serve(job: dict[str, Any], answers: TextIO, ended: threading.Event) -> tupl
     limits, address = ServingLimits(**job["limits"]), f"127.0.0.1:{job['port']}"
     is_curator = job["role"] == "curator"
     served: Curator | Analyst = (
-        Curator(job["database"]) if is_curator else Analyst(job["database"], limits, job["answer"], job["seed"])
+        Curator(job["database"])
+        if is_curator
+        else Analyst(job["database"], limits, job["answer"], job["seed"], job["bounds"])
     )
     listen(served, address, job["token"], lambda facts: _say(answers, facts))
     if job["socket"] is not None:

@@ -158,26 +158,6 @@ def test_a_filter_chosen_from_the_list_filters_what_the_release_says(displayed: 
     assert browser.run(ALERTS) == []
 
 
-def test_error_bars_are_the_bounds_of_the_answers(displayed: Shown, browser: Browser, tmp_path: Path) -> None:
-    displayed.point("boxes")
-    answers = opened(displayed, browser, "people-error-bars", 2)
-    picture = browser.picture(tmp_path / "bars.png")
-    assert browser.run(ALERTS) == [], picture
-    drawn = next(answer["data"] for answer in answers if "births" in answer["colnames"])
-    years = "SELECT date_trunc('YEAR', born) AS born, count(*) AS n FROM people GROUP BY ALL"
-    ends = ["births", "births__yhat_lower", "births__yhat_upper"]
-    expected = {
-        node["born"]: [node["n"], node["n_low"], node["n_high"]] for node in displayed.expected(years, "boxes", "sure")
-    }
-    found = {node["born"]: [node[end] for end in ends] for node in drawn}
-    assert len(found) == len(expected) and any(low < estimate < high for estimate, low, high in found.values())
-    for year, numbers_of_year in expected.items():
-        assert found[milliseconds(year)] == pytest.approx(numbers_of_year)
-    # hard bounds: no year of the original is outside of them
-    truth = {milliseconds(node["born"]): node["n"] for node in displayed.expected(years, "original")}
-    assert len(truth) > 20 and all(found[year][1] <= n <= found[year][2] for year, n in truth.items())
-
-
 def milliseconds(day: dt.datetime) -> float:
     """As Superset sends times."""
     return day.replace(tzinfo=dt.UTC).timestamp() * 1000

@@ -85,12 +85,13 @@ def test_corpus_is_answered_as_estimate_answers_it(analyst: Analyst, request: py
     assert compared >= 15
 
 
-def test_low_and_high_are_bounds_of_the_estimate(analyst: Analyst) -> None:
-    statement = "select sex, count(*) as n, low(count(*)) as least, high(count(*)) as most from people where age < 40 group by sex"
-    rows = analyst.con.cursor().execute(instead(analyst, statement)).fetchall()
-    assert len(rows) >= 2
-    for _, estimate, least, most in rows:
-        assert least is None or least <= estimate <= most
+def test_bounds_are_columns_where_the_server_gives_them(folder: Path) -> None:
+    served = Analyst(str(folder / "releases.duckdb"), answer={"people": "boxes"}, seed=1, bounds="sure")
+    statement = "select sex, count(*) as n from people where age < 40 group by sex"
+    found = served.con.cursor().execute(instead(served, statement))
+    assert found.description is not None and [c[0] for c in found.description][:4] == ["sex", "n", "n_low", "n_high"]
+    rows = found.fetchall()
+    assert len(rows) >= 2 and all(least <= estimate <= most for _, estimate, least, most, *_ in rows)
 
 
 def test_rows_are_those_of_a_plausible_table_which_its_comment_says(analyst: Analyst, folder: Path) -> None:
