@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.jit import compiled
+from duckdb_anon.kernels.jit import compiled_with_arrays
 from duckdb_anon.kernels.row_keys import compact, joint, keys_of
 from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.progress import stop_flag, tick
@@ -235,7 +235,7 @@ class _Search:
         return float(self.cost[self.pattern] @ self.size)
 
 
-@compiled
+@compiled_with_arrays
 def _form(
     rows: Array, group: Array, class_of_row: Array, size: Array, cost: Array, pattern: Array, number: int,
     weight: float, k: int, fresh: Array, stop: Array,

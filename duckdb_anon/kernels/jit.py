@@ -37,6 +37,10 @@ SHIPPED = Path(__file__).parent / "machine_code"
 _USUAL_LOCATORS = "UserProvidedCacheLocator,InTreeCacheLocator,UserWideCacheLocator,IPythonCacheLocator"
 _WEEK = 7 * 24 * 3600.0
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
+# Without counting references: each call of a compiled function counts those of all arrays of its arguments up and down,
+# by instructions for which the processor's cores wait for one another. That took half of the time of a partition. numba
+# has no documented name for it.
+_UNCOUNTED = {**_OPTIONS, "_nrt": False}
 _lock = threading.RLock()
 AnyFunction = Callable[..., Any]
 Function = TypeVar("Function", bound=AnyFunction)
@@ -70,10 +74,10 @@ CLOCK = _Clock()
 class Compiled:
     """A function that is compiled when Python or another compiled function calls it first."""
 
-    def __init__(self, function: AnyFunction) -> None:
+    def __init__(self, function: AnyFunction, options: Mapping[str, Any] = _UNCOUNTED) -> None:
         """Remember what to compile."""
         functools.update_wrapper(self, function)
-        self.function = function
+        self.function, self.options = function, options
         self._by_types: dict[Any, Any] = {}
 
     def __call__(self, *arguments: Any) -> Any:
@@ -94,7 +98,8 @@ class Compiled:
         signature, reached = tuple(map(numba.typeof, arguments)), self.reached()
         for each in reached - {self}:
             each.usable_inside  # noqa: B018
-        digest = code_digest((each.function for each in reached), f"{signature} {_fields(arguments)} {environment}")
+        types_and_versions = f"{signature} {_fields(arguments)} {environment} {self.options}"
+        digest = code_digest((each.function for each in reached), types_and_versions)
         shipped = any(SHIPPED.glob(f"*{digest}*"))
         folder = SHIPPED if shipped else cache_folder()
         if folder is None or not any(folder.glob(f"*{digest}*")):
@@ -103,7 +108,7 @@ class Compiled:
         with _settings():
             if folder is not None:
                 try:
-                    dispatcher = numba.njit(signature, cache=True, **_OPTIONS)(self.function)
+                    dispatcher = numba.njit(signature, cache=True, **self.options)(self.function)
                     if not shipped:
                         _used(folder, digest)
                     return dispatcher
@@ -111,13 +116,13 @@ class Compiled:
                     for file in folder.glob(f"*{digest}*"):
                         with suppress(OSError):
                             file.unlink(missing_ok=True)
-            return numba.njit(signature, **_OPTIONS)(self.function)
+            return numba.njit(signature, **self.options)(self.function)
 
     @functools.cached_property
     def usable_inside(self) -> bool:
         """Tell numba what other compiled functions call; it makes a version for each type, not for each constant."""
         overload = import_module("numba.extending").overload
-        overload(self, jit_options=_OPTIONS, strict=False)(lambda *arguments: self.function)
+        overload(self, jit_options=self.options, strict=False)(lambda *arguments: self.function)
         return True
 
     def reached(self) -> set[Compiled]:
@@ -150,6 +155,11 @@ def compiled(function: Function) -> Function:
     return cast(Function, Compiled(function))
 
 
+def compiled_with_arrays(function: Function) -> Function:
+    """Compile a function as `compiled` does, one that makes arrays of its own."""
+    return cast(Function, Compiled(function, _OPTIONS))
+
+
 def instead(kernel: Function, replacements: Mapping[Any, Any]) -> Function:
     """Return a compiled function that calls others in the place of some that it would call, directly or not.
 
@@ -171,7 +181,7 @@ def _variant(kernel: Compiled, replacements: frozenset[tuple[Compiled, Compiled]
     # machine code is found by name: variants with the same name would call one another's functions
     names = sorted(f"{name}={each.function.__module__}.{each.function.__qualname__}" for name, each in calls.items())
     changed.__qualname__ = f"{function.__qualname__}_{hashlib.sha256(str(names).encode()).hexdigest()[:16]}"
-    return Compiled(changed)
+    return Compiled(changed, kernel.options)
 
 
 def _type_key(value: Any) -> Any:

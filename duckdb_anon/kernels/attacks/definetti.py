@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.kernels.jit import compiled
+from duckdb_anon.kernels.jit import compiled_with_arrays
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 
 
-@compiled
+@compiled_with_arrays
 def spread_values(
     bins: IntArray, size: FloatArray, start: IntArray, offsets: IntArray, code: IntArray, count: FloatArray,
     marginal: FloatArray, strength: float, rounds: int, passes: int, values: int, stop: IntArray,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckdb_anon.kernels.jit import compiled
+from duckdb_anon.kernels.jit import compiled_with_arrays
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.release_table import BoolArray
 
 
-@compiled
+@compiled_with_arrays
 def nearest_rows(
     targets: FloatArray, rows: FloatArray, nominal: BoolArray, span: FloatArray, order: IntArray, out: IntArray,
     stop: IntArray,

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.jit import compiled
+from duckdb_anon.kernels.jit import compiled_with_arrays
 from duckdb_anon.kernels.partition.feature_encoding import features_of
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import Attribute, IntArray
@@ -83,7 +83,7 @@ def mdav_groups(
     return group
 
 
-@compiled
+@compiled_with_arrays
 def _farthest_group(feature: Array, value: Array, left: Array, point: Array, k: int) -> Array:
     """Places in `left` of the row farthest from a point and, after it, of its k - 1 nearest rows."""
     taken = np.empty(k, dtype=np.int64)

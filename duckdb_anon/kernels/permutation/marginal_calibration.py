@@ -150,7 +150,11 @@ def _exchange_all(
         def exchange(lane: int, step: int = step, seen: list[IntArray] = seen) -> None:
             part = step + lane * steps
             groups = starts[bounds[part] : bounds[part + 1] + 1]
-            _exchange(groups, published, values, result, of_column, seen[lane], seeds[part : part + 1], stop)
+            most = 4 * of_column.shape[1]
+            cell, counts = np.empty((2, most), dtype=np.int64)
+            sums = np.empty((most, values.shape[1]), dtype=np.int64)
+            seed = seeds[part : part + 1]
+            _exchange(groups, published, values, result, of_column, seen[lane], seed, cell, counts, sums, stop)
 
         parallel_map(exchange, range(lanes))
         if lanes > 1:
@@ -277,13 +281,11 @@ def _weigh(
 @compiled
 def _exchange(
     starts: Array, published: Array, values: Array, result: Array, of_column: Array, dev: Array, seed: Array,
-    stop: Array,
+    cell: Array, counts: Array, sums: Array, stop: Array,
 ) -> None:  # fmt: skip
-    """Propose as many exchanges as there are values, group after group."""
+    """Propose as many exchanges as there are values, group after group; `_weigh` fills `cell`, `counts`, `sums`."""
     state = seed[0]
-    columns, most = result.shape[1], 4 * of_column.shape[1]
-    cell, counts = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
-    sums = np.empty((most, values.shape[1]), dtype=np.int64)
+    columns = result.shape[1]
     for g in range(len(starts) - 1):
         lo = starts[g]
         size = starts[g + 1] - lo

@@ -48,7 +48,7 @@ def permuted(group_of_row: IntArray, columns: int, rng: np.random.Generator) -> 
     rows, starts = rows_by_group(group_of_row)
     source = np.empty((columns, len(rows)), dtype=rows.dtype)
     each = spawn_generators(rng, columns)
-    parallel_map(lambda c: _shuffle(rows, starts, each[c].random(len(rows)), source[c]), range(columns))
+    parallel_map(lambda c: _shuffle(rows, starts, each[c].random(len(rows)), rows.copy(), source[c]), range(columns))
     return source
 
 
@@ -88,9 +88,11 @@ def _deal(group: Array, index: Array, rows: Array) -> None:
 
 
 @compiled
-def _shuffle(rows: Array, starts: Array, chance: Array, source: Array) -> None:
-    """Shuffle each group (Fisher and Yates, in Durstenfeld's order); `chance` holds a number in [0, 1) a row."""
-    taken = rows.copy()
+def _shuffle(rows: Array, starts: Array, chance: Array, taken: Array, source: Array) -> None:
+    """Shuffle each group (Fisher and Yates, in Durstenfeld's order); `taken`: a copy of the rows, which is shuffled.
+
+    `chance`: a number in [0, 1) for each row.
+    """
     for g in range(len(starts) - 1):
         lo = starts[g]
         for i in range(starts[g + 1] - 1, lo, -1):

@@ -21,7 +21,7 @@ def shuffles(size: int) -> list[tuple[int, ...]]:
     for choice in product(*(range(i + 1) for i in range(size))):
         chance = np.array([(c + 0.5) / (i + 1) for i, c in enumerate(choice)])
         source = np.empty(size, dtype=np.int64)
-        _shuffle(np.arange(size), np.array([0, size]), chance, source)
+        _shuffle(np.arange(size), np.array([0, size]), chance, np.arange(size), source)
         result.append(tuple(int(s) for s in source))
     return result
 
