@@ -42,10 +42,12 @@ class IntervalFactor(GeneralizedFactor):
     Attributes:
         kind: type of the ends.
         ends: the step that `ends_of_cells` was made, '' for none.
+        outermost: SQL of the ends of intervals where no interval has any; such cells are refused without it.
     """
 
     kind: str = "INTEGER"
     ends: str = ""
+    outermost: tuple[str, str] | None = None
 
     @property
     def discrete(self) -> bool:
@@ -125,11 +127,11 @@ class IntervalFactor(GeneralizedFactor):
         """SELECT _cell, low, high, of_null: ends as numbers, and the share of the records that are NULL."""
         low, high = self._number("_cell.lower"), self._number("_cell.upper")
         why = f"no interval of {self.columns[0]} has ends: its NULLs are in every class. Release without them"
-        none = f"error({literal(when_run(why))})"
+        least, most = map(self._number, self.outermost) if self.outermost else 2 * (f"error({literal(when_run(why))})",)
         alone, few = map(_number_text, (OF_NULL, OF_RARE_NULL))
         return f"""
-            select _cell, case when _cell is not null then coalesce({low}, min({low}) over (), {none}) end as low,
-              case when _cell is not null then coalesce({high}, max({high}) over (), {none}) end as high,
+            select _cell, case when _cell is not null then coalesce({low}, min({low}) over (), {least}) end as low,
+              case when _cell is not null then coalesce({high}, max({high}) over (), {most}) end as high,
               case when _cell is null then 1e0 when _cell.lower is not null then 0e0
                 when count(_cell) over () < count(*) over () then {alone} else {few} end as of_null
             from ({self.cells()}) as c"""

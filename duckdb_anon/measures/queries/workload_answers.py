@@ -41,6 +41,7 @@ from duckdb_anon.rewrite.factors import (
     RandomizedFactor,
     SliceFactor,
 )
+from duckdb_anon.rewrite.interval_factor import IntervalFactor
 from duckdb_anon.rewrite.learnt_counts import randomized_columns
 from duckdb_anon.rewrite.query.tables import contents_of
 from duckdb_anon.rewrite.query.trees import quoted
@@ -174,7 +175,13 @@ class _Release:
         )
         rows = self._read(f"select {numbers}sum({weight})::double as w from {release.sql} as r{joins} group by all")
         self.weights = rows["w"]
-        self.parts = [self._part(k, _with_shares(factor), rows[f"n{k}"]) for k, factor in enumerate(self.factors)]
+        domains = {name: original.columns[workload.attributes[a]].domain for name, a in self.attributes.items()}
+        # where no interval of a column has ends, queries are still about the values of its domain
+        ends = {
+            name: (domain.literals[0], domain.literals[domain.special_from - 1])
+            for name, domain in domains.items() if domain.kind == "ordered" and domain.special_from
+        }  # fmt: skip
+        self.parts = [self._part(k, _with_shares(factor, ends), rows[f"n{k}"]) for k, factor in enumerate(self.factors)]
 
     def _check_weights(self, weights: Sequence[Weight]) -> None:
         for weight in weights:
@@ -288,10 +295,12 @@ def _squared(part: Part, batch: Workload) -> NDArray[Any]:
     return part.shares(batch) ** 2
 
 
-def _with_shares(factor: Factor) -> Any:
-    """A factor with the learnt shares of its cells, those of its fields for a slice."""
+def _with_shares(factor: Factor, ends: Mapping[str, tuple[str, str]]) -> Any:
+    """A factor with the learnt shares of its cells, those of its fields for a slice; `ends` are those of columns."""
     if isinstance(factor, SliceFactor):
-        return replace(factor, generalized=tuple(_with_shares(field) for field in factor.generalized))
+        return replace(factor, generalized=tuple(_with_shares(field, ends) for field in factor.generalized))
+    if isinstance(factor, IntervalFactor):
+        factor = replace(factor, outermost=ends.get(factor.columns[0]))
     if isinstance(factor, GeneralizedFactor) and (learnt := factor.learnt_shares()):
         return replace(factor, shares=f"({learnt})")
     return factor

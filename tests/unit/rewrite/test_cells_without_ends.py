@@ -153,3 +153,17 @@ def test_nulls_of_real_rows_are_counted_and_spare_the_largest_values(census, cha
         ).fetchall()
         for (truth, estimate), most in zip(found, (nulls, upto), strict=True):
             assert estimate == pytest.approx(truth, rel=most)
+
+
+@pytest.mark.parametrize("value", ["20 + i % 30", "date '2000-01-01' + (i % 30)::int", "(i % 30) / 7.0"])
+def test_a_workload_is_answered_where_no_interval_has_ends(value):
+    # one NULL in the only class: queries are about the values of the original, over which records are spread
+    with duckdb_anon.connect() as con:
+        con.execute(f"create table t as select case when i > 0 then {value} end as x, i % 5 as s from range(60) r(i)")
+        con.execute("comment on column t.x is 'anon: quasi'; comment on column t.s is 'anon: sensitive'")
+        con.execute("create table r as from mondrian('t', 40)")
+        assert con.execute("select count(*) from r where x.lower is not null").fetchone() == (0,)
+        answers = "select count(estimate), max(relative_error) from workload_error('t', 'r', n := 30, selectivity := 0.5, seed := 1)"
+        answered, worst = con.execute(answers).fetchone()
+        assert answered == 30 and worst < 1
+        assert con.execute("select mean_error from compare('t', ['r'], n := 20)").fetchone()[0] < 1
