@@ -22,11 +22,10 @@ from duckdb_anon.engine.register import (
     release_name,
 )
 from duckdb_anon.engine.register_samples import Records
-from duckdb_anon.engine.release_digest import row_checksum
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.engine.transaction import in_next_transaction
 from duckdb_anon.model.quoting import literal
-from duckdb_anon.model.version import __version__
+from duckdb_anon.model.release_comment import Description
 from duckdb_anon.sequence.registration import released_before, unregistered
 
 
@@ -75,19 +74,18 @@ class DatabaseRegistration:
         originals = [found.name for found in self.known.values()]
         return Register.opened(self.con, self.database, originals, elsewhere=self.in_other_database)
 
-    def enter(self, register: Register, schema: str) -> None:
+    def enter(self, register: Register, schema: str, descriptions: Mapping[str, Description]) -> None:
         """Enter the released tables."""
         undo = f"drop schema {ident(schema)} cascade"
         with in_next_transaction(self.con, undo) if self.in_other_database else nullcontext():
             numbers = [register.next_number() for _ in self.plan.tables]
             for number, table in zip(numbers, self.plan.tables, strict=True):
                 written = f"{ident(schema)}.{ident(table.name)}"
-                checksum = row_checksum(self.con, written)
                 name = release_name(self.con, written, register.database, is_file=False)
-                known = self.known[table.name]
+                known, made = self.known[table.name], descriptions[table.name]
                 entered = Registered(
-                    number, name, known.name, None, NAME, self.call_text, datetime.date.today(),
-                    __version__, int(checksum.partition(":")[0]), "", checksum, None, numbers[0],
+                    number, name, known.name, None, NAME, self.call_text, datetime.date.fromisoformat(made.date),
+                    made.version, int(made.checksum.partition(":")[0]), made.digest, made.checksum, None, numbers[0],
                     self.follows_others,
                 )  # fmt: skip
                 register.enter(entered, known.numbers(register.database), self.records[table.name])

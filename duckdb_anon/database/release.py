@@ -96,7 +96,7 @@ def release_database(
             entries = registration.open()
             con.execute(f"drop schema if exists {ident(schema)} cascade")
             con.execute(f"create schema {ident(schema)}")
-            write_tables(work, ident(schema), independent=registration.follows_others)
+            written = write_tables(work, ident(schema), independent=registration.follows_others)
             if entries is not None:
-                registration.enter(entries, schema)
+                registration.enter(entries, schema, written)
     return made

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from dataclasses import replace as with_fields
+from typing import Any
 
 import duckdb
 
@@ -21,10 +22,14 @@ from duckdb_anon.database.plan import NAME, Plan, Table
 from duckdb_anon.database.record import Cell, Work, cut_again, make_classes, make_record, read_rows
 from duckdb_anon.database.recount import Counted, counted, make_alike, require_promise
 from duckdb_anon.engine.catalog import write_comments
+from duckdb_anon.engine.release_digest import release_digest, row_checksum
+from duckdb_anon.engine.release_seal import sealed
 from duckdb_anon.engine.sql_quoting import ident, idents
 from duckdb_anon.gate.checks import refuse
 from duckdb_anon.gate.source_tables import described_table, tables_of
 from duckdb_anon.model.errors import AnonError
+from duckdb_anon.model.release_comment import Description
+from duckdb_anon.model.version import __version__
 from duckdb_anon.report.profile.key_columns import refuse_keys
 from duckdb_anon.treatments import Column, Key, parsed, text_in, treated
 
@@ -213,20 +218,18 @@ def released_rows(work: Work, table: Table) -> str:
     return f"(select * exclude ({_WORKING}) from {work.of(table, 'release')})"
 
 
-def _comments(work: Work, table: Table) -> tuple[str, dict[str, str]]:
-    """The comments of a released table and of its columns."""
+def _description(work: Work, table: Table) -> tuple[Description, dict[str, str]]:
+    """The description of a released table, without its rows, and the comments of its columns."""
     plan = work.plan
     labels = {info.name: f"anon: {table.roles.by_name()[info.name]}" for info in table.roles.attributes}
     labels = {name: text for name, text in labels.items() if name not in table.treatments}
-    promise = f"k := {plan.k}" + (f", l := {plan.l:g}" if plan.l is not None else "")
     labels |= dict.fromkeys(table.keys, "anon: pseudonym")
     labels |= {name: "anon: pseudonym" for name, text in table.treatments.items() if text.startswith("pseudonym")}
-    together = ", ".join(other.name for other in plan.tables)
+    together: dict[str, Any] = {"tables": [other.name for other in plan.tables], "k": plan.k}
+    forced = [name for name in plan.force if name.startswith(f"{table.name}.")]
+    together |= {name: value for name, value in (("l", plan.l), ("force", forced)) if value}
     day = datetime.date.today().isoformat()
-    return (
-        f"anon: release; one of the tables {together}; {promise} for the known record of an individual; {day}",
-        labels,
-    )
+    return Description(date=day, version=__version__, together=together), labels
 
 
 def _check(work: Work, made: Sequence[ReleasedTable]) -> None:
@@ -246,20 +249,24 @@ def _check(work: Work, made: Sequence[ReleasedTable]) -> None:
             if done != "generalized" and not done.startswith("pseudonym") and f"{table.name}.{name}" not in plan.force
         ]
         if copied:
-            comment, labels = _comments(work, table)
+            description, labels = _description(work, table)
             labels = {name: text for name, text in labels.items() if name in copied}
             rows = f"(select {idents(copied)} from {work.of(table, 'release')})"
-            released = described_table(con, rows, table.name, comment, labels)
-            refuse(con, NAME, released, originals[table.relation.sql], allowed=True, tables=tables)
+            released = described_table(con, rows, table.name, description.comment(), labels)
+            refuse(con, NAME, released, originals[table.relation.sql], tables=tables, made_now=True)
 
 
-def write_tables(work: Work, schema: str, *, independent: bool = False) -> None:
-    """Copy the released tables with their comments."""
-    con = work.con
+def write_tables(work: Work, schema: str, *, independent: bool = False) -> dict[str, Description]:
+    """Copy the released tables with their comments; the description of each."""
+    con, written = work.con, dict[str, Description]()
     for table in work.plan.tables:
         target = f"{schema}.{ident(table.name)}"
         con.execute(f"create table {target} as from {released_rows(work, table)}")
-        comment, labels = _comments(work, table)
-        comment += "; independent of earlier releases" if independent else ""
+        description, labels = _description(work, table)
         there = {name for name, *_ in con.execute(f"describe {target}").fetchall()}
-        write_comments(con, target, comment, {name: text for name, text in labels.items() if name in there})
+        labels = {name: text for name, text in labels.items() if name in there}
+        checksum, digest = row_checksum(con, target), release_digest(con, target)
+        described = with_fields(description, independent=independent, checksum=checksum, digest=digest)
+        written[table.name] = sealed(described, labels)
+        write_comments(con, target, written[table.name].comment(), labels)
+    return written

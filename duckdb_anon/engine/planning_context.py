@@ -125,6 +125,8 @@ class Context:
                 f"no bounds: {release.given} is not described with its rows. Write it with duckdb_anon.release(), "
                 ".release or duckdb-anon release"
             )
+        if description.together:
+            return f"no bounds: {release.given} lacks the rows that its database could not release"
         try:
             if holds_rows_of(self.catalog.cursor, release.sql, description.digest, description.checksum):
                 self.verified[release.sql] = description.digest

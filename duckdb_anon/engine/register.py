@@ -32,7 +32,7 @@ from duckdb_anon.model.errors import AnonError
 
 SCHEMA = "anon"
 DATABASE = "release_database"
-"""Method of releases of several tables together, whose entries have one sequence and no digest."""
+"""Method of releases of several tables together, whose entries have one sequence."""
 _TABLES = """
 create schema if not exists {schema};
 create sequence if not exists {schema}.numbers;
@@ -66,7 +66,7 @@ class Registered:
     day: date  # the day it was made
     version: str  # of the package that made it
     rows: int  # number of released rows
-    digest: str  # SHA-256 of the released rows, as the description has it; '' where several tables were released
+    digest: str  # SHA-256 of the released rows, as the description has it
     checksum: str  # number of rows and the sum of DuckDB's hashes of them, as the description has it
     previous: int | None  # number of the release before it in its sequence; None for the first one
     sequence: int  # number of the first release of its sequence

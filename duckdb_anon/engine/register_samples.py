@@ -20,6 +20,7 @@ import duckdb
 
 from duckdb_anon.engine.release_digest import column_types
 from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.model.errors import AnonError, cause_of, one_line
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_number, is_timestamp, is_zoned
 
@@ -109,17 +110,21 @@ class Records:
     def _drawn(self, secret: str, kind: str, columns: Sequence[str]) -> Sample:
         types = column_types(self.con, self.source)
         texts = ", ".join(f"coalesce({_text(ident(name), types[name])}, '-'), chr(31)" for name in columns)
-        [(rows,)] = self.con.execute(f"select count(*) from {self.source}").fetchall()
-        limit = min(_ALL, _ALL * 4 * MOST // max(rows, 1))
+        named = literal(f"{secret} {kind} ")
         number = f"try_cast(regexp_replace(any_value({ident(columns[0])}::varchar), '\\D', '', 'g') as hugeint)"
-        hashes, total, unique, numbers, reach = self.con.execute(
-            f"with hashed as (select *, (md5_number(concat({literal(f'{secret} {kind} ')}, {texts})) >> 64)::ubigint "
-            f"as _anon_h from {self.source}), counted as (select _anon_h, count(*) as n, "
-            f"{number if kind == KEY else 'null'} as number from hashed where _anon_h <= {limit} "
-            f"group by _anon_h order by _anon_h limit {MOST}) "
-            "select coalesce(list(_anon_h order by _anon_h), []), coalesce(sum(n), 0), count(*) filter (n = 1), "
-            "count(distinct number), max(number) - min(number) + 1 from counted"
-        ).fetchall()[0]
+        try:
+            [(rows,)] = self.con.execute(f"select count(*) from {self.source}").fetchall()
+            limit = min(_ALL, _ALL * 4 * MOST // max(rows, 1))
+            hashes, total, unique, numbers, reach = self.con.execute(
+                f"with hashed as (select *, (md5_number(concat({named}, {texts})) >> 64)::ubigint "
+                f"as _anon_h from {self.source}), counted as (select _anon_h, count(*) as n, "
+                f"{number if kind == KEY else 'null'} as number from hashed where _anon_h <= {limit} "
+                f"group by _anon_h order by _anon_h limit {MOST}) "
+                "select coalesce(list(_anon_h order by _anon_h), []), coalesce(sum(n), 0), count(*) filter (n = 1), "
+                "count(distinct number), max(number) - min(number) + 1 from counted"
+            ).fetchall()[0]
+        except duckdb.Error as error:  # of a view, for instance
+            raise AnonError(f"release: {one_line(error)}") from cause_of(error)
         limit = hashes[-1] if len(hashes) == MOST else limit
         common = 1 - unique / total if total else 1.0
         if kind == KEY:  # which repeats for an individual with several records

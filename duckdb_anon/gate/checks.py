@@ -69,7 +69,7 @@ def refuse(
     description = read_description(release.comment) or Description()
     _no_seed(function, release)
     protects(function, release.name, description)
-    if not description.parameters.get("force"):
+    if not (description.parameters.get("force") or description.together.get("force")):
         fresh = _fresh_numbers(release, description)
         _no_naming_column(function, release, fresh)
         found = trace_of(con, release, original, others, fresh)
@@ -205,9 +205,10 @@ def _written_by_release(
             f"{function}: {release.name} {state}, so nothing guarantees what it contains. Write it with duckdb-anon "
             f"release or .release, or publish it at your own responsibility with --allow {release.name}"
         )
-    if description.method:
+    claim = description.call or ("release_database" if description.together else "")
+    if claim:
         raise AnonError(
-            f"{function}: {release.name} {state}, but claims to be made by {description.call}. A claim that nothing "
+            f"{function}: {release.name} {state}, but claims to be made by {claim}. A claim that nothing "
             f"supports is not published. Write it with duckdb-anon release, or COMMENT ON TABLE ... IS 'anon: release'"
         )
 

@@ -43,7 +43,7 @@ class TreeUse:
     def least(self) -> int:
         """How many records must carry a label."""
         description = read_description(self.release.comment)
-        given = description.parameters if description is not None else {}
+        given = {**description.parameters, **description.together} if description is not None else {}
         sizes = [float(given[name]) for name in ("k", "l") if isinstance(given.get(name), (int, float))]
         sizes += [1 / float(given["delta"])] if isinstance(given.get("delta"), (int, float)) else []
         return max(2, math.ceil(max(sizes) - 1e-9)) if sizes else _LEAST

@@ -6,6 +6,7 @@ comment says so for each of them:
 
     anon: release of people by muco(delta := 0.2) on 2026-11-22 with duckdb-anon 0.2.0 rows 8:93 digest 3f...
     anon: release of people by muco(delta := 0.2) independent of earlier releases on 2026-11-22 ...
+    anon: release together (tables := ['patients', 'visits'], k := 5) on 2026-11-22 ...
     anon: quasi hierarchy=edu_tree
     anon: attributes (age: quasi; disease: sensitive hierarchy=icd)
 
@@ -30,12 +31,14 @@ COLUMN_KEY = f"{KEY}.column."
 
 _QUOTED = r'"(?:[^"]|"")+"'
 _BARE = r"[^\s\"'();,.]+"
+_ARGUMENTS = r"(?>'(?:[^']|'')*+'|[^'()])*+"
 _NAME = rf"(?:{_QUOTED}|{_BARE})(?:\.(?:{_QUOTED}|{_BARE}))*"
 _RELEASE = re.compile(r"\banon:\s*release\b", re.IGNORECASE)
 _DESCRIPTION = re.compile(
     rf"""{_RELEASE.pattern}
     (?:\s+of\s+(?P<original>a\ query|{_NAME}))?
-    (?:\s+by\s+(?P<method>\w+)\s*\((?P<arguments>(?>'(?:[^']|'')*+'|[^'()])*+)\))?
+    (?:\s+by\s+(?P<method>\w+)\s*\((?P<arguments>{_ARGUMENTS})\))?
+    (?:\s+together\s+\((?P<together>{_ARGUMENTS})\))?
     (?P<persons>\s+counting\s+persons\b)?
     (?P<independent>\s+independent\s+of\s+earlier\s+releases\b)?
     (?:\s+on\s+(?P<date>\d{{4}}-\d{{2}}-\d{{2}}))?
@@ -95,14 +98,16 @@ class Description:
     seal: str = ""
     # public key and Ed25519 signature of the seal, in hexadecimal digits; '' where it is not signed
     signature: str = ""
+    # of a released database: its tables, and the k and l of their joined record; empty for a single table
+    together: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def call(self) -> str:
         """The call without its table and roles: `muco(delta := 0.2)`; '' where no method is named."""
         if not self.method:
             return ""
-        arguments = (f"{name} := {literal(value)}" for name, value in self.parameters.items() if name not in HIDDEN)
-        return f"{self.method}({', '.join(arguments)})"
+        shown = {name: value for name, value in self.parameters.items() if name not in HIDDEN}
+        return f"{self.method}({_written(shown)})"
 
     def comment(self) -> str:
         """The comment of the table.
@@ -113,6 +118,7 @@ class Description:
         facts = (
             ("of", self.original),
             ("by", self.call),
+            ("together", f"({_written(self.together)})" if self.together else ""),
             ("counting", "persons" if self.persons else ""),
             ("independent", "of earlier releases" if self.independent else ""),
             ("on", self.date),
@@ -148,9 +154,12 @@ def read_description(comment: str | None) -> Description | None:
     parts = {name: text or "" for name, text in found.groupdict().items()}
     parameters, method = read_arguments(parts.pop("arguments")), parts.pop("method").lower()
     persons, independent = bool(parts.pop("persons")), bool(parts.pop("independent"))
+    together = read_arguments(parts.pop("together")) or {}
     if parameters is None:
         parameters, method = {}, ""
-    return Description(method=method, parameters=parameters, persons=persons, independent=independent, **parts)
+    return Description(
+        method=method, parameters=parameters, together=together, persons=persons, independent=independent, **parts
+    )
 
 
 def attributes_comment(labels: Mapping[str, Label]) -> str:
@@ -204,6 +213,10 @@ def quoted(name: str) -> str:
 
 def _unquoted(name: str) -> str:
     return name[1:-1].replace('""', '"') if name.startswith('"') else name
+
+
+def _written(arguments: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} := {literal(value)}" for name, value in arguments.items())
 
 
 def read_arguments(text: str) -> dict[str, Any] | None:

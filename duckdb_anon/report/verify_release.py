@@ -75,12 +75,15 @@ def promises(
     con: duckdb.DuckDBPyConnection, name: str, description: Description, labels: Mapping[str, str | None]
 ) -> Iterator[Verified]:
     """Measure k, l and t of a release's call on its rows."""
-    for parameter, promised in description.parameters.items():
+    for parameter, promised in {**description.parameters, **description.together}.items():
         if parameter not in _UNSEEN or promised is None:
             continue
         seen = list(_questions(parameter, name, description, labels))
         if not seen:
-            yield Verified(parameter, str(promised), None, None, _UNSEEN[parameter])
+            unseen = (
+                "counted on the joined tables when they were released" if description.together else _UNSEEN[parameter]
+            )
+            yield Verified(parameter, str(promised), None, None, unseen)
         for what, question in seen:
             yield _measured(con, parameter, what, float(promised), question)
 

@@ -228,6 +228,12 @@ def _releases(tables: Sequence[SourceTable]) -> list[SourceTable]:
     if twice:
         raise AnonError(f"publish: two releases are called {listed(twice)}. All are copied into one schema: rename one")
     for table in declared:
+        together = (read_description(table.comment) or Description()).together.get("tables", [])
+        if missing := [name for name in together if fold(name) not in names]:
+            raise AnonError(
+                f"publish: {table.name} was released together with {listed(missing)}, which is missing. A released "
+                "database is published whole. Release the tables that you want to publish"
+            )
         if table.schema == REGISTER:
             raise AnonError(f"publish: {table.name} belongs to the register of releases, which is never published")
         internal = [column for column in table.columns if SOURCE.stands_for(column)]

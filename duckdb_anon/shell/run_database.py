@@ -28,6 +28,8 @@ from duckdb_anon.engine.private_files import draft_of
 from duckdb_anon.engine.release_digest import row_checksum
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.engine.transaction import transaction
+from duckdb_anon.gate.checks import require_signature
+from duckdb_anon.gate.source_tables import tables_of
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.toml_files import require_known
 from duckdb_anon.model.version import __version__
@@ -145,6 +147,8 @@ def _write(con: duckdb.DuckDBPyConnection, output: Path, write: Any) -> None:
         try:
             with transaction(con, NAME):
                 write()
+                for table in tables_of(con, _OUT):
+                    require_signature("run", table)
             con.execute(f"checkpoint {_OUT}")
         finally:
             con.execute(f"detach {_OUT}")

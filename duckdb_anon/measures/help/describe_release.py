@@ -72,6 +72,7 @@ def _made(
     ]
     docs = {p.name: p.doc for p in parameters_of(entry)} if entry else {}
     facts += [("parameter", n, literal(v), docs.get(n, "")) for n, v in description.parameters.items()]
+    facts += [("together", n, literal(v), "of the tables released together") for n, v in description.together.items()]
     independent = "true" if description.independent else None
     stated: list[Fact] = [
         ("paper", None, entry.paper if entry else None, "where the method comes from"),
