@@ -14,6 +14,7 @@ from duckdb_anon.outputs.block import Block, Table, read_block, table_name
 from duckdb_anon.outputs.cells import Row, columns_of, compute
 from duckdb_anon.outputs.policy import Policy, policy_of
 from duckdb_anon.outputs.rules import primary, shown
+from duckdb_anon.outputs.tables import suppress_secondary
 
 SUPPRESSED = "suppressed"
 
@@ -89,6 +90,7 @@ def answer(con: duckdb.DuckDBPyConnection, function: str, question: Question) ->
     rows = compute(con, function, question.block, question.policy)
     for row in rows:
         row.rules = primary(question.block, question.policy, row)
+    suppress_secondary(con, function, question.block, question.policy, rows)
     return Answer(question, tuple(rows), tuple(shown(question.block, question.policy, rows)))
 
 

@@ -109,6 +109,7 @@ class Aggregate:
     arguments: tuple[str, ...]  # columns; () for count(*)
     condition: int  # index of its condition, which includes that its arguments are not NULL
     fraction: str = ""  # SQL of a quantile's fraction
+    filter: str = ""  # SQL of its FILTER
 
     @property
     def measured(self) -> str | None:
@@ -344,8 +345,6 @@ class _Reader:
             else:
                 factors.append([members(part)])
         sets = tuple(dict.fromkeys(tuple(sorted(set(_joined(chosen)))) for chosen in product(*factors)))
-        if len(sets) > 1:
-            raise NoRule(f"{self.function}: there is no rule for several grouping sets; ask for one of them at a time")
         if len(sets) > _MOST_SETS:
             raise NoRule(f"{self.function}: the query has more than {_MOST_SETS} grouping sets. Ask for fewer")
         return trees, sets
@@ -412,7 +411,7 @@ class _Reader:
         whole = Rowwise(nulls if arguments or condition.sql else "", condition.columns)
         if whole not in self.conditions:
             self.conditions.append(whole)
-        found = Aggregate(name, arguments, self.conditions.index(whole), fraction)
+        found = Aggregate(name, arguments, self.conditions.index(whole), fraction, condition.sql)
         if found not in self.aggregates:
             self.aggregates.append(found)
         return self.aggregates.index(found)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
+import numpy as np
+from numpy.typing import NDArray
 
 from duckdb_anon.model.errors import AnonError, cause_of
 from duckdb_anon.model.quoting import ident
@@ -76,6 +78,31 @@ def compute(con: duckdb.DuckDBPyConnection, function: str, block: Block, policy:
     return [writer.row(values) for values in found]
 
 
+@dataclass(frozen=True)
+class Atoms:
+    """Rows that no cell of an answer divides: those with the same keys, for which the same conditions hold."""
+
+    keys: list[tuple[str | None, ...]]
+    holds: NDArray[np.bool_]  # atoms x conditions
+    rows: NDArray[np.float64]
+    sums: dict[str, NDArray[np.float64]]  # of each magnitude
+
+
+def atoms_of(con: duckdb.DuckDBPyConnection, function: str, block: Block, policy: Policy) -> Atoms:
+    """The atoms of an answer, with what they add to counts and sums."""
+    writer = _Writer(block, policy)
+    try:
+        found = con.execute(writer.atoms_sql()).fetchall()
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error as error:
+        raise AnonError(f"{function}: {_FAILED}", code="query-failed") from cause_of(error)
+    keys, conditions = len(block.keys), len(block.conditions)
+    numbers = np.array([row[keys:] for row in found], dtype=float).reshape(len(found), -1)
+    names = dict(zip(writer.magnitudes, numbers[:, conditions + 1 :].T, strict=True))
+    return Atoms([row[:keys] for row in found], numbers[:, :conditions] > 0, numbers[:, conditions], names)
+
+
 def columns_of(con: duckdb.DuckDBPyConnection, function: str, block: Block) -> list[tuple[str, str]]:
     """Names and types of the columns of the answer, as DESCRIBE of the query gives them."""
     try:
@@ -100,9 +127,28 @@ class _Writer:
         self.sums = list(dict.fromkeys((a.condition, a.measured) for a in block.aggregates if a.measured))
         self.extremes = [place for place, a in aggregates if a.function in EXTREMES]
         self.contributions = max(self.policy.largest, 2)
+        self.magnitudes = list(dict.fromkeys(str(name) for _, name in self.sums))
 
     def sql(self) -> str:
         """One row a group: grouping, keys, then what `row` reads."""
+        steps = [self._base()]
+        steps += self._of_persons() if self.block.table.person is not None else self._of_rows()
+        texts = [f"{key}::varchar" for key in self.keys]
+        select = ["_g", *texts, *self._known(), *self._items()]
+        return f"with {', '.join(steps)} select {', '.join(select)} from _r order by all"
+
+    def atoms_sql(self) -> str:
+        """One row an atom: keys, whether each condition holds, the number of rows, and the sum of each magnitude."""
+        conditions = [f"_p{j}" for j in self.conditions]
+        sums = [f"coalesce(sum({ident(name)}::double), 0)" for name in self.magnitudes]
+        texts, held = [f"{key}::varchar" for key in self.keys], [f"{name}::int" for name in conditions]
+        return (
+            f"with {self._base()} select {', '.join([*texts, *held, 'count(*)', *sums])} from _b "
+            f"group by {', '.join([*self.keys, *conditions])}"
+        )
+
+    def _base(self) -> str:
+        """The rows of the query: keys, truth of conditions, columns of aggregates and the person."""
         block, keys = self.block, self.keys
         names = dict.fromkeys(name for a in block.aggregates for name in a.arguments)
         base = [f"{key.sql} as {name}" for key, name in zip(block.keys, keys, strict=True)]
@@ -112,11 +158,7 @@ class _Writer:
         if person is not None:
             base.append(f"{ident(person)} as _u")
         where = f" where {block.where.sql}" if block.where.sql else ""
-        steps = [f"_b as (select {', '.join(base)} from {block.table.sql}{where})"]
-        steps += self._of_persons() if person is not None else self._of_rows()
-        texts = [f"{key}::varchar" for key in keys]
-        select = ["_g", *texts, *self._known(), *self._items()]
-        return f"with {', '.join(steps)} select {', '.join(select)} from _r order by all"
+        return f"_b as (select {', '.join(base)} from {block.table.sql}{where})"
 
     def _sets(self, extra: str = "") -> str:
         """GROUP BY over the grouping sets."""

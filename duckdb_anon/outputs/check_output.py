@@ -12,12 +12,13 @@ from typing import Any
 from duckdb_anon.model.function_specs import Params, Task
 from duckdb_anon.outputs.answer import Answer, answer, catalog_of, read_question
 from duckdb_anon.outputs.cells import Row
-from duckdb_anon.outputs.rules import DOMINANCE, P_PERCENT, THRESHOLD, largest_share
+from duckdb_anon.outputs.rules import DOMINANCE, P_PERCENT, SECONDARY, THRESHOLD, largest_share
 from duckdb_anon.outputs.safe_output import PAPER, QUERY
 
 _REASONS = {
     THRESHOLD: "fewer than {threshold} individuals: in the cell, outside it in its total, or on one side of the value",
     DOMINANCE: "the {largest} largest individuals have more than {share:.0%} of the sum",
+    SECONDARY: "a suppressed value could be derived from this one and the totals",
     P_PERCENT: "the rest of the sum is less than {p_percent:g}% of the largest individual",
 }
 

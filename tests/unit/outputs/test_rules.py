@@ -3,13 +3,16 @@
 import itertools
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 
 def made(con, rows, columns="grp varchar, sex varchar, x double", policy="threshold := 3", person=False):
     """A labelled table `t` of these rows."""
     con.execute(f"create or replace table t ({'pid bigint, ' * person}{columns})")
-    con.executemany(f"insert into t values ({', '.join('?' * len(rows[0]))})", rows)
+    con.register("given", pa.table({f"c{place}": column for place, column in enumerate(zip(*rows, strict=True))}))
+    con.execute("insert into t from given")
+    con.unregister("given")
     con.execute(f"comment on table t is 'anon: outputs({policy})'")
     for name in ("grp", "sex"):
         con.execute(f"comment on column t.{name} is 'anon: quasi'")
