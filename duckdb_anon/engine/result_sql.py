@@ -71,9 +71,6 @@ class _Select:
     rows: list[str] = field(default_factory=list)  # `_anon_rows`: lists with one entry a row
     decoded: list[str] = field(default_factory=list)  # `_anon_decoded`: the values of a row
     source: str = ""  # SQL of the number of the source row of a row, where columns are read from the source
-    # long values that few rows have, and the column of whether a row has it. They are joined: taken from a list, each
-    # would be copied for each block of rows.
-    wide: list[tuple[str, str]] = field(default_factory=list)
 
     def column(self, plan: ColumnPlan, key: str) -> str:
         """SQL of a released column, which was encoded under the name `key`."""
@@ -153,8 +150,7 @@ class _Select:
 
     def channel(self, key: str, sql: str) -> str:
         """A column of one value, in the rows whose code is 1."""
-        self.wide.append((sql, self.value(self.row("codes", key))))
-        return f"_anon_w{len(self.wide) - 1}.channel"
+        return self.value(f"case when {self.row('codes', key)} = 1 then {self.cells(sql)} end")
 
     def sql(self, columns: Mapping[str, str]) -> str:
         """CTEs and SELECT around the expressions of columns."""
@@ -167,9 +163,6 @@ class _Select:
             types = ", ".join(self.typed.values())
             ctes.append(f"_anon_types as (select {types} from (select * from _anon_src limit 0) as _anon_none)")
             constants.append("_anon_types")
-        for k, (sql, _) in enumerate(self.wide):
-            row = f"select 1 as place, {sql} as channel from {', '.join(constants)}"
-            ctes.append(f"_anon_wide{k} as materialized ({row})")
         if self.values:
             values = ", ".join(f"{sql} as _v{k}" for k, sql in enumerate(self.values))
             ctes.append(f"_anon_values as materialized (select {values} from {', '.join(constants)})")
@@ -180,8 +173,7 @@ class _Select:
             listed = ", ".join(f"{sql} as {name}" for sql, name in zip(self.listed, names, strict=True))
             ctes.append(f"_anon_cells as materialized (select {listed} from {', '.join(constants)})")
             source += ", _anon_cells"
-        is_joined = bool(self.source or self.wide)
-        order = ["unnest(range(n)) as _ord"] if is_joined else []
+        order = ["unnest(range(n)) as _ord"] if self.source else []
         rows = [f"unnest({sql}) as _r{k}" for k, sql in enumerate(self.rows)]
         taken = ", ".join(["_anon_r.n as n", "_anon_take({rows: _anon_r.rows}) as rows", *names])
         ctes.append(f"_anon_taken as (select {taken} from {source})")
@@ -189,12 +181,8 @@ class _Select:
         decoded = [f"{sql} as _x{k}" for k, sql in enumerate(self.decoded)]
         ctes.append(f"_anon_decoded as (select {', '.join(['_ord'] * bool(order) + decoded)} from _anon_rows)")
         joins = f" left join _anon_src as _anon_source on _anon_source._anon_rn = {self.source}" if self.source else ""
-        joins += "".join(
-            f" left join _anon_wide{k} as _anon_w{k} on _anon_w{k}.place = {row}"
-            for k, (_, row) in enumerate(self.wide)
-        )
         # a join may hand rows over in the order of the source
-        ordered = " order by _anon_decoded._ord" if is_joined else ""
+        ordered = " order by _anon_decoded._ord" if self.source else ""
         released = ", ".join(f"{sql} as {ident(name)}" for name, sql in columns.items())
         return ",\n".join(ctes) + f"\nselect {released}\nfrom _anon_decoded{joins}{ordered}"
 
