@@ -216,7 +216,7 @@ def _shared() -> tuple[tuple[str, Answers, str, bool], ...]:
     functions: tuple[tuple[str, Answers, str, bool], ...] = (
         ("_anon_plan", _planner, "VARCHAR", False),
         (edges.FUNCTION, edges.published, "BIGINT[]", False),
-        estimator_udfs.JOINT_COUNTS,
+        *estimator_udfs.FUNCTIONS,
         ("_anon_open", _opener, "BIGINT", True),
         ("_anon_put", input_scan.put_rows, "BIGINT", True),
         ("_anon_run", run, result_encoding.RETURN_TYPE, True),

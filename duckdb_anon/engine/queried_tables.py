@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import duckdb
 import pyarrow as pa
 
+from duckdb_anon.engine.estimator_udfs import register
 from duckdb_anon.engine.input_scan import InputTable
 from duckdb_anon.engine.interrupts import passing_on
 from duckdb_anon.engine.release_reader import types_of
@@ -46,6 +47,7 @@ def queried_tables(
     """
     with duckdb.connect(config={"threads": threads, "temp_directory": ""}) as con, passing_on(con, stop_flag()):
         con.execute("set TimeZone = 'UTC'")
+        register(con)
         hierarchies = {tree: _created(con, f"tree_{k}", rows) for k, (tree, rows) in enumerate(trees.items())}
         found = {}
         for name, (given, types, rows) in tables.items():

@@ -8,13 +8,6 @@ Spread = Literal["learnt", "uniform"]
 """How the records of a generalized cell are spread over its values: by shares learnt from all cells of the column, or
 evenly."""
 
-MOST_COLUMNS = 8
-"""Of more randomized and other columns together nothing is learnt."""
-
-NOISE = 0.5
-"""A count of randomized columns whose standard error is a greater share of what its columns together tell gives way to
-that."""
-
 OF_NULL, OF_RARE_NULL = 1 / 3, 1 / 10
 """Share of NULL among the records of intervals without ends, whose classes hold NULL and values: where other records of
 the column are released as NULL, and where none is, since too few are NULL for a class of their own.

@@ -20,7 +20,6 @@ from sqlglot import exp
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite.engines import LEFT_OUT, Engine, Question, answer
-from duckdb_anon.rewrite.learnt_counts import learnable_counts, with_learnt_counts
 from duckdb_anon.rewrite.query.keys import require_keys_alone, shows_key
 from duckdb_anon.rewrite.query.parse import Describe, Output, grounded, outputs, read_query, unique_names
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
@@ -199,26 +198,13 @@ def _read_answers(
             open_ended.set(key, None)
     unbounded = "" if release.joined else release.why_unbounded()
     wanted: Bounds = "none" if unbounded else bounds
-    learnable = spread == "learnt" and not hidden_keys and not release.joined
-    counts = learnable_counts(open_ended, release, original) if learnable else {}
-    # how noisy an inverted count is, its interval tells
-    inside: Bounds = "sure" if counts and wanted in ("none", "hard") else wanted
     last = [*["_level"] * bool(levels), *hidden_keys]
-    question = Question(open_ended, release, everything, columns, last, inside, spread, engine)
+    question = Question(open_ended, release, everything, columns, last, wanted, spread, engine)
     estimate = answer(question)
-    counts = {position: there for position, there in counts.items() if estimate.bounded.get(position, 1) < 1}
     exact = laid_out(grounded(tree, everything)) if levels or hidden_keys else query.strip().rstrip(";")
     made_of = tuple(e.unalias() for e in leftmost(tree).expressions)
     estimated = estimate.sql
-    if counts and not estimate.draws:
-        keys = [number for number, column in enumerate(columns) if not column.measure]
-        every = ([*question.names, *estimate.ends], keys)
-        estimated = with_learnt_counts(estimated, open_ended, counts, (release, original), every)
-    selected = {
-        position: sure
-        for position, sure in estimate.bounded.items()
-        if wanted == inside or (wanted == "hard" and sure == 1)
-    }
+    selected = dict(estimate.bounded)
     is_one_row = isinstance(tree, exp.Select) and not _may_be_several(tree) and all(c.measure for c in columns)
     grouped = isinstance(tree, exp.Select) and bool(groups_of(tree).keys)
     has_unique_keys = not compares or (grouped and tree.args.get("distinct") is None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
@@ -71,12 +70,10 @@ class Steps:
     Attributes:
         taken: names of tables, folded, that a step must not hide.
         texts: name to SELECT.
-        constants: names of the steps that list constants and read no table.
     """
 
     taken: frozenset[str] = frozenset()
     texts: dict[str, str] = field(default_factory=dict)
-    constants: set[str] = field(default_factory=set)
 
     def add(self, name: str, text: str) -> str:
         """Add a step under a name of its own; an equal one is used twice."""
@@ -98,11 +95,9 @@ class Steps:
         """
         with_ = query.args.get("with_")
         as_they_are = not readable and with_ is None and not any(SOURCE in text for text in self.texts.values())
-        # a tree of thousands of constants takes seconds
-        unparsed = self.texts.keys() if as_they_are else self.constants
         made = [
             exp.CTE(
-                this=exp.Var(this=text) if name in unparsed else grounded(parsed(text), tables),
+                this=exp.Var(this=text) if as_they_are else grounded(parsed(text), tables),
                 alias=exp.TableAlias(this=exp.to_identifier(name, quoted=True)),
                 materialized=True,
             )
@@ -568,19 +563,20 @@ class Block:
         self.require_fit(step, spelled)
         return joins, columns, " * ".join(shares) or "1.0"
 
-    def require_fit(self, step: str, spelled: Sequence[tuple[Factor, str, float]]) -> None:
+    def require_fit(self, step: str, spelled: Sequence[tuple[Factor, str, str]]) -> None:
         """Raise where rows with every combination of the values of their cells are more than memory should hold.
 
         Args:
             step: the step with the rows.
             spelled: factors, each with SELECT of its cells and their numbers of values, and the most these can be.
         """
-        release, source = self.release.shares, quoted(step)
-        if release is None or not spelled:
+        number, source = self.release.number, quoted(step)
+        if number is None or not spelled:
             return
-        rows = release.number(f"select count(*) from {self.release.sql} as r")
+        product = " * ".join(f"({most})::double" for _, _, most in spelled) if all(m for _, _, m in spelled) else ""
+        rows = number(f"select count(*) from {self.release.sql} as r")
         limit = max(MOST_COMBINATIONS, 4 * rows)
-        if rows * math.prod(most for _, _, most in spelled) <= limit:
+        if product and number(f"select count(*) * {product} from {self.release.sql} as r") <= limit:
             return
         joins = " ".join(
             f"join ({text}) as n{k} on g.{cell_name(factor)} is not distinct from n{k}._cell"
@@ -588,14 +584,11 @@ class Block:
         )
         product = " * ".join(f"n{k}.n" for k, _ in enumerate(spelled))
         steps = ", ".join(f"{quoted(name)} as ({text})" for name, text in self.steps.texts.items())
-        number = release.number(
-            f"with {steps} select coalesce(sum({product}), 0) from {source} as g {joins}",
-            [self.release.sql, *(tree for factor, _, _ in spelled for tree in factor.trees)],
-        )
-        if number > limit:
+        found = number(f"with {steps} select coalesce(sum({product}), 0) from {source} as g {joins}")
+        if found > limit:
             columns = [column for factor, _, _ in spelled for column in factor.columns if column in self.read]
             raise CombinationsError(
-                f"rows of {self.release.name} may stand for {number:,.0f} combinations of values of {listed(columns)}, "
+                f"rows of {self.release.name} may stand for {found:,.0f} combinations of values of {listed(columns)}, "
                 f"and at most {limit:,.0f} are gone through; ask for fewer of these columns at once"
             )
 
@@ -604,9 +597,7 @@ class Block:
         text = factor.learnt_shares()
         if not text:
             return factor
-        step = self.steps.add(f"{factor.name}_shares", text)
-        self.steps.constants.add(step)
-        return replace(factor, shares=quoted(step))
+        return replace(factor, shares=quoted(self.steps.add(f"{factor.name}_shares", text)))
 
     def typed(self, column: str, sql: str) -> str:
         """A value of a factor's column: an ENUM has the order of its type, which a text does not have."""

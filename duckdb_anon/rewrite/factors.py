@@ -12,7 +12,6 @@ Li, Zhang and Molloy (2012); inverted channels, Guo, Ying and Wu (2011).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
@@ -20,7 +19,7 @@ from typing import Self
 from duckdb_anon.model.errors import RewriteError, when_run
 from duckdb_anon.model.hierarchy import HIDDEN_LABEL
 from duckdb_anon.model.release_formats.duckdb_types import is_text
-from duckdb_anon.rewrite.query.tables import Shares, TableInfo
+from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.query.trees import literal, quoted
 
 NULL_LABEL = "(null)"
@@ -121,14 +120,9 @@ class Factor:
             select _cell{columns}, count(*) as _hits, any_value(_total) as _total
             from ({counted}) as p{where_all(conditions)} group by all"""
 
-    @property
-    def trees(self) -> list[str]:
-        """FROM items of what says which values are below a cell, beside the release."""
-        return []
-
-    def most_values(self, uses: Uses) -> float:
-        """How many values a cell has at most; infinity where only the release says it."""
-        return math.inf
+    def most_values(self, uses: Uses) -> str:
+        """SQL aggregate over rows `r` of the release: how many values a cell has at most; '' where it does not say."""
+        return ""
 
     def numbers_of_values(self, text: str, uses: Uses, conditions: Sequence[str]) -> str:
         """SELECT cell, n: how many rows of `text`, its `values` or possible ones, each cell has, or at most has."""
@@ -158,12 +152,12 @@ class GeneralizedFactor(Factor):
     """A column whose cells say which values they cover.
 
     Attributes:
-        learner: learns the shares inside cells; None where they are even.
+        learnt: whether shares inside cells are learnt from all cells; otherwise they are even.
         shares: the step with the learnt shares; '' where they are even.
         records: aggregate over rows `r` that counts the original rows behind them.
     """
 
-    learner: Shares | None = None
+    learnt: bool = False
     shares: str = ""
     records: str = "count(*)"
 
@@ -179,21 +173,14 @@ class GeneralizedFactor(Factor):
         """The same column, its cells read from a step with a column of cells and one of `_records`."""
         return replace(self, cell=f"r.{cell}", release=step, records="sum(r._records)")
 
-    def read_from(self) -> list[str]:
-        """FROM items of all that shares are learnt from."""
-        rows = f"(select {self.cell} from {self.release} as r)" if self.records == "count(*)" else self.release
-        return [rows, *self.trees]
 
-    def most_of_cells(self, number: str) -> float:
-        """The largest number of values of a cell, by an aggregate over rows `r` of the release."""
-        if self.learner is None:
-            return math.inf
-        return self.learner.number(f"select coalesce({number}, 1) from {self.release} as r", self.read_from())
-
-    def _learnt_members(self, cells: str, nodes: bool) -> str:
-        found = self.learner.members(cells, nodes, self.read_from()) if self.learner is not None else []
-        rows = [f"({'null' if value is None else literal(value)}, {share!r})" for value, share in found]
-        return f"select value, share from (values {', '.join(rows)}) as s(value, share)" if rows else ""
+def _learnt_members(function: str, cells: str) -> str:
+    """SELECT value, share of what a function of `duckdb_anon.engine.estimator_udfs` learns from cells."""
+    fields = ", ".join(f"'{name}': c.{name}" for name in ("cell", "value", "prior"))
+    listed = f"list({{{fields}, 'size': c.size::double}})"
+    return f"""
+        select s.m.value as value, s.m.share as share
+        from (select unnest({function}({listed})) as m from ({cells}) as c) as s"""
 
 
 @dataclass(frozen=True)
@@ -216,20 +203,24 @@ class SetFactor(GeneralizedFactor):
               case when size >= members then 1 / size + (1 - members / size) * share / of_cell
                 else share / of_cell end as _share
             from (
-              select m.*, s.share, sum(s.share) over (partition by _cell) as of_cell,
+              select m.*, coalesce(s.share, 1) as share, sum(coalesce(s.share, 1)) over (partition by _cell) as of_cell,
                 count(*) over (partition by _cell) as members
-              from ({self._members()}) as m join {self.shares} as s on m.member::varchar is not distinct from s.value
+              from ({self._members()}) as m left join {self.shares} as s
+                on m.member::varchar is not distinct from s.value
             ) as l"""
 
-    def most_values(self, uses: Uses) -> float:
+    def most_values(self, uses: Uses) -> str:
         """As `Factor.most_values`: the members of the largest set."""
-        return self.most_of_cells(f"max(len({self.cell}))")
+        return f"max(len({self.cell}))"
 
     def learnt_shares(self) -> str:
         """As of any factor."""
-        numbered = f"select *, row_number() over () as number from ({self.counted_cells()}) as c"
-        listed = f"select number, unnest(coalesce(_cell, [null]))::varchar, 1.0, size from ({numbered}) as n"
-        return self._learnt_members(listed, nodes=False)
+        if not self.learnt:
+            return ""
+        numbered = f"select *, row_number() over (order by _cell) as number from ({self.counted_cells()}) as c"
+        member = "unnest(coalesce(_cell, [null]))::varchar"
+        listed = f"select number as cell, {member} as value, 1e0 as prior, size from ({numbered}) as n"
+        return _learnt_members("learnt_members", listed)
 
     def _members(self) -> str:
         return f"select _cell, unnest(coalesce(_cell, [null])) as member, size from ({self.counted_cells()}) as c"
@@ -261,32 +252,24 @@ class NodeFactor(GeneralizedFactor):
         if not self.shares:
             return even
         return f"""
-            select _cell, {column}, e._share * s.share / sum(e._share * s.share) over (partition by _cell) as _share
-            from ({even}) as e join {self.shares} as s on e.{column}::varchar is not distinct from s.value"""
+            select _cell, {column}, e._share * coalesce(s.share, 1)
+              / sum(e._share * coalesce(s.share, 1)) over (partition by _cell) as _share
+            from ({even}) as e left join {self.shares} as s on e.{column}::varchar is not distinct from s.value"""
 
     def learnt_shares(self) -> str:
         """As of any factor."""
         column = quoted(self.columns[0])
-        if self.counted or self._hides_values:
+        if self.counted or self._hides_values or not self.learnt:
             return ""
-        return self._learnt_members(
-            f"""
-            select dense_rank() over (order by e._cell), e.{column}::varchar, e._share, n.size
+        cells = f"""
+            select dense_rank() over (order by e._cell) as cell, e.{column}::varchar as value, e._share as prior, n.size
             from ({replace(self, shares="").listing({})}) as e
-            join ({self.counted_cells()}) as n on e._cell is not distinct from n._cell""",
-            nodes=True,
-        )
+            join ({self.counted_cells()}) as n on e._cell is not distinct from n._cell"""
+        return _learnt_members("learnt_leaves", cells)
 
-    @property
-    def trees(self) -> list[str]:
-        """Its hierarchy."""
-        return [] if self.hierarchy is None else [self.hierarchy.sql]
-
-    def most_values(self, uses: Uses) -> float:
+    def most_values(self, uses: Uses) -> str:
         """As `Factor.most_values`: all leaves, and NULL."""
-        if self.learner is None or self.hierarchy is None:
-            return math.inf
-        return self.learner.number(f"select count(*) + 1 from {self.hierarchy.sql}")
+        return "" if self.hierarchy is None else f"(select count(*) + 1 from {self.hierarchy.sql} as tree)"
 
     def possible_values(self, uses: Uses) -> str:
         """As `Factor.possible_values`; a root may also stand for NULL where no label says that NULL occurs."""

@@ -100,16 +100,16 @@ class IntervalFactor(GeneralizedFactor):
             select _cell{columns}, count(*) as _hits, any_value(_total) as _total
             from ({counted}) as p{where_all(conditions)} group by all"""
 
-    def most_values(self, uses: Uses) -> float:
+    def most_values(self, uses: Uses) -> str:
         """As `Factor.most_values`: constants, the segments between them, and NULL."""
         use = uses.get(self.columns[0], ColumnUse())
-        if use.every_value and not self.discrete:
-            return math.inf
-        if use.every_value:
-            low, high = (self._number(f"({self.cell}).{end}") for end in ("lower", "upper"))
-            opened = self.open_cell(self.cell)
-            return self.most_of_cells(f"case when bool_or({opened}) then {_FAR} else max({high} - {low}) + 2 end")
-        return 2 * len(use.constants) + 2
+        if not use.every_value:
+            return str(2 * len(use.constants) + 2)
+        if not self.discrete:
+            return ""
+        low, high = (self._number(f"({self.cell}).{end}") for end in ("lower", "upper"))
+        opened = self.open_cell(self.cell)
+        return f"case when bool_or({opened}) then {_FAR} else max({high} - {low}) + 2 end"
 
     def numbers_of_values(self, text: str, uses: Uses, conditions: Sequence[str]) -> str:
         """As `Factor.numbers_of_values`, from the ends where every value is listed."""
@@ -179,17 +179,20 @@ class IntervalFactor(GeneralizedFactor):
     def learnt_shares(self) -> str:
         """Segments of the column; times of day are spread evenly."""
         learns = is_number(self.kind) or self.kind.upper() == "DATE" or is_timestamp(self.kind)
-        if self.learner is None or not learns:
+        if not self.learnt or not learns:
             return ""
+        kind, given, function = "double", "double", "learnt_segments"
+        if self.discrete:
+            kind, given, function = self._integer_type, "bigint", "learnt_ranges"
         cells = f"""
-            select {self._number("_cell.lower")}, {self._number("_cell.upper")}, size
+            select {self._number("_cell.lower")} as low, {self._number("_cell.upper")} as high, size
             from ({self.counted_cells()}) as c where _cell.lower is not null"""
-        found = self.learner.segments(cells, self.discrete, self.read_from())
-        rows = [f"({', '.join(map(_number_text, segment))})" for segment in found]
-        kind = self._integer_type if self.discrete else "double"
-        ends = ", ".join(f"{end}::{kind} as {end}" for end in ("first_value", "last_value"))
-        listed = f"(values {', '.join(rows)}) as s(first_value, last_value, density)"
-        return f"select {ends}, density from {listed}" if rows else ""
+        ends = f"'low': try_cast(c.low as {given}), 'high': try_cast(c.high as {given})"
+        even = f"'first_value': min(c.low)::{given}, 'last_value': max(c.high)::{given}, 'density': 1e0"
+        return f"""
+            select s.d.first_value::{kind} as first_value, s.d.last_value::{kind} as last_value, s.d.density as density
+            from (select unnest(coalesce({function}(list({{{ends}, 'size': c.size::double}})), [{{{even}}}])) as d
+              from ({cells}) as c) as s"""
 
     def _learnt_segments(self, use: ColumnUse) -> str:
         """As `_segments`: each piece of a cell is cut at the ends of the learnt segments."""

@@ -30,7 +30,7 @@ from duckdb_anon.rewrite.factors import (
     SliceFactor,
 )
 from duckdb_anon.rewrite.interval_factor import IntervalFactor
-from duckdb_anon.rewrite.query.tables import Shares, TableInfo, contents_of
+from duckdb_anon.rewrite.query.tables import TableInfo, contents_of
 from duckdb_anon.rewrite.query.trees import all_of, quoted
 
 
@@ -126,10 +126,9 @@ def release_model(release: TableInfo, original: TableInfo, learnt: bool = False)
             "be sensitive; say sensitive := '...' or COMMENT ON COLUMN ... IS 'anon: sensitive'"
         )
     exact: dict[str, str] = {}
-    learner = release.shares if learnt else None
     factors: list[Factor] = []
     for carrier, fields in contents.slices().items():
-        inside = {node.column: _factor(node, release, original, contents, learner) for node in fields}
+        inside = {node.column: _factor(node, release, original, contents, learnt) for node in fields}
         factors.append(
             SliceFactor(
                 name=fold(carrier),
@@ -143,7 +142,7 @@ def release_model(release: TableInfo, original: TableInfo, learnt: bool = False)
     for content in contents.columns.values():
         if content.field:
             continue
-        factor = _factor(content, release, original, contents, learner)
+        factor = _factor(content, release, original, contents, learnt)
         if factor is None:
             declared = is_enum(content.original_type) and is_text(content.type)
             exact[content.column] = f"{_cell(content)}::{content.original_type}" if declared else _cell(content)
@@ -208,7 +207,7 @@ def _cell(content: Content) -> str:
 
 
 def _factor(
-    content: Content, release: TableInfo, original: TableInfo, contents: Contents, learner: Shares | None
+    content: Content, release: TableInfo, original: TableInfo, contents: Contents, learnt: bool
 ) -> Factor | None:
     """The factor of a column, or of a field of a slice; None where the cell is the value."""
     name, columns, cell, table = content.column, (content.column,), _cell(content), release.sql
@@ -222,10 +221,10 @@ def _factor(
         return RetainedFactor(name, columns, cell, table, signed=True, retention=retention)
     if content.cell == "interval":
         return IntervalFactor(
-            name, columns, cell, table, learner=learner, records=records, kind=box_type(content.type) or ""
+            name, columns, cell, table, learnt=learnt, records=records, kind=box_type(content.type) or ""
         )
     if content.cell == "set":
-        return SetFactor(name, columns, cell, table, learner=learner, records=records)
+        return SetFactor(name, columns, cell, table, learnt=learnt, records=records)
     if content.cell == "counts":
         bucket = f"r.{quoted(contents.bucket)}" if contents.bucket else cell
         return BucketFactor(name, columns, bucket, table, counts=cell)
@@ -237,7 +236,7 @@ def _factor(
             )
         tree = trees.get(content.column)
         return NodeFactor(
-            name, columns, cell, table, counted=counted, learner=None if counted else learner, records=records,
+            name, columns, cell, table, counted=counted, learnt=learnt and not counted, records=records,
             hierarchy=tree, kind=kind,
         )  # fmt: skip
     if content.cell == "items" and list_type(content.original_type) is None:
@@ -261,11 +260,13 @@ def _weight(column: str, says: str, release: TableInfo) -> str:
 
 
 def prefers_draws(tree: exp.Query, release: TableInfo, original: TableInfo) -> bool:
-    """Whether a query is about how permuted values of buckets or slices go together with other columns.
+    """Whether plausible tables answer better than the closed form.
 
-    A closed form takes them for independent inside each bucket; plausible tables arrange them by what all buckets say.
+    They do where permuted values of buckets or slices are read together with other columns, which a closed form takes
+    for independent inside each bucket, and where several randomized columns are, whose inversions multiply their noise.
     """
     contents = contents_of(release, original)
     read = {fold(column.name) for column in all_of(tree, exp.Column)} & contents.columns.keys()
     carriers = {contents.columns[name].carrier for name in read}
-    return len(carriers) > 1 and any(contents.columns[name].truth == "permuted" for name in read)
+    truths = [contents.columns[name].truth for name in read]
+    return (len(carriers) > 1 and "permuted" in truths) or truths.count("randomized") > 1

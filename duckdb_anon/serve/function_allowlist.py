@@ -47,7 +47,7 @@ list_first list_last list_has_any list_has_all list_intersect list_any_value lis
 list_select list_resize list_dot_product list_distance list_cosine_similarity range generate_series unnest
 array_length array_to_string struct_insert struct_concat struct_values struct_keys
 """
-_LEARNT = "joint_counts"
+_LEARNT = "learnt_ranges learnt_segments learnt_members learnt_leaves"
 """What rewritten queries ask for (`duckdb_anon.engine.estimator_udfs`): they see their lists and nothing else."""
 _CHOICES = "coalesce ifnull nullif if error constant_or_null typeof try_cast cast is_distinct_from try"
 

@@ -1,28 +1,19 @@
-"""The tables a query function works with, as the rewriter sees them, and what is learnt or drawn from the release.
-
-Shares of the values inside generalized cells are learnt when a query is planned (`kernels.cell_shares`: expectation
-maximisation, Dempster, Laird and Rubin 1977), and stand in its text as numbers. They are kept for further queries of
-the process, by the rows of the release: where these have changed, they are learnt again. More than `MOST` distinct ends
-are put together to fewer segments; a column that lists more than `MOST` distinct values is spread evenly.
-"""
+"""The tables a query function works with, as the rewriter sees them, and what is drawn from the release."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any
-
-import numpy as np
 
 from duckdb_anon.engine.catalog import Relation, require_visible
 from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
 from duckdb_anon.engine.duckdb_metadata import functions_there, number_of, typing_of
 from duckdb_anon.engine.planner import plan
 from duckdb_anon.engine.pseudonyms import pseudonyms, stand_in
-from duckdb_anon.engine.release_digest import row_checksum
 from duckdb_anon.engine.sql_quoting import literal
-from duckdb_anon.kernels.cell_shares import NODE_ROUNDS, SET_ROUNDS, Boxes, member_shares
 from duckdb_anon.measures.queries.impute import free_name, impute
 from duckdb_anon.measures.queries.replay import replay_of
 from duckdb_anon.model.errors import ParameterError, RewriteError, listed, nearest, planning
@@ -34,9 +25,7 @@ from duckdb_anon.rewrite.query.refusals import require_understood
 from duckdb_anon.rewrite.query.tables import (
     Bounds,
     MakePlausible,
-    Member,
     PlausibleTables,
-    Segment,
     TableInfo,
     contents_of,
     same_name,
@@ -45,11 +34,6 @@ from duckdb_anon.rewrite.query.tables import (
 DRAWS, FEWER_DRAWS = 10, 5
 _LARGE = 500_000
 """Releases of more rows have fewer draws."""
-MOST, PUT_TOGETHER = 5000, 1000
-"""Distinct ends or values of a column whose shares are learnt one by one, and segments that more ends are put in."""
-_learnt: dict[tuple[str, ...], Any] = {}
-"""What was learnt, by the query that it was learnt from and the rows that this read."""
-_MOST_LEARNT = 200
 
 
 @contextmanager
@@ -156,7 +140,7 @@ def tables_around(
     info = replace(context.table_info(original, [release]), pseudonyms=frozenset(map(fold, keys)))
     trees = {name: tree.given or tree.sql for name, tree in info.hierarchies.items()}
     released = context.release_info(original, release, trees, bounds=bounds != "none")
-    released = replace(released, shares=ReleaseShares(context.catalog.cursor, release.sql, context.verified))
+    released = replace(released, number=lru_cache(partial(number_of, context.catalog.cursor)))
     if all(
         weight.meaning != "rows" for weight in contents_of(released, info).weights
     ):  # of noisy counts no rows are drawn
@@ -221,102 +205,3 @@ def plausible_tables_of(
 
 def _rows(context: Any, release: Relation) -> int:
     return int(context.catalog.cursor.execute(f"select count(*) from {release.sql}").fetchall()[0][0])
-
-
-@dataclass(frozen=True)
-class ReleaseShares:
-    """Learns from a release.
-
-    Attributes:
-        cursor: a connection that sees the release.
-        release: FROM item of the release.
-        verified: FROM item to what tells its rows from others, where this plan has read them.
-    """
-
-    cursor: Any
-    release: str
-    verified: dict[str, str]
-
-    def segments(self, cells: str, discrete: bool, read_from: Sequence[str]) -> list[Segment]:
-        """Segments of an ordered column, each with the share of records per unit; none where nothing is learnt.
-
-        Args:
-            cells: SELECT of low, high and the number of records of each interval; ends are NULL of one without ends.
-            discrete: whether values are counted, so that both ends of a segment are values.
-            read_from: FROM items of what is learnt from, the release's first.
-        """
-        found: list[Segment] = self._kept(cells, read_from, lambda: self._segments(cells, discrete))
-        return found
-
-    def _segments(self, cells: str, discrete: bool) -> list[Segment]:
-        rows = [row for row in self.cursor.execute(cells).fetchall() if row[0] is not None]
-        if not rows:
-            return []
-        kind = np.int64 if discrete else np.float64
-        try:
-            lower, upper = (np.array([row[end] for row in rows], dtype=kind) for end in (0, 1))
-        except OverflowError:
-            return []
-        records = np.array([float(row[2]) for row in rows])
-        starts, density = Boxes(lower, upper, records, int(discrete)).density()
-        if len(density) > MOST:
-            mass = np.append(0.0, np.cumsum(density * np.diff(starts)))
-            kept = np.linspace(0, len(density), PUT_TOGETHER + 1).astype(np.int64)
-            starts, density = starts[kept], np.diff(mass[kept]) / np.diff(starts[kept])
-        if len(density) < 2:  # one segment is spread evenly
-            return []
-        ends = starts[1:] - int(discrete)
-        pairs = zip(starts[:-1].tolist(), ends.tolist(), density.tolist(), strict=True)
-        return [(first, last, share) for first, last, share in pairs if share > 0]
-
-    def members(self, cells: str, nodes: bool, read_from: Sequence[str]) -> list[Member]:
-        """The values of a column that lists them, as texts, each with its share; none where nothing is learnt.
-
-        Args:
-            cells: SELECT of the number of a cell, a member as text, its share of the cell when spread evenly, and the
-                number of records of the cell.
-            nodes: whether cells are nodes of a hierarchy.
-            read_from: FROM items of what is learnt from, the release's first.
-        """
-        found: list[Member] = self._kept(cells, read_from, lambda: self._members(cells, nodes))
-        return found
-
-    def _members(self, cells: str, nodes: bool) -> list[Member]:
-        rows = self.cursor.execute(f"select * from ({cells}) as c(cell, value, prior, size) order by cell").fetchall()
-        values = list(dict.fromkeys(row[1] for row in rows))
-        if not 1 < len(values) <= MOST:
-            return []
-        code = {value: number for number, value in enumerate(values)}
-        codes = np.array([code[row[1]] for row in rows], dtype=np.int64)
-        prior = np.array([float(row[2]) for row in rows])
-        _, first = np.unique([row[0] for row in rows], return_index=True)
-        offsets = np.append(first, len(rows)).astype(np.int64)
-        records = np.array([float(rows[position][3]) for position in first])
-        rounds = NODE_ROUNDS if nodes else SET_ROUNDS
-        shares = member_shares(codes, prior if nodes else np.ones(len(codes)), offsets, records, rounds)
-        return list(zip(values, shares.tolist(), strict=True))
-
-    def _kept(self, cells: str, read_from: Sequence[str], learn: Callable[[], Any]) -> Any:
-        """What was learnt of the same rows before, or is now; texts and groups follow two settings."""
-        if not read_from:
-            return learn()
-        settings = "select current_setting('TimeZone'), current_setting('default_collation')"
-        if self.release in self.verified:
-            read_from = [self.release, *read_from[1:]]
-        for source in read_from:
-            if source not in self.verified:
-                self.verified[source] = row_checksum(self.cursor, source)
-        rows = [self.verified[source] for source in read_from]
-        key = (cells, *rows, *map(str, self.cursor.execute(settings).fetchall()[0]))
-        if key not in _learnt:
-            if len(_learnt) >= _MOST_LEARNT:
-                _learnt.clear()
-            _learnt[key] = learn()
-        return _learnt[key]
-
-    def number(self, query: str, read_from: Sequence[str] = ()) -> float:
-        """As `Shares.number`."""
-        if self.release in read_from and self.release not in self.verified:
-            read_from = ()  # to read all of its columns takes longer
-        found: float = self._kept(query, read_from, lambda: number_of(self.cursor, query))
-        return found

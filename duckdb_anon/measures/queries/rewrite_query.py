@@ -1,10 +1,9 @@
 """rewrite_query: the estimator of a query over the original, as SQL over a release.
 
-The text gives the numbers of `estimate`. Shares learnt from the release stand in it (Dempster, Laird and Rubin 1977),
-so a closed form runs in a DuckDB without this package; `spread := 'uniform'` spreads the records of a cell evenly
-(Zhang et al. 2007; Xiao and Tao 2006). Plausible tables take this package; the first line of the text says which it is.
-The text is of the release as it is committed when it is written: a release that is changed takes another text.
-Cost: planning, and a pass over the generalized columns that the query reads.
+The text gives the numbers of `estimate`: it calls functions of this package that learn how the records of a cell are
+spread (Dempster, Laird and Rubin 1977). `spread := 'uniform'` spreads them evenly (Zhang et al. 2007; Xiao and Tao
+2006) and runs in a DuckDB without this package. The first line of the text says which it is.
+Cost: planning.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from duckdb_anon.rewrite.rewriter import rewrite
 _PLAUSIBLE = (
     "plausible tables: runs where duckdb-anon is loaded; spread := 'uniform' gives a closed form where one exists"
 )
-_LEARNT = "spread := 'learnt', as estimate() answers: shares inside cells are learnt from the release; or say 'uniform'"
+_LEARNT = "spread := 'learnt', as estimate() answers: runs where duckdb-anon is loaded; 'uniform' runs anywhere"
 _UNIFORM = "spread := 'uniform': records are spread evenly over their cells; estimate() answers with 'learnt'"
 
 
@@ -49,8 +48,8 @@ _UNIFORM = "spread := 'uniform': records are spread evenly over their cells; est
         ),
         Parameter(
             "spread",
-            "distribution of records inside generalized cells: 'learnt' from the release, whose numbers stand in the "
-            "text, or 'uniform', as in most papers",
+            "distribution of records inside generalized cells: 'learnt' from the release by functions of this package, "
+            "or 'uniform', as in most papers, in SQL that runs anywhere",
             "text",
             "learnt",
             ("learnt", "uniform"),

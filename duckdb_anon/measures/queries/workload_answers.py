@@ -3,7 +3,7 @@
 A released row is a product of independent parts. Their factors (`duckdb_anon.rewrite.factors`), which answer single
 queries, list the values of each distinct cell once, cut where any query of the workload cuts. A query's share of a cell
 is the sum of the shares of the values that it asks for; its estimate sums, over the distinct combinations of cells,
-weight times the product of these shares. So answers are those of `relative_error` on each query's text.
+weight times the product of these shares. So answers are the closed forms of `relative_error`.
 Cost: O(distinct combinations * n * attributes), in batches of queries that bound the memory.
 """
 
@@ -20,15 +20,11 @@ import scipy
 from numpy.typing import NDArray
 
 from duckdb_anon.engine.queried_tables import QueriedTables
-from duckdb_anon.kernels.randomized_response.channel import RetentionChannel
-from duckdb_anon.kernels.randomized_response.joint_counts import joint_counts
 from duckdb_anon.kernels.row_keys import keys_of
-from duckdb_anon.measures.queries.query_tables import ReleaseShares
 from duckdb_anon.measures.queries.workload import BoolArray, Workload
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.learnt import NOISE
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_formats.duckdb_types import is_enum, is_number
 from duckdb_anon.model.release_formats.schema import Weight
@@ -38,11 +34,9 @@ from duckdb_anon.rewrite.factors import (
     ExactFactor,
     Factor,
     GeneralizedFactor,
-    RandomizedFactor,
     SliceFactor,
 )
 from duckdb_anon.rewrite.interval_factor import IntervalFactor
-from duckdb_anon.rewrite.learnt_counts import randomized_columns
 from duckdb_anon.rewrite.query.tables import contents_of
 from duckdb_anon.rewrite.query.trees import quoted
 from duckdb_anon.rewrite.release_model import release_model
@@ -124,8 +118,7 @@ def estimated_answers(
 ) -> FloatArray:
     """Estimate the answers from the release; of the original only the domains of its columns are read."""
     release = _Release(workload, original, queried, column, learnt)
-    answers = _summed(workload, release.parts, release.weights)
-    return release.with_learnt_counts(workload, answers) if learnt and column is None else answers
+    return _summed(workload, release.parts, release.weights)
 
 
 class _Release:
@@ -140,7 +133,6 @@ class _Release:
     ) -> None:
         self.cursor: Any = queried.cursor
         release, self.types = queried.tables["release"], queried.tables["original"].types
-        release = replace(release, shares=ReleaseShares(self.cursor, release.sql, {}))
         self.model = release_model(release, queried.tables["original"], learnt)
         self._check_weights(contents_of(release, queried.tables["original"]).weights)
         self.ordered = workload.interval
@@ -245,54 +237,6 @@ class _Release:
         if self.ordered[attribute]:
             return f"coalesce(2 * {code} + ({value} > {known})::integer, -1)", f" asof {join} >= {known}"
         return f"coalesce(2 * {code}, -1)", f" {join} = {known}"
-
-    def with_learnt_counts(self, workload: Workload, inverted: FloatArray) -> FloatArray:
-        """Let noisy counts of randomized columns give way to learnt ones, as `rewrite.learnt_counts` does."""
-        found, errors = inverted.copy(), np.zeros(0)
-        domains: dict[str, tuple[IntArray, IntArray, RetentionChannel]] = {}
-        for used in np.unique(workload.used, axis=0):
-            columns = [column for column, attribute in self.attributes.items() if used[attribute]]
-            if not len(self.weights) or randomized_columns(columns, self.model) is None:
-                continue
-            if not len(errors):
-                squared = [replace(part, shares=partial(_squared, part)) for part in self.parts]
-                errors = np.sqrt(np.maximum(_summed(workload, squared, self.weights) - inverted, 0))
-            domains |= {column: self._domain(column) for column in columns if column not in domains}
-            codes, places, channels = zip(*(domains[column] for column in columns), strict=True)
-            rows = keys_of(codes)
-            cells = np.stack(codes, axis=1)[rows.first]
-            if (cells < 0).any():
-                continue
-            records = np.bincount(rows.of_row, self.weights).astype(np.float64)
-            counts = joint_counts(cells, records, channels)
-            for query in np.flatnonzero((workload.used == used).all(axis=1)) if counts is not None else ():
-                learnt: Any = counts
-                for column, of_values in zip(columns, places, strict=True):
-                    asked = _asked(_some(workload, [query]), self.attributes[column])[of_values, 0]
-                    learnt = np.tensordot(asked.astype(np.float64), learnt, axes=(0, 0))
-                if errors[query] > NOISE * max(learnt, 1.0):
-                    found[query] = max(learnt, 0.0)
-        return found
-
-    def _domain(self, column: str) -> tuple[IntArray, IntArray, RetentionChannel]:
-        """Of an exact or randomized column each row's number among its values or -1, their places, and the channel."""
-        k, factor = next((k, factor) for k, factor in enumerate(self.factors) if column in factor.columns)
-        exact = f"select _cell as value, 1.0 as p from cells_{k}"
-        values = factor.domain() if isinstance(factor, RandomizedFactor) else exact
-        place, join = self._place(self.attributes[column], "v.value")
-        found = self._read(
-            f"select coalesce(c.number, -1) as number, {place} as place, v.p::double as p from ({values}) as v "
-            f"left join cells_{k} as c on v.value is not distinct from c._cell{join}"
-        )
-        size = len(found["p"])
-        code_of_cell = np.full(self.parts[k].cells + 1, -1)
-        code_of_cell[found["number"]] = np.arange(size)
-        channel = RetentionChannel(size, float(found["p"][0]))
-        return code_of_cell[self.parts[k].cell_of_row], found["place"], channel
-
-
-def _squared(part: Part, batch: Workload) -> NDArray[Any]:
-    return part.shares(batch) ** 2
 
 
 def _with_shares(factor: Factor, ends: Mapping[str, tuple[str, str]]) -> Any:

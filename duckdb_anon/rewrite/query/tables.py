@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from sqlglot import exp
 
@@ -39,28 +39,6 @@ __all__ = [
 Bounds = Literal["none", "hard", "sure", "likely"]
 """Which low and high a rewritten query gives: none; hard bounds; hard bounds where there are any, else 95% intervals;
 95% intervals where there are any, else hard bounds."""
-
-
-Segment = tuple[float, float, float]
-"""First and last value of a segment of an ordered column, and the share of records per unit."""
-Member = tuple[str | None, float]
-"""A value as text, and its share of the records."""
-
-
-class Shares(Protocol):
-    """Learns from a release how the records of generalized cells are spread over values; empty lists say evenly.
-
-    What is learnt is kept for the next query while the FROM items of `read_from` have the same rows.
-    """
-
-    def segments(self, cells: str, discrete: bool, read_from: Sequence[str]) -> list[Segment]:
-        """Of an ordered column, from SELECT of low, high and the number of records of each interval."""
-
-    def members(self, cells: str, nodes: bool, read_from: Sequence[str]) -> list[Member]:
-        """Of a column that lists values, from SELECT of cell number, value, prior share and number of records."""
-
-    def number(self, query: str, read_from: Sequence[str] = ()) -> float:
-        """What a query of one number says; 0 where it fails, as its answer will. It is kept with `read_from` alone."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +113,7 @@ class TableInfo:
         hidden: of a hierarchy, whether labels that few records carry are numbers, as publish writes them.
         drawn: of a release, gives plausible tables with some of its original's columns; None where there are none.
         replay: of a release, makes it again from tables that stand for its original; None where that is not done.
-        shares: of a release, learns how the records of its cells are spread; None where that is not done.
+        number: of a release, gives what a query of one number says; None where no rows are read.
         binned: of a release, columns that it says hold one value for each bin of the original's, in lower case.
         pseudonyms: of an original, its keys, for which the release has pseudonyms, in lower case.
         joined: of a release, the further originals that a query reads, each with its release.
@@ -158,7 +136,7 @@ class TableInfo:
     hidden: bool = False
     drawn: MakePlausible | None = field(default=None, compare=False)
     replay: Callable[[], Replay] | None = field(default=None, compare=False)
-    shares: Shares | None = field(default=None, compare=False)
+    number: Callable[[str], float] | None = field(default=None, compare=False)
     pseudonyms: frozenset[str] = frozenset()
     joined: tuple[tuple[TableInfo, TableInfo], ...] = ()
 

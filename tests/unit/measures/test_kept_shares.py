@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import duckdb
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import duckdb_anon
-from duckdb_anon.measures.queries import query_tables
-from duckdb_anon.measures.queries.query_tables import ReleaseShares
+from duckdb_anon.engine import estimator_udfs
+from duckdb_anon.engine.estimator_udfs import segments
 
 QUERY = "select count(*) as n from people where age < 20 and town in (''n1'', ''n2'') and sex = ''F''"
 
 
 @pytest.fixture
 def con(monkeypatch: pytest.MonkeyPatch) -> Iterator[duckdb.DuckDBPyConnection]:
-    monkeypatch.setattr(query_tables, "_learnt", {})
+    monkeypatch.setattr(estimator_udfs, "_kept", {})
     con = duckdb_anon.connect()
     con.execute("select setseed(0.4)")
     con.execute(
@@ -46,8 +48,8 @@ def test_the_second_query_learns_nothing(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, bounds: str
 ) -> None:
     first = estimate(con, bounds)
-    for name in ("_segments", "_members"):
-        monkeypatch.setattr(ReleaseShares, name, lambda *_: pytest.fail("learnt again"))
+    for name in ("Boxes", "member_shares"):
+        monkeypatch.setattr(estimator_udfs, name, lambda *_: pytest.fail("learnt again"))
     assert estimate(con, bounds) == first
 
 
@@ -64,7 +66,7 @@ def test_changed_rows_are_learnt_from_again(con: duckdb.DuckDBPyConnection, boun
     estimate(con, bounds)
     con.execute(change)
     kept = estimate(con, bounds)
-    query_tables._learnt.clear()
+    estimator_udfs._kept.clear()
     assert kept == pytest.approx(estimate(con, bounds), rel=1e-12)
 
 
@@ -78,15 +80,12 @@ def test_rows_of_a_transaction_are_not_kept_for_others(con: duckdb.DuckDBPyConne
 
 
 def test_shares_of_more_ends_than_are_learnt_one_by_one_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    con = duckdb_anon.connect()
-    con.execute(
-        "create table r as select (i // 5) ** 2 as low, (i // 5 + 1) ** 2 as high, 10 as n from range(500) t(i)"
-    )
-    shares = ReleaseShares(con, "r", {})
-    each = shares.segments("select low, high, n from r", False, [])
-    monkeypatch.setattr(query_tables, "MOST", 20)
-    monkeypatch.setattr(query_tables, "PUT_TOGETHER", 10)
-    together = shares.segments("select low, high, n from r", False, [])
+    numbers = np.arange(500) // 5
+    cells = {"low": pa.array(numbers**2.0), "high": pa.array((numbers + 1) ** 2.0), "size": pa.array([10.0] * 500)}
+    each = segments(cells)
+    monkeypatch.setattr(estimator_udfs, "MOST", 20)
+    monkeypatch.setattr(estimator_udfs, "PUT_TOGETHER", 10)
+    together = segments(cells)
     assert len(each) > 20 and len(together) == 10
     for number, (first, last, density) in enumerate(together):
         assert number == 0 or first == together[number - 1][1]

@@ -148,7 +148,7 @@ def test_no_error_of_a_function_carries_a_path_of_the_machine(folder: Path) -> N
     ]  # fmt: skip
     calls = [
         f"select {name}({', '.join(given)})"
-        for name in ("joint_counts",)
+        for name in ("learnt_ranges", "learnt_members")
         for count in range(6)
         for given in {tuple(odd for _ in range(count)) for odd in ODD} | {tuple(ODD[:count]), tuple(ODD[-count:])}
     ]
@@ -160,5 +160,5 @@ def test_no_error_of_a_function_carries_a_path_of_the_machine(folder: Path) -> N
         sql = served.answer(call, Client("someone"), "A").sql
         if sql.startswith("select error("):
             answers.append(sql)
-    assert len(answers) > 40
+    assert len(answers) >= 5
     assert not [answer for answer in answers for place in places if place in answer or "At:" in answer]
