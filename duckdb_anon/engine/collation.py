@@ -14,7 +14,7 @@ from duckdb_anon.model.errors import ColumnError, with_code
 from duckdb_anon.model.function_specs import ColumnInfo
 
 _CASTS = {"TIME WITH TIME ZONE": "TIME or VARCHAR", "UHUGEINT": "HUGEINT or VARCHAR"}
-_CASTS_OF_UNSEEN = {**_CASTS, "BIT": "VARCHAR", "BIGNUM": "VARCHAR"}
+_CASTS_OF_UNSEEN = {**_CASTS, "BIT": "VARCHAR", "BIGNUM": "HUGEINT or VARCHAR"}
 # pairs of texts that are equal under NOCASE, NFC, NOACCENT, and the collations of the ICU extension
 _PAIRS = (("AB", "ab"), ("\u00e1", "a\u0301"), ("\u00e1", "a"), ("b\u200b", "b"))
 
@@ -22,7 +22,7 @@ _PAIRS = (("AB", "ab"), ("\u00e1", "a\u0301"), ("\u00e1", "a"), ("b\u200b", "b")
 def check_types(function: str, infos: Iterable[ColumnInfo]) -> None:
     """Refuse columns of a type whose values would change."""
     for info in infos:
-        if info.type in _CASTS:
+        if info.type in _CASTS or (info.type == "BIGNUM" and info.kind == "ordered"):
             raise ColumnError(_of_type(function, info.name, info.type))
 
 

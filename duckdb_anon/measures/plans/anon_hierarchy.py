@@ -248,7 +248,10 @@ def _numbers(
         quantiles = f"list_distinct(quantile_disc(_x, {literal([k / bins for k in range(1, bins)])}))"
         edges = f"(select list_filter({quantiles}, lambda e: e > min(_x)) from {rows})"
     else:
-        edges = f"(select _anon_round_edges(min(_x), max(_x), {bins}) from {rows})"
+        edges = f"_anon_round_edges(min(_x), max(_x), {bins})"
+        if relation.visible and is_integer(relation.columns[column]):  # no whole number lies between 20 and 20.5
+            edges = f"list_distinct(list_transform({edges}, lambda e: ceil(e)))"
+        edges = f"(select {edges} from {rows})"
         bins += 2
     edges = f"coalesce({edges}, [])"
     for end, sign in ((bottom, ">"), (top, "<")):

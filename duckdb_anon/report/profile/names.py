@@ -77,13 +77,18 @@ def hinted(column: str) -> str:
 
     The whole name counts before its end, the end before its beginning: `patient_name` is a name, `name_of_city` a city.
 
-    >>> hinted("e_mail"), hinted("customer_birth_date"), hinted("page"), hinted("home phone")
-    ('mail', 'date of birth', '', 'phone')
+    >>> hinted("e_mail"), hinted("customer_birth_date"), hinted("page"), hinted("wt"), hinted("wt71")
+    ('mail', 'date of birth', '', 'weight', 'health')
     """
     given = [word for word in words(column) if word not in _QUALIFIERS] or words(column)
+    numbered = [given]  # body weights of a year, `wt71`, are no survey weights
     while len(given) > 1 and given[-1].isdigit():
         given = given[:-1]
-    spans = [given[start:] for start in range(len(given))] + [given[:end] for end in range(len(given) - 1, 0, -1)]
+    spans = (
+        numbered
+        + [given[start:] for start in range(len(given))]
+        + [given[:end] for end in range(len(given) - 1, 0, -1)]
+    )
     for span in spans:
         text = " ".join(span)
         for kind, pattern in _PATTERNS:

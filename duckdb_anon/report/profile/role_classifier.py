@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from duckdb_anon.model.quoting import ident
 from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment, is_nested, is_number
 from duckdb_anon.report.profile.names import names_a_group, names_an_event
 
@@ -123,6 +124,12 @@ def suggested(facts: Facts) -> Suggestion:
     if kind == "free text":
         reason = f"{how}: free text may contain names and other identifiers"
         return Suggestion(kind, "identifier", reason, "", "A to R, unseen")
+    if kind == "list":
+        reason = (
+            f"{how}: several facts in one text. Split it into columns, as split_part({ident(facts.name)}, ';', 1) "
+            "does, and label those, or label it sensitive"
+        )
+        return Suggestion(kind, "identifier", reason, "", "")
     if facts.rows and facts.distinct <= 1 and kind not in SENSITIVE and (not facts.nulls or facts.nulls == 1):
         return Suggestion("constant", "insensitive", "one value in all rows", "", "")
     if kind == "weight":

@@ -45,6 +45,9 @@ _STREET = re.compile(
 _DAY = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}")
 _QUANTITY = re.compile(r"[-+]?\d+([.,]\d+)? ?([^\W\d_]{1,12}|%)\.?")
 _MOST_UNITS = 5
+_LISTED = re.compile(r"[^;|]*[^\W\d_][^;|]*([;|][^;|]+)+")
+_SOME = 0.25
+"""Share of the values from which on several facts stand in one text."""
 _SCALAR = re.compile(r"[^\[\]{}\"',=:]+")
 _INSIDE = 0.25
 """Share of the members of lists, MAPs and JSON texts that are of a kind."""
@@ -88,14 +91,17 @@ def looks_like(values: Sequence[str], country: str) -> tuple[str, float]:
 
     >>> looks_like(["a@b.org", "c.d@e.net", "f@g.co.uk", "h@i.de"], "US")
     ('mail', 1.0)
-    >>> looks_like(["1", "2", "3", "4"], "US")
-    ('', 0.0)
+    >>> looks_like(["1", "2", "3", "4"], "US"), looks_like(["DE;asthma", "FR;flu", "IT;flu", "flu"], "US")
+    (('', 0.0), ('list', 0.75))
     """
     texts = [value.strip() for value in values if value.strip()]
     if len(texts) < _FEW:
         return "", 0.0
     if all(text[0] in "[{" for text in texts):
         return _inside(texts, country)
+    lists = sum(bool(_LISTED.fullmatch(text)) for text in texts) / len(texts)
+    if lists >= _SOME:
+        return "list", lists
     units = [found.group(2).lower() for found in map(_QUANTITY.fullmatch, texts) if found]
     if len(units) >= ENOUGH * len(texts) and len(set(units)) <= _MOST_UNITS:
         return "quantity", len(units) / len(texts)
@@ -193,8 +199,8 @@ def _is_phone(text: str, country: str) -> bool:
 
 def _is_name(text: str) -> bool:
     parts = [part.lower() for part in _WORDS.findall(text)]
-    if not 1 <= len(parts) <= 5 or any(char.isdigit() for char in text) or len(text) > 60:
-        return False
+    if not 1 <= len(parts) <= 5 or any(char.isdigit() for char in text) or not 2 < len(text) <= 60:
+        return False  # two letters are codes of countries and states
     return parts[0] in _NAMES["forenames"] or parts[-1] in _NAMES["surnames"]
 
 

@@ -272,3 +272,15 @@ def test_what_cleaning_cannot_read_is_counted_and_numbers_are_cast(con):
     born, income = con.execute(f"select count(born), sum(income) from ({select})").fetchone()
     assert born == 300 and income == sum(k * 100 for k in range(400) if k % 10)
     assert str(con.sql(f"select income from ({select})").types[0]) == "BIGINT"
+
+
+def test_whole_numbers_are_cut_between_whole_numbers(con):
+    con.execute("create table t as select 20 + i % 5 as v from range(50) r(i)")
+    labels = con.execute("select distinct level1 from anon_hierarchy('t', 'v')").fetchall()
+    assert {label for (label,) in labels} == {"< 21", "[21, 22)", "[22, 23)", "[23, 24)", ">= 24"}
+
+
+def test_a_bignum_is_called_so_and_the_cast_is_named(con):
+    con.execute("create table t as select i::bignum as v from range(50) r(i)")
+    with pytest.raises(duckdb.Error, match=r"'v' is BIGNUM.* Cast it to HUGEINT"):
+        con.execute("from mondrian('t', 5, qi := ['v'])")

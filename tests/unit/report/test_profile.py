@@ -256,3 +256,13 @@ def test_keys_of_individuals_that_repeat_are_persons_and_those_of_events_never(c
     assert roles["patients", "patient_id"] == "identifier"
     assert roles["visits", "patient_id"] == "person"
     assert roles["visits", "visit_id"] == roles["visits", "order_no"] == "identifier"
+
+
+def test_body_weights_lists_in_texts_and_codes_of_countries_are_what_they_are(con):
+    con.execute("""create table t as select round(50 + hash(i) % 400 / 7.0, 2) as wt71, 1 + hash(i, 1) % 90 / 7.0 as wt,
+        ['DE;asthma', 'FR;flu', 'IT', 'DE;flu'][1 + i % 4] as code, ['DE', 'FR', 'IT', 'ES'][1 + i % 4] as nat
+        from range(200) r(i)""")
+    found = con.execute("select column_name, looks_like, role from anon_profile('t')").fetchall()
+    assert found == [
+        ("wt71", "health", "sensitive"), ("wt", "weight", "quasi"), ("code", "list", "identifier"), ("nat", None, "quasi"),
+    ]  # fmt: skip
