@@ -20,7 +20,7 @@ import duckdb
 from duckdb_anon.engine.call_text import Recorded, function_called, recording
 from duckdb_anon.engine.catalog import located, names_of, table_sql, write_comments
 from duckdb_anon.engine.private_files import draft_of
-from duckdb_anon.engine.register import Register, released_meanwhile
+from duckdb_anon.engine.register import Register, released_meanwhile, settle
 from duckdb_anon.engine.release_digest import release_digest, row_checksum
 from duckdb_anon.engine.release_seal import sealed
 from duckdb_anon.engine.transaction import transaction
@@ -102,7 +102,7 @@ def release(
         >>> text.split(" on ")[0]
         'anon: release of people by anatomy(l := 4)'
     """
-    load(con)
+    settle(load(con))
     method = _method_of(con, call)
     if part_rows is not None or memory is not None or name.endswith(("/", "\\")):
         if previous is not None:
@@ -130,7 +130,8 @@ def release(
 def _transaction(con: duckdb.DuckDBPyConnection, name: str, is_file: bool) -> Iterator[Path | None]:
     """The transaction of a release, and where to write its file, which takes its place once the register is committed.
 
-    Only the register has rows that two of them may insert. A process that ends before leaves no file without an entry.
+    Only the register has rows that two of them may insert. A process that ends before leaves no file without an entry,
+    and `settle` moves the file of an entry.
     """
     reason = ", for a release and its description are written in a transaction of their own"
     beside: AbstractContextManager[Path | None] = draft_of(Path(name)) if is_file else nullcontext()

@@ -79,9 +79,8 @@ def draft_of(goal: Path, mode: int = PUBLISHED) -> Iterator[Path]:
     ...     list(Path(folder).glob("*.html"))
     []
     """
-    for left in goal.parent.glob(f".{escape(goal.name)}.*.part*"):
-        if (writer := _WRITER.search(left.name)) is not None and not _is_running(int(writer[1])):
-            _remove(left)
+    for left in left_behind(goal):
+        remove(left)
     draft = goal.with_name(f".{goal.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
     try:
         yield draft
@@ -92,17 +91,27 @@ def draft_of(goal: Path, mode: int = PUBLISHED) -> Iterator[Path]:
         together = _TOGETHER.get()
         if together is not None:
             together[draft] = goal
-        elif draft.is_dir():
-            draft.chmod(_FOLDER)
-            if goal.exists():
-                shutil.rmtree(goal)
-            os.replace(draft, goal)
         else:
-            os.replace(draft, goal)
+            place(draft, goal)
     finally:
         for left in (draft, draft.with_name(f"{draft.name}.wal")):
             if draft not in (_TOGETHER.get() or ()):
-                _remove(left)
+                remove(left)
+
+
+def left_behind(goal: Path) -> list[Path]:
+    """Drafts of a goal whose writers have ended."""
+    found = [(left, _WRITER.search(left.name)) for left in goal.parent.glob(f".{escape(goal.name)}.*.part*")]
+    return [left for left, writer in found if writer is not None and not _is_running(int(writer[1]))]
+
+
+def place(draft: Path, goal: Path) -> None:
+    """Let a complete draft take the place of its goal."""
+    if draft.is_dir():
+        draft.chmod(_FOLDER)
+        if goal.exists():
+            shutil.rmtree(goal)
+    os.replace(draft, goal)
 
 
 @contextmanager
@@ -128,7 +137,7 @@ def placed_together(journal: Path) -> Iterator[None]:
     finally:
         if not journal.exists():
             for draft in drafts:
-                _remove(draft)
+                remove(draft)
 
 
 def _finish(journal: Path) -> None:
@@ -157,7 +166,7 @@ def alone(lock: Path, refusal: str) -> Iterator[None]:
         yield
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
     """Remove a file or folder that may be there."""
     if path.is_dir():
         shutil.rmtree(path)

@@ -16,16 +16,19 @@ import os
 import re
 import secrets
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import astuple, dataclass
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from duckdb_anon.engine.catalog import Relation, located, table_sql
 from duckdb_anon.engine.identifier_lineage import tables_read
+from duckdb_anon.engine.private_files import left_behind, place, remove
 from duckdb_anon.engine.register_samples import Records, Sample
-from duckdb_anon.engine.release_digest import column_types, row_text
+from duckdb_anon.engine.release_digest import column_types, holds_rows_of, row_text
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.engine.transaction import next_transaction
 from duckdb_anon.model.errors import AnonError
@@ -98,6 +101,20 @@ def registers(con: duckdb.DuckDBPyConnection) -> list[str]:
         [SCHEMA, len(_FIELDS)],
     ).fetchall()
     return [name for (name,) in found]
+
+
+def settle(con: duckdb.DuckDBPyConnection) -> None:
+    """Let files that were entered by a process which died before it moved them take their places; remove its others."""
+    for keeper in registers(con):
+        last = {release.name: release for release in registered(con, keeper) if os.path.isabs(release.name)}
+        for name, release in last.items():
+            for draft in left_behind(Path(name)):
+                rows = f"read_parquet({literal(f'{draft}/*' if draft.is_dir() else str(draft))})"
+                # it may be cut, or a log, or moved by another thread
+                with suppress(duckdb.IOException, duckdb.InvalidInputException, FileNotFoundError):
+                    if holds_rows_of(con, rows, release.digest, release.checksum):
+                        place(draft, Path(name))
+                remove(draft)
 
 
 def original_of(con: duckdb.DuckDBPyConnection, relation: Relation, database: str) -> str:
@@ -248,9 +265,12 @@ class Register:
         """
         if database is None:
             return None
-        register = Register.made(con, database)
-        for original in originals:
-            con.execute(f"insert into {register.schema}.originals values (?, 0) on conflict do nothing", [original])
+        try:
+            register = Register.made(con, database)
+            for original in originals:
+                con.execute(f"insert into {register.schema}.originals values (?, 0) on conflict do nothing", [original])
+        except duckdb.TransactionException as error:
+            raise released_meanwhile("is writing to the register") from error
         if elsewhere:
             next_transaction(con)
         return register
@@ -325,10 +345,10 @@ class Register:
         return int(self.con.execute("select nextval(?)", [f"{self.schema}.numbers"]).fetchall()[0][0])
 
 
-def released_meanwhile() -> AnonError:
+def released_meanwhile(what: str = "has released this table meanwhile") -> AnonError:
     """Why the second of two releases that are made at once is refused."""
     return AnonError(
-        "release: another connection has released this table meanwhile; nothing was written. Run it again",
+        f"release: another connection {what}; nothing was written. Run it again",
         code="released-meanwhile",
     )
 

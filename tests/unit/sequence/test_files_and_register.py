@@ -7,6 +7,7 @@ import threading
 import pytest
 
 import duckdb_anon
+from duckdb_anon.engine.release_digest import release_digest
 
 CALL = "mondrian('t', 5, qi := ['age', 'sex'], sensitive := 'dis')"
 TABLE = "create table t as select 20 + range * 7 % 40 as age, range % 2 as sex, range * 13 % 9 as dis from range(400)"
@@ -37,7 +38,7 @@ def test_of_four_files_at_once_there_are_those_that_the_register_lists(tmp_path)
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("point", ["register.Register.enter", "private_files.os.replace"])
+@pytest.mark.parametrize("point", ["register.Register.enter", "private_files.place"])
 def test_a_process_that_dies_leaves_no_file_without_an_entry(tmp_path, point):
     duckdb_anon.connect(str(tmp_path / "a.db")).execute(TABLE).close()
     file = tmp_path / "r.parquet"
@@ -49,10 +50,75 @@ from duckdb_anon.engine import {module}
 duckdb_anon.release(duckdb_anon.connect({str(tmp_path / "a.db")!r}), {str(file)!r}, {CALL!r})
 """
     ended = subprocess.run([sys.executable, "-c", program], check=False)
+    assert ended.returncode == 9 and not file.exists()
     con = duckdb_anon.connect(str(tmp_path / "a.db"))
-    listed = [name for (name,) in con.execute("select name from anon_register()").fetchall()]
-    assert set(map(str, tmp_path.glob("*.parquet"))) <= set(listed)
-    assert ended.returncode == 9
-    assert not file.exists()
-    assert duckdb_anon.release(con, str(file), CALL, replace=True, independent=True)
-    assert list(tmp_path.glob(".*part*")) == []
+    assert agreeing(con, tmp_path, "next.parquet") == ([str(file)] if "place" in point else [])
+
+
+@pytest.mark.campaign
+def test_processes_that_are_killed_at_any_point_leave_files_and_register_that_agree(tmp_path):
+    """Two processes with four threads each, that write one register; each is killed at one of twenty points."""
+    program = tmp_path / "program.py"
+    program.write_text(f"""
+import os, signal, sys, threading, time, duckdb, duckdb_anon
+folder, process, point, seen = sys.argv[1], sys.argv[2], int(sys.argv[3]), [0]
+
+def count(frame, event, called):
+    if event == "c_call" and (called.__name__ in ("execute", "fetchall") or called is os.replace):
+        seen[0] += 1
+        if seen[0] == point:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+while True:
+    try:
+        con = duckdb_anon.connect(f"{{folder}}/a.db")
+        break
+    except duckdb.IOException:  # the other process has it
+        time.sleep(0.05)
+
+def work(number):
+    with con.cursor() as own:
+        try:
+            duckdb_anon.release(own, f"{{folder}}/{{process}}_{{number}}.parquet", {CALL!r}, independent=True)
+        except duckdb_anon.AnonError as error:
+            assert error.code == "released-meanwhile", error
+
+threading.setprofile(count)
+threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(seen[0])
+""")
+
+    def command(folder, process, point):
+        return [sys.executable, str(program), str(folder), process, str(point)]
+
+    def database(folder):
+        folder.mkdir()
+        duckdb_anon.connect(str(folder / "a.db")).execute(TABLE).close()
+        return folder
+
+    whole = subprocess.check_output(command(database(tmp_path / "whole"), "a", 0), text=True)
+    points = [int(whole) * number // 20 + 1 for number in range(20)]
+    entered = 0
+    for number, pair in enumerate(zip(points[::2], points[1::2], strict=True)):
+        folder = database(tmp_path / str(number))
+        both = [
+            subprocess.Popen(command(folder, *one), stdout=subprocess.DEVNULL) for one in zip("ab", pair, strict=True)
+        ]
+        assert -9 in [process.wait() for process in both]
+        with duckdb_anon.connect(str(folder / "a.db")) as con:
+            entered += len(agreeing(con, folder, "next.parquet"))
+    assert entered > 0
+
+
+def agreeing(con, folder, name):
+    """Make one more release; the other files of the folder, once they are those of the register and hold its rows."""
+    duckdb_anon.release(con, str(folder / name), CALL, independent=True)
+    listed = dict(con.execute("select name, digest from anon_register()").fetchall())
+    files = sorted(map(str, folder.glob("*.parquet")))
+    assert sorted(listed) == files
+    assert [release_digest(con, f"'{file}'") for file in files] == [listed[file] for file in files]
+    return [file for file in files if not file.endswith(name)]
