@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.cell_shares import Lists
+from duckdb_anon.kernels.cell_shares import Lists, Ranges
 from duckdb_anon.kernels.partition.sort_count import offsets_of, order_by
 from duckdb_anon.kernels.plausible.columns import Column, Noisy
-from duckdb_anon.kernels.plausible.sampling import CellBins, Tree, complete, exchange, give_each
+from duckdb_anon.kernels.plausible.sampling import CellBins, Tree, complete, exchange, give_each, give_ends
 from duckdb_anon.kernels.plausible.tree import Completion, Options, fitted, independent, information, structure
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.kernels.thread_pool import parallel_map
@@ -72,6 +72,7 @@ class Augmentation:
         self.listed = [j for j in hidden if isinstance(columns[j].cells, Lists) and evidence.first is None]
         if self.listed:
             self.classes = _by_number(keys_of([columns[j].cell for j in hidden]).of_row)
+        self.ended = [j for j, column in enumerate(columns) if column.tight is not None]
         self.prior = [column.bin_shares for column in columns]
         self.tree = independent(self.prior)
         self._complete(self.tree)
@@ -116,6 +117,8 @@ class Augmentation:
         random: FloatArray = self.rng.random((self.cell.shape[1],))
         first = self.evidence.first
         atoms = self.evidence.columns[j].atoms(self.cell[j], self.state[j], random)
+        if j in self.ended:
+            self._give_ends(j, atoms, np.arange(len(self.evidence.columns[j].bin)))
         return atoms[first] if first is not None and self.evidence.per_person[j] else atoms
 
     def _completion(self) -> Completion:
@@ -128,6 +131,8 @@ class Augmentation:
         self._completed(tree, self.cell)
         if self.listed:
             self._give_each(tree)
+        for j in self.ended:
+            self._give_ends(j, self.state[j], self.evidence.columns[j].bin)
         first = self.evidence.first
         if first is None:
             return
@@ -138,6 +143,13 @@ class Augmentation:
         for j in per_person:
             cell[j] = self.state[j] + len(self.evidence.columns[j].offsets) - 1
         self._completed(tree, cell)
+
+    def _give_ends(self, j: int, places: IntArray | CodeArray, place: IntArray) -> None:
+        """Give the ends of the tight boxes of column `j` to rows of their class. `place`: bin or atom of each atom."""
+        column = self.evidence.columns[j]
+        if isinstance(column.cells, Ranges) and column.tight is not None:
+            cell = self.cell[j]
+            give_ends(places, column.tight, place[column.cells.first[cell]], place[column.cells.last[cell]])
 
     def _give_each(self, tree: Tree) -> None:
         members, starts = self.classes

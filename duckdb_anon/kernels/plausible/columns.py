@@ -49,6 +49,8 @@ class Column:
         offsets, bins, odds: where each cell's bins start, the bins, and the probability of the cell given the bin.
         of_null: for each cell the share of its records that are NULL, the last atom, whatever their other columns say;
             None where no cell holds both.
+        tight: class of each row whose cell ends at the least and the greatest value of its class, -1 of other rows;
+            None where there are none.
     """
 
     cells: Cells
@@ -59,6 +61,7 @@ class Column:
     bins: CodeArray
     odds: FloatArray
     of_null: FloatArray | None = None
+    tight: IntArray | None = None
 
     @staticmethod
     def of(cells: Cells, cell: NDArray[Any], shares: FloatArray, most: int = MOST_BINS) -> Column:
@@ -90,8 +93,15 @@ class Column:
         return np.asarray(mass / mass.sum())
 
     def of_rows(self, rows: IntArray) -> Column:
-        """The column of other rows, each with the cell of one of its own."""
-        return replace(self, cell=self.cell[rows])
+        """The column of other rows, each with the cell of one of its own.
+
+        `rows`: rising; copies of a class are classes of their own.
+        """
+        tight = self.tight
+        if tight is not None:
+            copy = np.arange(len(rows)) - np.searchsorted(rows, rows)
+            tight = np.where(tight[rows] >= 0, tight[rows] + copy * (int(tight.max(initial=-1)) + 1), -1)
+        return replace(self, cell=self.cell[rows], tight=tight)
 
     def atoms(self, cell: CodeArray, bins: CodeArray, random: FloatArray) -> IntArray:
         """Draw an atom of each cell inside a bin by the shares.

@@ -99,7 +99,7 @@ def read_release(function: str, table: ReadTable, sensitive: Collection[str], rn
     rows, item, first = _records(function, table, lists, rng)
     sources, blocks = [], []
     numbered: dict[str, int] = {}
-    classes = _classes(table) if (table.row_weights() == 1).all() and not lists else None
+    classes = None if lists else _classes(table)
     for name, column in table.columns.items():
         block = column.slice or (f"counts of {name}" if column.counted else "")
         blocks.append(numbered.setdefault(block, len(numbered) + 1) if block else 0)
@@ -155,33 +155,17 @@ def _classes(table: ReadTable) -> IntArray:
     return keys_of(shown).of_row if shown else np.arange(table.rows)
 
 
-def _attained(
-    cells: Ranges, cell: IntArray, classes: IntArray, wide: NDArray[np.bool_], rng: np.random.Generator
-) -> tuple[Ranges, IntArray]:
-    """Cells in which one row of each class has the lower end of its box, and another one the upper end.
-
-    Boxes are tight: the ends are values of the class, or are rounded from them. Which rows have them is not known.
-    `wide`: whether each cell is an interval with two ends.
-    """
-    order = rng.permutation(len(cell))
-    order = order[order_by(classes[order])]
-    first = offsets_of(classes[order], int(classes.max(initial=-1)) + 1)[:-1]
-    rank = np.empty(len(cell), dtype=np.int64)
-    rank[order] = np.arange(len(cell)) - first[classes[order]]
-    low, high = (np.flatnonzero((rank == place) & wide[cell]) for place in (0, 1))
-    alone = np.isin(classes[low], classes[high])
-    ends = [cells.first[cell[low[alone]]], cells.last[cell[high]]]
-    points, point = np.unique(np.concatenate(ends), return_inverse=True)
-    found = cell.copy()
-    found[np.concatenate([low[alone], high])] = len(cells.first) + point
-    return Ranges(np.concatenate([cells.first, points]), np.concatenate([cells.last, points])), found
-
-
-def _overlap(cells: Ranges, wide: NDArray[np.bool_]) -> bool:
-    """Whether some intervals overlap: those of one level of a hierarchy do not, and say nothing of their ends."""
-    order = np.argsort(cells.first[wide], kind="stable")
-    first, last = cells.first[wide][order], cells.last[wide][order]
-    return bool((first[1:] <= np.maximum.accumulate(last)[:-1]).any())
+def _are_tight(cells: Ranges, wide: NDArray[np.bool_]) -> bool:
+    """Whether some intervals overlap in part: those of a hierarchy do not, and say nothing of their ends."""
+    first, last = cells.first[wide], cells.last[wide]
+    around: list[int] = []  # last values of the intervals that hold the next one, the innermost one's last
+    for k in np.lexsort((-last, first)):
+        while around and around[-1] < first[k]:
+            around.pop()
+        if around and around[-1] < last[k]:
+            return True
+        around.append(int(last[k]))
+    return False
 
 
 def _source(
@@ -193,11 +177,16 @@ def _source(
     cell: NDArray[Any]
     if column.interval:
         cells, cell, widths, line = _intervals(function, column)
-        wide = (cells.first < cells.last) & (line.codes[cells.first] < 0) & (line.codes[cells.last] < 0)
+        rows = np.bincount(cell, minlength=len(cells.first)).astype(np.float64)
+        shares, tight = _learnt(cells, rows, widths, line.codes), None
         of_null = _of_null(column, cell)
-        if classes is not None and of_null is None and _overlap(cells, wide):
-            cells, cell = _attained(cells, cell, classes, wide, rng)
-        seen = Column.of(cells, cell, _learnt(cells, cell, widths, line.codes))
+        wide = (cells.first < cells.last) & (line.codes[cells.first] < 0) & (line.codes[cells.last] < 0)
+        if of_null is not None:  # cells that may be anything are not tight
+            wide &= of_null == 0
+        if classes is not None and _are_tight(cells, wide):
+            tight = np.where(wide[cell], classes, -1)
+            shares = _learnt(*_with_ends(cells, cell, rows, shares, tight), widths, line.codes)
+        seen = replace(Column.of(cells, cell, shares), tight=tight)
         return Source(name, replace(seen, of_null=of_null), line, False)
     line = _coded(domain)
     if column.node is not None and not column.plain:
@@ -271,9 +260,27 @@ def _intervals(function: str, column: ReadColumn) -> tuple[Ranges, IntArray, Flo
     return Ranges(first, np.maximum(first, last)), cell, widths, line
 
 
-def _learnt(cells: Ranges, cell: IntArray, widths: FloatArray, codes: CodeArray) -> FloatArray:
+def _with_ends(
+    cells: Ranges, cell: IntArray, rows: FloatArray, shares: FloatArray, tight: IntArray
+) -> tuple[Ranges, FloatArray]:
+    """Cells and their rows when a row of each class has each end that by the shares no row has."""
+    number, example, size = np.unique(tight, return_index=True, return_counts=True)
+    size[number < 0] = 0
+    shown = cell[example]
+    before = np.concatenate([[0.0], np.cumsum(shares)])
+    mass = before[cells.last[shown] + 1] - before[cells.first[shown]]
+    atoms = np.arange(len(shares))
+    rows, points = rows.copy(), np.zeros(len(shares))
+    for end in (cells.first[shown], cells.last[shown]):
+        missing = np.where(size > 1, (1 - shares[end] / np.maximum(mass, 1e-300)).clip(0, 1) ** size, 0.0)  # chance
+        points += np.bincount(end, missing, len(shares))
+        rows -= np.bincount(shown, missing, len(rows))
+    every = Ranges(np.concatenate([cells.first, atoms]), np.concatenate([cells.last, atoms]))
+    return every, np.maximum(np.concatenate([rows, points]), 0.0)
+
+
+def _learnt(cells: Ranges, rows: FloatArray, widths: FloatArray, codes: CodeArray) -> FloatArray:
     """Share of each atom: NULL, and what else is no number, is counted where it stands alone and not smoothed."""
-    rows = np.bincount(cell, minlength=len(cells.first)).astype(np.float64)
     alone = (cells.first == cells.last) & (codes[cells.first] >= 0)
     shares = np.bincount(cells.first[alone], rows[alone], len(widths)).astype(np.float64)
     first, last = cells.first[~alone], cells.last[~alone]
@@ -298,14 +305,15 @@ def _of_null(column: ReadColumn, cell: IntArray) -> FloatArray | None:
 
 
 def _segments(lower: Numbers, upper: Numbers) -> tuple[Numbers, Numbers]:
-    """First and last number of each segment between ends; of a measured type points, and what is between them."""
+    """First and last number of each segment: every end alone, and what is between two."""
     if lower.dtype == np.float64:
         points = np.unique(np.concatenate([lower, upper]))
         gaps = np.stack([points[:-1], points[1:]])
         low = np.insert(points, np.arange(1, len(points)), gaps[0])
         return low, np.insert(points, np.arange(1, len(points)), gaps[1])
     largest = np.concatenate([lower, upper]).max(initial=np.iinfo(np.int64).min)
-    starts = np.unique(np.concatenate([lower, upper[upper < largest] + 1]))  # the largest may be the end of the type
+    ends = np.concatenate([lower, upper])
+    starts = np.unique(np.concatenate([ends, ends[ends < largest] + 1]))  # the largest may be the end of the type
     return starts, np.concatenate([starts[1:] - 1, [largest] * (len(starts) > 0)])
 
 

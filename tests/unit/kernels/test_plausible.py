@@ -8,6 +8,7 @@ import pytest
 from duckdb_anon.kernels.cell_shares import Lists, Ranges, learn_shares
 from duckdb_anon.kernels.plausible.augmentation import Augmentation, Evidence
 from duckdb_anon.kernels.plausible.columns import Column, Noisy
+from duckdb_anon.kernels.plausible.reading import _are_tight
 from duckdb_anon.kernels.plausible.tree import Completion, Options, fitted, information, structure
 
 PLAIN = Options(levels=1)
@@ -104,3 +105,10 @@ def test_the_row_that_has_a_rare_value_follows_the_other_columns():
     assert of_class.max(axis=1).all() and not of_class.min(axis=1).any()
     alone = of_class[of_class.sum(axis=1) == 1]
     assert alone[:, 3].mean() > 0.9
+
+
+def test_intervals_of_a_hierarchy_are_not_tight():
+    nested = [(0, 9), (0, 4), (5, 9), (3, 4), (10, 19)]
+    for more, tight in (([], False), ([(4, 6)], True), ([(9, 12)], True), ([(20, 25), (0, 30)], False)):
+        first, last = np.array(nested + more).T
+        assert _are_tight(Ranges(first, last), np.ones(len(first), dtype=bool)) == tight

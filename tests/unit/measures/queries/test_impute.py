@@ -4,6 +4,7 @@ import duckdb
 import pytest
 
 import duckdb_anon
+from tests.reference.rewrite_tables import PEOPLE
 
 COLUMNS = {
     "turn": "insensitive", 'Age "x"': "quasi", "select": "quasi", "born": "quasi", "price in €": "quasi",
@@ -283,3 +284,15 @@ def test_a_changed_release_is_drawn_anew(con):
     assert con.execute(total).fetchone() == (before + 2000,)
     con.execute("rollback")
     assert con.execute(total).fetchone() == (before,)
+
+
+@pytest.mark.parametrize("method", ["mondrian('people', 5", "composition('people', 4"])
+def test_drawn_numbers_vary_as_the_original_does(con, method):
+    con.execute(PEOPLE.format(rows=600))
+    roles = "qi := ['age', 'sex', 'region', 'born', 'weight'], sensitive := 'disease'"
+    con.execute(f"create table boxes as from {method}, {roles}, seed := 1)")
+    assert con.execute("select count(*) > 0 from boxes where age is not null and age.lower is null").fetchone()[0]
+    measure = "select var_pop(age), var_pop(weight) from"
+    truth = con.execute(f"{measure} people").fetchone()
+    drawn = con.execute(f"{measure} impute('boxes', 5, original := 'people', seed := 1, {roles})").fetchone()
+    assert drawn == pytest.approx(truth, rel=0.12)
