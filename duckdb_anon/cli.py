@@ -103,10 +103,10 @@ def tree() -> tuple[list[str], argparse.ArgumentParser]:
     )  # fmt: skip
     keygen.add_argument("file", help="the private key to write")
     first = command(
-        "plan", run_database.main_plan, "Write a first plan for a release of all tables of a database that join",
+        "plan", run_database.main_plan, "Write a first plan for the release of a table, or of tables that join",
         "The plan has keys, roles and treatments; run carries it out.",
     )  # fmt: skip
-    first.add_argument("database", help="DuckDB file with the tables")
+    first.add_argument("database", help="DuckDB file with the tables, or a CSV or Parquet file")
     first.add_argument("-o", "--output", help="file to write (default: standard output); it must not exist")
     individuals = "individuals that share a known record (default: %(default)s)"
     first.add_argument("-k", type=serve.at_least(1), default=5, help=individuals)

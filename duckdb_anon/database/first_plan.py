@@ -4,6 +4,7 @@ A foreign key is found where the column of one table has no value that a unique 
 names agree (`patient_id` and `patient_id`, or `patient` and `id` of `patients`). The table of individuals is the one
 that most tables lead to. All dates of events are proposed as known, so that they are generalized together: a shifted
 date beside a known one would identify individuals by its intervals (`database.dates`).
+Tables that no key joins are released by themselves.
 Tables of the OMOP common data model are recognized by their names and have the keys and labels of omop.toml.
 Cost: anon_profile of every table, and a join of each pair of columns that names suggest.
 """
@@ -33,6 +34,12 @@ _OF_OMOP = (
     "# The tables are those of the OMOP common data model. An attacker may know sex, birth year, race, and when and",
     "# how an individual visited; what was found, measured and given is taken for unknown. Other columns are dropped:",
     "# dates within a visit, which give its day away, and codes, texts, providers and places of the source.",
+)
+_HEAD = (
+    "# A first plan, proposed from names, types, values and foreign keys. Read every line before you run it:",
+    "#   duckdb-anon run THIS_FILE",
+    "# quasi: an attacker may know it; the values are generalized until k individuals share each known record.",
+    "# sensitive, insensitive: released unchanged. Identifiers, and columns without a label, are dropped.",
 )
 _FAKES = {
     "name": "fake(kind := 'name')", "mail": "fake(kind := 'mail')", "phone": "fake(kind := 'phone')",
@@ -110,7 +117,7 @@ def _is_key(con: duckdb.DuckDBPyConnection, table: str, column: str) -> bool:
 
 
 def first_plan(con: duckdb.DuckDBPyConnection, file: str, k: int = 5) -> str:
-    """The text of a first plan for the tables of a database."""
+    """The text of a first plan for the tables of a database, or for the only table, which a CSV or Parquet file has."""
     load(con)
     names = [
         name for (name,) in con.execute(
@@ -121,20 +128,16 @@ def first_plan(con: duckdb.DuckDBPyConnection, file: str, k: int = 5) -> str:
     tables = {n: {c: kind for c, kind, *_ in con.execute(f"describe {ident(n)}").fetchall()} for n in names}
     model = _omop(tables)
     keys = foreign_keys(con, tables) if model is None else model.keys
+    if not tables:
+        raise AnonError(f"{NAME}: {file} has no tables")
     if not keys:
-        raise AnonError(
-            f"{NAME}: no key joins the tables of {file}. Declare one (REFERENCES), or release each table by itself "
-            "with [[releases]]"
-        )
+        return _separate(con, names, file, k)
     individuals, key = _individuals(keys)
     linked, stem = _linked(individuals, keys), re.sub(r"[.]duckdb$", "", file)
     left = [name for name in tables if name != individuals and name not in {link.table for link in linked}]
     why_left = f"does not lead to {individuals}" if model is None else "has no labels in this model"
     lines = [
-        "# A first plan, proposed from names, types, values and foreign keys. Read every line before you run it:",
-        "#   duckdb-anon run THIS_FILE",
-        "# quasi: an attacker may know it; the values are generalized until k individuals share each known record.",
-        "# sensitive, insensitive: released unchanged. Identifiers, and columns without a label, are dropped.",
+        *_HEAD,
         *([] if model is None else _OF_OMOP),
         "",
         "[tables]",
@@ -164,6 +167,30 @@ def first_plan(con: duckdb.DuckDBPyConnection, file: str, k: int = 5) -> str:
     if model is not None:
         lines += model.accepted(names)
     return "\n".join(lines) + "\n"
+
+
+def _separate(con: duckdb.DuckDBPyConnection, names: Sequence[str], file: str, k: int) -> str:
+    """A plan that releases tables that no key joins, each by itself."""
+    is_database = file.endswith(".duckdb")
+    lines = [*_HEAD, "", "[tables]"]
+    lines += [f"{_name(name)} = {_toml(f'{file}:{name}' if is_database else file)}" for name in names]
+    for name in names:
+        lines += _labels(con, name, True, set(), [])
+    for name in names:
+        lines += [
+            "",
+            "[[releases]]",
+            f"name = {_toml(f'{name}_release')}",
+            f"original = {_toml(name)}",
+            f"call = {_toml(f'mondrian({literal(name)}, k := {k})')}  # l := 2 bounds shares of sensitive values",
+            f"output = {_toml(f'{name}_release.parquet')}",
+            '# key = "COLUMN"  # identifies a record, where a later release continues this one',
+            "",
+            "[releases.checks]",
+            f"k = {k}  # at least",
+            f"identity = {round(1 / k + 0.05, 2)}  # at most: by the strongest attacker",
+        ]
+    return "\n".join([*lines, "", *statement_lines()]) + "\n"
 
 
 @dataclass(frozen=True)
@@ -250,13 +277,15 @@ def _labels(
             continue
         if is_moment(kind) and not is_first:
             labels.append(f'{_name(name)} = "quasi"{why}')
+        elif role == "person" and not linked:
+            labels.append(f'{_name(name)} = "person"{why}')
         elif role in ("identifier", "person"):
             labels.append(f'{_name(name)} = "identifier"{why}')
             treatment = "redact" if content == "free text" else _FAKES.get(content or "", "mask")
             treatments.append(f"# {_name(name)} = {_toml(treatment)}  # instead of dropping it")
         else:
             labels.append(f"{_name(name)} = {_toml(role if role in ('quasi', 'sensitive') else 'insensitive')}{why}")
-    return [*(labels if len(labels) > 1 else []), *(treatments if len(treatments) > 1 else [])]
+    return [*(labels if len(labels) > 1 else []), *(treatments if linked and len(treatments) > 1 else [])]
 
 
 def _toml(text: str) -> str:

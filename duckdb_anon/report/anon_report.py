@@ -62,6 +62,7 @@ def write_page(
 ) -> int:
     """Measure, and write the page of an edition and its facts; return the size of the page in bytes."""
     require_extra("report")
+    _goals("report", path)
     _require_tables(con, (plan.original, *plan.releases))
     return write_edition(measure(con, plan, context or HoldersContext(), say), path, edition)
 
@@ -98,18 +99,23 @@ def require_extra(function: str) -> None:
 @contextmanager
 def written(function: str, path: str, html: str, facts: str) -> Iterator[None]:
     """Write a page and its facts, a .json next to it; both appear at the end of the block, or none where it fails."""
-    goals = {Path(path): html.encode(), Path(path).with_suffix(".json"): facts.encode()}
-    if len(goals) < 2:
-        raise AnonError(
-            f"{function}: {path}: the page is HTML and its facts go to a .json next to it; give a name like report.html"
-        )
     with ExitStack() as drafts:
         try:
-            for goal, content in goals.items():
-                drafts.enter_context(draft_of(goal)).write_bytes(content)
+            for goal, content in zip(_goals(function, path), (html, facts), strict=True):
+                drafts.enter_context(draft_of(goal)).write_bytes(content.encode())
         except OSError as error:
             raise AnonError(f"{function}: {path}: {error.strerror}") from error
         yield
+
+
+def _goals(function: str, path: str) -> tuple[Path, Path]:
+    """The page and the file of its facts, refused where both would have one name."""
+    page, facts = Path(path), Path(path).with_suffix(".json")
+    if page == facts:
+        raise AnonError(
+            f"{function}: {path}: the page is HTML and its facts go to a .json next to it; give a name like report.html"
+        )
+    return page, facts
 
 
 MEASURE = Task(

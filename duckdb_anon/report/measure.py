@@ -7,6 +7,7 @@ its reason. Measures of linkage use the check release (`linked_release`). Cost: 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 
 import duckdb
@@ -53,9 +54,11 @@ def measure(
             f"no column of {original} is labelled as quasi-identifier; COMMENT ON COLUMN "
             f"{original}.{ident(next(iter(types)))} IS 'anon: quasi'"
         )
+    rows = _count(con, original)
+    plan = replace(plan, targets=min(plan.targets, max(rows, 1)))  # pages say how many there were
     found = Findings(
         title=context.title or f"Releases of {original}", context=context, not_covered=NOT_COVERED, plan=plan,
-        rows=_count(con, original), sha256=row_hash(con, original), qi=of_role["quasi"], sensitive=of_role["sensitive"],
+        rows=rows, sha256=row_hash(con, original), qi=of_role["quasi"], sensitive=of_role["sensitive"],
     )  # fmt: skip
     each = 16 + 2 * len(found.qi) + len(context.queries) + len(context.impossible) + MOST_SUBGROUPS
     runner = QueryRunner(con, 5 + each * len(plan.releases))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 import signal
 import sys
 import time
@@ -27,13 +26,13 @@ from duckdb_anon.report.release_context import read_context
 from duckdb_anon.report.weak_labels import release_warnings
 from duckdb_anon.shell.dot_commands import Quit, StopScript, read_script
 from duckdb_anon.shell.render import HEADED
+from duckdb_anon.shell.run_input import is_file_of_rows
 from duckdb_anon.shell.running import CLEAR, run_with_progress
 from duckdb_anon.shell.session import Session, is_blank
 from duckdb_anon.sql_functions import connect
 
 _REGISTER = "anon_register"
 _HISTORY = ".duckdb_anon_history"  # file of earlier statements in the user's home folder
-_FILE = re.compile(r".*\.(parquet|csv|tsv|json|ndjson)(\.(gz|zst))?$", re.IGNORECASE)
 
 
 def opened(database: str, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
@@ -127,7 +126,7 @@ def release(given: Namespace) -> int:
     source, call = Path(given.source), given.call
     if not source.exists() and "*" not in given.source:
         raise AnonError(f"release: there is no database or file {given.source}")
-    is_rows = source.is_dir() or _FILE.match(given.source) is not None
+    is_rows = source.is_dir() or is_file_of_rows(given.source)
     if is_rows and not given.target.lower().endswith((".parquet", "/")):
         raise AnonError(
             f"release: {given.target} is not a file. The release of a file is written to a file: give "

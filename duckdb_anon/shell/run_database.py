@@ -34,6 +34,7 @@ from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.toml_files import require_known
 from duckdb_anon.model.version import __version__
 from duckdb_anon.report.anon_report import require_extra
+from duckdb_anon.shell.run_input import is_file_of_rows
 from duckdb_anon.sql_functions import connect
 
 _OUT = "anon_out"
@@ -42,13 +43,17 @@ CHECKS = ("identity",)
 
 
 def main_plan(given: Namespace) -> int:
-    """Write a first plan for the tables of a database."""
+    """Write a first plan for the tables of a database, or for a file of rows."""
     if not Path(given.database).exists():
-        raise AnonError(f"plan: there is no database {given.database}")
+        raise AnonError(f"plan: there is no database or file {given.database}")
     if given.output and Path(given.output).exists():
         raise AnonError(f"plan: {given.output} exists; give another file")
-    con = connect(given.database, read_only=True)
+    source = Path(given.database)
+    is_rows = is_file_of_rows(given.database)
+    con = connect() if is_rows else connect(given.database, read_only=True)
     try:
+        if is_rows:
+            con.execute(f"create table {ident(source.name.split('.')[0])} as from {literal(given.database)}")
         folder = Path(given.output).parent if given.output else Path()
         text = first_plan(con, os.path.relpath(given.database, folder), given.k)
     finally:

@@ -6,6 +6,7 @@ moved since then are named. Cost: a count of each table.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,14 @@ FIELD, FIELDS = "input", ("shrink",)
 SHRINK = Parameter(
     "shrink", "largest share of its rows that a table may lose between two runs", "number", 0.2, low=0, high=1
 )
+
+
+_ROWS = re.compile(r".*\.(parquet|csv|tsv|json|ndjson)(\.(gz|zst))?$", re.IGNORECASE)
+
+
+def is_file_of_rows(path: str) -> bool:
+    """Whether a file holds the rows of one table, by its name."""
+    return _ROWS.match(path) is not None
 
 
 def input_of(con: duckdb.DuckDBPyConnection, names: Mapping[str, Any]) -> dict[str, Any]:

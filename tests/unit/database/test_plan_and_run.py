@@ -137,6 +137,19 @@ def test_declared_keys_come_first(tmp_path):
     assert plan["database"]["keys"] == {"orders.buyer": "customer.nr"}
 
 
+def test_a_first_plan_of_a_file_of_rows_runs(tmp_path, capsys):
+    rows = "".join(f"{i};{20 + i % 40};{i % 3};d{i % 7}\n" for i in range(300))
+    (tmp_path / "people.csv").write_text("pid;age;sex;diagnosis\n" + rows, encoding="utf-8")
+    plan = tmp_path / "plan.toml"
+    assert main(["plan", str(tmp_path / "people.csv"), "-o", str(plan), "-k", "4"]) == 0
+    found = tomllib.loads(plan.read_text(encoding="utf-8"))
+    assert found["tables"] == {"people": "people.csv"}
+    assert found["labels"]["people"] == {"pid": "identifier", "age": "quasi", "sex": "quasi", "diagnosis": "sensitive"}
+    assert [(r["original"], r["checks"]["k"]) for r in found["releases"]] == [("people", 4)]
+    assert "# purpose" in plan.read_text(encoding="utf-8")
+    assert main(["run", str(plan)]) == 0 and (tmp_path / "people_release.parquet").exists()
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

@@ -110,12 +110,12 @@ def test_dates_that_arrow_does_not_read_are_leaves_as_duckdb_prints_them(con, ki
     assert {a for (a,) in released.fetchall()} == {leaf for (leaf,) in con.execute("select leaf from tree").fetchall()}
 
 
-def test_an_error_of_a_workloads_sql_is_known_as_one_of_the_package(con):
+def test_an_error_of_the_sql_of_an_estimate_is_known_as_one_of_the_package(con):
     """One NULL in a class of all records leaves its column's intervals without ends."""
     con.execute(
         "create table t as select case when range > 0 then 20 + range % 30 end as age, range % 2 as b from range(60)"
     )
     con.execute("create table r as from mondrian('t', 40, qi := ['age', 'b'])")
     with pytest.raises(duckdb.Error) as raised:
-        con.execute("from workload_error('t', 'r', qi := ['age', 'b'], n := 20, seed := 1)").fetchall()
+        con.execute("from relative_error('select count(*) from t where age < 30', 't', 'r')").fetchall()
     assert code_of(str(raised.value)) == "cannot-estimate" and "age" in str(raised.value)
