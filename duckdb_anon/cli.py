@@ -21,8 +21,8 @@ from duckdb_anon.model.errors import AnonError, nearest, of_function, without_va
 from duckdb_anon.serve import audit, publish
 from duckdb_anon.serve import command as serve
 from duckdb_anon.shell import commands, run_command, run_database
-from duckdb_anon.shell.dot_commands import StopScript
 from duckdb_anon.shell.render import HEADED, MODES
+from duckdb_anon.shell.session import StopScript
 
 SHELL = "shell"
 _EPILOG = """Without a command a SQL shell opens: duckdb-anon [DATABASE] [-c SQL] [-f FILE].

@@ -24,11 +24,10 @@ from duckdb_anon.report.anon_report import write_page
 from duckdb_anon.report.findings import Plan
 from duckdb_anon.report.release_context import read_context
 from duckdb_anon.report.weak_labels import release_warnings
-from duckdb_anon.shell.dot_commands import Quit, StopScript, read_script
 from duckdb_anon.shell.render import HEADED
 from duckdb_anon.shell.run_input import is_file_of_rows
 from duckdb_anon.shell.running import CLEAR, run_with_progress
-from duckdb_anon.shell.session import Session, is_blank
+from duckdb_anon.shell.session import Quit, Session, StopScript, is_blank, read_script
 from duckdb_anon.sql_functions import connect
 
 _REGISTER = "anon_register"

@@ -18,8 +18,7 @@ from prompt_toolkit.lexers import PygmentsLexer
 from pygments.lexers.sql import PostgresLexer
 
 from duckdb_anon.engine.sql_quoting import ident
-from duckdb_anon.shell.dot_commands import COMMANDS
-from duckdb_anon.shell.session import Session, is_blank, is_code, split_line
+from duckdb_anon.shell.session import COMMANDS, Session, is_blank, is_code, split_line
 
 _LEAST_WORD = 2
 _WORD = re.compile(r'[\w."]*$')

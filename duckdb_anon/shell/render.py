@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import re
 import shutil
-import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from typing import TextIO
@@ -18,7 +16,6 @@ MODES = ("box", "csv", "json", "line", "list", "markdown", "tabs")
 _BATCH = 10_000
 _COPIED = ("call", "statement", "query", "clean")
 _FITS = 20
-_BEGINNING = re.compile(r"\n(?=\* |[A-Z][a-z]+: )")
 
 
 def render(result: duckdb.DuckDBPyRelation, mode: str, max_rows: int, out: TextIO, *, header: bool = True) -> None:
@@ -53,34 +50,6 @@ def _box(result: duckdb.DuckDBPyRelation, max_rows: int, out: TextIO) -> None:
     texts = [row[copied] for row in result.limit(max_rows).fetchall() if len(row[copied] or "") > _FITS]
     if texts:
         out.write("".join(f"{text}\n" for text in texts) + "\n")
-
-
-def wrapped(rows: Sequence[Sequence[str]], out: TextIO) -> None:
-    """Write a list of words and their meanings, broken at words and nowhere else."""
-    heads = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
-    indent = sum(heads) + 2 * len(heads)
-    for row in rows:
-        lead = "".join(f"{cell:<{size}}  " for cell, size in zip(row[:-1], heads, strict=True))
-        lines = _broken(row[-1], max(_width() - indent, 24))
-        out.write(f"{lead}{''.join(lines[:1])}".rstrip() + "\n")
-        out.write("".join(f"{' ' * indent}{line}\n" for line in lines[1:]))
-
-
-def paragraphs(text: str, out: TextIO, hanging: int = 0) -> None:
-    """Write text as wide as the terminal, broken at words and nowhere else.
-
-    Empty lines separate paragraphs; items of lists ('* ') and headed sentences ('Cost: ') begin a line; `hanging`
-    indents the lines after the first.
-    """
-    for paragraph in text.split("\n\n"):
-        for piece in _BEGINNING.split(paragraph):
-            indent = " " * (2 if piece.startswith("* ") else hanging)
-            out.write("".join(f"{line}\n" for line in _broken(" ".join(piece.split()), _width(), indent)))
-        out.write("\n")
-
-
-def _broken(text: str, width: int, indent: str = "") -> list[str]:
-    return textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _text_rows(result: duckdb.DuckDBPyRelation) -> Iterator[Row]:

@@ -9,22 +9,40 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NoReturn, TextIO
+from pathlib import Path
+from typing import Any, NoReturn, TextIO
 
 import duckdb
 
 from duckdb_anon.binder_errors import explained
 from duckdb_anon.model.errors import AnonError, listed, nearest, of_newer_file, without_values
-from duckdb_anon.shell.dot_commands import COMMANDS, StopScript
-from duckdb_anon.shell.render import render
+from duckdb_anon.release_api import release
+from duckdb_anon.report.weak_labels import release_warnings
+from duckdb_anon.shell.render import MODES, render
 from duckdb_anon.shell.running import Meter
 
 Kind = duckdb.StatementType
 _CHANGES = (Kind.INSERT, Kind.UPDATE, Kind.DELETE, Kind.CREATE, Kind.COPY)
+_DEEPEST_READ = 20
+_INSTEAD = {
+    "functions": "FROM anon_functions(), and FROM anon_parameters('NAME') for one of them",
+    "label": "FROM label_statements('TABLE'), and run the statements that are right",
+    "schema": "SELECT sql FROM duckdb_tables()",
+    "tables": "SHOW ALL TABLES",
+}
+"""Commands that SQL does without."""
 _POSITION = re.compile(r"\n*^LINE \d+: (?P<shown>.*)\n[ \t]*\^+[ \t]*$", re.MULTILINE)
+
+
+class Quit(Exception):
+    """The user asked to leave."""
+
+
+class StopScript(Exception):
+    """A statement of a script failed; the message has been written."""
 
 
 @dataclass
@@ -113,7 +131,8 @@ class Session:
         found = [typed] if typed in COMMANDS else [name for name in COMMANDS if name.startswith(typed)]
         if not typed or len(found) != 1:
             hint = f"; it could be .{listed(found)}" if len(found) > 1 and typed else nearest(typed, COMMANDS)
-            self.fail(f"unknown command .{typed}{hint}; .help lists them")
+            instead = f". Say {_INSTEAD[typed]}" if typed in _INSTEAD else f"{hint}; .help lists them"
+            self.fail(f"unknown command .{typed}{instead}")
         command, name = COMMANDS[found[0]], found[0]
         try:
             # SQL follows .release, with its quotes
@@ -128,6 +147,126 @@ class Session:
                 f".{name} {words[0]}: choose one of {', '.join(command.choices)}{nearest(words[0], command.choices)}"
             )
         command.run(self, words[0] if words else "")
+
+
+def read_script(path: str) -> list[str]:
+    """Lines of a script file."""
+    try:
+        return Path(path).read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise AnonError(f"{path}: the file is not UTF-8 text") from error
+    except OSError as error:
+        raise AnonError(f"{path}: {error.strerror}") from error
+
+
+def _help(session: Session, word: str) -> None:
+    for name in [name for name in COMMANDS if name.startswith(word.removeprefix("."))]:
+        session.out.write(f".{name + ' ' + COMMANDS[name].usage:<30} {COMMANDS[name].summary}\n")
+    if not word:
+        session.out.write("Everything else is SQL and ends with ';'. FROM anon_functions() lists the functions.\n")
+
+
+def _mode(session: Session, mode: str) -> None:
+    if mode:
+        session.mode = mode
+    else:
+        session.out.write(f"{session.mode}\n")
+
+
+def _maxrows(session: Session, rows: str) -> None:
+    if not rows.isdigit() or int(rows) == 0:
+        session.fail(f".maxrows {rows}: give a whole number above 0")
+    session.max_rows = int(rows)
+
+
+def _output(session: Session, path: str) -> None:
+    try:
+        session.write_to(Path(path).open("w", encoding="utf-8") if path else sys.stdout)
+    except OSError as error:
+        session.fail(f".output {path}: {error.strerror}")
+
+
+def _read(session: Session, path: str) -> None:
+    if session.depth >= _DEEPEST_READ:
+        session.fail(f".read {path}: files read one another more than {_DEEPEST_READ} deep")
+    try:
+        lines = read_script(path)
+    except AnonError as error:
+        session.fail(f".read {error}")
+    session.depth += 1
+    try:
+        session.run_script(lines)
+    finally:
+        session.depth -= 1
+
+
+def _release(session: Session, given: str) -> None:
+    name, _, rest = given.partition(" ")
+    call, bracket, words = rest.strip().rstrip(";").rpartition(")")
+    if not bracket:
+        session.fail(".release takes a name and a call: .release r muco('people', 0.2)")
+    try:
+        options = _options(session, shlex.split(words))
+    except ValueError:
+        session.fail(f".release {given}: a quote is not closed")
+    try:
+        description = session.meter.watch(lambda: release(session.con, name, f"{call})", **options))
+    except (AnonError, duckdb.Error) as error:
+        session.fail(without_values(error))
+    session.out.write(f"{name}: {description}\n")
+    sys.stderr.write("".join(f"warning: {text}\n" for text in release_warnings(session.con, description)))
+
+
+def _options(session: Session, words: list[str]) -> dict[str, Any]:
+    """What follows the call: 'previous r1 key person_id', 'independent'."""
+    found: dict[str, Any] = {}
+    while words:
+        word = words.pop(0)
+        if word in ("independent", "replace"):
+            found[word] = True
+        elif word in ("previous", "key", "deleted", "changed") and words:
+            found[word] = words.pop(0)
+        else:
+            session.fail(
+                f".release: after the call stands {word!r}. Allowed: previous NAME, key COLUMN, deleted keep|withdraw, "
+                "changed keep|replace, independent, replace"
+            )
+    return found
+
+
+def _timer(session: Session, state: str) -> None:
+    session.timer = state == "on"
+
+
+def _quit(session: Session, ignored: str) -> None:
+    raise Quit
+
+
+@dataclass(frozen=True)
+class Command:
+    """A dot command: `usage` names its argument, in brackets when it may be left out."""
+
+    run: Callable[[Session, str], None]
+    usage: str
+    summary: str
+    choices: tuple[str, ...] = ()
+
+
+COMMANDS = {
+    "exit": Command(_quit, "", "leave (so do .quit and Ctrl-D)"),
+    "help": Command(_help, "[NAME]", "this list, or one command"),
+    "maxrows": Command(_maxrows, "N", "largest number of rows in a box"),
+    "mode": Command(_mode, "[MODE]", f"how results are written: {', '.join(MODES)}", MODES),
+    "output": Command(_output, "[FILE]", "write results to FILE; without FILE to the screen again"),
+    "quit": Command(_quit, "", "leave"),
+    "read": Command(_read, "FILE", "run the statements of FILE"),
+    "release": Command(
+        _release,
+        "NAME CALL [previous NAME] [key COLUMN]",
+        "run a method, muco('people', 0.2), and write the release described; previous: the one it continues",
+    ),
+    "timer": Command(_timer, "on|off", "write how long each statement takes", ("on", "off")),
+}
 
 
 def without_foreign_position(message: str, text: str) -> str:

@@ -145,19 +145,13 @@ def test_wrong_point_commands_say_what_is_allowed(run: Run) -> None:
         (".nonsense", "unknown command .nonsense"),
         (".read nowhere.sql", ".read nowhere.sql: No such file or directory"),
         (".maxrows none", "give a whole number above 0"),
-        (".schema peple", "there is no such table"),
+        (".schema people", "Say SELECT sql FROM duckdb_tables()"),
+        (".label people", "Say FROM label_statements('TABLE')"),
         (".output 'a", "a quote is not closed"),
         (".release r muco('people', 0.2) previous 'x", "a quote is not closed"),
     ):
         done = run(stdin=f"{line}\nselect 'later';\n")
         assert done.returncode == 1 and message in done.stderr and "later" not in done.stdout
-
-
-def test_functions_tables_and_schema_are_listed(run: Run) -> None:
-    done = run(stdin=LABELLED + ".tables\n.schema people\n.functions muco\n.functions sample\n")
-    assert (done.returncode, done.stderr) == (0, "")
-    for part in ("people", "CREATE TABLE people", "min_changed", "anon_sample"):
-        assert part in done.stdout
 
 
 def test_demo_shows_risk_loss_and_query_error(run: Run) -> None:

@@ -1,14 +1,12 @@
-"""What a shell shows: SQL that can be copied, lists broken at words, headers or none, positions the user wrote."""
+"""What a shell shows: SQL that can be copied, headers or none, positions the user wrote."""
 
 import io
-from collections.abc import Callable
 
 import duckdb
 import pytest
 
-from duckdb_anon.shell.label import label
 from duckdb_anon.shell.render import render
-from duckdb_anon.shell.session import Session, without_foreign_position
+from duckdb_anon.shell.session import without_foreign_position
 
 CALL = "muco('people', delta := 0.05, width := 'range', subdivide := 'assign', qi := ['age', 'gender', 'education'])"
 
@@ -65,70 +63,8 @@ def test_headers_can_be_left_out(con: duckdb.DuckDBPyConnection, mode: str, rows
     assert with_names.getvalue().endswith(rows) and with_names.getvalue().startswith("a")
 
 
-def test_every_function_is_listed_and_its_help_fits_the_terminal(
-    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "72")
-    names = [name for (name,) in con.execute('select "function" from anon_functions()').fetchall()]
-    assert len(names) > 70
-
-    def said(line: str) -> str:
-        session = Session(con, max_rows=5)
-        session.out = io.StringIO()
-        session.feed(line)
-        return session.out.getvalue()
-
-    assert {line.split()[0] for line in said(".functions").splitlines() if line.strip() and line[0] != " "} == set(
-        names
-    )
-    for name in names:
-        output = said(f".functions {name}")
-        wide = [line for line in output.splitlines() if len(line) > 72 and " " in line.strip()]
-        assert not wide, name
-        sql = 'select signature, coalesce(about, summary) from anon_functions() where "function" = ?'
-        for text in con.execute(sql, [name]).fetchone() or ():
-            assert " ".join(text.split()) in " ".join(output.split()), name
-
-
 def test_a_position_the_user_did_not_write_is_left_out() -> None:
     planned = "Conversion Error: no\n\nLINE 7: ) as _anon_row from\n     ^"
     assert without_foreign_position(planned, "FROM muco('people', 0.2)") == "Conversion Error: no"
     user_error = "Parser Error: syntax error\n\nLINE 1: selec 1\n        ^"
     assert without_foreign_position(user_error, "selec 1;") == user_error
-
-
-def answering(*answers: str) -> Callable[[str], str]:
-    given = iter(answers)
-    return lambda question: next(given)
-
-
-@pytest.fixture
-def table(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    pytest.importorskip("stdnum", reason="the profile extra is not installed")
-    con.execute("""create table t as select i as id, i % 40 as age, i * 7 % 300 as salary, 'x' || i % 5 as b
-        from range(300) t(i)""")
-    return con
-
-
-def comments(con: duckdb.DuckDBPyConnection) -> list[str | None]:
-    con.execute("select comment from duckdb_columns() where table_name = 't' order by column_index")
-    return [comment for (comment,) in con.fetchall()]
-
-
-def test_label_writes_what_was_answered(table: duckdb.DuckDBPyConnection) -> None:
-    out = io.StringIO()
-    statements = label(table, "t", out, answering("", "maybe", "quasi", "sens", "s"))
-    assert comments(table) == ["anon: identifier", "anon: quasi", "anon: sensitive", None]
-    assert len(statements) == 3
-    assert "maybe: no role" in out.getvalue()
-    assert label(table, "t", out, answering("insensitive")) == ["COMMENT ON COLUMN t.\"b\" IS 'anon: insensitive';"]
-    assert label(table, "t", out, None) == []
-
-
-def test_leaving_halfway_or_a_script_writes_nothing(table: duckdb.DuckDBPyConnection) -> None:
-    out = io.StringIO()
-    assert label(table, "t", out, answering("", "q")) == []
-    assert label(table, "t", out, None) == []
-    assert comments(table) == [None] * 4
-    assert "COMMENT ON COLUMN t.\"age\" IS 'anon: quasi';" in out.getvalue()
-    assert "nothing was written" in out.getvalue()
