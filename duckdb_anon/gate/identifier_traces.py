@@ -1,11 +1,10 @@
 """Whether a release carries identifiers of its original, as they are or transformed.
 
-A released attribute that the original has under the same name, with the values it has there, is compared row by row
-inside the original: does a record's own identifier stand in its cell? Any other attribute is compared as a set of
-values. Both look at whole values and at parts of them, so texts, JSON, MAP, LIST, ARRAY, STRUCT and UNION are read
-alike. Letters are compared without case, accents and punctuation.
-Transformations: none, reversed, MD5, SHA-1, SHA-256, DuckDB's hash, hexadecimal, base64, URL, a prefix, suffix or word.
-Numbers agree by chance, so they need more agreement than texts; one digest is enough.
+A released attribute that the original has under the same name, with the values it has there, is compared record by
+record inside the original: does a record's own identifier stand in its cell? Any other attribute is compared as a set
+of values. Both look at whole values and at parts of them, so texts, JSON, MAP, LIST, ARRAY, STRUCT and UNION are read
+alike: texts in the normal form and the transformations of `identifier_forms`, numbers and dates by `number_traces`.
+One digest is enough, texts need a few; numbers and dates need more agreement than there is by chance.
 Cost: the words of the release's distinct values once, a hash join of them with the transformed identifiers for each
 identifier column, and for each attribute of the original a scan of at most 20,000 of its rows.
 """
@@ -13,26 +12,78 @@ identifier column, and for each attribute of the original a scan of at most 20,0
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import duckdb
+import numpy as np
+import numpy.typing as npt
 
-from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.gate.identifier_forms import (
+    DATE,
+    DIGEST,
+    NUMBER,
+    SHORT,
+    TEXT,
+    Form,
+    forms,
+    joined,
+    normal,
+    read,
+    spelled,
+    words_of,
+)
+from duckdb_anon.gate.number_traces import Keys, beyond_chance, by_record, by_sets
 from duckdb_anon.gate.source_tables import PlainValue, SourceTable
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_nested, is_number
+from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment, is_nested, is_number
 
 _ROWS = 20_000
 _WORDS = 4  # longest identifier, in words, that is found inside a text
+_RUNS = 12  # longest text, in runs of letters or digits, whose runs are joined
 _LONG = 4  # characters from which on an identifier inside a text is no chance
 _UNLIKELY = 12  # characters from which on one text that is an identifier is no chance
 _FEWEST = 3
 _MANY = 10
 _DIGITS = 28  # fewest digits of an MD5 digest as a number
-_PARTS = ("a prefix", "a suffix", "a word")
-_DIGESTS = ("MD5", "SHA-1", "SHA-256", "hash")
+_TEXTS = 1_000  # texts of an attribute that are compared with beginnings and ends of identifiers
+_PARTS = ("a prefix", "a suffix", "a word", "before other characters", "after other characters")
+
+_Found = tuple[str, str] | None
+"""An attribute, and how an identifier is there."""
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """A temporary table of texts and their words: attribute, value, entire, key, number, and rows of the value."""
+
+    sql: str
+    cuts: frozenset[int]  # lengths of attributes all of whose texts are equally long
+
+
+@dataclass(frozen=True)
+class _Identifiers:
+    """A temporary table of the identifiers of a column: `id`, its `row`, and what its forms are made of."""
+
+    sql: str
+    forms: Sequence[Form]
+    keys: Keys
+    rows: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Match:
+    """Agreement of an attribute with a form: how many values, those of long keys, keys, and the longest key."""
+
+    name: str
+    form: Form
+    values: int
+    inside: int
+    keys: int
+    longest: int
 
 
 def trace_of(
@@ -58,23 +109,19 @@ def trace_of(
     values = [value for value in release.values() if value.name not in fresh]
     sources = {v.name: [table for table in tables if _has_values_of(con, release, v, table)] for v in values}
     explained = {
-        v.name: texts_only or bool(sources[v.name]) or any(_is_cell_of(v, table) for table in tables) for v in values
+        v.name for v in values if texts_only or sources[v.name] or any(_is_cell_of(v, table) for table in tables)
     }
-    with _parts(con, release, values) as parts:
+    with _parts(con, release.sql, values) as parts:
         for table in naming:
-            for column in table.naming():
-                local = [
-                    own for v in values if table in sources[v.name] and (own := table.attribute(v.name)) is not None
-                ]
-                compared = [k for k, v in enumerate(values) if table not in sources[v.name]]
-                found = next(((v.name, how) for v in local if (how := _row_by_row(con, table, v, column))), None)
-                found = found or _by_values(con, parts, values, compared, table, column, explained)
-                if found is not None:
-                    name, how = found
-                    return (
-                        f"column '{name}' of {release.name} carries '{column}' of {table.name}, labelled "
-                        f"{table.role(column)} ({how})"
-                    )
+            local = [own for v in values if table in sources[v.name] and (own := table.attribute(v.name)) is not None]
+            compared = [v.name for v in values if table not in sources[v.name]]
+            found = _in_records(con, table, local) or _in_values(con, parts, table, compared, explained)
+            if found is not None:
+                column, name, how = found
+                return (
+                    f"column '{name}' of {release.name} carries '{column}' of {table.name}, labelled "
+                    f"{table.role(column)} ({how})"
+                )
     return None
 
 
@@ -94,170 +141,269 @@ def _has_values_of(con: duckdb.DuckDBPyConnection, release: SourceTable, value: 
     return not con.execute(f"select count(*) from (({released}) except ({there}))").fetchall()[0][0]
 
 
-def _row_by_row(con: duckdb.DuckDBPyConnection, table: SourceTable, own: PlainValue, naming: str) -> str | None:
-    """How the records' own identifier stands in their own cell."""
-    if fold(own.name) == fold(naming):
-        return "unchanged"
-    forms = _forms(table, naming)
-    transformed = ", ".join(f"{form.within('length(cell)')} as f{k}" for k, form in enumerate(forms))
-    cells = (
-        f"with sampled(compact, id, letters) as (select {_compact(own.text)}, {ident(naming)}, "
-        f"{_letters(f'{ident(naming)}::varchar')} from {table.sql} "
-        f"where {own.sql} is not null and {ident(naming)} is not null using sample {_ROWS} rows), "
-        f"cells as (select concat(compact, ' ' || {_hexadecimal('compact')}) as cell, * from sampled)"
-    )
-    counted = ", ".join(
-        f"count(*) filter (length(f{k}) >= {_LONG} and contains(cell, f{k})), "
-        f"count(*) filter (cell = f{k}), count(distinct cell) filter (cell = f{k})"
-        for k in range(len(forms))
-    )
-    prefix = (
-        "count(*) filter (length(cell) >= 3 and length(cell) < length(f0) and starts_with(f0, cell)), "
-        "count(distinct cell)"
-    )
-    row = con.execute(
-        f"{cells} select count(*), {prefix}, {counted} from (select cell, {transformed} from cells)"
-    ).fetchall()[0]
-    rows, prefixes, distinct = row[:3]
-    for k, form in enumerate(forms):
-        inside, equal, values = row[3 + 3 * k : 6 + 3 * k]
-        if form.name in _DIGESTS and inside > 0:
-            return form.name
-        if inside >= max(_FEWEST, 0.05 * rows) or (equal >= max(_FEWEST, 0.5 * rows) and values >= _FEWEST):
-            return form.name
-    return "a prefix" if prefixes >= 0.9 * rows and distinct >= _MANY else None
+def _in_records(
+    con: duckdb.DuckDBPyConnection, table: SourceTable, values: Sequence[PlainValue]
+) -> tuple[str, str, str] | None:
+    """An identifier column, the attribute with the record's own identifier in its cell, and how it is there."""
+    named = {fold(name): name for name in table.naming()}
+    for value in values:
+        if fold(value.name) in named:
+            return named[fold(value.name)], value.name, "unchanged"
+    if not values:
+        return None
+    sampled = f"select row_number() over () as _row, * from {table.sql} using sample {_ROWS} rows"
+    with _temporary(con, sampled) as rows, _parts(con, rows, values, "_row") as parts:
+        for column in table.naming():
+            select = f"select {ident(column)} as id, _row as row from {rows}"
+            with _identifiers(con, select, table.columns[column][0], parts) as own:
+                found = _texts_in_records(con, parts, own) or _numbers_in_records(con, parts, own)
+            if found is not None:
+                return column, *found
+    return None
+
+
+def _in_values(
+    con: duckdb.DuckDBPyConnection, parts: _Parts, table: SourceTable, names: Sequence[str], explained: Collection[str]
+) -> tuple[str, str, str] | None:
+    """An identifier column, the first attribute with its values, and how they are there."""
+    some = _Parts(f"(from {parts.sql} where attribute in ({', '.join(map(literal, names))}))", parts.cuts)
+    unknown = [name for name in names if name not in explained]
+    for column in table.naming() if names else ():
+        select = f"select distinct {ident(column)} as id, 0 as row from {table.sql}"
+        with _identifiers(con, select, table.columns[column][0], some) as every:
+            found = _texts_in_values(con, some, every, explained)
+            found = found or _numbers_in_values(con, some, every, unknown) or _cut(con, some, every, unknown)
+        if found is not None:
+            return column, *found
+    return None
 
 
 @contextmanager
-def _parts(con: duckdb.DuckDBPyConnection, release: SourceTable, values: Sequence[PlainValue]) -> Iterator[str]:
-    """A temporary table of the released texts and their words: number of the attribute, of the value, and key."""
+def _temporary(con: duckdb.DuckDBPyConnection, select: str) -> Iterator[str]:
     name = f"temp.main._anon_{secrets.token_hex(8)}"
-    con.execute(f"create temp table {name} (attribute integer, value bigint, entire boolean, key varchar)")
-    words = "regexp_extract_all(strip_accents(lower(v)), '[\\pL\\pN]+')"
-    joined = " union all ".join(
-        f"select value, array_to_string(w[i:i + {n - 1}], '') as key "
-        f"from worded, unnest(range(1, len(w) + {2 - n})) t(i) where len(w) > 1"
-        for n in range(1, _WORDS + 1)
-    )
+    con.execute(f"create temp table {name} as {select}")
     try:
-        for k, value in enumerate(values):
-            inside = "from texts where false" if is_integer(value.kind) else "from texts"
-            con.execute(
-                f"insert into {name} with texts as materialized (select row_number() over () as value, v from "
-                f"(select distinct {value.text} as v from {release.sql} where {value.sql} is not null)), "
-                f"worded as materialized (select value, {words} as w {inside}), "
-                f"parts as materialized (select value, true as entire, {_compact('v')} as key from texts "
-                f"union all select value, false, key from ({joined}) where length(key) >= {_LONG}) "
-                f"select {k}, * from parts union all select {k}, value, false, {_hexadecimal('key')} from parts "
-                f"where length(key) >= {_DIGITS}"
-            )
         yield name
     finally:
         con.execute(f"drop table {name}")
 
 
-def _by_values(
-    con: duckdb.DuckDBPyConnection, parts: str, values: Sequence[PlainValue], compared: Sequence[int],
-    table: SourceTable, naming: str, explained: Mapping[str, bool],
-) -> tuple[str, str] | None:  # fmt: skip
-    """The first attribute with values of an identifier column, and how they are found there."""
-    chosen = f"(from {parts} where list_contains({list(compared)}::integer[], attribute))"
-    rows = con.execute(f"select attribute, count(distinct value), max(length(key)) from {chosen} group by 1").fetchall()
-    counts = {attribute: n for attribute, n, _ in rows}
-    longest = max((length for *_, length in rows), default=0)
-    forms = _forms(table, naming)
-    keys = ", ".join(form.within(str(longest)) for form in forms)
-    name = ident(naming)
-    source = (
-        f"source(id, letters) as materialized (select {name}, {_letters(f'{name}::varchar')} "
-        f"from (select distinct {name} from {table.sql} where {name} is not null))"
+@contextmanager
+def _identifiers(con: duckdb.DuckDBPyConnection, select: str, kind: str, parts: _Parts) -> Iterator[_Identifiers]:
+    with _temporary(con, f"select *, {read(kind)} from ({select}) where id is not null") as name:
+        longest, dates = con.execute(
+            f"select (select max(length(key)) from {parts.sql}), (select count(born) from {name})"
+        ).fetchall()[0]
+        back = "try_cast(reverse(regexp_replace(s, '\\D+', '', 'g')) as double)"
+        rows, number, backwards, hashes = _arrays(con, f"select row, number, {back}, hash(id) as hash from {name}")
+        every = forms(kind, parts.cuts, longest or 0, dated=dates > 0)
+        yield _Identifiers(name, every, Keys(number, backwards, hashes), rows)
+
+
+def _arrays(con: duckdb.DuckDBPyConnection, select: str) -> list[npt.NDArray[Any]]:
+    """Columns of numbers, with NaN in place of NULL."""
+    columns = con.execute(select).fetchnumpy().values()
+    return [np.asarray(c.filled(np.nan) if isinstance(c, np.ma.MaskedArray) else c) for c in columns]
+
+
+@contextmanager
+def _parts(
+    con: duckdb.DuckDBPyConnection, table: str, values: Sequence[PlainValue], row: str | None = None
+) -> Iterator[_Parts]:
+    """The distinct values of attributes and their words; with `row`, which numbers the rows, those of every row."""
+    columns = "null::varchar as attribute, null::bigint as value, false as entire, null::varchar as key"
+    cuts = set()
+    with _temporary(con, f"select {columns}, null::double as number, null::bigint as n limit 0") as name:
+        for value in values:
+            read = f"{_text(value)} as v, {_number(value)} as number"
+            texts = f"select {row} as value, {read}, 1 as n from {table} where {value.sql} is not null"
+            if row is None:
+                texts = (
+                    "select row_number() over () as value, v, any_value(number) as number, count(*) as n "
+                    f"from (select {read} from {table} where {value.sql} is not null) group by v"
+                )
+            with _temporary(con, texts) as given:
+                con.execute(f"insert into {name} select {literal(value.name)}, * from ({_words_of(given, value.kind)})")
+                low, high = con.execute(f"select min(length(v)), max(length(v)) from {given}").fetchall()[0]
+            if low == high and low is not None and low > _LONG:
+                cuts.add(low)
+        yield _Parts(name, frozenset(cuts))
+
+
+def _text(value: PlainValue) -> str:
+    """SQL of a value's text; numbers without places that are zero."""
+    if not is_number(value.kind) or is_integer(value.kind):
+        return value.text
+    whole = f"{value.sql} = floor({value.sql})"
+    return f"case when {whole} then try_cast({value.sql} as hugeint)::varchar else {value.text} end"
+
+
+def _number(value: PlainValue) -> str:
+    """SQL of a value as a number, of a date the days since 1970."""
+    if is_moment(value.kind):
+        return f"epoch({value.sql}) / 86400"
+    return f"try_cast({value.sql} as double)" if is_number(value.kind) else "null::double"
+
+
+def _words_of(texts: str, kind: str) -> str:
+    """SELECT of the parts of texts `v`: value, entire, key, number, rows.
+
+    A text is cut into words, and words of letters and digits into these; what follows one another is joined.
+    """
+    given = f"with spelled as materialized (select value, {spelled('v')} as s, number, n from {texts})"
+    entire = f"select value, true as entire, {normal('s')} as key, number, n from spelled"
+    if is_number(kind) or is_moment(kind):
+        digits = f"select value, false, {_hexadecimal('s')}, null, n from spelled where length(s) >= {_DIGITS}"
+        return f"{given} {entire} union all {digits}"
+    runs = "case when regexp_matches(s, '\\pL\\pN|\\pN\\pL') then regexp_extract_all(s, '\\pL+|\\pN+') end"
+    following = ", ".join(" || ".join(f"w[i + {k}]" for k in range(size)) for size in range(1, _WORDS + 1))
+    cut = (
+        f"select value, unnest([{following}]) as key, n "
+        "from (select *, unnest(range(1, len(w) + 1)) as i from worded where len(w) > 1)"
     )
+    number = f"case when length(key) between {_LONG} and 15 and regexp_full_match(key, '\\d+') then key::double end"
+    return (
+        f"{given}, worded as materialized (select value, {words_of('s')} as w, n from spelled union all "
+        f"select value, r, n from (select value, {runs} as r, n from spelled) where len(r) <= {_RUNS}), "
+        f"every as materialized ({entire} union all "
+        f"select value, false, {joined('key')}, null, n from ({cut}) where length(key) >= {_LONG}) "
+        f"select value, entire, key, {number} as number, n from every union all "
+        f"select value, false, {_hexadecimal('key')}, null, n from every where length(key) >= {_DIGITS}"
+    )
+
+
+def _matches(con: duckdb.DuckDBPyConnection, parts: _Parts, identifiers: _Identifiers, only: str) -> list[_Match]:
+    """Agreement of attributes with forms."""
+    keys = ", ".join(form.sql for form in identifiers.forms)
     found = con.execute(
-        f"with {source}, keys as (select unnest([{keys}]) as key, unnest(range({len(forms)})) as form from source) "
-        "select attribute, form, count(distinct value), count(distinct key), "
-        "bool_and(regexp_full_match(key, '\\d{1,11}')), max(length(key)), "
-        f"(select count(distinct {forms[0].sql}) from source) "
-        f"from keys join {chosen} using (key) where key <> '' group by all order by all"
+        f"with keys as (select row, unnest([{keys}]) as key, unnest(range({len(identifiers.forms)})) as form "
+        f"from {identifiers.sql}) select attribute, form, count(distinct value), "
+        f"count(distinct value) filter (length(key) >= {_LONG}), count(distinct key), max(length(key)) "
+        f"from keys join {parts.sql} using (key) where key <> '' and {only} group by attribute, form order by all"
     ).fetchall()
-    for attribute, form, hits, covered, numbers, length, identifiers in found:
-        name, value, distinct = forms[form].name, values[attribute].name, counts[attribute]
-        if name in _DIGESTS and not numbers:
-            return value, name
-        chance = hits < _MANY or hits < 0.9 * distinct or 2 * covered < identifiers
-        many = length >= _UNLIKELY or hits >= max(_FEWEST, 0.1 * distinct)
-        if not (chance or explained[value]) if numbers else many:
-            return value, name
-    for k in compared:
-        if not explained[values[k].name] and not is_number(values[k].kind) and counts.get(k, 0) >= _MANY:
-            part = _part(con, source, f"{parts} where entire and attribute = {k}")
-            if part is not None:
-                return values[k].name, part
+    return [_Match(name, identifiers.forms[form], *counts) for name, form, *counts in found]
+
+
+def _counts(con: duckdb.DuckDBPyConnection, parts: _Parts) -> dict[str, int]:
+    """Values of each attribute."""
+    return dict(con.execute(f"select attribute, count(distinct value) from {parts.sql} group by 1").fetchall())
+
+
+def _texts_in_records(con: duckdb.DuckDBPyConnection, parts: _Parts, identifiers: _Identifiers) -> _Found:
+    counts = _counts(con, parts)
+    for match in _matches(con, parts, identifiers, "row = value"):
+        rows = counts[match.name]
+        some = match.inside >= max(_FEWEST, 0.05 * rows)
+        most = match.values >= max(_FEWEST, 0.5 * rows) and match.keys >= _FEWEST
+        if some or most or (match.form.rule == DIGEST and match.inside > 0):
+            return match.name, match.form.name
+    rows_of = con.execute(
+        f"with names as (select row, {normal('s')} as name from {identifiers.sql}) "
+        "select attribute, count(*), count(distinct key), count(*) filter (length(key) between 3 and length(name) - 1 "
+        "and (starts_with(name, key) or ends_with(name, key))), "
+        f"count(*) filter (length(name) >= {_LONG} and contains(key, name)) "
+        f"from {parts.sql} join names on row = value where entire group by 1 order by 1"
+    ).fetchall()
+    for name, rows, distinct, cut, longer in rows_of:
+        if cut >= 0.9 * rows and distinct >= _MANY:
+            return name, "a prefix or suffix"
+        if longer >= max(_FEWEST, 0.05 * rows):
+            return name, "with other characters"
     return None
 
 
-def _part(con: duckdb.DuckDBPyConnection, source: str, texts: str) -> str | None:
-    """Whether released texts are the beginning, the end or a word of identifiers.
+def _texts_in_values(
+    con: duckdb.DuckDBPyConnection, parts: _Parts, identifiers: _Identifiers, explained: Collection[str]
+) -> _Found:
+    counts = _counts(con, parts)
+    dates = [k for k, form in enumerate(identifiers.forms) if form.rule == DATE]
+    # sets of numbers are compared as numbers
+    only = "not regexp_full_match(key, '\\d{1,11}')" + (f" or form in ({str(dates)[1:-1]})" if dates else "")
+    for match in _matches(con, parts, identifiers, f"({only})"):
+        rule = match.form.rule
+        if rule == DATE:
+            days = identifiers.keys.sorted
+            share = len(days) / (days[-1] - days[0] + 1)
+            found = match.name not in explained and beyond_chance(match.values, counts[match.name], share)
+        else:
+            values = match.inside if rule == SHORT else match.values
+            certain = rule == DIGEST or (rule == TEXT and match.longest >= _UNLIKELY)
+            found = certain or values >= max(_FEWEST, 0.1 * counts[match.name])
+            if rule == NUMBER:
+                found = values >= max(_MANY, 0.9 * counts[match.name]) and 2 * match.keys >= len(identifiers.rows)
+        if found:
+            return match.name, match.form.name
+    return None
 
-    The names that begin with a text follow it in alphabetical order, so the next name tells.
+
+def _numbers_in_records(con: duckdb.DuckDBPyConnection, parts: _Parts, identifiers: _Identifiers) -> _Found:
+    place = np.full(_ROWS + 1, -1)
+    place[identifiers.rows] = np.arange(len(identifiers.rows))
+    for name in _counts(con, parts):
+        numbers, rows, _ = _released(con, parts, name)
+        there = place[rows]
+        kept = there >= 0
+        how = by_record(numbers[kept], identifiers.keys.of(there[kept]))
+        if how is not None:
+            return name, how
+    return None
+
+
+def _numbers_in_values(
+    con: duckdb.DuckDBPyConnection, parts: _Parts, identifiers: _Identifiers, names: Sequence[str]
+) -> _Found:
+    for name in names:
+        numbers, _, rows = _released(con, parts, name)
+        values = np.unique(numbers)
+        if len(values) >= _MANY:
+            how = by_sets(values, identifiers.keys, unique=bool(rows.sum() <= 1.1 * len(values)))
+            if how is not None:
+                return name, how
+    return None
+
+
+def _released(con: duckdb.DuckDBPyConnection, parts: _Parts, name: str) -> list[npt.NDArray[Any]]:
+    """Numbers of an attribute, with the values (or rows) that they are of, and how many rows these have."""
+    chosen = f"attribute = {literal(name)} and isfinite(number)"
+    return _arrays(con, f"select distinct number, value, n from {parts.sql} where {chosen}")
+
+
+def _cut(con: duckdb.DuckDBPyConnection, parts: _Parts, identifiers: _Identifiers, names: Sequence[str]) -> _Found:
+    """Which attribute has beginnings, ends or words of identifiers, or begins or ends with identifiers.
+
+    The names that begin with a text follow it in alphabetical order, so the next name tells; ends are read backwards.
     """
-    query = (
-        f"with {source}, texts as (select distinct key, reverse(key) as back from {texts}), "
-        "names as materialized (select distinct ltrim(letters, '0') as name, reverse(name) as back from source), "
-        "firsts as (select key from texts asof join names on key < name where starts_with(name, key)), "
-        "lasts as (select key from texts asof join names on texts.back < names.back "
-        "where starts_with(names.back, texts.back)), "
-        "words as (select unnest(regexp_extract_all(strip_accents(lower(id::varchar)), '[\\pL\\pN]+')) as word "
-        "from source) "
-        "select count(*), count(*) filter (length(key) >= 3 and key in (from firsts)), "
-        "count(*) filter (length(key) >= 3 and key in (from lasts)), count(*) filter (key in (from words)) from texts "
-        "where not regexp_full_match(key, '\\d{1,3}')"
-    )
-    distinct, *hits = con.execute(query).fetchall()[0]
-    found = [name for name, n in zip(_PARTS, hits, strict=True) if n >= _MANY and n >= 0.9 * distinct]
-    return found[0] if found else None
-
-
-def _letters(text: str) -> str:
-    """SQL of a text's letters and digits, in lower case, without accents."""
-    return f"regexp_replace(strip_accents(lower({text})), '[^\\pL\\pN]+', '', 'g')"
-
-
-def _compact(text: str) -> str:
-    """`_letters` without leading zeros."""
-    return f"ltrim({_letters(text)}, '0')"
+    if not names:
+        return None
+    # among many numbers, every short one is the beginning of another
+    few = "(select 10 * count(*) < power(10, least(length(key), min(length(name)))) from own)"
+    rows = con.execute(
+        f"with own as materialized (select distinct {normal('s')} as name from {identifiers.sql}), "
+        "names as (select 0 as side, name from own union all select 1, reverse(name) from own), "
+        f"given as (select distinct attribute, key from {parts.sql} where entire and length(key) >= 3 "
+        f"and attribute in ({', '.join(map(literal, names))})), "
+        f"texts as materialized (from given where not regexp_full_match(key, '\\d+') or (length(key) > 3 and {few}) "
+        f"qualify row_number() over (partition by attribute order by hash(key)) <= {_TEXTS}), "
+        "sides as (select 0 as side, key as text, attribute, key from texts "
+        "union all select 1, key, attribute, reverse(key) from texts), "
+        "words as (select word from (select distinct unnest(words) as word "
+        f"from {identifiers.sql}) where not regexp_full_match(word, '\\d+')) "
+        "select s.attribute, count(*) // 2, count(*) filter (s.side = 0 and starts_with(a.name, s.key)), "
+        "count(*) filter (s.side = 1 and starts_with(a.name, s.key)), "
+        "count(*) filter (s.side = 0 and s.text in (from words)), "
+        f"count(*) filter (s.side = 0 and length(b.name) >= {_LONG} and starts_with(s.key, b.name)), "
+        f"count(*) filter (s.side = 1 and length(b.name) >= {_LONG} and starts_with(s.key, b.name)) "
+        "from sides as s asof left join names as a on s.side = a.side and s.key < a.name "
+        "asof left join names as b on s.side = b.side and s.key > b.name group by 1 order by 1"
+    ).fetchall()
+    for name, texts, *hits in rows:
+        for how, n in zip(_PARTS, hits, strict=True):
+            if n >= _MANY and n >= 0.9 * texts:
+                return name, how
+    return None
 
 
 def _hexadecimal(key: str) -> str:
     """SQL of the first number in a text that is as long as an MD5 digest in decimal digits, in hexadecimal ones."""
     digits = f"regexp_extract({key}, '\\d{{{_DIGITS},39}}')"
-    return f"case when length({key}) >= {_DIGITS} then ltrim(lower(to_hex(try_cast({digits} as uhugeint))), '0') end"
-
-
-@dataclass(frozen=True)
-class _Form:
-    """A transformation of the identifier `id`, whose letters are `letters`: its letters, and how many these are."""
-
-    name: str
-    sql: str
-    shortest: str = "0"
-
-    def within(self, longest: str) -> str:
-        """SQL of the transformation, NULL where it is longer than the texts it is compared with."""
-        return f"case when {self.shortest} <= {longest} then {self.sql} end"
-
-
-def _forms(table: SourceTable, naming: str) -> list[_Form]:
-    """Transformations of an identifier, the identity first; leading zeros make digests shorter."""
-    text = "id::varchar"
-    spelled = (text,) if is_number(table.columns[naming][0]) else (text, f"lower(trim({text}))", f"upper(trim({text}))")
-    forms = [_Form("unchanged", "ltrim(letters, '0')"), _Form("reversed", "ltrim(reverse(letters), '0')")]
-    for name, function, shortest in (("MD5", "md5", 20), ("SHA-1", "sha1", 28), ("SHA-256", "sha256", 48)):
-        forms += [_Form(name, f"ltrim({function}({spelling}), '0')", str(shortest)) for spelling in spelled]
-        forms += [_Form(name, _compact(f"to_base64(unhex({function}({text})))"), str(shortest // 2))]
-    forms += [_Form("hash", "hash(id)::varchar")]
-    forms += [_Form("hash", f"ltrim(lower(to_hex(md5_number({text}))), '0')", "20")]
-    longer = "length(letters)"
-    forms += [_Form("hexadecimal", f"ltrim(lower(hex({spelling})), '0')", f"2 * {longer}") for spelling in spelled]
-    forms += [_Form("URL", _compact(f"url_encode({text})"), longer)]
-    forms += [_Form("base64", _compact(f"to_base64(encode({spelling}))"), longer) for spelling in spelled]
-    return forms
+    return f"case when length({key}) >= {_DIGITS} then {joined(f'lower(to_hex(try_cast({digits} as uhugeint)))')} end"

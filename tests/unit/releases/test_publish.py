@@ -179,7 +179,7 @@ TRANSFORMED = {
     "SHA-256": ("sha256(name)", "if(i = 17, sha256(name), 'x' || i % 3)"),
     "base64": ("to_base64(encode(name))", "map {to_base64(encode(name)): 1}"),
     "hexadecimal": ("hex(name)",), "reversed": ("reverse(name)",), "hash": ("hash(name)", "md5_number(name)"),
-    "URL": ("url_encode(name)",), "a prefix": ("left(name, 9)",), "a suffix": ("right(name, 5)",),
+    "URL": ("url_encode(name)",), "initial and name": ("left(name, 9)",), "a suffix": ("right(name, 5)",),
 }  # fmt: skip
 
 
