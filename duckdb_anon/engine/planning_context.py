@@ -130,7 +130,8 @@ class Context:
         try:
             if holds_rows_of(self.catalog.cursor, release.sql, description.digest, description.checksum):
                 self.verified[release.sql] = description.digest
-                return ""
+                private = "epsilon" in description.parameters
+                return "no bounds: the release is made of noisy counts, whose errors no interval states" * private
         except duckdb.Error:
             tick()  # an interrupt is none of these
         return (

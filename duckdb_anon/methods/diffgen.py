@@ -15,6 +15,7 @@ Cost: O(d n) a round, and a draw for each released cell.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import ceil, floor, prod
 from typing import Any
 
@@ -25,7 +26,7 @@ from duckdb_anon.kernels.differential_privacy.mechanisms import MAX_CELLS, Ledge
 from duckdb_anon.kernels.slicing.generalized_layout import cell_layout
 from duckdb_anon.model.coded_table import FARTHEST, Attribute, CodedTable, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
-from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles
+from duckdb_anon.model.function_specs import REQUIRED, ColumnInfo, ColumnPlan, Method, Parameter, Params, Roles
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.quoting import literal
 from duckdb_anon.model.release_formats import COUNT
@@ -37,6 +38,7 @@ SPENDING = (
     Parameter("specializations", "number of specializations, h", "integer", 10, low=0, high=1000),
 )
 
+BOUNDS = Parameter("bounds", "numeric column to [low, high], {'age': [0, 120]}", "mapping")
 _WIDE = ("UBIGINT", "HUGEINT", "UHUGEINT")
 """Whole numbers that a BIGINT may not hold; the ends of their boxes are of DOUBLE."""
 _FARTHEST_WHOLE = 2.0**52
@@ -147,7 +149,10 @@ def _class_cells(sensitive: Attribute, index: IntArray) -> Cells:
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     """Boxes (BIGINT for most whole numbers, else DOUBLE), the sensitive column, `noisy_count`; checks its domains."""
     roles.one_sensitive("diffgen")
-    _check_bounds(roles, params)
+    check_bounds("diffgen", roles.qi, params["bounds"])
+    dates = [info.name for info in roles.qi if info.kind == "ordered" and is_moment(info.type)]
+    if dates:
+        raise ColumnError(f"diffgen: {listed(dates)} are dates or times; turn them into numbers, such as a year")
     if params["domain"] == "declared":
         _check_declared(roles, params)
     numeric = {
@@ -161,20 +166,17 @@ def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     return tuple({**numeric, **in_tree}.get(plan.name, plan) for plan in planned)
 
 
-def _check_bounds(roles: Roles, params: Params) -> None:
-    """Bounds name ordered quasi-identifiers of number types and are two numbers, low below high."""
-    ordered = {fold(info.name): info for info in roles.qi if info.kind == "ordered"}
-    for name, ends in (params["bounds"] or {}).items():
-        if fold(name) not in ordered:
+def check_bounds(function: str, infos: Sequence[ColumnInfo], bounds: Mapping[str, Any] | None) -> None:
+    """Bounds name ordered columns of number types and are two numbers, low below high."""
+    numeric = {fold(info.name): info for info in infos if info.kind == "ordered" and not is_moment(info.type)}
+    for name, ends in (bounds or {}).items():
+        if fold(name) not in numeric:
             raise ColumnError(
-                f"diffgen: bounds := names '{name}', which is no numeric quasi-identifier"
-                f"{nearest(name, (i.name for i in ordered.values()))}"
+                f"{function}: bounds := names '{name}', which is no numeric column it releases"
+                f"{nearest(name, (i.name for i in numeric.values()))}"
             )
         if not isinstance(ends, (list, tuple)) or len(ends) != 2 or not float(ends[0]) < float(ends[1]):
-            raise ParameterError(f"diffgen: bounds of '{name}' must be [low, high] with low below high")
-    dates = [info.name for info in ordered.values() if is_moment(info.type)]
-    if dates:
-        raise ColumnError(f"diffgen: {listed(dates)} are dates or times; turn them into numbers, such as a year")
+            raise ParameterError(f"{function}: bounds of '{name}' must be [low, high] with low below high")
 
 
 def _check_declared(roles: Roles, params: Params) -> None:
@@ -215,7 +217,7 @@ METHOD = Method(
     parameters=(
         *SPENDING,
         Parameter("utility", "score of a specialization", "text", "max", ("max", "infogain")),
-        Parameter("bounds", "numeric column to [low, high], {'age': [0, 120]}", "mapping"),
+        BOUNDS,
         Parameter(
             "domain",
             "'declared': bounds and hierarchies are given; 'observed': what occurs is public knowledge",

@@ -36,7 +36,7 @@ MAX_CELLS = Parameter(
 class Ledger:
     """What a run has spent, step by step; steps add up, uses on disjoint rows inside a step cost their maximum."""
 
-    epsilon: float  # what may be spent
+    epsilon: float  # what may be spent: epsilon of pure differential privacy, or rho of zCDP
     steps: list[Fraction] = field(default_factory=list)  # loss of each step
 
     def spend(self, losses: list[float]) -> None:
@@ -55,7 +55,7 @@ class Ledger:
         """
         if self.spent > Fraction(self.epsilon):
             raise RequirementError(
-                f"{function}: {float(self.spent)!r} was spent and epsilon := {self.epsilon!r}; nothing is released. "
+                f"{function}: {float(self.spent)!r} was spent of a budget of {self.epsilon!r}; nothing is released. "
                 "This is an error of the package, not of the call"
             )
 
@@ -84,6 +84,22 @@ class Mechanisms:
         for start in range(0, len(counts), _PIECE):
             tick()
             # noise is drawn count by count, so the pieces together are the mechanism on all counts
+            noisy[start : start + _PIECE] = made(counts[start : start + _PIECE].tolist())
+        return noisy, loss
+
+    def gaussian(self, counts: IntArray, scale: float, changed: float) -> tuple[IntArray, float]:
+        """Counts with discrete Gaussian noise (Canonne, Kamath and Steinke 2020), whole, and the loss in rho of zCDP.
+
+        `changed`: largest Euclidean distance between the counts of neighbouring tables.
+        """
+        dp = _opendp(self.function)
+        made = dp.m.make_gaussian(dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64"), scale=scale)
+        loss = float(made.map(float(changed)))
+        if self.repeatable is not None:
+            return counts + np.rint(self.repeatable.normal(0.0, scale, len(counts))).astype(np.int64), loss
+        noisy = np.empty(len(counts), dtype=np.int64)
+        for start in range(0, len(counts), _PIECE):
+            tick()
             noisy[start : start + _PIECE] = made(counts[start : start + _PIECE].tolist())
         return noisy, loss
 

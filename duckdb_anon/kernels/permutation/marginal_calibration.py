@@ -35,7 +35,7 @@ LEAST_COUNT = 50
 MOST_BINS = 12
 BINS = 10
 ROUNDS, ROUNDS_LARGE = 5, 2  # in a large table cells are large, and two rounds bring them as near
-_UNIT = 64  # what a row counts as, so that sums in units of a mean are whole numbers too
+UNIT = 64  # what a row counts as, so that sums in units of a mean are whole numbers too
 _LEFT_ALONE = -(2**62)
 _LARGE, _STEPS, _LANES = 1 << 17, 8, 2  # four lanes mend the same cells too often: 17% more is left on a million rows
 _MOST_FOR_TRIPLES = 10
@@ -64,12 +64,14 @@ def repaired(
         return source
     bins_of_column = parallel_map(_binned, columns)
     bins = np.stack(bins_of_column, axis=1)
-    tables = _Marginals.of(bins, len(qi))
+    widths = [int(column.max(initial=0)) + 1 for column in bins_of_column]
+    size = 3 if 3 <= len(widths) <= _MOST_FOR_TRIPLES else 2
+    tables = Marginals.of(widths, list(combinations(range(len(widths)), size)), len(qi))
     values = _summed(sensitive, len(bins))
     one_each, every, summed = np.ones(len(bins), dtype=np.int32), len(tables.tables), tables.summed_tables
     target = _rounded(tables.totals(bins, one_each, every), BASE, rng)
     sum_targets = [
-        _rounded(tables.totals(bins, np.ascontiguousarray(column), summed), BASE * _UNIT, rng) for column in values.T
+        _rounded(tables.totals(bins, np.ascontiguousarray(column), summed), BASE * UNIT, rng) for column in values.T
     ]
     rows, starts = rows_by_group(group_of_row)
     values = values[rows]
@@ -87,12 +89,12 @@ def repaired(
     parallel_blocks(in_groups, len(rows))
     dev = np.zeros((len(target), 1 + len(sum_targets)), dtype=np.int64)
     counts = tables.totals(published, one_each, every)
-    dev[:, 0] = np.where(target >= LEAST_COUNT, _UNIT * (counts - target), _LEFT_ALONE)
+    dev[:, 0] = np.where(target >= LEAST_COUNT, UNIT * (counts - target), _LEFT_ALONE)
     for c, sum_target in enumerate(sum_targets):
         moved = tables.totals(published, np.ascontiguousarray(values[:, c]), summed)
         dev[: len(moved), 1 + c] = moved - sum_target
     for _ in range(ROUNDS if len(rows) < _LARGE else ROUNDS_LARGE):
-        _exchange_all(starts, published, values, result, tables.of_column, dev, rng)
+        exchange_all(starts, published, values, result, tables.of_column, dev, rng)
 
     def by_row(q: int) -> None:
         tick()
@@ -103,7 +105,7 @@ def repaired(
 
 
 def _summed(sensitive: Sequence[Attribute], rows: int) -> CodeArray:
-    """Values of the numeric sensitive columns in units of `_UNIT` to their mean, shape (rows, columns).
+    """Values of the numeric sensitive columns in units of `UNIT` to their mean, shape (rows, columns).
 
     NULL is 0; a value counts as at most `BASE` means.
     """
@@ -114,7 +116,7 @@ def _summed(sensitive: Sequence[Attribute], rows: int) -> CodeArray:
         number = np.where(np.arange(len(attribute.positions)) < attribute.special_from, attribute.positions, 0.0)
         mean = float(np.abs(number[attribute.codes]).mean())
         if mean > 0:
-            columns.append(np.rint(np.clip(number / mean, -BASE, BASE) * _UNIT).astype(np.int32)[attribute.codes])
+            columns.append(np.rint(np.clip(number / mean, -BASE, BASE) * UNIT).astype(np.int32)[attribute.codes])
     return np.stack(columns, axis=1) if columns else np.empty((rows, 0), dtype=np.int32)
 
 
@@ -124,7 +126,7 @@ def _rounded(numbers: IntArray, base: int, rng: np.random.Generator) -> IntArray
     return (numbers // base + above) * base
 
 
-def _exchange_all(
+def exchange_all(
     starts: IntArray,
     published: BinArray,
     values: CodeArray,
@@ -162,29 +164,25 @@ def _exchange_all(
 
 
 @dataclass(frozen=True)
-class _Marginals:
-    """Tables of counts of every triple of columns (every pair, where columns are many), laid end to end."""
+class Marginals:
+    """Tables of counts of some triples and pairs of columns, laid end to end."""
 
     tables: IntArray  # columns of each table and the steps a value makes along each, shape (tables, 3, 2)
     first: IntArray  # where each table starts, and the end of the last, shape (tables + 1,)
     # for each column the tables it is in: first cell, step of the column, another column, its step, the third column,
-    # its step, whether sums are taken; shape (columns, tables of a column, 7)
+    # its step, whether sums are taken; zeros fill up where a column has fewer; shape (columns, most tables, 7)
     of_column: IntArray
     summed_tables: int  # the first of them, of quasi-identifiers alone, have sums too
 
     @staticmethod
-    def of(bins: BinArray, qi: int) -> _Marginals:
-        """Lay out the tables of some binned columns, shape (n, columns), the first `qi` of them quasi-identifiers."""
-        widths = [int(column.max(initial=0)) + 1 for column in bins.T]
-        triples = 3 <= len(widths) <= _MOST_FOR_TRIPLES
+    def of(widths: Sequence[int], chosen: Sequence[tuple[int, ...]], qi: int = 0) -> Marginals:
+        """Lay out the tables of columns of so many bins; those of the first `qi` columns alone come first."""
         tables, first = [], [0]
         of_column: list[list[tuple[int, ...]]] = [[] for _ in widths]
-        chosen = list(combinations(range(len(widths)), 3 if triples else 2))
-        summed = sum(columns[-1] < qi for columns in chosen)
         for columns in sorted(chosen, key=lambda columns: columns[-1] >= qi):
             steps = np.cumprod([1, *(widths[column] for column in columns)]).tolist()
             entries = list(zip(columns, steps[:-1], strict=True))
-            if not triples:
+            if len(columns) == 2:
                 entries.append((columns[0], 0))  # a table of two columns is one of three whose third has the step 0
             for index, column in enumerate(columns):
                 (b, step_b), (c, step_c) = entries[:index] + entries[index + 1 :]
@@ -192,7 +190,10 @@ class _Marginals:
                 of_column[column].append((first[-1], steps[index], b, step_b, c, step_c, sums))
             tables.append(entries)
             first.append(first[-1] + steps[-1])
-        return _Marginals(np.array(tables), np.array(first), np.array(of_column), summed)
+        most = max(map(len, of_column), default=0)
+        filled = [[*entries, *[(0,) * 7] * (most - len(entries))] for entries in of_column]
+        summed = sum(columns[-1] < qi for columns in chosen)
+        return Marginals(np.array(tables), np.array(first), np.array(filled), summed)
 
     def totals(self, bins: BinArray, values: CodeArray, tables: int) -> IntArray:
         """Sum of the values in each cell of the first `tables` tables, end to end; rows, where every value is 1."""
@@ -266,7 +267,7 @@ def _weigh(
             if dev[now, 0] == _LEFT_ALONE:
                 continue
             sign = -1 if index == 0 or index == 3 else 1
-            cell[k], counts[k] = now, 0 if same else sign * _UNIT
+            cell[k], counts[k] = now, 0 if same else sign * UNIT
             gain += abs(dev[now, 0] + counts[k]) - abs(dev[now, 0])
             for s in range(values.shape[1]):
                 sums[k, s] = 0

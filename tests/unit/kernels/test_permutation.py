@@ -99,7 +99,7 @@ def test_one_record_moves_no_sum_by_more_than_its_rounding():
     values = np.array([1.0] * 5000 + [1e6])
     moved = marginal_calibration._summed([ordered(values), nominal(list("ab") * 2500 + ["a"])], len(values))
     assert moved.shape == (5001, 1)
-    assert moved.max() == marginal_calibration.BASE * marginal_calibration._UNIT
+    assert moved.max() == marginal_calibration.BASE * marginal_calibration.UNIT
 
 
 def test_what_is_drawn_and_exchanged_does_not_depend_on_the_threads(monkeypatch):
