@@ -85,13 +85,13 @@ def check(rows: list[tuple[int, int]], person: np.ndarray | None, requirement: m
     starts = np.searchsorted(group[order], np.arange(len(groups) + 1))
     rules = Checks.of(requirement.checks(groups.table_counts), sensitive, person)
     tally = CheckSpace.of(rules)
-    places = sensitive[order].astype(np.int64)
+    codes, every = sensitive.astype(np.int64), np.arange(len(order))
     for _ in range(2):  # the working space is left as it was found
-        got = [satisfied(rules, tally, places, order.astype(np.int64), int(a), int(b)) for a, b in pairwise(starts)]
+        got = [satisfied(rules, tally, codes, every, order, int(a), int(b)) for a, b in pairwise(starts)]
         assert got == expected.tolist()
 
 
 def test_recursive_diversity_reads_no_further_than_its_counts():
     rules = Checks.of(models.RecursiveDiversity(2, 9).checks(np.array([3, 2])), np.array([0, 1], dtype=np.int32), None)
     codes = np.array([0, 0, 1], dtype=np.int64)
-    assert not satisfied(rules, CheckSpace.of(rules), codes, codes, 0, 3)
+    assert not satisfied(rules, CheckSpace.of(rules), codes, codes, np.arange(3), 0, 3)

@@ -226,7 +226,7 @@ def _first_allowed(
         if set_cut(columns, rows, space, found, chosen, start, stop):
             parts = lay_out(columns, rows, space, start, stop)
             if parts > 1 and _parts_hold(rows, checks, space, checking, min_size, parts):
-                carry_out(rows, start, stop)
+                carry_out(rows, space, start, stop)
                 return parts
     return 1
 
@@ -239,7 +239,7 @@ def _parts_hold(rows: Rows, checks: Checks, space: Workspace, checking: CheckSpa
             return False
     for p in range(parts):
         low, high = space.part_start[p], space.part_start[p + 1]
-        if not satisfied(checks, checking, rows.next_sensitive, rows.next_row, low, high):
+        if not satisfied(checks, checking, rows.sensitive, rows.row, rows.order, low, high):
             return False
     return True
 

@@ -1,8 +1,10 @@
 """Attributes, rows and working space of a partition as flat arrays, and how a cut moves rows.
 
-The codes of a row stand together (one cache line), the rows of a group too. A cut says for each row of a group which
-part it goes to; the rows are laid out part after part into a second set of arrays, each part in the order of the group,
-and copied back once the cut is accepted. So results depend neither on the order in which groups are cut nor on threads.
+The codes of a row stand together in words of 64 bits, as many as fit with a bit to spare for each, so a row is copied,
+and compared with another one, a word at a time. The rows of a group stand together too. A cut says for each row of a
+group which part it goes to, and `lay_out` in which order they follow, part after part, each part in the order of the
+group; rows are moved once the cut is accepted. So results depend neither on the order in which groups are cut nor on
+threads.
 
 The first group is the whole table: what is known of it comes from counts that several threads make.
 
@@ -11,16 +13,18 @@ Cost: linear in the rows of the group.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.kernels.array_ops import tally
+from duckdb_anon.kernels.array_ops import gathered, tally
 from duckdb_anon.kernels.jit import compiled
 from duckdb_anon.kernels.thread_pool import parallel_blocks, parallel_map
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
 
+WordArray = NDArray[np.uint64]
 ORDERED, NOMINAL, TREE = 0, 1, 2
 _KINDS = {"ordered": ORDERED, "nominal": NOMINAL, "hierarchy": TREE}
 # Kinds of cuts. Part 0 holds the rows whose code is up to `at`; whose rank by frequency is; whose rank is `at`; the
@@ -29,8 +33,9 @@ _KINDS = {"ordered": ORDERED, "nominal": NOMINAL, "hierarchy": TREE}
 UP_TO, FREQUENT, ONLY, TIES, CHILDREN, ONE_CHILD = range(6)
 # Counting into this many places a row is still cheaper than sorting.
 _DENSE = 8
-# Codes and numbers of parts below it take two bytes.
+# Numbers of parts below it take two bytes.
 _NARROW = 2**16
+_WORD = 64  # bits
 
 
 class Columns(NamedTuple):
@@ -49,6 +54,11 @@ class Columns(NamedTuple):
     ordinal: IntArray  # place of each node among its siblings
     below: IntArray  # leaves at or below each node
     children: IntArray  # largest number of children of a node, 2 where there is no tree
+    word: IntArray  # which word of a row has the attribute's code, ascending, shape (attributes,)
+    shift: WordArray  # bits of the word below the code
+    # the same for all words, shape (4,): the largest code there is room for; bits from one code to the next; the spare
+    # bit of each code; how many codes there are
+    lane: WordArray
 
     @staticmethod
     def of(qi: tuple[Attribute, ...]) -> Columns:
@@ -61,6 +71,10 @@ class Columns(NamedTuple):
         positions = [
             a.positions if t is None else np.arange(float(c)) for a, t, c in zip(qi, trees, codes, strict=True)
         ]
+        bits = max(1, *(int(size - 1).bit_length() for size in codes))
+        lanes = _WORD // (bits + 1)
+        index = np.arange(len(qi))
+        spare = sum(1 << ((bits + 1) * lane + bits) for lane in range(lanes))
         return Columns(
             np.array([_KINDS[a.kind] for a in qi], dtype=np.int64),
             starts_of(codes),
@@ -75,7 +89,24 @@ class Columns(NamedTuple):
             np.concatenate(ordinals),
             np.concatenate(below),
             np.array([2 if t is None else t.most_children for t in trees], dtype=np.int64),
+            index // lanes,
+            (index % lanes * (bits + 1)).astype(np.uint64),
+            np.array([(1 << bits) - 1, bits + 1, spare, lanes], dtype=np.uint64),
         )
+
+    def packed(self, rows: int, codes: Callable[[int, int, int], NDArray[Any]]) -> WordArray:
+        """Words of rows; `codes`: called with an attribute and two rows, gives its shifted codes of the rows between.
+
+        Returns an array of shape (rows, words).
+        """
+        words = np.zeros((rows, int(self.word[-1]) + 1), dtype=np.uint64)
+
+        def fill(low: int, high: int) -> None:
+            for j, word in enumerate(self.word.tolist()):
+                words[low:high, word] |= codes(j, low, high)
+
+        parallel_blocks(fill, rows)
+        return words
 
 
 def starts_of(sizes: list[int]) -> IntArray:
@@ -86,12 +117,13 @@ def starts_of(sizes: list[int]) -> IntArray:
 class Rows(NamedTuple):
     """The rows of a table, in the order of their groups."""
 
-    codes: NDArray[Any]  # codes of each row on every attribute, hierarchies as leaves, shape (rows, attributes)
+    words: WordArray  # codes of each row, hierarchies as leaves, see `Columns.word`; shape (rows, words)
     sensitive: CodeArray  # sensitive code of each row, shape (rows,); zeros where there is none
     row: NDArray[Any]  # source row of each
-    next_codes: NDArray[Any]  # second places, of the same shapes
+    next_words: WordArray  # second places, of the same shapes
     next_sensitive: CodeArray  # see there
     next_row: NDArray[Any]  # see there
+    order: NDArray[Any]  # the places of a group in the order of the parts of a cut
     part: NDArray[Any]  # part of each row under the cut that is laid out
     first: NDArray[np.int8]  # 1 where a finished group starts
     counts: IntArray  # rows of the table with each code of each attribute, at `Columns.offset`
@@ -100,27 +132,28 @@ class Rows(NamedTuple):
     def of(qi: tuple[Attribute, ...], columns: Columns, sensitive: CodeArray | None) -> Rows:
         """Copy a table, all rows one group."""
         rows = len(qi[0].codes)
-        narrow = int(np.diff(columns.offset).max()) < _NARROW
-        codes = np.empty((rows, len(qi)), dtype=np.uint16 if narrow else np.int32)
-
-        def fill(low: int, high: int) -> None:
-            for index, attribute in enumerate(qi):
-                codes[low:high, index] = attribute.place_of_code[attribute.codes[low:high]]
-
-        parallel_blocks(fill, rows)
+        shifted = [a.place_of_code.astype(np.uint64) << shift for a, shift in zip(qi, columns.shift, strict=True)]
+        words = columns.packed(rows, lambda j, low, high: gathered(shifted[j], qi[j].codes[low:high]))
         values = np.zeros(rows, dtype=np.int32) if sensitive is None else sensitive.astype(np.int32)
         every = np.arange(rows, dtype=np.int32 if rows < 2**31 else np.int64)
         return Rows(
-            codes,
+            words,
             values,
             every,
-            np.empty_like(codes),
+            np.empty_like(words),
             np.empty_like(values),
+            np.empty_like(every),
             np.empty_like(every),
             np.empty(rows, dtype=np.uint16 if columns.children.max() < _NARROW else np.int32),
             np.zeros(rows, dtype=np.int8),
             _counts_of_table(qi, columns),
         )
+
+    @staticmethod
+    def counted(rows: int, counts: IntArray) -> Rows:
+        """A table of which the counts alone are known."""
+        words, line = np.empty((0, 1), dtype=np.uint64), np.empty(rows, dtype=np.int32)  # never read
+        return Rows(words, line, line, words, line, line, line, line, np.empty(0, dtype=np.int8), counts)
 
 
 def _counts_of_table(qi: tuple[Attribute, ...], columns: Columns) -> IntArray:
@@ -246,22 +279,35 @@ def order_by_rows(rows: IntArray, order: IntArray, size: int) -> None:
 
 
 @compiled
-def extremes(codes: NDArray[Any], start: int, stop: int, low: IntArray, high: IntArray) -> None:
-    """Set the smallest and largest code of the rows start .. stop - 1 on each attribute."""
-    for j in range(codes.shape[1]):
-        smallest = largest = np.int64(codes[start, j])
-        for i in range(start + 1, stop):
-            smallest = min(smallest, np.int64(codes[i, j]))
-            largest = max(largest, np.int64(codes[i, j]))
-        low[j] = smallest
-        high[j] = largest
+def extremes(columns: Columns, rows: Rows, start: int, stop: int, low: IntArray, high: IntArray) -> None:
+    """Set the smallest and largest code on each attribute of the rows at the places start .. stop - 1 of `rows.order`.
+
+    All codes of a word are compared at once: with its spare bits set, what is left of them after another word is taken
+    from it says where its code is not the smaller one.
+    """
+    words, order, attributes, j = rows.words, rows.order, len(columns.word), 0
+    ones, bits, spare = columns.lane[0], columns.lane[1] - np.uint64(1), columns.lane[2]
+    for k in range(words.shape[1]):
+        smallest = largest = words[order[start], k]
+        for index in range(start + 1, stop):
+            word = words[order[index], k]
+            reached = ((smallest | spare) - word) & spare
+            smallest ^= (smallest ^ word) & (reached - (reached >> bits))
+            reached = ((word | spare) - largest) & spare
+            largest ^= (largest ^ word) & (reached - (reached >> bits))
+        while j < attributes and columns.word[j] == k:
+            low[j] = (smallest >> columns.shift[j]) & ones
+            high[j] = (largest >> columns.shift[j]) & ones
+            j += 1
 
 
 @compiled
 def group_extremes(columns: Columns, rows: Rows, space: Workspace, start: int, stop: int) -> None:
-    """Set the smallest and largest code of a group on each attribute."""
+    """Set the smallest and largest code of a group on each attribute, and `rows.order` to its rows as they stand."""
     if stop - start < len(rows.row):
-        extremes(rows.codes, start, stop, space.low, space.high)
+        for i in range(start, stop):
+            rows.order[i] = i
+        extremes(columns, rows, start, stop, space.low, space.high)
         return
     for j in range(len(columns.kind)):
         offset = columns.offset[j]
@@ -276,7 +322,8 @@ def group_extremes(columns: Columns, rows: Rows, space: Workspace, start: int, s
 @compiled
 def values_of(columns: Columns, rows: Rows, space: Workspace, j: int, start: int, stop: int) -> int:
     """List the different codes of a group on attribute j with their rows; return how many there are."""
-    codes, low, high, values = rows.codes, space.low[j], space.high[j], 0
+    words, low, high, values = rows.words, space.low[j], space.high[j], 0
+    word, shift, ones = columns.word[j], columns.shift[j], columns.lane[0]
     if stop - start == len(rows.row):
         for code in range(low, high + 1):
             count = rows.counts[columns.offset[j] + code]
@@ -287,7 +334,7 @@ def values_of(columns: Columns, rows: Rows, space: Workspace, j: int, start: int
         return values
     if high - low < _DENSE * (stop - start):
         for i in range(start, stop):
-            space.histogram[codes[i, j] - low] += 1
+            space.histogram[np.int64((words[i, word] >> shift) & ones) - low] += 1
         for index in range(high - low + 1):
             count = space.histogram[index]
             if count > 0:
@@ -297,7 +344,7 @@ def values_of(columns: Columns, rows: Rows, space: Workspace, j: int, start: int
                 values += 1
         return values
     for i in range(start, stop):
-        space.buffer[i - start] = codes[i, j]
+        space.buffer[i - start] = (words[i, word] >> shift) & ones
     sort_codes(space.buffer, stop - start)
     for index in range(stop - start):
         if values > 0 and space.value[values - 1] == space.buffer[index]:
@@ -310,12 +357,13 @@ def values_of(columns: Columns, rows: Rows, space: Workspace, j: int, start: int
 
 
 @compiled
-def distinct(codes: NDArray[Any], space: Workspace, j: int, start: int, stop: int) -> int:
-    """Count the different codes of rows on attribute j."""
+def distinct(columns: Columns, rows: Rows, space: Workspace, j: int, start: int, stop: int) -> int:
+    """Count the different codes on attribute j of the rows at the places start .. stop - 1 of `rows.order`."""
+    words, word, shift, ones = rows.words, columns.word[j], columns.shift[j], columns.lane[0]
     space.counting[0] += 1
     values = 0
-    for i in range(start, stop):
-        code = codes[i, j]
+    for index in range(start, stop):
+        code = np.int64((words[rows.order[index], word] >> shift) & ones)
         if space.last_seen[code] != space.counting[0]:
             space.last_seen[code] = space.counting[0]
             values += 1
@@ -324,7 +372,7 @@ def distinct(codes: NDArray[Any], space: Workspace, j: int, start: int, stop: in
 
 @compiled
 def lay_out(columns: Columns, rows: Rows, space: Workspace, start: int, stop: int) -> int:
-    """Lay the rows of a group out by the parts of `space.cut`; return the number of occupied parts."""
+    """Put the places of a group in the order of the parts of `space.cut`; return the number of occupied parts."""
     parts = _part_rows(columns, rows, space, start, stop)
     for p in range(parts):
         space.part_rows[p] = 0
@@ -339,14 +387,10 @@ def lay_out(columns: Columns, rows: Rows, space: Workspace, start: int, stop: in
             occupied += 1
         index += size
     space.part_start[occupied] = stop
-    attributes = rows.codes.shape[1]
     for i in range(start, stop):
         to = space.part_rows[rows.part[i]]
-        space.part_rows[rows.part[i]] += 1
-        for a in range(attributes):
-            rows.next_codes[to, a] = rows.codes[i, a]
-        rows.next_sensitive[to] = rows.sensitive[i]
-        rows.next_row[to] = rows.row[i]
+        space.part_rows[rows.part[i]] = to + 1
+        rows.order[to] = i
     return occupied
 
 
@@ -354,42 +398,49 @@ def lay_out(columns: Columns, rows: Rows, space: Workspace, start: int, stop: in
 def _part_rows(columns: Columns, rows: Rows, space: Workspace, start: int, stop: int) -> int:
     """Say which part each row goes to; return the number of parts."""
     kind, j, at, quota = space.cut[0], space.cut[1], space.cut[2], space.cut[4]
-    offset, codes, part = columns.offset[j], rows.codes, rows.part
-    if kind == UP_TO:
-        for i in range(start, stop):
-            part[i] = 1 if codes[i, j] > at else 0
-    elif kind == FREQUENT:
-        for i in range(start, stop):
-            part[i] = space.rank[offset + codes[i, j]] > at
-    elif kind == ONLY:
-        for i in range(start, stop):
-            part[i] = space.rank[offset + codes[i, j]] != at
-    elif kind == TIES:
-        for i in range(start, stop):
-            part[i] = codes[i, j] > at
-            if codes[i, j] == at:
+    offset, words, part = columns.offset[j], rows.words, rows.part
+    word, shift, ones = columns.word[j], columns.shift[j], columns.lane[0]
+    # where a tree's nodes one level below the cut one start
+    below = columns.chain_at[j] + (space.cut[3] + 1) * (columns.offset[j + 1] - offset)
+    for i in range(start, stop):
+        code = np.int64((words[i, word] >> shift) & ones)
+        if kind == UP_TO:
+            part[i] = code > at
+        elif kind == FREQUENT:
+            part[i] = space.rank[offset + code] > at
+        elif kind == ONLY:
+            part[i] = space.rank[offset + code] != at
+        elif kind == TIES:
+            part[i] = code > at
+            if code == at:
                 part[i] = quota <= 0
                 quota -= 1
-    else:
-        below = columns.chain_at[j] + (space.cut[3] + 1) * (columns.offset[j + 1] - offset)
-        for i in range(start, stop):
-            part[i] = columns.ordinal[columns.node_at[j] + columns.chain[below + codes[i, j]]]
-            if kind == ONE_CHILD:
-                part[i] = part[i] != at
-        if kind == CHILDREN:
-            return columns.children[j]
-    return 2
+        else:
+            child = columns.ordinal[columns.node_at[j] + columns.chain[below + code]]
+            part[i] = child if kind == CHILDREN else child != at
+    return columns.children[j] if kind == CHILDREN else 2
 
 
 @compiled
-def carry_out(rows: Rows, start: int, stop: int) -> None:
-    """Make the places last laid out those of the group."""
-    attributes = rows.codes.shape[1]
-    for i in range(start, stop):
-        for a in range(attributes):
-            rows.codes[i, a] = rows.next_codes[i, a]
-        rows.sensitive[i] = rows.next_sensitive[i]
-        rows.row[i] = rows.next_row[i]
+def carry_out(rows: Rows, space: Workspace, start: int, stop: int) -> None:
+    """Move the rows of a group to the order last laid out."""
+    order, second = rows.order, space.part_start[1]
+    # the first part moves up in place, after the others have left
+    for to in range(second, stop):
+        for k in range(rows.words.shape[1]):
+            rows.next_words[to, k] = rows.words[order[to], k]
+        rows.next_sensitive[to] = rows.sensitive[order[to]]
+        rows.next_row[to] = rows.row[order[to]]
+    for to in range(start, second):
+        for k in range(rows.words.shape[1]):
+            rows.words[to, k] = rows.words[order[to], k]
+        rows.sensitive[to] = rows.sensitive[order[to]]
+        rows.row[to] = rows.row[order[to]]
+    for to in range(second, stop):
+        for k in range(rows.words.shape[1]):
+            rows.words[to, k] = rows.next_words[to, k]
+        rows.sensitive[to] = rows.next_sensitive[to]
+        rows.row[to] = rows.next_row[to]
 
 
 @compiled

@@ -130,9 +130,10 @@ class CheckSpace(NamedTuple):
 
 @compiled
 def satisfied(
-    checks: Checks, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int
-) -> bool:
-    """Say whether the rows start .. stop - 1 satisfy all checks.
+    checks: Checks, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], order: NDArray[Any], start: int,
+    stop: int,
+) -> bool:  # fmt: skip
+    """Say whether the rows at the places order[start .. stop - 1] satisfy all checks.
 
     `sensitive`: sensitive code of each place; `row`: source row of each place; read only where rows belong to persons.
     """
@@ -141,8 +142,8 @@ def satisfied(
     if persons:
         space.passes[0] += 1
         size = 0
-        for i in range(start, stop):
-            size += _first_time(space, checks.person[row[i]])
+        for index in range(start, stop):
+            size += _first_time(space, checks.person[row[order[index]]])
     for r in range(len(checks.kind)):
         if checks.kind[r] == SIZE:
             if size < checks.number[r, 0]:
@@ -152,7 +153,8 @@ def satisfied(
         space.passes[0] += 1
         of_persons = checks.kind[r] == PERSON_ROWS
         once = persons and not of_persons and not checks.rows[r]
-        for i in range(start, stop):
+        for index in range(start, stop):
+            i = order[index]
             if once and not _first_time(space, checks.pair[view, row[i]]):
                 continue
             code = checks.person[row[i]] if of_persons else checks.views[view, sensitive[i]]
@@ -162,7 +164,7 @@ def satisfied(
             space.rows[code] += 1
             total += 1
         members = total if checks.rows[r] else size
-        holds = _holds(checks, r, space, sensitive, row, start, stop, touched, members, total)
+        holds = _holds(checks, r, space, sensitive, row, order, start, stop, touched, members, total)
         for index in range(touched):
             space.rows[space.touched[index]] = 0
         if not holds:
@@ -181,8 +183,9 @@ def _first_time(space: CheckSpace, number: int) -> bool:
 
 @compiled
 def _large_enough(
-    checks: Checks, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int
-) -> bool:
+    checks: Checks, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], order: NDArray[Any], start: int,
+    stop: int,
+) -> bool:  # fmt: skip
     """Say what `satisfied` does where all checks are about the number of rows."""
     for r in range(len(checks.kind)):
         if stop - start < checks.number[r, 0]:
@@ -198,8 +201,8 @@ def for_size_alone(checks: Checks) -> dict[Any, Any]:
 
 @compiled
 def _holds(
-    checks: Checks, r: int, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int,
-    touched: int, size: int, total: int,
+    checks: Checks, r: int, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], order: NDArray[Any],
+    start: int, stop: int, touched: int, size: int, total: int,
 ) -> bool:  # fmt: skip
     """Whether check r holds of a part whose values are counted; it has `size` rows (persons), `total` counts."""
     kind, first, second = checks.kind[r], checks.number[r, 0], checks.number[r, 1]
@@ -238,7 +241,7 @@ def _holds(
     if kind == HIERARCHICAL:
         return _tree_close(checks, r, space, touched, total)
     if kind == CONDITIONAL:
-        return _conditional(checks, r, space, sensitive, row, start, stop, touched)
+        return _conditional(checks, r, space, sensitive, row, order, start, stop, touched)
     return _by_chance(checks, r, space, touched, size)
 
 
@@ -335,14 +338,15 @@ def _tree_close(checks: Checks, r: int, space: CheckSpace, touched: int, total: 
 
 @compiled
 def _conditional(
-    checks: Checks, r: int, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], start: int, stop: int,
-    touched: int,
+    checks: Checks, r: int, space: CheckSpace, sensitive: CodeArray, row: NDArray[Any], order: NDArray[Any],
+    start: int, stop: int, touched: int,
 ) -> bool:  # fmt: skip
     """Whether no value has a share above 1/l of the rows (persons) of its part of the codes."""
     codes, view, least, limit = checks.codes_at[r], checks.part[r], int(checks.number[r, 0]), int(checks.number[r, 1])
     once = len(checks.person) > 0 and not checks.rows[r]
     space.passes[0] += 1
-    for i in range(start, stop):
+    for index in range(start, stop):
+        i = order[index]
         if not once or _first_time(space, checks.pair[view, row[i]]):
             space.other[checks.views[view, sensitive[i]]] += 1
     holds = True

@@ -221,7 +221,7 @@ def loss_cuts(
             if size == len(rows.row):
                 values = values_of(columns, rows, space, j, start, stop)
             else:
-                values = distinct(rows.codes, space, j, start, stop)
+                values = distinct(columns, rows, space, j, start, stop)
         space.width[j] = width_of(columns, j, space.low[j], space.high[j], values)
     exponent, total = _exponent_of_group(space)
     found.found[0] = 0
@@ -386,12 +386,12 @@ def _compare(
         loss = 0.0
         for p in range(parts):
             first, end = space.part_start[p], space.part_start[p + 1]
-            extremes(rows.next_codes, first, end, found.low, found.high)
+            extremes(columns, rows, first, end, found.low, found.high)
             width = 0.0
             for j in range(attributes):
                 values = 0
                 if columns.kind[j] == NOMINAL and found.low[j] != found.high[j]:
-                    values = distinct(rows.next_codes, space, j, first, end)
+                    values = distinct(columns, rows, space, j, first, end)
                 width += width_of(columns, j, found.low[j], found.high[j], values)
             loss += _expected_loss(end - first, width, exponent, min_size)
         found.loss[chosen], found.turn[chosen] = loss, 0

@@ -82,8 +82,7 @@ def _cuts(
     by_code = np.zeros(int(columns.offset[-1]), dtype=np.int64)
     for attribute, offset, code, rows in zip(qi, columns.offset[:-1], counts.code, counts.rows, strict=True):
         np.add.at(by_code, offset + attribute.place_of_code[code], rows)
-    none, line = np.empty((0, len(qi)), dtype=np.int32), np.empty(size, dtype=np.int32)  # never read
-    table = Rows(none, line, line, none, line, line, line, np.empty(0, dtype=np.int8), by_code)
+    table = Rows.counted(size, by_code)
     space, found = Workspace.of(columns, size), Candidates.of(columns, size)
     listed = list_cuts(columns, table, space, found, score, min_size, 0, size, 0)
     for chosen in np.lexsort((found.loss[:listed], found.turn[:listed])).tolist():
@@ -116,12 +115,14 @@ def cuts_by_error(qi: Sequence[Attribute], size: int, sample: CodeArray, least: 
     ordered = [left_to_right(attribute) for attribute in qi]
     columns = Columns.of(tuple(without_tree(attribute) for attribute in ordered))
     places = [np.argsort(attribute.left_to_right) for attribute in qi]
-    codes = np.stack([place[sample[:, j]] for j, place in enumerate(places)], axis=1).astype(np.int32)
-    score, found = ErrorScore.of(features_of(ordered), len(ordered), len(codes)), Candidates.of(columns, len(codes))
-    space = Workspace.of(columns, len(codes))
+    shifted = [place.astype(np.uint64) << shift for place, shift in zip(places, columns.shift, strict=True)]
+    rows = len(sample)
+    words = columns.packed(rows, lambda j, low, high: shifted[j][sample[low:high, j]])
+    score, found = ErrorScore.of(features_of(ordered), len(ordered), rows), Candidates.of(columns, rows)
+    space = Workspace.of(columns, rows)
     space.rank[:] = UNRANKED  # of the values that the sample lacks
-    score.chosen[:] = np.arange(len(codes))
-    sample_cuts(columns, codes, space, found, score, least, size, len(codes))
+    score.chosen[:] = np.arange(rows)
+    sample_cuts(columns, words, space, found, score, least, size, rows)
     for chosen in np.argsort(found.loss[: int(found.found[0])], kind="stable"):
         j, kind, at = (int(part[chosen]) for part in (found.attribute, found.kind, found.at))
         yield Cut(j, _binary(columns, space, j, kind, at)[places[j]], 2)

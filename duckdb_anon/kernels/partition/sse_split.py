@@ -111,26 +111,29 @@ def error_cuts(
     if size > len(score.chosen):
         return NO_ROOM
     for i in range(size):
-        score.chosen[i] = start + i * (stop - start) // size
+        score.chosen[i] = start + i
     if size < stop - start:
+        for i in range(size):
+            score.chosen[i] = start + i * (stop - start) // size
         for a in range(score.attributes):
             if columns.kind[a] == NOMINAL:
                 for i in range(start, stop):
-                    space.rank[columns.offset[a] + rows.codes[i, a]] = UNRANKED
-    sample_cuts(columns, rows.codes, space, found, score, min_size, stop - start, size)
+                    code = (rows.words[i, columns.word[a]] >> columns.shift[a]) & columns.lane[0]
+                    space.rank[columns.offset[a] + np.int64(code)] = UNRANKED
+    sample_cuts(columns, rows.words, space, found, score, min_size, stop - start, size)
     return found.found[0]
 
 
 @compiled
 def sample_cuts(
-    columns: Columns, codes: Array, space: Workspace, found: Candidates, score: ErrorScore, min_size: int, rows: int,
+    columns: Columns, words: Array, space: Workspace, found: Candidates, score: ErrorScore, min_size: int, rows: int,
     size: int,
 ) -> None:  # fmt: skip
     """List every cut that lowers the squared error of a sample."""
-    total = _sum_up(score, size, codes)
+    total = _sum_up(columns, score, size, words)
     found.found[0] = 0
     for a in range(score.attributes):
-        runs = _runs(score, size, codes, a)
+        runs = _runs(columns, score, size, words, a)
         if runs == 1:
             continue
         if columns.kind[a] != NOMINAL:
@@ -145,20 +148,24 @@ def sample_cuts(
 
 
 @compiled
-def _sum_up(score: ErrorScore, size: int, codes: Array) -> float:
+def _sum_up(columns: Columns, score: ErrorScore, size: int, words: Array) -> float:
     """List the features of the chosen rows, and the product of each row with all; return the square of their sum."""
-    sums, total = score.sums, 0.0
+    sums, total, attributes = score.sums, 0.0, len(columns.word)
+    ones, step, lanes = columns.lane[0], columns.lane[1], int(columns.lane[3])
     for i in range(size):
         e = 0
-        for a in range(codes.shape[1]):
-            code = score.first_code[a] + codes[score.chosen[i], a]
-            for entry in range(score.start[code], score.start[code + 1]):
-                f, v = score.feature[entry], score.value[entry]
-                score.entry_feature[i, e] = f
-                score.entry_value[i, e] = v
-                total += v * (2 * sums[f] + v)
-                sums[f] += v
-                e += 1
+        for k in range(words.shape[1]):
+            word = words[score.chosen[i], k]
+            for a in range(k * lanes, min((k + 1) * lanes, attributes)):
+                code = score.first_code[a] + np.int64(word & ones)
+                word >>= step
+                for entry in range(score.start[code], score.start[code + 1]):
+                    f, v = score.feature[entry], score.value[entry]
+                    score.entry_feature[i, e] = f
+                    score.entry_value[i, e] = v
+                    total += v * (2 * sums[f] + v)
+                    sums[f] += v
+                    e += 1
         score.entries[i] = e
     for i in range(size):
         score.toward[i] = 0.0
@@ -217,12 +224,13 @@ def _clear(score: ErrorScore, low: int, high: int) -> None:
 
 
 @compiled
-def _runs(score: ErrorScore, size: int, codes: Array, a: int) -> int:
+def _runs(columns: Columns, score: ErrorScore, size: int, words: Array, a: int) -> int:
     """Order the chosen rows by their code of an attribute; return how many codes they have."""
     chosen, key, order, first, tally = score.chosen, score.key, score.order, score.first, score.tally
-    lowest = highest = np.int64(codes[chosen[0], a])
+    word, shift, ones = columns.word[a], columns.shift[a], columns.lane[0]
+    lowest = highest = np.int64((words[chosen[0], word] >> shift) & ones)
     for i in range(size):
-        key[i] = codes[chosen[i], a]
+        key[i] = (words[chosen[i], word] >> shift) & ones
         lowest = min(lowest, key[i])
         highest = max(highest, key[i])
     if lowest == highest:
