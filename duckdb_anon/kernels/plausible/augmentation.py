@@ -131,8 +131,8 @@ class Augmentation:
         self._completed(tree, self.cell)
         if self.listed:
             self._give_each(tree)
-        for j in self.ended:
-            self._give_ends(j, self.state[j], self.evidence.columns[j].bin)
+        for k in self.ended:
+            self._give_ends(k, self.state[k], self.evidence.columns[k].bin)
         first = self.evidence.first
         if first is None:
             return
