@@ -149,7 +149,9 @@ class Augmentation:
         column = self.evidence.columns[j]
         if isinstance(column.cells, Ranges) and column.tight is not None:
             cell = self.cell[j]
-            give_ends(places, column.tight, place[column.cells.first[cell]], place[column.cells.last[cell]])
+            first, last = place[column.cells.first[cell]], place[column.cells.last[cell]]
+            scratch = np.full((2, int(column.tight.max()) + 1), -1)
+            give_ends(places, column.tight, first, last, scratch[0], scratch[1])
 
     def _give_each(self, tree: Tree) -> None:
         members, starts = self.classes

@@ -200,20 +200,19 @@ def give_each(
 
 
 @compiled
-def give_ends(places: Array, class_of_row: Array, first: Array, last: Array) -> None:
+def give_ends(places: Array, class_of_row: Array, first: Array, last: Array, least: Array, most: Array) -> None:
     """Move the least and the greatest row of each class to the ends of its cell; -1 is no class.
 
-    `places`: bin or atom of each row; `first`, `last`: the ends of its cell.
+    `places`: bin or atom of each row; `first`, `last`: the ends of its cell; `least`, `most`: scratch of -1, shape
+    (classes,).
     """
-    classes = class_of_row.max() + 1
-    least, most = np.full(classes, -1), np.full(classes, -1)
     for i in range(len(places)):
         g = class_of_row[i]
         if g >= 0 and (least[g] < 0 or places[i] < places[least[g]]):
             least[g] = i
         if g >= 0 and (most[g] < 0 or places[i] >= places[most[g]]):
             most[g] = i
-    for g in range(classes):
+    for g in range(len(least)):
         if least[g] != most[g]:
             places[least[g]], places[most[g]] = first[least[g]], last[most[g]]
 
