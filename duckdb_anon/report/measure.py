@@ -163,9 +163,13 @@ def _class_sizes(runner: QueryRunner, table: str, qi: Sequence[str]) -> Rows:
 def _by_class(runner: QueryRunner, table: str, qi: Sequence[str], context: HoldersContext, sizes: Rows) -> Rows:
     """Prosecutor and marketer risk by the equivalence classes of a table as it is, and records in small cells."""
     call = f"reidentification_risk({literal(table)}, qi := {literal(list(qi))}, threshold := {context.threshold})"
-    question = f"select prosecutor, marketer, above_threshold, sample_uniques from {call}"
+    named = "prosecutor", "marketer", "above_threshold", "sample_uniques", "household_risk"  # the last with households
+    question = f"select columns(lambda c: list_contains({literal(list(named))}, c)) from {call}"
     small = sum(int(row["rows"]) for row in sizes if row["size"] < RARE)
-    return [{**row, "small_cells": small} for row in runner.rows("risk by equivalence class", question)]
+    return [
+        {"household_risk": None, **row, "small_cells": small}
+        for row in runner.rows("risk by equivalence class", question)
+    ]
 
 
 def against(row: Row, context: HoldersContext, *, all_tried: bool = True) -> Row:

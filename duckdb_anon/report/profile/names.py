@@ -72,6 +72,15 @@ def names_a_group(column: str) -> bool:
     return any(_GROUPS.fullmatch(word) for word in words(column))
 
 
+def names_a_household(column: str) -> bool:
+    """Whether a key of a group is that of a household.
+
+    >>> names_a_household("hhId"), names_a_household("school_id")
+    (True, False)
+    """
+    return any(word in ("hh", "household", "family") for word in words(column))
+
+
 def hinted(column: str) -> str:
     """What a column is called: a kind of value, '' where its name says nothing.
 

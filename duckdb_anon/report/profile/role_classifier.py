@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from duckdb_anon.model.quoting import ident
 from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment, is_nested, is_number
-from duckdb_anon.report.profile.names import names_a_group, names_an_event
+from duckdb_anon.report.profile.names import names_a_group, names_a_household, names_an_event
 
 IDENTIFIERS = {
     "name": "A names",
@@ -213,7 +213,10 @@ def _key(facts: Facts, kind: str, how: str) -> Suggestion:
             reason += f"; {facts.nulls:.2%} of the rows have none: leave them out, since methods refuse them"
         return Suggestion(kind, "person", reason, "", IDENTIFIERS["key"])
     if facts.uniqueness <= 0.5 and names_a_group(facts.name):
-        return Suggestion("group key", "quasi", "its name says so: key of a group of individuals", "", "")
+        reason = "its name says so: key of a group of individuals"
+        if names_a_household(facts.name):
+            reason += "; label it household if whoever recognizes one member finds the others"
+        return Suggestion("group key", "quasi", reason, "", "")
     if facts.uniqueness > 0.5 or kind == "key":
         why = how or f"{facts.uniqueness:.0%} of the rows have a unique value"
         return Suggestion(kind or "key", "identifier", f"{why}: it identifies a row", "", IDENTIFIERS["key"])

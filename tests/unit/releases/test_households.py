@@ -75,3 +75,11 @@ def test_what_counts_records_or_releases_the_number_of_the_household_is_refused(
     families.execute("comment on column families.id is 'anon: household'")
     with pytest.raises(duckdb.Error, match=r"home.*household"):
         families.execute("from mondrian('families', 5)")
+
+
+def test_the_page_has_the_risk_of_households(families, tmp_path):
+    pytest.importorskip("altair", reason="the report extra is not installed")
+    families.execute("create table r as from mondrian('families', 5, row_id := true)")
+    path = tmp_path / "page.html"
+    families.execute(f"from anon_report('families', ['r'], '{path}', targets := 50, queries := 10)").fetchall()
+    assert "household risk" in path.read_text(encoding="utf-8")
