@@ -34,7 +34,7 @@ ONE_PASS = {
 
 def _is_compiled(node: ast.AST) -> bool:
     return isinstance(node, ast.FunctionDef) and any(
-        isinstance(d, ast.Name) and d.id == "compiled" for d in node.decorator_list
+        isinstance(d, ast.Name) and d.id.startswith("compiled") for d in node.decorator_list
     )
 
 
