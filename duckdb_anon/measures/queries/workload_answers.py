@@ -34,6 +34,7 @@ from duckdb_anon.rewrite.factors import (
     ExactFactor,
     Factor,
     GeneralizedFactor,
+    RandomizedFactor,
     SliceFactor,
 )
 from duckdb_anon.rewrite.interval_factor import IntervalFactor
@@ -197,6 +198,9 @@ class _Release:
             places = values[f"p{attributes[0]}"][np.argsort(values["number"])]
             return Part(cell_of_row, lambda batch: _asked(batch, attributes[0])[places], True)
 
+        if isinstance(factor, RandomizedFactor):
+            return Part(cell_of_row, self._shares_of_randomized(k, factor, cell_of_row), False)
+
         def shares(batch: Workload) -> FloatArray:
             values = self._values(k, factor, batch)
             places = [np.zeros_like(values["number"]), *(values[f"p{attribute}"] for attribute in attributes)]
@@ -211,6 +215,36 @@ class _Release:
 
         part = Part(cell_of_row, shares, False)
         return part
+
+    def _shares_of_randomized(
+        self, k: int, factor: RandomizedFactor, cell_of_row: IntArray
+    ) -> Callable[[Workload], FloatArray]:
+        """Shares of the cells of a randomized column: one of every value of the domain, and one more of its own value.
+
+        So they are sums over the values that a query asks for, where pairs of cells and values would be millions.
+        """
+        column = factor.columns[0]
+        attribute = self.attributes.get(column)
+        place, join = ("0", "") if attribute is None else self._place(attribute, "v.value")
+        amount = _amount("v.value") if column == self.column else "1e0"
+        found = self._read(
+            f"select coalesce(c.number, -1) as number, {place} as place, v.p::double as p, {amount} as amount from "
+            f"({factor.domain()}) as v left join cells_{k} as c on v.value is not distinct from c._cell{join}"
+        )
+        size, cells = len(found["p"]), int(cell_of_row.max(initial=-1)) + 1
+        p = float(found["p"][0]) if size else 1.0
+        other = (p - 1) / (p * size - 1) if size > 1 else 0.0
+        own = found["number"] >= 0
+
+        def shares(batch: Workload) -> FloatArray:
+            asked = np.repeat(found["amount"][:, None], batch.n, axis=1)
+            if attribute is not None:
+                asked = asked * _asked(batch, attribute)[found["place"]]
+            every = np.tile(other * asked.sum(axis=0), (cells, 1))
+            every[found["number"][own]] += (1 - size * other) * asked[own]
+            return every
+
+        return shares
 
     def _values(self, k: int, factor: Factor, batch: Workload | None) -> Mapping[str, NDArray[Any]]:
         """Each value of the cells of factor k: cell, places of its attributes, share; amount where a sum is of it."""
