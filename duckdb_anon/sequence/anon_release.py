@@ -1,7 +1,8 @@
 """anon_release: what `release()` does, from SQL: one row that says what was written.
 
-The release is made on another connection to the caller's database: what it commits stays. So it is refused in a
-transaction that has changed the table, its rows or its labels.
+The release is made on another connection to the caller's database: what it commits stays, also after ROLLBACK. So it is
+refused in a transaction that has changed the table, its rows or its labels, but not in any open one: SQLAlchemy opens
+one by itself.
 With `previous` it continues a release (`sequence.next_release`). A plain CREATE TABLE ... AS FROM a method has no
 description, is in no register, and nothing guards it. Cost: that of the method.
 """

@@ -122,6 +122,14 @@ def test_what_writes_on_a_connection_of_its_own_refuses_rows_that_are_not_commit
     assert table.execute(call).fetchall()
 
 
+def test_a_release_from_a_transaction_that_changed_nothing_of_its_table_outlives_it(table):
+    table.execute("begin; create table other as select 1 as x")
+    table.execute("from anon_release('x', $$mondrian('t', 5, qi := ['age'], sensitive := 'dis')$$)")
+    table.execute("rollback")
+    counts = [table.execute(f"select count(*) from {name}").fetchall() for name in ("t", "x")]
+    assert counts[0] == counts[1]
+
+
 def test_a_database_is_not_released_in_a_transaction_that_deleted_individuals(con):
     con.execute("create table p as select range as pid, 20 + range * 7 % 40 as age from range(200)")
     con.execute("comment on column p.age is 'anon: quasi'")
