@@ -19,7 +19,7 @@ Numbers = npt.NDArray[np.float64]
 Hashes = npt.NDArray[np.uint64]
 
 _FEWEST, _CONTAINED, _DEVIATIONS = 10, 0.9, 6
-_FEWEST_OF_DENSE, _AT_RANDOM = 40, 1e-3
+_FEWEST_OF_DENSE, _BEYOND, _AT_RANDOM = 40, 0.1, 1e-3
 _ENDS, _TRIED = 10, 200
 _SIZES = (*(1 << bits for bits in (31, 32, 63)), *(10**digits for digits in range(5, 19)))
 _HALF = np.uint64(1 << 63)
@@ -66,19 +66,19 @@ def by_sets(values: Numbers, keys: Keys, *, unique: bool) -> str | None:
     Where keys leave no room for chance, half of them have to be there unchanged, or nearly all on a line and `unique`,
     one for each record.
     """
-    if _contained(values, keys.sorted, covered=0.5):
+    if contained(values, keys.sorted, covered=0.5):
         return "unchanged"
     some = values[np.linspace(0, len(values) - 1, _TRIED).astype(int)]
     for how, cut in keys.cuts():
         place = np.searchsorted(some, cut).clip(0, _TRIED - 1)
         if len(np.unique(some[place][some[place] == cut])) >= _CONTAINED * len(np.unique(some)):
-            if _contained(values, _sorted(cut)):
+            if contained(values, _sorted(cut)):
                 return how
     if len(keys.sorted) < _FEWEST:
         return None
     for slope, start in _lines(values, keys.sorted):
         if np.count_nonzero(_near((some - start) / slope, keys.sorted)) >= _CONTAINED * _TRIED:
-            if _contained(np.sort((values - start) / slope), keys.sorted, _CONTAINED if unique else None):
+            if contained(np.sort((values - start) / slope), keys.sorted, _CONTAINED if unique else None):
                 return _LINE
     return None
 
@@ -102,7 +102,7 @@ def _most(follows: npt.NDArray[np.bool_], numbers: Numbers) -> bool:
     return bool(np.count_nonzero(follows) >= len(numbers) / 2) and len(np.unique(numbers[follows])) >= _FEWEST
 
 
-def _contained(numbers: Numbers, keys: Numbers, covered: float | None = None) -> bool:
+def contained(numbers: Numbers, keys: Numbers, covered: float | None = None) -> bool:
     """Whether sorted numbers are keys, which are sorted too, by no chance.
 
     `covered`: the share of all keys that is enough, where it reaches from end to end as a random choice of keys does.
@@ -112,7 +112,8 @@ def _contained(numbers: Numbers, keys: Numbers, covered: float | None = None) ->
         return False
     if covered is not None and hits >= max(_FEWEST_OF_DENSE, covered * len(keys)):
         below, above = np.searchsorted(keys, numbers[0]), len(keys) - np.searchsorted(keys, numbers[-1], "right")
-        if (1 - hits / (len(keys) - below - above)) ** max(below, above) >= _AT_RANDOM:
+        missed = below + above
+        if missed <= _BEYOND * len(keys) and (1 - hits / (len(keys) - missed)) ** max(below, above) >= _AT_RANDOM:
             return True
     low, high = np.quantile(numbers, (0.05, 0.95))
     inside = keys[(keys >= low) & (keys <= high)]
