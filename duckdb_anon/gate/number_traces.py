@@ -138,7 +138,8 @@ def _near(numbers: Numbers, keys: Numbers) -> npt.NDArray[np.bool_]:
         return np.zeros(len(numbers), dtype=np.bool_)
     after = np.searchsorted(keys, numbers).clip(1, len(keys) - 1)
     distance = np.minimum(np.abs(keys[after] - numbers), np.abs(keys[after - 1] - numbers))
-    return distance <= _tolerance(keys)
+    close: npt.NDArray[np.bool_] = distance <= _tolerance(keys)
+    return close
 
 
 def _tolerance(keys: Numbers) -> float:
