@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import duckdb
 
@@ -115,22 +115,36 @@ class Records:
         try:
             [(rows,)] = self.con.execute(f"select count(*) from {self.source}").fetchall()
             limit = min(_ALL, _ALL * 4 * MOST // max(rows, 1))
-            hashes, total, unique, numbers, reach = self.con.execute(
-                f"with hashed as (select *, (md5_number(concat({named}, {texts})) >> 64)::ubigint "
-                f"as _anon_h from {self.source}), counted as (select _anon_h, count(*) as n, "
-                f"{number if kind == KEY else 'null'} as number from hashed where _anon_h <= {limit} "
-                f"group by _anon_h order by _anon_h limit {MOST}) "
-                "select coalesce(list(_anon_h order by _anon_h), []), coalesce(sum(n), 0), count(*) filter (n = 1), "
-                "count(distinct number), max(number) - min(number) + 1 from counted"
-            ).fetchall()[0]
+            hashed = f"select *, (md5_number(concat({named}, {texts})) >> 64)::ubigint as h from {self.source}"
+            sample, numbers, reach = drawn(self.con, hashed, kind, columns, limit, number if kind == KEY else "null")
         except duckdb.Error as error:  # of a view, for instance
             raise AnonError(f"release: {one_line(error)}") from cause_of(error)
-        limit = hashes[-1] if len(hashes) == MOST else limit
-        common = 1 - unique / total if total else 1.0
-        if kind == KEY:  # which repeats for an individual with several records
-            numbered = hashes and numbers == len(hashes)
-            common = min(1.0, numbers * (_ALL / limit) / reach) if numbered else 0.0
-        return Sample(kind, tuple(columns), common, limit, hashes)
+        if kind != KEY:
+            return sample
+        numbered = sample.hashes and numbers == len(sample.hashes)
+        # a key repeats for an individual with several records
+        return replace(sample, common=min(1.0, numbers * (_ALL / sample.limit) / reach) if numbered else 0.0)
+
+
+def drawn(
+    con: duckdb.DuckDBPyConnection,
+    hashed: str,
+    kind: str,
+    columns: Sequence[str] = (),
+    limit: int = _ALL,
+    number: str = "null",
+) -> tuple[Sample, int, int | None]:
+    """A sample of the hashes `h` up to a limit of a SELECT, how many different numbers it has, and their range.
+
+    `number`: SQL of the number of the records of one hash.
+    """
+    hashes, rows, unique, numbers, reach = con.execute(
+        f"with counted as (select h, count(*) as n, {number} as number from ({hashed}) where h <= {limit} "
+        f"group by h order by h limit {MOST}) select coalesce(list(h order by h), []), sum(n), "
+        "count(*) filter (n = 1), count(distinct number), max(number) - min(number) + 1 from counted"
+    ).fetchall()[0]
+    limit = hashes[-1] if len(hashes) == MOST else limit
+    return Sample(kind, tuple(columns), 1 - unique / rows if rows else 1.0, limit, hashes), numbers, reach
 
 
 def _text(value: str, kind: str) -> str:

@@ -20,8 +20,9 @@ from dataclasses import replace as with_fields
 import duckdb
 
 from duckdb_anon.engine.register import Register, Registered, leaving, registered, released_rows
+from duckdb_anon.engine.register_samples import RECORD, drawn
 from duckdb_anon.engine.release_digest import column_types, holds_rows_of, row_text
-from duckdb_anon.engine.sql_quoting import ident, idents
+from duckdb_anon.engine.sql_quoting import ident, idents, literal
 from duckdb_anon.model.errors import (
     AnonError,
     ParameterError,
@@ -33,7 +34,7 @@ from duckdb_anon.model.errors import (
     without_code,
 )
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.release_comment import Description
+from duckdb_anon.model.release_comment import Description, read_arguments
 from duckdb_anon.model.released_columns import Coded, Source
 from duckdb_anon.parts.run_part import message_of
 from duckdb_anon.sequence.registration import HIDDEN_GROUPS, Registration, unregistered
@@ -137,6 +138,8 @@ class Next:
             f"from (select key, any_value(content) as content from {self.scratch}.current group by key) as c "
             f"full join {self.scratch}.published as p on c.key = p.key"
         ).fetchall()[0]
+        if new and gone:
+            self._require_same_keys()
         withdrawn = replaced = 0
         execute(f"create table {self.scratch}.leaving (row ubigint)")
         if self.deleted == "withdraw":
@@ -150,6 +153,25 @@ class Next:
             "added": new, "waiting": 0, "deleted": gone, "changed": differ, "replaced": replaced,
             "withdrawn": withdrawn,
         }  # fmt: skip
+
+    def _require_same_keys(self) -> None:
+        """Refuse new keys of records that have been published under other keys: they would be published again."""
+        current, published = f"{self.scratch}.current", f"{self.scratch}.published"
+        new, gone = (
+            drawn(
+                self.registration.con,
+                f"select content as h from {one} where key not in (select key from {other})", RECORD,
+            )[0]
+            for one, other in ((current, published), (published, current))
+        )  # fmt: skip
+        share = new.share(gone)
+        if share is not None:
+            raise AnonError(
+                f"release: {share:.0%} of the new records are equal to published ones whose keys are gone, so "
+                f"'{self.previous.key}' has other values or another type than in {self.previous.name}, and records "
+                "would be published twice. Restore the keys",
+                code="changed-keys",
+            )
 
     def _release_batch(self) -> None:
         """Run the method on the new records; where it refuses them they wait."""
@@ -181,10 +203,16 @@ class Next:
         new_rows = [self.registration.without_row_id(f"{self.scratch}.draft")] if self.counts["added"] else []
         new_rows += [f"(select {idents(columns)} from {self.scratch}.replaced)"] if self.counts["replaced"] else []
         for more in new_rows:
-            if column_types(con, more) != columns:
+            now = column_types(con, more)
+            differing = [
+                f"{name} ({now.get(name, 'missing')}, before {columns.get(name, 'missing')})"
+                for name in dict.fromkeys([*columns, *now])
+                if now.get(name) != columns.get(name)
+            ]
+            if differing:
                 raise AnonError(
-                    f"release: columns or types of the new records differ from those of {self.previous.name}; "
-                    "the original has changed its columns. Release it with independent := true"
+                    f"release: columns of the new records differ from those of {self.previous.name}: "
+                    f"{listed(differing)}. Cast them in a view as they were, or release with independent := true"
                 )
             rows = f"{rows} union all from {more}"
         order = self.register.order_sql(f"'{self.previous.number + 1} ' || _anon_n")
@@ -344,7 +372,23 @@ def _named(registration: Registration, known: Sequence[Registered], previous: st
         raise ParameterError(f"release: key := '{registration.key}' is not that of {previous}. Allowed: '{last.key}'")
     if last.call != registration.call_text:
         raise ParameterError(
-            f"release: the releases of a sequence are made by one call, and {previous} was made by {last.call}. Repeat "
-            "it, or say independent := true"
+            f"release: the releases of a sequence are made by one call, and {previous} was made by {last.call}. This "
+            f"one differs in {_differing(last, registration.call_text)}. Repeat it, or say independent := true"
         )
     return last
+
+
+def _differing(last: Registered, call: str) -> str:
+    """Arguments in which a call differs from that of a release, with the columns where they are roles."""
+    texts = (
+        text.partition(literal(last.original))[2].removeprefix(", ").removesuffix(")") for text in (last.call, call)
+    )
+    before, now = (read_arguments(text) or {} for text in texts)
+    found = []
+    for name in dict.fromkeys([*before, *now]):
+        one, other = before.get(name), now.get(name)
+        if isinstance(one, list) and isinstance(other, list) and set(map(str, one)) != set(map(str, other)):
+            found.append(f"{name} ({listed(sorted(set(map(str, one)) ^ set(map(str, other))))})")
+        elif one != other:
+            found.append(name)
+    return listed(found) if found else "its table or method"

@@ -70,6 +70,11 @@ class Registration:
     ) -> Registration:
         """Look up the register: that of the database `register`, by default of the original's."""
         database = register or database_of(con, planned.relation, target)
+        if isinstance(key, str) and "," in key and fold(key) not in map(fold, planned.relation.columns):
+            raise ParameterError(
+                f"release: key := '{key}' names several columns, and a key is one. Add a column that has the values of "
+                "all of them, such as concat_ws('-', a, b), and name it"
+            )
         column = "" if key is None else column_of("release", planned.relation, key)
         quasi, sensitive = ([info.name for info in infos] for infos in (planned.roles.qi, planned.roles.sensitive))
         records = Records(con, planned.relation.sql, quasi, sensitive, column)

@@ -303,3 +303,50 @@ def test_a_release_in_parts_is_continued(people):
     different = f"""select r.age, r.gender, r.education from {numbered} as r join (select *, row_number() over () - 1 as n
         from people) as p on r.row_id = p.n where (r.age, r.gender, r.education) <> (p.age, p.gender, p.education)"""
     assert rows(people, different) == 0 and rows(people, f"from {numbered} where row_id is null") == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("alter table people alter age type double", "age (DOUBLE, before "),
+        ("alter table people alter salary type varchar", "salary (MAP(VARCHAR, BIGINT), before "),
+        ("alter table people drop age", "differs in qi (age)"),
+        ("alter table people rename age to years", "differs in qi (age, years)"),
+        ("alter table people add column zip integer; comment on column people.zip is 'anon: quasi'", "differs in qi (zip)"),
+        ("comment on column people.education is 'anon: insensitive'", "differs in qi (education), keep (education)"),
+        ("alter table people rename person_id to pid", "'person_id'"),
+        ("update people set person_id = null where person_id < 4", "'person_id' is NULL in 3 rows"),
+        ("insert into people from people where person_id < 4", "'person_id' has one value in several records"),
+    ],
+)  # fmt: skip
+def test_a_changed_column_of_a_sequence_is_named(people, change, named):
+    duckdb_anon.release(people, "r1", "anatomy('people', 4)", key="person_id")
+    arrive(people, 0, 50)
+    people.execute(change)
+    with pytest.raises(AnonError) as caught:
+        duckdb_anon.release(people, "r2", "anatomy('people', 4)", previous="r1")
+    assert named in str(caught.value)
+    assert people.execute("select count(*) from anon_register()").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "change", ["update people set person_id = 5000 - person_id", "alter table people alter person_id type double"]
+)
+def test_records_whose_keys_have_changed_are_not_published_again(people, change):
+    duckdb_anon.release(people, "r1", "anatomy('people', 4)", key="person_id")
+    people.execute(change)
+    with pytest.raises(AnonError, match="100% of the new records are equal to published ones") as caught:
+        duckdb_anon.release(people, "r2", "anatomy('people', 4)", previous="r1")
+    assert caught.value.code == "changed-keys"
+
+
+def test_others_in_place_of_those_who_left_are_new(people):
+    duckdb_anon.release(people, "r1", "anatomy('people', 4)", key="person_id")
+    people.execute("delete from people where person_id % 2 = 0")
+    arrive(people, 0, 300)
+    assert "300 new records" in duckdb_anon.release(people, "r2", "anatomy('people', 4)", previous="r1")
+
+
+def test_a_key_of_several_columns_is_refused_by_name(people):
+    with pytest.raises(AnonError, match="key := 'person_id, age' names several columns, and a key is one"):
+        duckdb_anon.release(people, "r1", MONDRIAN, key="person_id, age")
