@@ -133,7 +133,7 @@ def drawn(
     columns: Sequence[str] = (),
     limit: int = _ALL,
     number: str = "null",
-) -> tuple[Sample, int, int | None]:
+) -> tuple[Sample, int, int]:
     """A sample of the hashes `h` up to a limit of a SELECT, how many different numbers it has, and their range.
 
     `number`: SQL of the number of the records of one hash.
@@ -141,7 +141,7 @@ def drawn(
     hashes, rows, unique, numbers, reach = con.execute(
         f"with counted as (select h, count(*) as n, {number} as number from ({hashed}) where h <= {limit} "
         f"group by h order by h limit {MOST}) select coalesce(list(h order by h), []), sum(n), "
-        "count(*) filter (n = 1), count(distinct number), max(number) - min(number) + 1 from counted"
+        "count(*) filter (n = 1), count(distinct number), coalesce(max(number) - min(number) + 1, 1) from counted"
     ).fetchall()[0]
     limit = hashes[-1] if len(hashes) == MOST else limit
     return Sample(kind, tuple(columns), 1 - unique / rows if rows else 1.0, limit, hashes), numbers, reach
