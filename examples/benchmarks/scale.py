@@ -43,7 +43,7 @@ import sys, numba, duckdb_anon
 con = duckdb_anon.connect(sys.argv[1])
 con.execute("set enable_progress_bar = false")
 if sys.argv[3]:
-    duckdb_anon.release(con, "released", sys.argv[2], memory=sys.argv[3])
+    duckdb_anon.release(con, "released", sys.argv[2], memory=sys.argv[3], independent=True)
 elif sys.argv[2]:
     con.execute(f"create table released as from {sys.argv[2]}")
 else:
