@@ -63,6 +63,7 @@ def example_connection() -> duckdb.DuckDBPyConnection:
     con.execute("create table numbered as select row_number() over () as person_id, * from people")
     for column, role in (("age", "quasi"), ("education", "quasi"), ("salary", "sensitive")):
         con.execute(f"comment on column numbered.{column} is 'anon: {role}'")
+    con.execute("from safe_output('SELECT count(*) FROM people')")
     release(con, "first", "mondrian('numbered', 10)", key="person_id")
     release(con, "next", "mondrian('numbered', 10)", previous="first")
     return con

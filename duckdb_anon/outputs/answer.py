@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 
 import duckdb
+import numpy as np
 
 from duckdb_anon.engine.catalog import Catalog
 from duckdb_anon.engine.column_roles import resolve_roles
 from duckdb_anon.model.errors import AnonError, ColumnError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.outputs.block import Block, Table, read_block, table_name
-from duckdb_anon.outputs.cells import Row, columns_of, compute
+from duckdb_anon.outputs.cells import Row, atoms_of, columns_of, compute
+from duckdb_anon.outputs.ledger import Comparison, Ledger
 from duckdb_anon.outputs.policy import Policy, policy_of
-from duckdb_anon.outputs.rules import primary, shown
-from duckdb_anon.outputs.tables import suppress_secondary
+from duckdb_anon.outputs.rules import DIFFERENCING, primary, shown
+from duckdb_anon.outputs.tables import hide, population, suppress_secondary
 
 SUPPRESSED = "suppressed"
+_ONE = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,8 @@ class Question:
     block: Block
     policy: Policy
     columns: tuple[tuple[str, str], ...]  # names and types of the query's columns
+    database: str  # that holds the original
+    original: str  # its schema and name
 
 
 @dataclass(frozen=True)
@@ -82,16 +88,55 @@ def read_question(function: str, catalog: Catalog, query: str) -> Question:
     columns = tuple(columns_of(catalog.cursor, function, block))
     if any(fold(column) == SUPPRESSED for column, _ in columns):
         raise ColumnError(f"{function}: the answer has a column '{SUPPRESSED}' already. Give that column another name")
-    return Question(block, policy, columns)
+    database, *place = relation.place[:3]
+    return Question(block, policy, columns, database, ".".join(place))
 
 
-def answer(con: duckdb.DuckDBPyConnection, function: str, question: Question) -> Answer:
-    """Compute a query and decide on each of its values."""
-    rows = compute(con, function, question.block, question.policy)
-    for row in rows:
-        row.rules = primary(question.block, question.policy, row)
-    suppress_secondary(con, function, question.block, question.policy, rows)
-    return Answer(question, tuple(rows), tuple(shown(question.block, question.policy, rows)))
+def answer(con: duckdb.DuckDBPyConnection, function: str, question: Question, query: str, user: str = "") -> Answer:
+    """Compute a query, decide on each of its values, and enter it in the ledger.
+
+    Args:
+        con: a connection to the database of the original.
+        function: name of the function, for errors.
+        question: what `read_question` read.
+        query: the query as it was asked.
+        user: who asks; '' enters nothing, and compares with the answers of all users.
+    """
+    block, policy = question.block, question.policy
+    with _ONE:  # two answers at the same time would not know of one another
+        rows = compute(con, function, block, policy)
+        for row in rows:
+            row.rules = primary(block, policy, row)
+        atoms, table = atoms_of(con, function, block, policy)
+        ledger = Ledger(con, question.database, question.original)
+        cells, new = population(block, atoms, rows, table)
+        earlier = ledger.answered(user if user and policy.ledger == "user" else None)
+        comparison = Comparison(policy, table, ledger.known(), new, earlier)
+        known = {cell for cell, is_known in zip(cells, comparison.known(), strict=True) if is_known}
+        suppress_secondary(block, policy, rows, atoms, known)
+        refused = comparison.refused(np.array([bool(rows[n].rules[place]) for n, place in cells], bool))
+        for (number, place), is_refused in zip(cells, refused, strict=True):
+            if is_refused:
+                hide(block, rows[number], place, DIFFERENCING)
+        if user:
+            hidden = np.array([bool(rows[number].rules[place]) for number, place in cells], bool)
+            ledger.write(user, query, comparison.entered(hidden), [rule for row in rows for rule in row.rules])
+    return Answer(question, tuple(rows), tuple(shown(block, policy, rows)))
+
+
+def approved(
+    con: duckdb.DuckDBPyConnection, function: str, question: Question, query: str, user: str, why: tuple[str, str]
+) -> Answer:
+    """The whole answer of a query that somebody approves: `why` is the name and the reason, which the ledger keeps."""
+    block, policy = question.block, question.policy
+    with _ONE:
+        rows = compute(con, function, block, policy)
+        atoms, table = atoms_of(con, function, block, policy)
+        cells, new = population(block, atoms, rows, table)
+        ledger = Ledger(con, question.database, question.original)
+        entered = Comparison(policy, table, ledger.known(), new, []).entered(np.zeros(len(cells), bool))
+        ledger.write(user, query, entered, [""] * len(rows) * len(block.aggregates), why)
+    return Answer(question, tuple(rows), tuple(rows))
 
 
 def catalog_of(con: duckdb.DuckDBPyConnection) -> Catalog:

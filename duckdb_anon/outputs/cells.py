@@ -15,11 +15,14 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.engine.arrow import batches
 from duckdb_anon.model.errors import AnonError, cause_of
 from duckdb_anon.model.quoting import ident
 from duckdb_anon.outputs.block import EXTREMES, Aggregate, Block
+from duckdb_anon.outputs.ledger import Rows, keys_of
 from duckdb_anon.outputs.policy import Policy
 
+_ROW = "_anon_row"
 _FAILED = "the query cannot be computed on this table; DuckDB's message is left out, as it may quote values"
 
 
@@ -88,19 +91,27 @@ class Atoms:
     sums: dict[str, NDArray[np.float64]]  # of each magnitude
 
 
-def atoms_of(con: duckdb.DuckDBPyConnection, function: str, block: Block, policy: Policy) -> Atoms:
-    """The atoms of an answer, with what they add to counts and sums."""
+def atoms_of(con: duckdb.DuckDBPyConnection, function: str, block: Block, policy: Policy) -> tuple[Atoms, Rows]:
+    """The atoms of an answer, with what they add to counts and sums, and the rows of the whole table by atom."""
     writer = _Writer(block, policy)
     try:
-        found = con.execute(writer.atoms_sql()).fetchall()
+        found = batches(con, writer.atoms_sql()).read_all().combine_chunks()
     except duckdb.InterruptException:
         raise
     except duckdb.Error as error:
         raise AnonError(f"{function}: {_FAILED}", code="query-failed") from cause_of(error)
-    keys, conditions = len(block.keys), len(block.conditions)
-    numbers = np.array([row[keys:] for row in found], dtype=float).reshape(len(found), -1)
-    names = dict(zip(writer.magnitudes, numbers[:, conditions + 1 :].T, strict=True))
-    return Atoms([row[:keys] for row in found], numbers[:, :conditions] > 0, numbers[:, conditions], names)
+    inside = found.column("_w").to_numpy().astype(bool)
+    label = np.cumsum(inside) * inside
+    labels = np.repeat(label, found.column("_rows").to_numpy())
+    flat = {name: found.column(name).combine_chunks().flatten().to_numpy(zero_copy_only=False)
+            for name in found.column_names if name.startswith("_l")}  # fmt: skip
+    magnitudes = {name: flat[f"_l{place}"].astype(float) for place, name in enumerate(writer.magnitudes)}
+    rows = Rows(keys_of(flat["_lh"]), labels, flat.get("_lu"), magnitudes)
+    shown = found.filter(found.column("_w"))
+    keys = list(zip(*(shown.column(name).to_pylist() for name in writer.keys), strict=True)) or [()] * len(shown)
+    holds = np.array([shown.column(f"_p{j}").to_numpy() for j in writer.conditions], dtype=bool).T
+    sums = {name: shown.column(f"_s{place}").to_numpy() for place, name in enumerate(writer.magnitudes)}
+    return Atoms(keys, holds.reshape(len(shown), -1), shown.column("_rows").to_numpy().astype(float), sums), rows
 
 
 def columns_of(con: duckdb.DuckDBPyConnection, function: str, block: Block) -> list[tuple[str, str]]:
@@ -138,13 +149,25 @@ class _Writer:
         return f"with {', '.join(steps)} select {', '.join(select)} from _r order by all"
 
     def atoms_sql(self) -> str:
-        """One row an atom: keys, whether each condition holds, the number of rows, and the sum of each magnitude."""
-        conditions = [f"_p{j}" for j in self.conditions]
-        sums = [f"coalesce(sum({ident(name)}::double), 0)" for name in self.magnitudes]
-        texts, held = [f"{key}::varchar" for key in self.keys], [f"{name}::int" for name in conditions]
+        """One row an atom, and one for the rows outside the query: keys, conditions, sizes, and lists of its rows."""
+        block, flags = self.block, [f"_p{j}" for j in self.conditions]
+        base = [f"{key.sql} as {name}" for key, name in zip(block.keys, self.keys, strict=True)]
+        base += [f"coalesce({c.sql or 'true'}, false) as _p{j}" for j, c in enumerate(block.conditions)]
+        base += [f"{ident(name)}::double as _m{place}" for place, name in enumerate(self.magnitudes)]
+        base += [f"hash({_ROW}) as _h", f"coalesce({block.where.sql or 'true'}, false) as _w"]
+        lists = ["list(_h) as _lh", "count(*) as _rows"]
+        if block.table.person is not None:
+            base.append(f"hash({ident(block.table.person)}) as _u")
+            lists.append("list(_u) as _lu")
+        for place, _ in enumerate(self.magnitudes):
+            lists += [f"list(_m{place}) as _l{place}", f"coalesce(sum(_m{place}), 0) as _s{place}"]
+        names = ["_w", *self.keys, *flags]
+        texts = [f"case when _w then {name} end::varchar as {name}" for name in self.keys]
+        held = [f"_w and {name} as {name}" for name in flags]
         return (
-            f"with {self._base()} select {', '.join([*texts, *held, 'count(*)', *sums])} from _b "
-            f"group by {', '.join([*self.keys, *conditions])}"
+            f"with _b as (select {', '.join(base)} from {block.table.sql} as {_ROW}), "
+            f"_c as (select * replace ({', '.join([*texts, *held])}) from _b) "
+            f"select {', '.join([*names, *lists])} from _c group by {', '.join(names)} order by _w desc"
         )
 
     def _base(self) -> str:

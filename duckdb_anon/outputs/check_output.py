@@ -12,13 +12,15 @@ from typing import Any
 from duckdb_anon.model.function_specs import Params, Task
 from duckdb_anon.outputs.answer import Answer, answer, catalog_of, read_question
 from duckdb_anon.outputs.cells import Row
-from duckdb_anon.outputs.rules import DOMINANCE, P_PERCENT, SECONDARY, THRESHOLD, largest_share
+from duckdb_anon.outputs.rules import DIFFERENCING, DOMINANCE, P_PERCENT, SECONDARY, THRESHOLD, largest_share
 from duckdb_anon.outputs.safe_output import PAPER, QUERY
 
 _REASONS = {
     THRESHOLD: "fewer than {threshold} individuals: in the cell, outside it in its total, or on one side of the value",
     DOMINANCE: "the {largest} largest individuals have more than {share:.0%} of the sum",
     SECONDARY: "a suppressed value could be derived from this one and the totals",
+    DIFFERENCING: "earlier answers and this one would give a value of fewer than {threshold} individuals, or most of a "
+    "sum",
     P_PERCENT: "the rest of the sum is less than {p_percent:g}% of the largest individual",
 }
 
@@ -29,7 +31,8 @@ def _plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, st
 
 
 def _work(con: Any, info: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found = answer(con, "check_output", read_question("check_output", catalog_of(con), info["query"]))
+    question = read_question("check_output", catalog_of(con), info["query"])
+    found = answer(con, "check_output", question, info["query"])
     return [cell for row in found.rows for cell in _cells(found, row)]
 
 

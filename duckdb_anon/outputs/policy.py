@@ -27,6 +27,7 @@ PARAMETERS = (
         "number", 10.0, low=0, high=100,
     ),
     Parameter("zeros", "whether an answer of 0 individuals is disclosive", "text", "safe", ("safe", "disclosive")),
+    Parameter("ledger", "answers are compared with those of all users or of the same", "text", "all", ("all", "user")),
 )  # fmt: skip
 
 
@@ -39,6 +40,7 @@ class Policy:
     share: float = 0.9  # largest share of a sum that they may have, in (0, 1]
     p_percent: float = 10.0  # the rest of a sum is at least this percentage of its largest individual
     zeros: str = "safe"  # 'safe' or 'disclosive': what an answer of 0 individuals is
+    ledger: str = "all"  # answers are compared with those of 'all' users or of the same 'user'
 
 
 def policy_of(function: str, table: str, comment: str) -> Policy:
@@ -55,7 +57,7 @@ def policy_of(function: str, table: str, comment: str) -> Policy:
 
     Example:
         >>> policy_of("safe_output", "people", "staff; anon: outputs(threshold := 5, dominance := [1, 0.5])")
-        Policy(threshold=5, largest=1, share=0.5, p_percent=10.0, zeros='safe')
+        Policy(threshold=5, largest=1, share=0.5, p_percent=10.0, zeros='safe', ledger='all')
     """
     found = _COMMENT.findall(comment)
     if len(found) != 1:

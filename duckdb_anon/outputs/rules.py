@@ -12,7 +12,8 @@ from duckdb_anon.outputs.block import EXTREMES, PARAMETERS, QUANTILES, Aggregate
 from duckdb_anon.outputs.cells import Contributions, Group, Row
 from duckdb_anon.outputs.policy import Policy
 
-THRESHOLD, DOMINANCE, P_PERCENT, SECONDARY = "primary: threshold", "dominance", "p_percent", "secondary"
+THRESHOLD, DOMINANCE, P_PERCENT = "primary: threshold", "dominance", "p_percent"
+SECONDARY, DIFFERENCING = "secondary", "differencing"
 
 
 def primary(block: Block, policy: Policy, row: Row) -> list[str]:

@@ -8,6 +8,7 @@ more where a person column is labelled.
 
 from __future__ import annotations
 
+import getpass
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -31,7 +32,7 @@ def _plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, st
 
 def _work(con: Any, info: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, Any]]:
     question = read_question("safe_output", catalog_of(con), info["query"])
-    found = answer(con, "safe_output", question)
+    found = answer(con, "safe_output", question, info["query"], getpass.getuser())
     return [{"row": json.dumps(values), SUPPRESSED: rule} for values, rule in found.values()]
 
 

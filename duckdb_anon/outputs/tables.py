@@ -10,14 +10,15 @@ they follow the counts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
-import duckdb
 import numpy as np
 from scipy import sparse
 
 from duckdb_anon.outputs.block import PARAMETERS, Aggregate, Block
-from duckdb_anon.outputs.cells import Atoms, Row, atoms_of
+from duckdb_anon.outputs.cells import Atoms, Row
+from duckdb_anon.outputs.ledger import Population, Rows
 from duckdb_anon.outputs.policy import Policy
 from duckdb_anon.outputs.rules import SECONDARY
 from duckdb_anon.outputs.secondary import Bools, Floats, System, protect
@@ -26,9 +27,9 @@ Cell = tuple[int, int]  # row and aggregate
 
 
 def suppress_secondary(
-    con: duckdb.DuckDBPyConnection, function: str, block: Block, policy: Policy, rows: Sequence[Row]
+    block: Block, policy: Policy, rows: Sequence[Row], atoms: Atoms, known: Collection[Cell]
 ) -> None:
-    """Add the rule `secondary` to values from which suppressed ones could be derived."""
+    """Add the rule `secondary` to values from which suppressed ones could be derived; `known` ones stay shown."""
     kinds: dict[tuple[str, ...], list[int]] = {}
     for place, aggregate in enumerate(block.aggregates):
         if kind := _kind(aggregate):
@@ -39,15 +40,35 @@ def suppress_secondary(
     ]  # fmt: skip
     if not any(row.rules[place] for _, places in related for row in rows for place in places):
         return
-    atoms = atoms_of(con, function, block, policy)
-    members = _members(block, atoms, rows)
+    members = members_of(block, atoms, rows)
     for kind, places in sorted(related):  # counts first: what is hidden with them costs nothing afterwards
         cells = [(number, place) for number, row in enumerate(rows) for place in places
                  if row.groups[block.aggregates[place].condition].rows > 0]  # fmt: skip
-        system = _system(block, policy, atoms, rows, cells, members, kind)
+        fixed = np.array([cell in known for cell in cells], bool)
+        system = replace(_system(block, policy, atoms, rows, cells, members, kind), fixed=fixed)
         for (number, place), hidden in zip(cells, protect(system), strict=True):
             if hidden and not rows[number].rules[place]:
-                _hide(block, rows[number], place, kind)
+                hide(block, rows[number], place, SECONDARY)
+
+
+def population(block: Block, atoms: Atoms, rows: Sequence[Row], table: Rows) -> tuple[list[Cell], Population]:
+    """The values of an answer that have rows, and their populations."""
+    cells = [(number, place) for number, row in enumerate(rows) for place, aggregate in enumerate(block.aggregates)
+             if row.groups[aggregate.condition].rows > 0]  # fmt: skip
+    conditions = [block.aggregates[place].condition for _, place in cells]
+    inside = members_of(block, atoms, rows)[[number for number, _ in cells]].toarray() > 0
+    inside &= atoms.holds.T[conditions]
+    kinds = tuple(_statistic(block.aggregates[place]) for _, place in cells)
+    return cells, Population(table.labels, inside, kinds, np.zeros(len(cells), bool))
+
+
+def _statistic(aggregate: Aggregate) -> str:
+    """What answers are compared by: a sum and a mean of the same magnitude are one statistic."""
+    if aggregate.measured is not None:
+        return f"sum {aggregate.measured}"
+    if aggregate.function == "count":
+        return "individuals" if aggregate.fraction else "count"
+    return " ".join([aggregate.function, aggregate.fraction, *aggregate.arguments])
 
 
 def _kind(aggregate: Aggregate) -> tuple[str, ...]:
@@ -59,16 +80,16 @@ def _kind(aggregate: Aggregate) -> tuple[str, ...]:
     return ("other", *aggregate.arguments) if aggregate.function in PARAMETERS or aggregate.fraction else ()
 
 
-def _hide(block: Block, row: Row, place: int, kind: tuple[str, ...]) -> None:
+def hide(block: Block, row: Row, place: int, rule: str) -> None:
     """Hide a value; with a count, all statistics of the same individuals: a mean and a sum give their number."""
     aggregate = block.aggregates[place]
     for other, each in enumerate(block.aggregates):
-        same = other == place or (kind == ("count",) and each.filter == aggregate.filter)
+        same = other == place or (aggregate.function == "count" and each.filter == aggregate.filter)
         if same and not row.rules[other]:
-            row.rules[other] = SECONDARY
+            row.rules[other] = rule
 
 
-def _members(block: Block, atoms: Atoms, rows: Sequence[Row]) -> sparse.csr_array:
+def members_of(block: Block, atoms: Atoms, rows: Sequence[Row]) -> sparse.csr_array:
     """Rows x atoms: whether a row of the answer sums over an atom, whatever the condition."""
     last = len(block.keys) - 1
     kept = {row.grouping: [k for k in range(last + 1) if not row.grouping >> (last - k) & 1] for row in rows}

@@ -18,6 +18,7 @@ from typing import Any, NoReturn, TextIO
 import duckdb
 
 from duckdb_anon.binder_errors import explained
+from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.model.errors import AnonError, listed, nearest, of_newer_file, without_values
 from duckdb_anon.release_api import release
 from duckdb_anon.report.weak_labels import release_warnings
@@ -135,8 +136,8 @@ class Session:
             self.fail(f"unknown command .{typed}{instead}")
         command, name = COMMANDS[found[0]], found[0]
         try:
-            # SQL follows .release, with its quotes
-            words = [rest.strip()] if name == "release" and rest.strip() else shlex.split(rest)
+            # SQL follows these, with its quotes
+            words = [rest.strip()] if name in ("release", "safe") and rest.strip() else shlex.split(rest)
         except ValueError:
             self.fail(f"{line}: a quote is not closed")
         optional = not command.usage or command.usage.startswith("[")
@@ -234,6 +235,10 @@ def _options(session: Session, words: list[str]) -> dict[str, Any]:
     return found
 
 
+def _safe(session: Session, query: str) -> None:
+    session.run_text(f"from safe_output({literal(query.rstrip().rstrip(';'))});")
+
+
 def _timer(session: Session, state: str) -> None:
     session.timer = state == "on"
 
@@ -265,6 +270,7 @@ COMMANDS = {
         "NAME CALL [previous NAME] [key COLUMN]",
         "run a method, muco('people', 0.2), and write the release described; previous: the one it continues",
     ),
+    "safe": Command(_safe, "SELECT ...", "answer a query from the original as the policy of its table allows"),
     "timer": Command(_timer, "on|off", "write how long each statement takes", ("on", "off")),
 }
 
