@@ -111,7 +111,8 @@ def atoms_of(con: duckdb.DuckDBPyConnection, function: str, block: Block, policy
     keys = list(zip(*(shown.column(name).to_pylist() for name in writer.keys), strict=True)) or [()] * len(shown)
     holds = np.array([shown.column(f"_p{j}").to_numpy() for j in writer.conditions], dtype=bool).T
     sums = {name: shown.column(f"_s{place}").to_numpy() for place, name in enumerate(writer.magnitudes)}
-    return Atoms(keys, holds.reshape(len(shown), -1), shown.column("_rows").to_numpy().astype(float), sums), rows
+    sizes = shown.column("_rows").to_numpy().astype(float)
+    return Atoms(keys, holds.reshape(len(shown), len(block.conditions)), sizes, sums), rows
 
 
 def columns_of(con: duckdb.DuckDBPyConnection, function: str, block: Block) -> list[tuple[str, str]]:

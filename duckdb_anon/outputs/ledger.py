@@ -51,6 +51,11 @@ class Population:
     kinds: tuple[str, ...]  # of each cell, the statistic
     hidden: Bools  # of each cell
 
+    def by_atom(self, labels: Ints) -> Bools:
+        """Cells x joint atoms: whether a cell contains a joint atom, whose label is given."""
+        outside = np.zeros((len(self.kinds), 1), bool)
+        return np.concatenate([outside, self.cells], axis=1)[:, labels]
+
     def packed(self) -> bytes:
         """The population as bytes."""
         small = self.labels.astype(np.min_scalar_type(int(self.labels.max(initial=0))))
@@ -180,9 +185,7 @@ class Comparison:
         self.population = Population(labels, new.cells, new.kinds, new.hidden)
         every = [self.population, *earlier]
         joint, codes = _joint(every, size)
-        self._cells = [
-            each.cells[:, np.maximum(code - 1, 0)] & (code > 0) for each, code in zip(every, codes, strict=True)
-        ]
+        self._cells = [each.by_atom(code) for each, code in zip(every, codes, strict=True)]
         self._earlier = earlier
         self._checker = _Checker(policy, rows, numbers, joint, len(codes[0]))
 
@@ -219,11 +222,13 @@ class Comparison:
 
 def _numbered(rows: Rows, known: NDArray[np.uint64]) -> tuple[Ints, NDArray[np.uint64]]:
     """The number of each row in the ledger, and the keys of those that are new, which are numbered after the others."""
-    order = np.argsort(known, kind="stable")
-    place = np.searchsorted(known, rows.keys, sorter=order)
+    order, asked = np.argsort(known, kind="stable"), np.argsort(rows.keys, kind="stable")
+    ordered = known[order]
+    place = np.empty(len(rows.keys), np.int64)
+    place[asked] = np.searchsorted(ordered, rows.keys[asked])  # both sorted: a search among random keys takes seconds
     inside = place < len(known)
     found = np.zeros(len(rows.keys), bool)
-    found[inside] = known[order[place[inside]]] == rows.keys[inside]
+    found[inside] = ordered[place[inside]] == rows.keys[inside]
     numbers = np.empty(len(rows.keys), np.int64)
     numbers[found] = order[place[found]]
     numbers[~found] = len(known) + np.arange(int((~found).sum()))
