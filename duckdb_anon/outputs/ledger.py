@@ -86,7 +86,7 @@ class Rows:
 
 def keys_of(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Keys of rows from hashes of their content: equal rows are told from one another by their number."""
-    order = np.argsort(hashes, kind="stable")
+    order = np.argsort(hashes)
     ordered = hashes[order]
     place = np.arange(len(hashes))
     first = np.ones(len(hashes), bool)
@@ -222,7 +222,7 @@ class Comparison:
 
 def _numbered(rows: Rows, known: NDArray[np.uint64]) -> tuple[Ints, NDArray[np.uint64]]:
     """The number of each row in the ledger, and the keys of those that are new, which are numbered after the others."""
-    order, asked = np.argsort(known, kind="stable"), np.argsort(rows.keys, kind="stable")
+    order, asked = np.argsort(known), np.argsort(rows.keys)
     ordered = known[order]
     place = np.empty(len(rows.keys), np.int64)
     place[asked] = np.searchsorted(ordered, rows.keys[asked])  # both sorted: a search among random keys takes seconds
