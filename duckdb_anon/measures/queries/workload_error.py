@@ -20,6 +20,7 @@ from duckdb_anon.measures.queries.workload_answers import estimated_answers, tru
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
 from duckdb_anon.model.function_specs import Answer, Parameter, Params, Report
 from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.quoting import ident
 from duckdb_anon.model.release_formats import EVERY
 from duckdb_anon.model.release_table import MeasureCall, ReadTable
 
@@ -78,7 +79,7 @@ def draw_workload(original: ReadTable, params: Params, rng: np.random.Generator)
 
 def texts(workload: Workload, original: ReadTable, params: Params) -> list[str]:
     """The queries as SQL over the original."""
-    names = ['"' + a.replace('"', '""') + '"' for a in workload.attributes]
+    names = [ident(name) for name in workload.attributes]
     literals = {a: original.columns[a].domain.literals for a in workload.attributes}
     return query_texts(workload, params["tables"][0], params["aggregate"].strip(), names, literals)
 

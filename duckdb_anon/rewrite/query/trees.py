@@ -18,6 +18,10 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generators.duckdb import DuckDBGenerator
 
 from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.quoting import ident
+from duckdb_anon.model.quoting import literal as literal
+
+quoted = ident
 
 SOURCE = "\0source_"
 """Begins the names that known tables have while a query is rewritten: no identifier of SQL text can hold it."""
@@ -102,20 +106,6 @@ def _parsed(template: str) -> exp.Expr:
 def every(conditions: Sequence[exp.Expr]) -> exp.Expr:
     """All of the conditions; true without any."""
     return reduce(lambda a, b: tree("{a} and {b}", a=a, b=b), conditions) if conditions else exp.true()
-
-
-def literal(text: str) -> str:
-    """Quote a text."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def quoted(name: str) -> str:
-    """A column or table name as SQL.
-
-    >>> quoted('a"b')
-    '"a""b"'
-    """
-    return '"' + name.replace('"', '""') + '"'
 
 
 def readable(name: str) -> exp.Identifier:
