@@ -207,6 +207,16 @@ def wilson(successes: float, trials: int) -> tuple[float, float]:
     return low if successes > 0 else 0.0, high if successes < trials else 1.0
 
 
+def standard_error(chances: FloatArray) -> float:
+    """Standard error of the mean of chances that are not NaN; NaN for fewer than two.
+
+    >>> standard_error(np.array([0.0, 1.0, np.nan]))
+    0.5
+    """
+    measured = chances[~np.isnan(chances)]
+    return float(measured.std(ddof=1) / np.sqrt(len(measured))) if len(measured) > 1 else np.nan
+
+
 def rate_of(chances: FloatArray) -> tuple[float, float, float]:
     """Mean and 95% interval of chances that are not NaN; NaN for none."""
     measured = chances[~np.isnan(chances)]

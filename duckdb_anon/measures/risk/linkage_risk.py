@@ -5,11 +5,12 @@ vote on the sensitive value (`attackers` lists them). `identity` is the mean cha
 `attribute` that to name the sensitive value (of several columns the most exposed). `baseline` is the success with
 persons of `holdout`, or of naive Bayes on the release without the target's rows; `advantage` = (attribute - baseline) /
 (1 - baseline). 95% intervals of Wilson (1927). `strongest` has the largest identity and the largest advantage of those
-who know the release, its call, and at most everybody's quasi-identifiers. With a person column targets are individuals:
-the attacker knows all their records, and any row or value of theirs is a success. `known_values` values of a list may
-be known as well (Gong et al. 2017). `channel` is how an attacker knows what the method makes of a value: 'published'
-(the cells state it), 'simulated' (the call is run on the release), 'bootstrap' (the method is unknown, and near records
-stand in for it: the risk may be larger), NULL where it is not used. `note` names what an attacker needs and lacks.
+who know the release, its call, and at most everybody's quasi-identifiers; its note has standard errors. With a person
+column targets are individuals: the attacker knows all their records, and any row or value of theirs is a success.
+`known_values` values of a list may be known as well (Gong et al. 2017). `channel` is how an attacker knows what the
+method makes of a value: 'published' (the cells state it), 'simulated' (the call is run on the release), 'bootstrap'
+(the method is unknown, and near records stand in for it: the risk may be larger), NULL where it is not used. `note`
+names what an attacker needs and lacks.
 Source: Domingo-Ferrer and Torra (2001). Cost: targets x distinct rows x quasi-identifiers an attacker, and two runs of
 the method.
 """
@@ -24,7 +25,7 @@ import numpy as np
 
 from duckdb_anon.measures.released_rows import OfRelease, released_rows, require_rows, with_suppressed_cells
 from duckdb_anon.measures.risk.attackers import ATTACKERS
-from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable, Scoring, attack, rate_of
+from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable, Scoring, attack, rate_of, standard_error
 from duckdb_anon.measures.risk.baseline_inference import guesses
 from duckdb_anon.measures.risk.linkage_view import BOOTSTRAP, PublishedRecords, published, register_of
 from duckdb_anon.measures.risk.mechanism_simulation import bootstrapped, replay_select
@@ -128,6 +129,7 @@ def rows_of(
     without = [rate_of(guesses(release, k, targets))[0] for k in range(len(sensitive))]
     rows: list[dict[str, Any]] = []
     results: list[tuple[Scoring, tuple[FloatArray, FloatArray]]] = []
+    errors: dict[str, tuple[float, float]] = {}  # standard errors of identity and attribute of each attacker
     for attacker in chosen:
         row: dict[str, Any] = {"attacker": attacker.name, "targets": len(targets)}
         rows.append(row)
@@ -145,6 +147,7 @@ def rows_of(
         base = without
         if outside is not None and not scoring.register:  # nobody of a hold-out is in the register
             base = [rate_of(chances)[0] for chances in attack(release, scoring, outside)[1].T]
+        errors[attacker.name] = standard_error(identity), np.nan
         if release.persons and release.linked and scoring.finds:
             row |= zip(_FIGURES[:3], rate_of(identity), strict=True)
         if sensitive:
@@ -153,7 +156,8 @@ def rows_of(
             k = int(np.argmax(np.nan_to_num(gains, nan=-np.inf)))
             row |= zip(_FIGURES[3:], (*rates[k], base[k], gains[k]), strict=True)
             row["sensitive"] = sensitive[k]
-    return [*rows, _strongest(rows, chosen)]
+            errors[attacker.name] = errors[attacker.name][0], standard_error(attribute[:, k])
+    return [*rows, _strongest(rows, chosen, errors)]
 
 
 def chosen_attackers(names: Sequence[str]) -> list[Attacker]:
@@ -171,7 +175,9 @@ def advantage(rate: float, base: float) -> float:
     return 0.0 if base >= 1 else (rate - base) / (1 - base)
 
 
-def _strongest(rows: Sequence[Mapping[str, Any]], chosen: Sequence[Attacker]) -> dict[str, Any]:
+def _strongest(
+    rows: Sequence[Mapping[str, Any]], chosen: Sequence[Attacker], errors: Mapping[str, tuple[float, float]]
+) -> dict[str, Any]:
     """The largest identity and the largest advantage of attackers who know what is public alone."""
 
     def figure(row: Mapping[str, Any], name: str) -> float:
@@ -183,8 +189,11 @@ def _strongest(rows: Sequence[Mapping[str, Any]], chosen: Sequence[Attacker]) ->
     by_attribute = max(able, key=lambda row: figure(row, "advantage"))
     silent = [row["attacker"] for row in able if figure(row, "identity") == figure(row, "attribute") == -np.inf]
     note = f"attribute: {by_attribute['attacker']}"
+    if figure(by_attribute, "attribute") >= 0:
+        note += f" (standard error {errors[by_attribute['attacker']][1]:.4f})"
     if figure(by_identity, "identity") >= 0:
-        note = f"identity: {by_identity['attacker']}; {note}"
+        error = errors[by_identity["attacker"]][0]
+        note = f"identity: {by_identity['attacker']} (standard error {error:.4f}); {note}"
     channel = next((row["channel"] for row in able if row.get("channel")), None)
     if silent:
         note += f"; not tried: {listed(silent)}"

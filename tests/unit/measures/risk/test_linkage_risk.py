@@ -146,3 +146,16 @@ def test_a_call_that_no_method_takes_is_refused(con):
     ):
         with pytest.raises(duckdb.Error, match=f"linkage_risk: call := '.*{message}"):
             con.execute(f"from linkage_risk('original', 'release', {LABELS}, call := '{call}')")
+
+
+def test_the_strongest_says_the_standard_errors_of_its_figures(con):
+    """A release whose rows are alike in pairs: the chances of exact matches are one half for some and one for others."""
+    con.execute("create table original as select greatest(range, 40) as a, range % 2 as s from range(80)")
+    con.execute("create table release as select a, s, row_number() over () - 1 as row_id from original")
+    note, identity = (
+        con.execute("""select note, identity from linkage_risk('original', 'release', qi := ['a'], sensitive := 's',
+        attackers := ['exact']) where attacker = 'strongest'""").fetchone()
+    )
+    chances = np.array([1 / 41] * 41 + [1.0] * 39)
+    assert identity == pytest.approx(chances.mean())
+    assert f"standard error {chances.std(ddof=1) / np.sqrt(80):.4f}" in note
