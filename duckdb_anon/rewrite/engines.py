@@ -23,13 +23,14 @@ from duckdb_anon.rewrite.query.parse import Output
 from duckdb_anon.rewrite.query.tables import Bounds, PlausibleTables, TableInfo, recorded
 from duckdb_anon.rewrite.query.trees import all_of, laid_out, leftmost
 from duckdb_anon.rewrite.release_model import prefers_draws, release_model
-from duckdb_anon.rewrite.replay import Measures, half_widths, with_intervals
+from duckdb_anon.rewrite.replay import Measures, half_widths, with_intervals, with_widths
 from duckdb_anon.rewrite.rewriter import estimator, merged_records
 
 Engine = Literal["auto", "closed", "imputed"]
 LEFT_OUT = "_left_out"
 IMPUTED = "no bounds: the answer is imputed from plausible tables; bounds := 'likely' may give an interval"
 NOT_REPLAYED = "no interval: the replay cannot distinguish the groups, or has too many of them"
+UNCOVERED = "no interval: too few intervals of such measures hold the truth"
 REPLAYED = "low and high by replay of the release"
 
 
@@ -209,9 +210,14 @@ def _with_replay(question: Question, found: Answer) -> Answer:
     outputs = [projection.unalias() for projection in leftmost(question.tree).expressions]
     counts = [number for number in wanted if isinstance(outputs[number], (exp.Count, exp.CountIf))]
     hard = {number: confidence == 1 for number, confidence in found.bounded.items()}
+    measures, widths = with_widths(measures, widths, hard)
+    if not {*wanted} <= {*measures.wanted, *found.bounded}:
+        found = replace(found, unbounded=UNCOVERED)
+    if not measures.wanted:
+        return found
     sql = with_intervals(found.sql, measures, widths, hard, counts)
     confidence = question.release.replay().confidence
-    bounded = {**found.bounded, **dict.fromkeys(wanted, confidence)}
+    bounded = {**found.bounded, **dict.fromkeys(measures.wanted, confidence)}
     return replace(found, sql=sql, bounded=bounded, notes=(*found.notes, REPLAYED))
 
 

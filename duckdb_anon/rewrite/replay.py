@@ -16,7 +16,7 @@ from sqlglot import exp
 from duckdb_anon.rewrite.plausible import over_draws
 from duckdb_anon.rewrite.query.parse import Output
 from duckdb_anon.rewrite.query.tables import MakePlausible, PlausibleTables, TableInfo
-from duckdb_anon.rewrite.query.trees import literal
+from duckdb_anon.rewrite.query.trees import leftmost, literal
 
 _QUANTILE = 2.228
 """Of Student's distribution with ten degrees of freedom, .975."""
@@ -75,13 +75,40 @@ def half_widths(
             for values, value in zip(lists, row[len(measures.keys) :], strict=True):
                 if value is not None and math.isfinite(value):
                     values.append(value)
-    return {key: [_half_width(values) for values in lists] for key, lists in found.items()}
+    outputs = leftmost(tree).expressions
+    wider = [replay.wider.get(_kind(outputs[number].unalias())) for number in measures.wanted]
+    return {
+        key: [_half_width(values, factor) for values, factor in zip(lists, wider, strict=True)]
+        for key, lists in found.items()
+    }
 
 
-def _half_width(differences: Sequence[float]) -> float | None:
-    if len(differences) < _LEAST:
+def _kind(node: exp.Expr) -> str:
+    """Kind of a measure, as calibrations tell them apart."""
+    kinds: dict[str, tuple[type[exp.Expr], ...]] = {
+        "count": (exp.Count, exp.CountIf), "sum": (exp.Sum,), "mean": (exp.Avg,), "share": (exp.Div,),
+    }  # fmt: skip
+    return next((name for name, types in kinds.items() if isinstance(node.unnest(), types)), "other")
+
+
+def _half_width(differences: Sequence[float], wider: float | None) -> float | None:
+    if wider is None or len(differences) < _LEAST:
         return None
-    return _QUANTILE * math.sqrt(sum(value * value for value in differences) / len(differences))
+    return wider * _QUANTILE * math.sqrt(sum(value * value for value in differences) / len(differences))
+
+
+def with_widths(
+    measures: Measures, widths: Mapping[Keys, Sequence[float | None]], hard: Mapping[int, bool]
+) -> tuple[Measures, dict[Keys, list[float | None]]]:
+    """Leave out measures without intervals, and those with hard bounds whose replayed answers were always right."""
+    places = [
+        place
+        for place, number in enumerate(measures.wanted)
+        if any(row[place] is not None for row in widths.values())
+        and (not hard.get(number) or any(row[place] for row in widths.values()))
+    ]
+    kept = replace(measures, wanted=[measures.wanted[place] for place in places])
+    return kept, {key: [row[place] for place in places] for key, row in widths.items()}
 
 
 def _differences(truth: str, answer: str, measures: Measures) -> str:

@@ -81,12 +81,14 @@ class Replay:
         answered: what answers queries about it.
         rows: answers of a query over these for each truth; other tables are given by the names that the query reads.
         confidence: share of the intervals that hold the truth.
+        wider: factor of the width of intervals by kind of measure; other kinds have none.
     """
 
     truth: PlausibleTables
     answered: PlausibleTables
     rows: Callable[[str, Mapping[str, TableInfo]], list[list[tuple[Any, ...]]]]
     confidence: float
+    wider: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
