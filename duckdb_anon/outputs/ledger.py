@@ -32,6 +32,7 @@ Bools = NDArray[np.bool_]
 _COPY = np.uint64(0x9E3779B97F4A7C15)  # odd: copies of a row have different keys
 _ATOMS = 1000  # most joint atoms for which every linear combination is looked at
 _SPAN = 400  # most answered cells of a statistic for which that is done
+_MATRIX = 20_000_000  # most cells times joint atoms of answers that are compared together
 _PAIRS = 1500  # most answered cells of which all pairs are
 _TABLES = """
 create schema if not exists {schema};
@@ -183,11 +184,10 @@ class Comparison:
         labels = np.zeros(size, np.int64)
         labels[numbers] = rows.labels
         self.population = Population(labels, new.cells, new.kinds, new.hidden)
-        every = [self.population, *earlier]
-        joint, codes = _joint(every, size)
-        self._cells = [each.by_atom(code) for each, code in zip(every, codes, strict=True)]
-        self._earlier = earlier
-        self._checker = _Checker(policy, rows, numbers, joint, len(codes[0]))
+        together = _Together(policy, rows, numbers, self.population, earlier)
+        self._parts = [together]
+        if not together.is_small:  # all answers together divide the rows too finely: each earlier one by itself
+            self._parts = [_Together(policy, rows, numbers, self.population, [each]) for each in earlier]
 
     def entered(self, hidden: Bools) -> tuple[Population, NDArray[np.uint64]]:
         """What the ledger keeps of the answer: its population, and the keys of rows that are new to it."""
@@ -195,16 +195,40 @@ class Comparison:
 
     def known(self) -> Bools:
         """Which cells have been answered before."""
-        found = [self._checker.among(self._cells[0][[place]], self._of(kind, hidden=False))
-                 for place, kind in enumerate(self.population.kinds)]  # fmt: skip
-        return np.array(found, bool)
+        return np.asarray(np.array([part.known() for part in self._parts]).any(axis=0))
 
     def refused(self, hidden: Bools) -> Bools:
         """Which cells may not be answered, of those that no rule hides."""
+        return np.asarray(np.array([part.refused(hidden) for part in self._parts]).any(axis=0))
+
+
+class _Together:
+    """A new answer and some earlier ones, by the joint atoms of their rows."""
+
+    def __init__(
+        self, policy: Policy, rows: Rows, numbers: Ints, new: Population, earlier: Sequence[Population]
+    ) -> None:
+        self._new, self._earlier = new, earlier
+        every = [new, *earlier]
+        joint, codes = _joint(every, len(new.labels))
+        atoms, cells = len(codes[0]), sum(len(each.kinds) for each in every)
+        self.is_small = len(earlier) < 2 or atoms * cells <= _MATRIX
+        if self.is_small:
+            self._cells = [each.by_atom(code) for each, code in zip(every, codes, strict=True)]
+            self._checker = _Checker(policy, rows, numbers, joint, atoms)
+
+    def known(self) -> Bools:
+        """Which cells are among the answered ones."""
+        found = [self._checker.among(self._cells[0][[place]], self._of(kind, hidden=False))
+                 for place, kind in enumerate(self._new.kinds)]  # fmt: skip
+        return np.array(found, bool)
+
+    def refused(self, hidden: Bools) -> Bools:
+        """Which cells may not be answered after these answers, of those that no rule hides."""
         refused = np.zeros(len(hidden), bool)
         cells = self._cells[0]
-        for kind in dict.fromkeys(self.population.kinds):
-            asked = [p for p, k in enumerate(self.population.kinds) if k == kind and not hidden[p]]
+        for kind in dict.fromkeys(self._new.kinds):
+            asked = [p for p, k in enumerate(self._new.kinds) if k == kind and not hidden[p]]
             known, kept = self._of(kind, hidden=False), self._of(kind, hidden=True)
             found = self._checker.refused(kind, cells[asked], known, kept)
             if any(found) and not self._checker.is_exact:  # what overlaps them could give them away

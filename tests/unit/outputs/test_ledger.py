@@ -8,6 +8,7 @@ from scipy.optimize import linprog
 
 from duckdb_anon.cli import main
 from duckdb_anon.model.errors import AnonError
+from duckdb_anon.outputs import ledger
 from duckdb_anon.outputs.answer import answer, catalog_of, read_question
 from duckdb_anon.outputs.approve import approve
 from tests.reference.entry_calls import refusal
@@ -39,6 +40,14 @@ def test_a_total_and_its_parts_in_several_queries_do_not_give_the_missing_part(p
     assert not hidden(people, "select sum(x) from t where sex = 'm' and grp in ('b', 'c')")
     assert not hidden(people, "select sum(x) from t where sex = 'm' and grp in ('a', 'd')")
     assert asked(people, "select sum(x) from t where sex = 'm'") == [(None, "differencing")]
+
+
+def test_answers_that_divide_the_rows_too_finely_are_compared_one_by_one(people, monkeypatch):
+    monkeypatch.setattr(ledger, "_MATRIX", 0)
+    assert not hidden(people, "select sum(x) from t where sex = 'm' and grp in ('b', 'c')")
+    assert not hidden(people, "select count(*) from t where grp in ('a', 'b')")
+    assert asked(people, "select count(*) from t where grp in ('a', 'b', 'e')") == [(None, "differencing")]
+    assert not hidden(people, "select count(*) from t where grp in ('a', 'b')")
 
 
 def test_the_general_tracker_is_stopped(people):
