@@ -70,7 +70,7 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
     released: dict[str, Cells] = {ROWS: Source(np.full(len(made[0]), -1, dtype=np.int64))}
     for attribute, column, histogram, cells in zip(attributes, columns, histograms, made, strict=True):
         if isinstance(column, Names):
-            released[attribute.name] = Coded(attribute.name, _code_of_cell(attribute)[cells])
+            released[attribute.name] = Coded(attribute.name, _code_of_cell(attribute)[cells].astype(np.int32))
         else:
             numbers = drawn(histogram, cells, making, whole=column.whole)
             known = ~np.isnan(numbers)
