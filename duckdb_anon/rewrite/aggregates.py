@@ -4,7 +4,7 @@ A weighted quantile is the value where the sum of weights passes the share. With
 continuous quantile of n values lies at position share * (n - 1); the discrete one is the first value that at least
 share * n values do not exceed, or, in falling order, that at least share * n values do not fall below.
 
-What is not linear in rows (variances, DISTINCT, extremes, lists) is refused here; plausible tables answer it.
+What is not linear in rows (variances, DISTINCT, extremes, lists) plausible tables answer.
 """
 
 from __future__ import annotations
@@ -14,17 +14,14 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckdb_anon.rewrite.factors import NotLinearError
-from duckdb_anon.rewrite.query.trees import plain, tree, without_filter
+from duckdb_anon.rewrite.query.trees import tree, without_filter
 
 LINEAR = (exp.Count, exp.CountIf, exp.Sum, exp.Avg)
 
 
 def weighted(node: exp.Expr, where: exp.Expr | None, weight: exp.Expr) -> exp.Expr:
-    """The estimate of one aggregate over weighted rows."""
+    """The estimate of COUNT, SUM or AVG over weighted rows."""
     argument = node.this
-    if isinstance(argument, exp.Distinct) or (node.args.get("expressions") and isinstance(node, exp.Count)):
-        raise NotLinearError(f"{plain(node)} counts distinct values")
     if isinstance(node, exp.Count):
         counted = None if argument is None or isinstance(argument, (exp.Star, exp.Literal)) else argument
         return tree("coalesce({x}, 0)", x=total(weight, counted, where))
@@ -32,10 +29,8 @@ def weighted(node: exp.Expr, where: exp.Expr | None, weight: exp.Expr) -> exp.Ex
         return _filtered(tree("sum(case when {x} then {w} when not {x} then 0 end)", w=weight, x=argument), where)
     if isinstance(node, exp.Sum):
         return _filtered(tree("sum({w} * {x})", w=weight, x=argument), where)
-    if isinstance(node, exp.Avg):
-        return tree("{s} / {n}", s=_filtered(tree("sum({w} * {x})", w=weight, x=argument), where),
-                    n=total(weight, argument, where))  # fmt: skip
-    raise NotLinearError(f"{plain(node)} is not a sum over rows")
+    return tree("{s} / {n}", s=_filtered(tree("sum({w} * {x})", w=weight, x=argument), where),
+                n=total(weight, argument, where))  # fmt: skip
 
 
 def total(weight: exp.Expr, counted: exp.Expr | None, where: exp.Expr | None) -> exp.Expr:
@@ -78,31 +73,38 @@ class Quantile:
     condition: exp.Expr | None
 
 
-def read_quantile(node: exp.Expr) -> Quantile | None:
-    """Read a median or quantile with its FILTER; None for other aggregates.
-
-    Raises:
-        NotLinearError: it asks for several shares, or a share that is not a number.
-    """
-    inner, where = without_filter(node)
-    order = None
+def _value_and_share(node: exp.Expr) -> tuple[exp.Expr | None, exp.Expr | None, exp.Ordered | None]:
+    """What a median or quantile is taken of, which share, and its ORDER BY; no share of other aggregates."""
+    inner, order = without_filter(node)[0], None
     if isinstance(inner, exp.WithinGroup):
         order, inner = inner.expression.expressions[0], inner.this
     if isinstance(inner, exp.Median):
-        value, share = inner.this, HALF
-    elif isinstance(inner, (exp.PercentileCont, exp.PercentileDisc)):
-        value, share = (order.this, inner.this) if order is not None else (inner.this, inner.expression)
-    elif isinstance(inner, (exp.Quantile, exp.ApproxQuantile)):
-        value, share = inner.this, inner.args.get("quantile")
-    else:
+        return inner.this, HALF, order
+    if isinstance(inner, (exp.PercentileCont, exp.PercentileDisc)):
+        return (order.this, inner.this, order) if order is not None else (inner.this, inner.expression, None)
+    if isinstance(inner, (exp.Quantile, exp.ApproxQuantile)):
+        return inner.this, inner.args.get("quantile"), order
+    return None, None, None
+
+
+def several_quantiles(node: exp.Expr) -> str:
+    """Why an aggregate is not one quantile of all values; '' of one, and of other aggregates."""
+    value, share, _ = _value_and_share(node)
+    if share is None or (isinstance(share, exp.Literal) and value is not None and not isinstance(value, exp.Distinct)):
+        return ""
+    return f"{without_filter(node)[0].sql('duckdb')} is not one quantile of all values"
+
+
+def read_quantile(node: exp.Expr) -> Quantile | None:
+    """Read a median or quantile with its FILTER; None for other aggregates."""
+    value, share, order = _value_and_share(node)
+    if value is None or share is None:
         return None
-    if value is None or isinstance(value, exp.Distinct) or not isinstance(share, exp.Literal):
-        raise NotLinearError(f"{inner.sql('duckdb')} is not one quantile of all values")
-    text = share.sql("duckdb")
-    falling = order is not None and bool(order.args.get("desc"))
-    if falling:
-        text = f"(1 - {text})"
-    return Quantile(value, text, isinstance(inner, (exp.Median, exp.PercentileCont)), falling, where)
+    inner, where = without_filter(node)
+    text, falling = share.sql("duckdb"), order is not None and bool(order.args.get("desc"))
+    inner = inner.this if isinstance(inner, exp.WithinGroup) else inner
+    continuous = isinstance(inner, (exp.Median, exp.PercentileCont))
+    return Quantile(value, f"(1 - {text})" if falling else text, continuous, falling, where)
 
 
 def weighted_quantile(quantile: Quantile, keys: Sequence[exp.Expr], weight: exp.Expr, source: exp.Select) -> str:

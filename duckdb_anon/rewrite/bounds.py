@@ -19,12 +19,15 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.rewrite.compile_query import Block, cell_name, constants_beside
+from duckdb_anon.rewrite.compile_query import Steps, of_step, spread_over
 from duckdb_anon.rewrite.factors import BucketFactor, ColumnUse, Factor, RandomizedFactor, where_all
 from duckdb_anon.rewrite.interval_factor import IntervalFactor
+from duckdb_anon.rewrite.linear import too_many, unlisted
 from duckdb_anon.rewrite.query.tables import Bounds
 from duckdb_anon.rewrite.query.trees import all_of, groups_of, outermost_aggregates, quoted, tree, without_filter
+from duckdb_anon.rewrite.reading import Reading, cell_name, constants_beside
 
+NO_BOUNDS = "no bounds: only counts, sums, means and extremes of one table have them"
 REACH = 1.959963984540054
 """Half-width of a 95% interval in standard errors."""
 MOST_SETS = 32
@@ -96,311 +99,321 @@ def read_measure(node: exp.Expr) -> Measure | None:
     return Measure(type(inner).__name__.lower(), argument, (*conditions, _present(argument)))
 
 
-class BoundedBlock(Block):
-    """The outermost SELECT of a query, read for its bounds; it is changed."""
+def bounds_of(r: Reading, steps: Steps, wanted: Bounds) -> tuple[FoundBounds, str]:
+    """The bounds of the measures of a SELECT, which is changed, and why one may have none."""
+    copy = Reading(r.select.copy(), r.model, r.release, r.original)
+    if unlisted(copy, copy.factors(), _EXTREMES):
+        return FoundBounds(), NO_BOUNDS
+    why = too_many(copy, copy.factors(), _EXTREMES)
+    return (FoundBounds(), f"no bounds: {why}") if why else (_bounds_of(r, steps, wanted), NO_BOUNDS)
 
-    def bounds(self, wanted: Bounds) -> FoundBounds:
-        """The bounds of its measures."""
-        found, factors = FoundBounds(leveled=len(self.sets()) > 1), self.factors()
-        counted = any(factor.counted for factor in self.model.factors)
-        if self.select.args.get("distinct") or counted or not self.preserved or len(self.sets()) > MOST_SETS:
-            return found
-        inverted = bool(factors) and all(isinstance(factor, RandomizedFactor) for factor in factors)
-        sampled = bool(self.model.rate) and not factors
-        if not factors and self.model.weight == "1":
-            return self._exact_bounds(found) if self.model.has_original_values else found
-        if (inverted and self.model.weight == "1") or sampled:
-            return found if wanted == "hard" else self._intervals(found, factors)
-        rows_are_original = self.model.bounded and (
-            (self.model.weight == "1" and self.model.complete) or self.model.missing
+
+def _bounds_of(r: Reading, steps: Steps, wanted: Bounds) -> FoundBounds:
+    found, factors = FoundBounds(leveled=len(r.sets()) > 1), r.factors()
+    counted = any(factor.counted for factor in r.model.factors)
+    if r.select.args.get("distinct") or counted or not r.preserved or len(r.sets()) > MOST_SETS:
+        return found
+    inverted = bool(factors) and all(isinstance(factor, RandomizedFactor) for factor in factors)
+    sampled = bool(r.model.rate) and not factors
+    if not factors and r.model.weight == "1":
+        return _exact_bounds(r, found) if r.model.has_original_values else found
+    if (inverted and r.model.weight == "1") or sampled:
+        return found if wanted == "hard" else _intervals(r, steps, found, factors)
+    rows_are_original = r.model.bounded and ((r.model.weight == "1" and r.model.complete) or r.model.missing)
+    if not rows_are_original or any(factor.signed for factor in factors):
+        return found
+    if _reads_one_bucket_factor(r, factors):
+        return _exact_bounds(r, found)
+    if r.select.args.get("joins"):
+        return found
+    return _hard_bounds(r, steps, found, factors)
+
+
+def _reads_one_bucket_factor(r: Reading, factors: Sequence[Factor]) -> bool:
+    """Whether only values are read that each bucket holds as a whole, whichever row has which."""
+    if len(factors) != 1 or not isinstance(factors[0], BucketFactor) or r.model.missing:
+        return False
+    return set(r.read) <= set(factors[0].columns) and not r.select.args.get("joins")
+
+
+def _exact_bounds(r: Reading, found: FoundBounds) -> FoundBounds:
+    """An answer that is exact lies between itself and itself."""
+    for position, item in enumerate(r.select.expressions):
+        nodes = list(outermost_aggregates(item))
+        certain = all(_is_certain(node) for node in nodes)
+        if nodes and certain and not all_of(item, exp.Window):
+            name = exp.column(item.alias_or_name, table="_answers", quoted=True)
+            found.ends[position], found.confidence[position] = (name, name), 1.0
+    return found
+
+
+def _hard_bounds(r: Reading, steps: Steps, found: FoundBounds, factors: Sequence[Factor]) -> FoundBounds:
+    conditions, exact_conditions = r.push_conditions(factors)
+    measures = _measures(r)
+    in_buckets = _counts_in_buckets(r, measures, factors, conditions, exact_conditions)
+    if in_buckets:
+        found.steps["_bucket_bounds"] = steps.add("bucket_bounds", in_buckets[1])
+    aliases = {i: "_bucket_bounds" if in_buckets and i in in_buckets[0] else "_bounds" for i, _ in enumerate(measures)}
+    if "_bounds" in aliases.values():
+        text = _bounds_of_rows(r, steps, measures, factors, conditions, exact_conditions)
+        found.steps["_bounds"] = steps.add("bounds", text)
+    _fill(r, found, measures, aliases, 1.0)
+    return found
+
+
+def _bounds_of_rows(
+    r: Reading,
+    steps: Steps,
+    measures: Sequence[Measure],
+    factors: Sequence[Factor],
+    conditions: Mapping[str, Sequence[exp.Expr]],
+    exact_conditions: Sequence[str],
+) -> str:
+    """SELECT of bounds from the possible values of each row."""
+    left = r.left
+    rows = steps.add("possible_rows", _numbered_rows(r, factors, left, exact_conditions))
+    text, ends = _possible(r, steps, rows, bool(exact_conditions), factors, conditions, left)
+    source = _source(r, steps.add("possible", text))
+    texts = []
+    for level, keys in _levels(r):
+        texts.append(_of_groups(r, measures, keys, level, row_cells(measures, keys, source, ends)))
+    return _with_open_cells(r, " union all ".join(texts), rows, factors, measures)
+
+
+def _intervals(r: Reading, steps: Steps, found: FoundBounds, factors: Sequence[Factor]) -> FoundBounds:
+    """95% intervals of totals and means over inverted channels, or over a sample."""
+    conditions, exact_conditions = r.push_conditions(factors)
+    measures = [measure for measure in _measures(r) if measure.kind in ("count", "sum", "avg")]
+    left = r.left
+    rows = steps.add("rows", _numbered_rows(r, factors, left, exact_conditions))
+    uses = {column: r.use(column, conditions) for column in r.read}
+    joins, columns, share = spread_over(r, steps, rows, bool(exact_conditions), factors, uses, conditions, left)
+    selected = [*(f"g.{quoted(column)}" for column in sorted(left) if column in r.exact), *columns]
+    selected += ["g._id", "g._records", f"{share} as _share", *["g._rate"] * bool(r.model.rate)]
+    text = f"select {', '.join(selected)} from {quoted(rows)} as g {' '.join(joins)}"
+    source = _source(r, steps.add("values", text))
+    levels = [interval_of_groups(measures, keys, level, source, bool(r.model.rate)) for level, keys in _levels(r)]
+    found.steps["_bounds"] = steps.add("intervals", " union all ".join(levels))
+    _fill(r, found, measures, dict.fromkeys(range(len(measures)), "_bounds"), 0.95)
+    return found
+
+
+def _measures(r: Reading) -> list[Measure]:
+    """The aggregates of output columns that may have bounds."""
+    found: dict[Measure, None] = {}
+    for projection in r.select.expressions:
+        if not all_of(projection, exp.Window, exp.Query, exp.Grouping):
+            found.update(
+                (m, None) for node in outermost_aggregates(projection) if (m := read_measure(node)) is not None
+            )
+    return list(found)
+
+
+def _fill(
+    r: Reading, found: FoundBounds, measures: Sequence[Measure], aliases: Mapping[int, str], confidence: float
+) -> None:
+    """Bounds of output columns from those of their aggregates."""
+
+    def ends_of(node: exp.Expr) -> Ends | None:
+        measure = read_measure(node)
+        if measure not in measures or measure is None:
+            return None
+        i = list(measures).index(measure)
+        low, high = (exp.Var(this=f"{aliases[i]}.{end}_{i}") for end in ("low", "high"))
+        return low, high
+
+    for position, item in enumerate(r.select.expressions):
+        nodes = list(outermost_aggregates(item))
+        if not nodes or (confidence < 1 and len(nodes) > 1) or all_of(item, exp.Window, exp.Query, exp.Grouping):
+            continue
+        ends = range_of(item.unalias(), ends_of)
+        if ends is not None:
+            found.ends[position], found.confidence[position] = ends, confidence
+
+
+def _levels(r: Reading) -> list[tuple[int, list[exp.Expr | None]]]:
+    """Each grouping set: its GROUPING number, and its keys, None for those that are not in it."""
+    groups = groups_of(r.select)
+    return [
+        (
+            groups.level_of(keys) if len(groups.sets) > 1 else 0,
+            [key if key in keys else None for key in groups.keys],
         )
-        if not rows_are_original or any(factor.signed for factor in factors):
-            return found
-        if self._reads_one_bucket_factor(factors):
-            return self._exact_bounds(found)
-        if self.select.args.get("joins"):
-            return found
-        return self._hard_bounds(found, factors)
+        for keys in groups.sets
+    ]
 
-    def _reads_one_bucket_factor(self, factors: Sequence[Factor]) -> bool:
-        """Whether only values are read that each bucket holds as a whole, whichever row has which."""
-        if len(factors) != 1 or not isinstance(factors[0], BucketFactor) or self.model.missing:
-            return False
-        return set(self.read) <= set(factors[0].columns) and not self.select.args.get("joins")
 
-    def _exact_bounds(self, found: FoundBounds) -> FoundBounds:
-        """An answer that is exact lies between itself and itself."""
-        for position, item in enumerate(self.select.expressions):
-            nodes = list(outermost_aggregates(item))
-            certain = all(_is_certain(node) for node in nodes)
-            if nodes and certain and not all_of(item, exp.Window):
-                name = exp.column(item.alias_or_name, table="_answers", quoted=True)
-                found.ends[position], found.confidence[position] = (name, name), 1.0
-        return found
+def _numbered_rows(
+    r: Reading, factors: Sequence[Factor], left: Collection[str], exact_conditions: Sequence[str]
+) -> str:
+    """SELECT of the released rows that pass the conditions, equal ones together, each with a number."""
+    columns = [f"{r.exact[column]} as {quoted(column)}" for column in sorted(left) if column in r.exact]
+    columns += [f"{factor.cell} as {cell_name(factor)}" for factor in factors]
+    columns += [f"{r.model.rate} as _rate"] * bool(r.model.rate)
+    where = where_all(exact_conditions)
+    grouped = f"select {', '.join([*columns, 'count(*) as _records'])} from {r.release.sql} as r{where} group by all"
+    return f"select row_number() over () as _id, * from ({grouped}) as g"
 
-    def _hard_bounds(self, found: FoundBounds, factors: Sequence[Factor]) -> FoundBounds:
-        conditions, exact_conditions = self.push_conditions(factors)
-        measures = self._measures()
-        in_buckets = self._counts_in_buckets(measures, factors, conditions, exact_conditions)
-        if in_buckets:
-            found.steps["_bucket_bounds"] = self.steps.add("bucket_bounds", in_buckets[1])
-        aliases = {
-            i: "_bucket_bounds" if in_buckets and i in in_buckets[0] else "_bounds" for i, _ in enumerate(measures)
-        }
-        if "_bounds" in aliases.values():
-            text = self._bounds_of_rows(measures, factors, conditions, exact_conditions)
-            found.steps["_bounds"] = self.steps.add("bounds", text)
-        self._fill(found, measures, aliases, 1.0)
-        return found
 
-    def _bounds_of_rows(
-        self,
-        measures: Sequence[Measure],
-        factors: Sequence[Factor],
-        conditions: Mapping[str, Sequence[exp.Expr]],
-        exact_conditions: Sequence[str],
-    ) -> str:
-        """SELECT of bounds from the possible values of each row."""
-        left = {fold(column.name) for column in all_of(self.select, exp.Column) if column.table == self.alias}
-        rows = self.steps.add("possible_rows", self._numbered_rows(factors, left, exact_conditions))
-        text, ends = self._possible(rows, bool(exact_conditions), factors, conditions, left)
-        source = self._source(self.steps.add("possible", text))
-        texts = []
-        for level, keys in self._levels():
-            texts.append(self._of_groups(measures, keys, level, row_cells(measures, keys, source, ends)))
-        return self._with_open_cells(" union all ".join(texts), rows, factors, measures)
-
-    def _intervals(self, found: FoundBounds, factors: Sequence[Factor]) -> FoundBounds:
-        """95% intervals of totals and means over inverted channels, or over a sample."""
-        conditions, exact_conditions = self.push_conditions(factors)
-        measures = [measure for measure in self._measures() if measure.kind in ("count", "sum", "avg")]
-        left = {fold(column.name) for column in all_of(self.select, exp.Column) if column.table == self.alias}
-        rows = self.steps.add("rows", self._numbered_rows(factors, left, exact_conditions))
-        uses = {column: self.use(column, conditions) for column in self.read}
-        joins, columns, share = self.spread_over(rows, bool(exact_conditions), factors, uses, conditions, left)
-        selected = [*(f"g.{quoted(column)}" for column in sorted(left) if column in self.exact), *columns]
-        selected += ["g._id", "g._records", f"{share} as _share", *["g._rate"] * bool(self.model.rate)]
-        text = f"select {', '.join(selected)} from {quoted(rows)} as g {' '.join(joins)}"
-        source = self._source(self.steps.add("values", text))
-        levels = [
-            interval_of_groups(measures, keys, level, source, bool(self.model.rate)) for level, keys in self._levels()
-        ]
-        found.steps["_bounds"] = self.steps.add("intervals", " union all ".join(levels))
-        self._fill(found, measures, dict.fromkeys(range(len(measures)), "_bounds"), 0.95)
-        return found
-
-    def _measures(self) -> list[Measure]:
-        """The aggregates of output columns that may have bounds."""
-        found: dict[Measure, None] = {}
-        for projection in self.select.expressions:
-            if not all_of(projection, exp.Window, exp.Query, exp.Grouping):
-                found.update(
-                    (m, None) for node in outermost_aggregates(projection) if (m := read_measure(node)) is not None
+def _possible(
+    r: Reading,
+    steps: Steps,
+    rows: str,
+    filtered: bool,
+    factors: Sequence[Factor],
+    conditions: Mapping[str, Sequence[exp.Expr]],
+    left: Collection[str],
+) -> tuple[str, dict[str, Ends]]:
+    """SELECT of each row's possible values, and the columns that hold the ends of intervals."""
+    selected = [f"g.{quoted(column)}" for column in sorted(left) if column in r.exact]
+    numbers: dict[str, list[str]] = {"_hits": ["1"], "_total": ["1"]}
+    joins: list[str] = []
+    ends: dict[str, Ends] = {}
+    for factor in factors:
+        needed = [c for c in factor.columns if c in left]
+        uses = {c: r.use(c, conditions, _EXTREMES) for c in factor.columns if c in r.read}
+        possible = of_step(r, factor, rows, filtered)
+        inside = [r.plain(c) for c in conditions[factor.name]]
+        text = possible.possible(uses, inside, needed)
+        alias = quoted(f"_v_{factor.name}")
+        step = quoted(steps.add(f"{factor.name}_possible", text))
+        joins.append(f"join {step} as {alias} on g.{cell_name(factor)} is not distinct from {alias}._cell")
+        for c in needed:
+            selected.append(r.typed(c, f"{alias}.{quoted(c)}"))
+            if isinstance(factor, IntervalFactor):
+                low, high = (quoted(f"_{end}_{c}") for end in ("low", "high"))
+                selected += [f"{alias}.{low}", f"{alias}.{high}"]
+                ends[c] = (
+                    exp.Var(this=f"{quoted(r.alias)}.{low}"),
+                    exp.Var(this=f"{quoted(r.alias)}.{high}"),
                 )
-        return list(found)
+        for number, used in numbers.items():
+            used.append(f"{alias}.{number}")
+    selected += ["g._id", "g._records"]
+    selected += [f"{' * '.join(used)} as {number}" for number, used in numbers.items()]
+    return f"select {', '.join(selected)} from {quoted(rows)} as g {' '.join(joins)}", ends
 
-    def _fill(
-        self, found: FoundBounds, measures: Sequence[Measure], aliases: Mapping[int, str], confidence: float
-    ) -> None:
-        """Bounds of output columns from those of their aggregates."""
 
-        def ends_of(node: exp.Expr) -> Ends | None:
-            measure = read_measure(node)
-            if measure not in measures or measure is None:
-                return None
-            i = list(measures).index(measure)
-            low, high = (exp.Var(this=f"{aliases[i]}.{end}_{i}") for end in ("low", "high"))
-            return low, high
+def _source(r: Reading, step: str) -> str:
+    """FROM and WHERE of the SELECT with a step in the place of the original."""
+    r.item.set("this", exp.to_identifier(step, quoted=True))
+    made = exp.Select(expressions=[])
+    for part in ("from_", "joins", "where"):
+        value = r.select.args.get(part)
+        made.set(part, [measure.copy() for measure in value] if isinstance(value, list) else value and value.copy())
+    return made.sql("duckdb").strip().removeprefix("SELECT").strip()
 
-        for position, item in enumerate(self.select.expressions):
-            nodes = list(outermost_aggregates(item))
-            if not nodes or (confidence < 1 and len(nodes) > 1) or all_of(item, exp.Window, exp.Query, exp.Grouping):
-                continue
-            ends = range_of(item.unalias(), ends_of)
-            if ends is not None:
-                found.ends[position], found.confidence[position] = ends, confidence
 
-    def _levels(self) -> list[tuple[int, list[exp.Expr | None]]]:
-        """Each grouping set: its GROUPING number, and its keys, None for those that are not in it."""
-        groups = groups_of(self.select)
-        return [
-            (
-                groups.level_of(keys) if len(groups.sets) > 1 else 0,
-                [key if key in keys else None for key in groups.keys],
-            )
-            for keys in groups.sets
-        ]
+def _of_groups(r: Reading, measures: Sequence[Measure], keys: Sequence[exp.Expr | None], level: int, cells: str) -> str:
+    """SELECT of the bounds of each group from what each released row adds to it at least and at most."""
+    selected = [f"_k{i}" for i, _ in enumerate(keys)] + [f"{level} as level"]
+    for i, measure in enumerate(measures):
+        low, high = _ends_of_groups(i, measure)
+        selected += [f"{low} as low_{i}", f"{high} as high_{i}"]
+        if measure.kind in _SURE:
+            selected.append(f"{_SURE[measure.kind].format(i=i)} as sure_{i}")
+    grouped = [f"_k{i}" for i, key in enumerate(keys) if key is not None]
+    return f"select {', '.join(selected)} from ({cells}) as c" + _group_by([*grouped, *_nulls(keys)])
 
-    def _numbered_rows(self, factors: Sequence[Factor], left: Collection[str], exact_conditions: Sequence[str]) -> str:
-        """SELECT of the released rows that pass the conditions, equal ones together, each with a number."""
-        columns = [f"{self.exact[column]} as {quoted(column)}" for column in sorted(left) if column in self.exact]
-        columns += [f"{factor.cell} as {cell_name(factor)}" for factor in factors]
-        columns += [f"{self.model.rate} as _rate"] * bool(self.model.rate)
-        where = where_all(exact_conditions)
-        grouped = (
-            f"select {', '.join([*columns, 'count(*) as _records'])} from {self.release.sql} as r{where} group by all"
+
+def _with_open_cells(r: Reading, text: str, rows: str, factors: Sequence[Factor], measures: Sequence[Measure]) -> str:
+    """Add rows of which anything may be true: cells without ends, and rows that were left out."""
+    opened = " or ".join(factor.open_cell(f"g.{cell_name(factor)}") for factor in factors if factor.open_cell("x"))
+    more = [f"(select coalesce(sum(_records), 0) from {quoted(rows)} as g where {opened})"] if opened else []
+    more += [r.model.missing] if r.model.missing else []
+    if not more:
+        return text
+    number = " + ".join(more)
+    selected = [f"_k{i}" for i, _ in enumerate(groups_of(r.select).keys)] + ["level"]
+    for i, measure in enumerate(measures):
+        if measure.kind == "count":
+            selected += [f"low_{i}", f"high_{i} + {number} as high_{i}"]
+        else:
+            # a group of such rows alone has an extreme of any value
+            chosen = {"min": "high", "max": "low"}.get(measure.kind)
+            for end in ("low", "high"):
+                otherwise = f" else sure_{i}" if end == chosen else ""
+                selected.append(f"case when {number} = 0 then {end}_{i}{otherwise} end as {end}_{i}")
+    return f"select {', '.join(selected)} from ({text}) as b"
+
+
+def _counts_in_buckets(
+    r: Reading,
+    measures: Sequence[Measure],
+    factors: Sequence[Factor],
+    conditions: Mapping[str, Sequence[exp.Expr]],
+    exact_conditions: Sequence[str],
+) -> tuple[set[int], str] | None:
+    """Numbers of counts with Frechet bounds, and their SELECT; None unless conditions are of one side each."""
+    if len(factors) != 1 or not isinstance(factors[0], BucketFactor) or r.model.missing:
+        return None
+    factor = factors[0]
+    if r.select.args.get("where"):
+        return None
+    counts = {
+        i: _two_sides(r, measure.conditions, factor) for i, measure in enumerate(measures) if measure.kind == "count"
+    }
+    sides = {i: both for i, both in counts.items() if both is not None}
+    keys = groups_of(r.select).keys
+    if not sides or any(_side(r, key, factor) is None for key in keys):
+        return None
+    uses = {c: ColumnUse(every_value=True) for c in factor.columns if c in r.read}
+    size = f"select {factor.cell} as _cell, count(*) as n from {r.release.sql} as r group by all"
+    inside = [r.plain(condition) for condition in conditions[factor.name]]
+    texts = []
+    for level, chosen in _levels(r):
+        rows, values = ["_cell"], ["_cell"]
+        for i, key in enumerate(chosen):
+            if key is not None and _side(r, key, factor) == "factor":
+                values.append(f"{r.plain(key)} as _k{i}")
+            elif key is not None:
+                rows.append(f"{r.over_row(key)} as _k{i}")
+        grouped = [_group_by([str(n + 1) for n, _ in enumerate(side)]) for side in (rows, values)]
+        for i, (local, permuted) in sides.items():
+            rows.append(f"count(*){_filter([r.over_row(node) for node in local])} as m_{i}")
+            values.append(f"sum(_share){_filter([r.plain(node) for node in permuted])} as c_{i}")
+        rows[0] = f"{factor.cell} as _cell"
+        of_rows = f"select {', '.join(rows)} from {r.release.sql} as r{where_all(exact_conditions)}{grouped[0]}"
+        listed = f"({factor.listing(uses)}) as l{where_all(inside)}"
+        of_values = f"select {', '.join(values)} from {listed}{grouped[1]}"
+        selected = [f"_k{i}" if key is not None else f"null as _k{i}" for i, key in enumerate(chosen)]
+        selected.append(f"{level} as level")
+        for i in sides:
+            c = f"coalesce(round(c_{i} * n), 0)"
+            selected.append(f"coalesce(sum(greatest(m_{i} + {c} - n, 0)), 0) as low_{i}")
+            selected.append(f"coalesce(sum(least(m_{i}, {c})), 0) as high_{i}")
+        last = _group_by([f"_k{i}" for i, key in enumerate(chosen) if key is not None])
+        texts.append(
+            f"select {', '.join(selected)} from ({of_rows}) as r join ({of_values}) as v "
+            "on r._cell is not distinct from v._cell "
+            f"join ({size}) as s on r._cell is not distinct from s._cell{last}"
         )
-        return f"select row_number() over () as _id, * from ({grouped}) as g"
+    return set(sides), " union all ".join(texts)
 
-    def _possible(
-        self,
-        rows: str,
-        filtered: bool,
-        factors: Sequence[Factor],
-        conditions: Mapping[str, Sequence[exp.Expr]],
-        left: Collection[str],
-    ) -> tuple[str, dict[str, Ends]]:
-        """SELECT of each row's possible values, and the columns that hold the ends of intervals."""
-        selected = [f"g.{quoted(column)}" for column in sorted(left) if column in self.exact]
-        numbers: dict[str, list[str]] = {"_hits": ["1"], "_total": ["1"]}
-        joins: list[str] = []
-        ends: dict[str, Ends] = {}
-        spelled = []
-        for factor in factors:
-            needed = [c for c in factor.columns if c in left]
-            uses = {c: self.use(c, conditions, _EXTREMES) for c in factor.columns if c in self.read}
-            possible = self.of_step(factor, rows, filtered)
-            inside = [self.plain(c) for c in conditions[factor.name]]
-            text = possible.possible(uses, inside, needed)
-            alias = quoted(f"_v_{factor.name}")
-            step = quoted(self.steps.add(f"{factor.name}_possible", text))
-            joins.append(f"join {step} as {alias} on g.{cell_name(factor)} is not distinct from {alias}._cell")
-            if needed:
-                counted = possible.numbers_of_values(f"from {step}", uses, inside)
-                spelled.append((factor, counted, factor.most_values(uses)))
-            for c in needed:
-                selected.append(self.typed(c, f"{alias}.{quoted(c)}"))
-                if isinstance(factor, IntervalFactor):
-                    low, high = (quoted(f"_{end}_{c}") for end in ("low", "high"))
-                    selected += [f"{alias}.{low}", f"{alias}.{high}"]
-                    ends[c] = (
-                        exp.Var(this=f"{quoted(self.alias)}.{low}"),
-                        exp.Var(this=f"{quoted(self.alias)}.{high}"),
-                    )
-            for number, used in numbers.items():
-                used.append(f"{alias}.{number}")
-        self.require_fit(rows, spelled)
-        selected += ["g._id", "g._records"]
-        selected += [f"{' * '.join(used)} as {number}" for number, used in numbers.items()]
-        return f"select {', '.join(selected)} from {quoted(rows)} as g {' '.join(joins)}", ends
 
-    def _source(self, step: str) -> str:
-        """FROM and WHERE of the SELECT with a step in the place of the original."""
-        self.item.set("this", exp.to_identifier(step, quoted=True))
-        made = exp.Select(expressions=[])
-        for part in ("from_", "joins", "where"):
-            value = self.select.args.get(part)
-            made.set(part, [measure.copy() for measure in value] if isinstance(value, list) else value and value.copy())
-        return made.sql("duckdb").strip().removeprefix("SELECT").strip()
+def _side(r: Reading, node: exp.Expr, factor: Factor) -> str | None:
+    """Whether an expression reads 'exact' columns or those of a 'factor' alone; None for any other."""
+    if all_of(node, exp.Query):
+        return None
+    sides = {"factor" if fold(column.name) in factor.columns else "exact" for column in all_of(node, exp.Column)}
+    return next(iter(sides), "exact") if len(sides) < 2 else None
 
-    def _of_groups(self, measures: Sequence[Measure], keys: Sequence[exp.Expr | None], level: int, cells: str) -> str:
-        """SELECT of the bounds of each group from what each released row adds to it at least and at most."""
-        selected = [f"_k{i}" for i, _ in enumerate(keys)] + [f"{level} as level"]
-        for i, measure in enumerate(measures):
-            low, high = _ends_of_groups(i, measure)
-            selected += [f"{low} as low_{i}", f"{high} as high_{i}"]
-            if measure.kind in _SURE:
-                selected.append(f"{_SURE[measure.kind].format(i=i)} as sure_{i}")
-        grouped = [f"_k{i}" for i, key in enumerate(keys) if key is not None]
-        return f"select {', '.join(selected)} from ({cells}) as c" + _group_by([*grouped, *_nulls(keys)])
 
-    def _with_open_cells(self, text: str, rows: str, factors: Sequence[Factor], measures: Sequence[Measure]) -> str:
-        """Add rows of which anything may be true: cells without ends, and rows that were left out."""
-        opened = " or ".join(factor.open_cell(f"g.{cell_name(factor)}") for factor in factors if factor.open_cell("x"))
-        more = [f"(select coalesce(sum(_records), 0) from {quoted(rows)} as g where {opened})"] if opened else []
-        more += [self.model.missing] if self.model.missing else []
-        if not more:
-            return text
-        number = " + ".join(more)
-        selected = [f"_k{i}" for i, _ in enumerate(groups_of(self.select).keys)] + ["level"]
-        for i, measure in enumerate(measures):
-            if measure.kind == "count":
-                selected += [f"low_{i}", f"high_{i} + {number} as high_{i}"]
-            else:
-                # a group of such rows alone has an extreme of any value
-                chosen = {"min": "high", "max": "low"}.get(measure.kind)
-                for end in ("low", "high"):
-                    otherwise = f" else sure_{i}" if end == chosen else ""
-                    selected.append(f"case when {number} = 0 then {end}_{i}{otherwise} end as {end}_{i}")
-        return f"select {', '.join(selected)} from ({text}) as b"
-
-    def _counts_in_buckets(
-        self,
-        measures: Sequence[Measure],
-        factors: Sequence[Factor],
-        conditions: Mapping[str, Sequence[exp.Expr]],
-        exact_conditions: Sequence[str],
-    ) -> tuple[set[int], str] | None:
-        """Numbers of counts with Frechet bounds, and their SELECT; None unless conditions are of one side each."""
-        if len(factors) != 1 or not isinstance(factors[0], BucketFactor) or self.model.missing:
-            return None
-        factor = factors[0]
-        if self.select.args.get("where"):
-            return None
-        counts = {
-            i: self._two_sides(measure.conditions, factor)
-            for i, measure in enumerate(measures)
-            if measure.kind == "count"
-        }
-        sides = {i: both for i, both in counts.items() if both is not None}
-        keys = groups_of(self.select).keys
-        if not sides or any(self._side(key, factor) is None for key in keys):
-            return None
-        uses = {c: ColumnUse(every_value=True) for c in factor.columns if c in self.read}
-        size = f"select {factor.cell} as _cell, count(*) as n from {self.release.sql} as r group by all"
-        inside = [self.plain(condition) for condition in conditions[factor.name]]
-        texts = []
-        for level, chosen in self._levels():
-            rows, values = ["_cell"], ["_cell"]
-            for i, key in enumerate(chosen):
-                if key is not None and self._side(key, factor) == "factor":
-                    values.append(f"{self.plain(key)} as _k{i}")
-                elif key is not None:
-                    rows.append(f"{self.over_row(key)} as _k{i}")
-            grouped = [_group_by([str(n + 1) for n, _ in enumerate(side)]) for side in (rows, values)]
-            for i, (local, permuted) in sides.items():
-                rows.append(f"count(*){_filter([self.over_row(node) for node in local])} as m_{i}")
-                values.append(f"sum(_share){_filter([self.plain(node) for node in permuted])} as c_{i}")
-            rows[0] = f"{factor.cell} as _cell"
-            of_rows = f"select {', '.join(rows)} from {self.release.sql} as r{where_all(exact_conditions)}{grouped[0]}"
-            listed = f"({factor.listing(uses)}) as l{where_all(inside)}"
-            of_values = f"select {', '.join(values)} from {listed}{grouped[1]}"
-            selected = [f"_k{i}" if key is not None else f"null as _k{i}" for i, key in enumerate(chosen)]
-            selected.append(f"{level} as level")
-            for i in sides:
-                c = f"coalesce(round(c_{i} * n), 0)"
-                selected.append(f"coalesce(sum(greatest(m_{i} + {c} - n, 0)), 0) as low_{i}")
-                selected.append(f"coalesce(sum(least(m_{i}, {c})), 0) as high_{i}")
-            last = _group_by([f"_k{i}" for i, key in enumerate(chosen) if key is not None])
-            texts.append(
-                f"select {', '.join(selected)} from ({of_rows}) as r join ({of_values}) as v "
-                "on r._cell is not distinct from v._cell "
-                f"join ({size}) as s on r._cell is not distinct from s._cell{last}"
-            )
-        return set(sides), " union all ".join(texts)
-
-    def _side(self, node: exp.Expr, factor: Factor) -> str | None:
-        """Whether an expression reads 'exact' columns or those of a 'factor' alone; None for any other."""
-        if all_of(node, exp.Query):
-            return None
-        sides = {"factor" if fold(column.name) in factor.columns else "exact" for column in all_of(node, exp.Column)}
-        return next(iter(sides), "exact") if len(sides) < 2 else None
-
-    def _two_sides(
-        self, conditions: Sequence[exp.Expr], factor: Factor
-    ) -> tuple[list[exp.Expr], list[exp.Expr]] | None:
-        """Conditions on a row's own columns, and those on the permuted ones; None where one reads both."""
-        parts = [
-            piece
-            for condition in conditions
-            for piece in (condition.flatten() if isinstance(condition, exp.And) else [condition])
-        ]
-        sides = [self._side(part, factor) for part in parts]
-        if None in sides:
-            return None
-        return tuple(
-            [node for node, side in zip(parts, sides, strict=True) if side == name] for name in ("exact", "factor")
-        )  # type: ignore[return-value]
+def _two_sides(
+    r: Reading, conditions: Sequence[exp.Expr], factor: Factor
+) -> tuple[list[exp.Expr], list[exp.Expr]] | None:
+    """Conditions on a row's own columns, and those on the permuted ones; None where one reads both."""
+    parts = [
+        piece
+        for condition in conditions
+        for piece in (condition.flatten() if isinstance(condition, exp.And) else [condition])
+    ]
+    sides = [_side(r, part, factor) for part in parts]
+    if None in sides:
+        return None
+    return tuple(
+        [node for node, side in zip(parts, sides, strict=True) if side == name] for name in ("exact", "factor")
+    )  # type: ignore[return-value]
 
 
 def row_cells(

@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.learnt import Spread
-from duckdb_anon.rewrite.engines import LEFT_OUT, Engine, Question, answer
+from duckdb_anon.rewrite.answer import LEFT_OUT, WIDE, Answer, Engine, Question, answer
 from duckdb_anon.rewrite.query.keys import require_keys_alone, shows_key
 from duckdb_anon.rewrite.query.parse import Describe, Output, grounded, outputs, read_query, unique_names
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
@@ -34,27 +34,131 @@ from duckdb_anon.rewrite.query.trees import (
     literal,
     quoted,
 )
-from duckdb_anon.rewrite.rewriter import WIDE
 
 _ANSWER = ("measure", "estimate", "low", "high", "confidence", "method", "note")
 """Columns of an answer beside its keys."""
 
 
 @dataclass(frozen=True)
-class _Answers:
-    original: str
-    estimate: str
-    columns: tuple[Output, ...]
-    bounded: Mapping[int, float]
+class Wanted:
+    """What is wanted of an answer.
+
+    Attributes:
+        bounds: which low and high to give.
+        spread: how the rows of a generalized cell are spread over its values.
+        engine: which engine is to answer.
+        describe: gives DuckDB's names of the columns of a query.
+    """
+
+    bounds: Bounds = "sure"
+    spread: Spread = "learnt"
+    engine: Engine = "auto"
+    describe: Describe | None = None
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Both sides of a comparison.
+
+    Attributes:
+        tree: the query, with its levels and all of its keys shown.
+        question: what is asked of the release.
+        answer: its answer.
+        levels: the keys that the number of a grouping set marks.
+        limited: whether the query picks groups.
+        alone: whether the original is not read.
+        exact: text of the query on the original.
+    """
+
+    tree: exp.Query
+    question: Question
+    answer: Answer
     levels: tuple[exp.Expr, ...]
-    made_of: tuple[exp.Expr, ...]
     limited: bool
-    has_unique_keys: bool
-    is_one_row: bool
-    hidden_keys: tuple[str, ...]
-    notes: tuple[str, ...]
-    unbounded: str
-    draws: int
+    alone: bool
+    exact: str
+
+    @property
+    def compares(self) -> bool:
+        """Whether there are measures; otherwise rows are compared by how many there are of each."""
+        return any(column.measure for column in self.question.columns)
+
+    @property
+    def columns(self) -> tuple[Output, ...]:
+        """The output columns, with the number of rows where there is no measure."""
+        rows = () if self.compares else (Output("rows", measure=True, additive=True),)
+        return (*self.question.columns, *rows)
+
+    @property
+    def keys(self) -> list[int]:
+        """Numbers of the columns that are no measures."""
+        return [number for number, column in enumerate(self.columns) if not column.measure]
+
+    @property
+    def measures(self) -> list[int]:
+        """Numbers of the measures."""
+        return [number for number, column in enumerate(self.columns) if column.measure]
+
+    @property
+    def made_of(self) -> list[exp.Expr]:
+        """What computes the columns."""
+        return [projection.unalias() for projection in leftmost(self.tree).expressions]
+
+    @property
+    def is_one_row(self) -> bool:
+        """Whether the answer is one row without keys."""
+        tree = self.tree
+        return isinstance(tree, exp.Select) and not _may_be_several(tree) and not self.keys
+
+    @property
+    def has_unique_keys(self) -> bool:
+        """Whether no two rows have the same keys."""
+        tree = self.tree
+        grouped = isinstance(tree, exp.Select) and bool(groups_of(tree).keys)
+        return not self.compares or (grouped and tree.args.get("distinct") is None)
+
+    @property
+    def paired(self) -> bool:
+        """Whether rows are paired by their order, so that bounds would be those of another one."""
+        return not (self.alone or self.has_unique_keys or self.is_one_row)
+
+    @property
+    def bounded(self) -> Mapping[int, float]:
+        """Number of each measure with low and high, and their confidence."""
+        return {} if self.paired else self.answer.bounded
+
+    @property
+    def notes(self) -> list[str]:
+        """What is to be said of every measure."""
+        imputed = bool(self.answer.draws)
+        return [
+            *self.answer.notes,
+            *[PAIRS] * (imputed and _joins_itself(self.tree)),
+            *[ROWS] * (imputed and not self.compares),
+            *[PAIRED] * self.paired,
+        ]
+
+    @property
+    def original(self) -> str:
+        """SQL of the answer of the original."""
+        text = f"select * from (\n{self.exact}\n) as _q({', '.join(self.question.names)})"
+        return text if self.compares else f"select *, count(*) as {self._number} from (\n{text}\n) group by all"
+
+    @property
+    def estimate(self) -> str:
+        """SQL of the estimates."""
+        if self.compares:
+            return self.answer.sql
+        placed = f"select *, row_number() over () as _place from (\n{self.answer.sql}\n)"
+        counted = f"select * exclude (_place), count(*) as {self._number}, min(_place) as _first"
+        return f"{counted} from ({placed}) group by all order by _first"
+
+    @property
+    def _number(self) -> str:
+        return f"_c{len(self.question.columns)}"
+
+
+_DEFAULT = Wanted()
 
 
 def comparison(
@@ -62,11 +166,8 @@ def comparison(
     original: TableInfo,
     release: TableInfo,
     tables: Sequence[TableInfo] = (),
+    wanted: Wanted = _DEFAULT,
     extra: str = "",
-    bounds: Bounds = "sure",
-    spread: Spread = "learnt",
-    describe: Describe | None = None,
-    engine: Engine = "auto",
 ) -> str:
     """Write the query that compares both answers.
 
@@ -75,11 +176,8 @@ def comparison(
         original: the original table.
         release: its release.
         tables: other tables the query reads, where the planner can see them.
-        bounds: which low and high to give.
+        wanted: what is wanted of the estimate.
         extra: further output columns, as SQL ending in a comma (cube_error names its dimensions here).
-        spread: how the rows of a generalized cell are spread over its values.
-        describe: gives DuckDB's names of the columns of a query.
-        engine: which engine is to answer.
 
     Returns:
         SQL with columns keys MAP(VARCHAR, VARCHAR), measure VARCHAR, original DOUBLE, estimate DOUBLE,
@@ -89,15 +187,13 @@ def comparison(
     Raises:
         RewriteError: when the query cannot be estimated from the release.
     """
-    sides = _read_answers(query, original, release, tables, bounds, spread, describe, engine)
-    keys = [number for number, c in enumerate(sides.columns) if not c.measure]
-    measures = [number for number, c in enumerate(sides.columns) if c.measure]
-    wanted = ",\n    ".join(_measure(sides, number) for number in measures)
+    sides = _read(query, [original, release, *tables], wanted)
+    keys, measures = sides.keys, ",\n    ".join(_measure(sides, number) for number in sides.measures)
     return "\n".join(
         [
             f"with _original as (\n{sides.original}\n),",
             f"_estimate as (\n{sides.estimate}\n),",
-            f"_both as (\n  select {_keys(sides, keys)} as keys, unnest([\n    {wanted}\n  ]) as m",
+            f"_both as (\n  select {_keys(sides, keys)} as keys, unnest([\n    {measures}\n  ]) as m",
             f"  from {_joined(sides, keys)}\n)",
             f"select {extra}keys, m.measure as measure, m.original as original, m.estimate as estimate,",
             "  case when m.original <> 0 and not isnan(m.original)",
@@ -114,10 +210,7 @@ def answers(
     original: TableInfo,
     release: TableInfo,
     tables: Sequence[TableInfo] = (),
-    bounds: Bounds = "sure",
-    spread: Spread = "learnt",
-    describe: Describe | None = None,
-    engine: Engine = "auto",
+    wanted: Wanted = _DEFAULT,
 ) -> str:
     """Write the query that estimates the answer from the release alone; the original is never read.
 
@@ -126,10 +219,7 @@ def answers(
         original: names and types of the original's columns.
         release: its release.
         tables: other tables the query reads.
-        bounds: which low and high to give.
-        spread: how the rows of a generalized cell are spread over its values.
-        describe: gives DuckDB's names of the columns of a query.
-        engine: which engine is to answer.
+        wanted: what is wanted of the estimate.
 
     Returns:
         SQL with the query's own key columns, then measure VARCHAR, estimate, low, high, confidence DOUBLE, method, note
@@ -138,17 +228,15 @@ def answers(
     Raises:
         RewriteError: when the query cannot be estimated from the release.
     """
-    sides = _read_answers(query, original, release, tables, bounds, spread, describe, engine, alone=True)
-    keys = [number for number, c in enumerate(sides.columns) if not c.measure]
-    measures = [number for number, c in enumerate(sides.columns) if c.measure]
-    wanted = ",\n    ".join(_measure(sides, number) for number in measures)
+    sides = _read(query, [original, release, *tables], wanted, alone=True)
+    keys, measures = sides.keys, ",\n    ".join(_measure(sides, number) for number in sides.measures)
     names = unique_names([*_ANSWER, *(sides.columns[number].name for number in keys)])[len(_ANSWER) :]
     selected = [f"e._c{number} as {quoted(name)}" for number, name in zip(keys, names, strict=True)]
     selected += [f"e._level as {quoted(unique_names([*_ANSWER, *names, 'grouping'])[-1])}"] * bool(sides.levels)
     return "\n".join(
         [
             f"with _estimate as (\n{sides.estimate}\n),",
-            f"_both as (\n  select {', '.join([*selected, ''])}unnest([\n    {wanted}\n  ]) as _m",
+            f"_both as (\n  select {', '.join([*selected, ''])}unnest([\n    {measures}\n  ]) as _m",
             "  from (select _one as e, _one as o from _estimate as _one)\n)",
             "select * exclude (_m), _m.measure as measure, _m.estimate as estimate, _m.low as low, _m.high as high,",
             "  _m.confidence as confidence,",
@@ -158,33 +246,24 @@ def answers(
     )
 
 
-def _method(sides: _Answers, measure: str) -> str:
+def _method(sides: _Sides, measure: str) -> str:
     """SQL of how a measure was answered."""
-    method = "imputed" if sides.draws else "closed form"
+    method = "imputed" if sides.answer.draws else "closed form"
     return f"case when {measure}.confidence = 1 and {measure}.low = {measure}.high then 'exact' else '{method}' end"
 
 
-def _read_answers(
-    query: str,
-    original: TableInfo,
-    release: TableInfo,
-    tables: Sequence[TableInfo],
-    bounds: Bounds,
-    spread: Spread,
-    describe: Describe | None,
-    engine: Engine,
-    alone: bool = False,
-) -> _Answers:
-    everything = (original, *(joined for joined, _ in release.joined), *tables)
-    tree, names, _ = read_query(query, everything, describe)
+def _read(query: str, tables: Sequence[TableInfo], wanted: Wanted, alone: bool = False) -> _Sides:
+    """Read a query and answer it; tables are the original, its release, and the query's other ones."""
+    original, release, *others = tables
+    everything = (original, *(joined for joined, _ in release.joined), *others)
+    tree, names, _ = read_query(query, everything, wanted.describe)
     require_keys_alone(tree, everything)
     columns = outputs(query, names, tree)
     picking = ("limit", "offset", "having", "qualify", *(["distinct"] * _picks_first(tree)))
     # rows without an aggregate are no groups that a LIMIT of the original could pick
-    compares = any(column.measure for column in columns)
-    limited = any(tree.args.get(key) for key in picking) and compares
+    limited = any(tree.args.get(key) for key in picking) and any(column.measure for column in columns)
     levels = _mark_levels(tree)
-    hidden_keys = _show_keys(tree)
+    hidden = [*["_level"] * bool(levels), *_show_keys(tree)]
     key = "" if alone else shows_key(tree, everything)
     if key:
         raise RewriteError(
@@ -196,49 +275,10 @@ def _read_answers(
         goes_over_groups = any(all_of(projection, exp.Window) for projection in leftmost(tree).expressions)
         for key in ("order", *(key for key in picking if key != "having" or not goes_over_groups)):
             open_ended.set(key, None)
-    unbounded = "" if release.joined else release.why_unbounded()
-    wanted: Bounds = "none" if unbounded else bounds
-    last = [*["_level"] * bool(levels), *hidden_keys]
-    question = Question(open_ended, release, everything, columns, last, wanted, spread, engine)
-    estimate = answer(question)
-    exact = laid_out(grounded(tree, everything)) if levels or hidden_keys else query.strip().rstrip(";")
-    made_of = tuple(e.unalias() for e in leftmost(tree).expressions)
-    estimated = estimate.sql
-    selected = dict(estimate.bounded)
-    is_one_row = isinstance(tree, exp.Select) and not _may_be_several(tree) and all(c.measure for c in columns)
-    grouped = isinstance(tree, exp.Select) and bool(groups_of(tree).keys)
-    has_unique_keys = not compares or (grouped and tree.args.get("distinct") is None)
-    paired = not (alone or has_unique_keys or is_one_row)
-    if paired:
-        selected = {}  # rows are paired by their order, and bounds would be those of another one
-    original_sql = f"select * from (\n{exact}\n) as _q({', '.join(question.names)})"
-    if not compares:  # rows are compared by how many there are of each
-        number = f"_c{len(columns)}"
-        original_sql = f"select *, count(*) as {number} from (\n{original_sql}\n) group by all"
-        placed = f"select *, row_number() over () as _place from (\n{estimated}\n)"
-        counted = f"select * exclude (_place), count(*) as {number}, min(_place) as _first from ({placed}) group by all"
-        estimated = f"{counted} order by _first"
-        columns = (*columns, Output("rows", measure=True, additive=True))
-    return _Answers(
-        original_sql,
-        estimated,
-        columns,
-        selected,
-        levels,
-        made_of,
-        limited,
-        has_unique_keys,
-        is_one_row,
-        tuple(last),
-        (
-            *estimate.notes,
-            *[PAIRS] * (bool(estimate.draws) and _joins_itself(tree)),
-            *[ROWS] * (bool(estimate.draws) and not compares),
-            *[PAIRED] * paired,
-        ),
-        "" if bounds == "none" else unbounded or estimate.unbounded,
-        estimate.draws,
-    )
+    how = wanted.bounds, wanted.spread, wanted.engine
+    question = Question(open_ended, release, everything, columns, hidden, *how)
+    exact = laid_out(grounded(tree.copy(), everything)) if hidden else query.strip().rstrip(";")
+    return _Sides(tree, question, answer(question), levels, limited, alone, exact)
 
 
 def _joins_itself(query: exp.Query) -> bool:
@@ -280,7 +320,7 @@ def _show_keys(tree: exp.Query) -> list[str]:
     return [f"_key{index}" for index, _ in enumerate(hidden)]
 
 
-def _keys(sides: _Answers, keys: Sequence[int]) -> str:
+def _keys(sides: _Sides, keys: Sequence[int]) -> str:
     """The keys as a MAP; a subtotal has the keys it is grouped by only."""
     if not keys:
         return "map([], [])::map(varchar, varchar)"
@@ -304,7 +344,7 @@ def _keys(sides: _Answers, keys: Sequence[int]) -> str:
     return f"map_from_entries(list_transform({chosen}, lambda x: {{k: x.k, v: x.v}}))"
 
 
-def _measure(sides: _Answers, number: int) -> str:
+def _measure(sides: _Sides, number: int) -> str:
     column = sides.columns[number]
 
     def numeric(value: str, zero: bool) -> str:
@@ -339,13 +379,14 @@ _NUMBERS = (
 )
 
 
-def _note(sides: _Answers, number: int) -> str:
-    texts = [*sides.notes, *([sides.unbounded] if sides.unbounded and number not in sides.bounded else [])]
+def _note(sides: _Sides, number: int) -> str:
+    unbounded = sides.answer.unbounded
+    texts = [*sides.notes, *[unbounded] * bool(unbounded and number not in sides.bounded)]
     messages = [literal(node) for node in ["; ".join(texts)] if node]
-    if sides.draws:
+    if sides.answer.draws:
         left_out = f"concat(e.{LEFT_OUT}, ' groups that fewer than half of them have are left out')"
         messages.insert(0, f"case when e.{LEFT_OUT} > 0 then {left_out} end")
-        messages.insert(0, literal(f"put together from {sides.draws} plausible tables"))
+        messages.insert(0, literal(f"put together from {sides.answer.draws} plausible tables"))
     if number in sides.bounded:
         low, high, value = (f"try_cast(e._c{number}{end}::varchar as double)" for end in ("_low", "_high", ""))
         wide = f"{high} - {low} > abs({value})"
@@ -362,16 +403,16 @@ def _is_number(node: exp.Expr) -> bool:
     return isinstance(node, _NUMBERS) and not any(all_of(node, *_OF_ANY_TYPE))
 
 
-def _joined(sides: _Answers, keys: Sequence[int]) -> str:
+def _joined(sides: _Sides, keys: Sequence[int]) -> str:
     if sides.is_one_row:
         return "_original as o cross join _estimate as e"
     on = [f"o._c{number} is not distinct from e._c{number}" for number in keys]
-    on += [f"o.{node} is not distinct from e.{node}" for node in sides.hidden_keys]
+    on += [f"o.{node} is not distinct from e.{node}" for node in sides.question.hidden]
     kind = "left" if sides.limited else "full"
     original, estimate = "_original", "_estimate"
     if not sides.has_unique_keys:
         # groups of a step below, or of several SELECTs, may look alike: these are paired by the order of their values
-        names = [f"_c{number}" for number in keys] + list(sides.hidden_keys)
+        names = [f"_c{number}" for number in keys] + list(sides.question.hidden)
         values = [f"_c{number}" for number, column in enumerate(sides.columns) if column.measure]
         by = f"partition by {', '.join(names)} " if names else ""
         placed = f"select *, row_number() over ({by}order by {', '.join(values)}) as _place from"

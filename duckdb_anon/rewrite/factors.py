@@ -32,10 +32,6 @@ class NotLinearError(RewriteError):
     """A query whose answer is not linear in the rows of the original."""
 
 
-class CombinationsError(NotLinearError):
-    """A query that needs more combinations of values than can be gone through."""
-
-
 @dataclass(frozen=True)
 class ColumnUse:
     """What a query asks of a column.

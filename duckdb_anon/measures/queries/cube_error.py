@@ -21,8 +21,8 @@ from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.release_formats import EVERY
-from duckdb_anon.rewrite.comparison import comparison
-from duckdb_anon.rewrite.engines import Engine
+from duckdb_anon.rewrite.answer import Engine
+from duckdb_anon.rewrite.comparison import Wanted, comparison
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.trees import quoted
 
@@ -55,9 +55,7 @@ def plan_cube_error(
     spelled = list(dict.fromkeys(original.spelled(column) for column in chosen))
     names = ", ".join(quoted(column) for column in spelled)
     query = f"SELECT {names}, {aggregate} FROM {original.sql} GROUP BY CUBE({names})"
-    return comparison(
-        query, original, release, extra="map_keys(keys) as dims, ", bounds=bounds, spread=spread, engine=engine
-    )
+    return comparison(query, original, release, (), Wanted(bounds, spread, engine), "map_keys(keys) as dims, ")
 
 
 @Query(

@@ -18,7 +18,7 @@ from duckdb_anon.measures.queries.relative_error import BOUNDS, ENGINE, SPREAD
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.release_comment import QUERY, read_description
-from duckdb_anon.rewrite.comparison import answers
+from duckdb_anon.rewrite.comparison import Wanted, answers
 from duckdb_anon.rewrite.query.parse import parse
 
 
@@ -41,12 +41,12 @@ from duckdb_anon.rewrite.query.parse import parse
 )
 def estimate(context: Any, params: Params) -> str:
     """One row a measure of each group of the answer."""
+    wanted = Wanted(params["bounds"], params["spread"], params["engine"], describing(context.catalog))
     pairs = pairs_of(context, "release")
     if pairs:
         with in_name_of("estimate"):
             found = several_tables(context, params["query"], pairs, params["bounds"])
-            wanted = params["bounds"], params["spread"], describing(context.catalog), params["engine"]
-            return answers(params["query"], found[0], found[1], found[2], *wanted)
+            return answers(params["query"], *found, wanted)
     release = context.relation("release")
     require_visible("estimate", release)
     description = read_description(release.comment)
@@ -66,5 +66,4 @@ def estimate(context: Any, params: Params) -> str:
         )
     with in_name_of("estimate"):
         info, released, others = tables_around(context, params["query"], original, release, params["bounds"])
-        how = params["bounds"], params["spread"], describing(context.catalog), params["engine"]
-        return answers(params["query"], info, released, others, *how)
+        return answers(params["query"], info, released, others, wanted)

@@ -16,7 +16,7 @@ from duckdb_anon.engine.duckdb_metadata import describing
 from duckdb_anon.measures.queries.query_tables import PAIRS, in_name_of, query_tables
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.release_formats import EVERY
-from duckdb_anon.rewrite.comparison import comparison
+from duckdb_anon.rewrite.comparison import Wanted, comparison
 
 BOUNDS = Parameter(
     "bounds",
@@ -73,5 +73,5 @@ def relative_error(context: Any, params: Params) -> str:
     """One row a measure of each group, with the answer of the original."""
     with in_name_of("relative_error"):
         original, release, others = query_tables(context, params["query"], params["bounds"])
-        how = params["spread"], describing(context.catalog), params["engine"]
-        return comparison(params["query"], original, release, others, "", params["bounds"], *how)
+        wanted = Wanted(params["bounds"], params["spread"], params["engine"], describing(context.catalog))
+        return comparison(params["query"], original, release, others, wanted)

@@ -15,6 +15,7 @@ from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
 from duckdb_anon.engine.duckdb_metadata import describing
 from duckdb_anon.measures.queries.query_tables import PAIRS, in_name_of, query_tables
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
+from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.release_formats import EVERY
 from duckdb_anon.rewrite.dialects import DIALECTS, spoken
 from duckdb_anon.rewrite.query.tables import PlausibleTables, recorded
@@ -65,12 +66,13 @@ def rewrite_query(context: Any, params: Params) -> str:
     """The text that estimates the answer."""
     with in_name_of("rewrite_query"):
         original, release, others = query_tables(context, params["query"], params["bounds"])
-        learnt, dialect = params["spread"] == "learnt", params["dialect"]
-        how = params["bounds"], True, params["spread"], describing(context.catalog)
-        may_impute = learnt and dialect == "duckdb"
+        dialect = params["dialect"]
+        # other engines have no functions of this package
+        spread: Spread = params["spread"] if dialect == "duckdb" else "uniform"
+        how = params["bounds"], True, spread, describing(context.catalog)
         imputed: list[PlausibleTables] = []
         if release.drawn is not None:
             release = replace(release, drawn=recorded(release.drawn, imputed))
-        text = rewrite(params["query"], original, release, others, *how, may_impute=may_impute)
-        line = _PLAUSIBLE if imputed else _LEARNT if learnt else _UNIFORM
+        text = rewrite(params["query"], original, release, others, *how)
+        line = _PLAUSIBLE if imputed else _LEARNT if spread == "learnt" else _UNIFORM
         return f"-- {line}\n{text if dialect == 'duckdb' else spoken(text, dialect)}"
