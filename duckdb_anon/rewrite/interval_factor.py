@@ -188,7 +188,9 @@ class IntervalFactor(GeneralizedFactor):
             select {self._number("_cell.lower")} as low, {self._number("_cell.upper")} as high, size
             from ({self.counted_cells()}) as c where _cell.lower is not null"""
         ends = f"'low': try_cast(c.low as {given}), 'high': try_cast(c.high as {given})"
-        even = f"'first_value': min(c.low)::{given}, 'last_value': max(c.high)::{given}, 'density': 1e0"
+        far = 10**18  # where no interval has ends
+        first, last = f"coalesce(min(c.low), -{far})::{given}", f"coalesce(max(c.high), {far})::{given}"
+        even = f"'first_value': {first}, 'last_value': {last}, 'density': 1e0"
         return f"""
             select s.d.first_value::{kind} as first_value, s.d.last_value::{kind} as last_value, s.d.density as density
             from (select unnest(coalesce({function}(list({{{ends}, 'size': c.size::double}})), [{{{even}}}])) as d

@@ -167,3 +167,13 @@ def test_a_workload_is_answered_where_no_interval_has_ends(value):
         answered, worst = con.execute(answers).fetchone()
         assert answered == 30 and worst < 1
         assert con.execute("select mean_error from compare('t', ['r'], n := 20)").fetchone()[0] < 1
+
+
+def test_nothing_is_learnt_of_a_column_without_any_ends():
+    con = duckdb_anon.connect()
+    con.execute("create table t as select (i % 40)::int as age, i % 5 as d from range(200) r(i)")
+    con.execute("create table r as select {'lower': null::int, 'upper': null::int} as age, d from t")
+    call = "workload_error('t', 'r', 6, dims := 1, seed := 1, qi := ['age'], sensitive := 'd', spread := '{}')"
+    learnt, uniform = (con.execute(f"select sum(estimate) from {call.format(spread)}").fetchall()[0][0]
+                       for spread in ("learnt", "uniform"))  # fmt: skip
+    assert learnt == pytest.approx(uniform)
