@@ -53,7 +53,7 @@ def test_columns_keep_their_types_and_the_number_of_rows_is_noisy(people):
 
 
 def test_with_a_large_budget_single_columns_and_pairs_are_those_of_the_original(people):
-    people.execute(f"create table r as from {CALL.format(epsilon=1000, more='')}")
+    people.execute(f"create table r as from {CALL.format(epsilon=1000, more=', seed := 1')}")
     scores = people.execute("select score, sampled from k_marginal('people', 'r')").fetchall()
     assert all(score > sampled for score, sampled in scores)
     means = "select avg(age), avg(x), avg(pay), avg((job is null)::int), avg(date_diff('day', date '1980-01-01', born)) from {}"
@@ -73,11 +73,11 @@ def test_a_name_that_one_individual_has_is_not_released_and_a_leaf_that_nobody_h
 
 def test_numbers_without_bounds_are_found_by_noisy_counts(people):
     low, high, first, last = people.execute(
-        f"select min(pay), max(pay), min(born), max(born) from {CALL.format(epsilon=20, more='')}"
+        f"select min(pay), max(pay), min(born), max(born) from {CALL.format(epsilon=20, more=', seed := 1')}"
     ).fetchall()[0]
     assert 500 < low < 1050
     assert 1750 < high < 2700
-    assert 1975 < first.year <= 1981
+    assert 1975 <= first.year <= 1981  # days 2,048 to 4,095
     assert 2003 <= last.year < 2020
 
 
