@@ -228,6 +228,7 @@ def _description(work: Work, table: Table) -> tuple[Description, dict[str, str]]
     together: dict[str, Any] = {"tables": [other.name for other in plan.tables], "k": plan.k}
     forced = [name for name in plan.force if name.startswith(f"{table.name}.")]
     together |= {name: value for name, value in (("l", plan.l), ("force", forced)) if value}
+    together |= {} if plan.linked else {"linked": False}
     day = datetime.date.today().isoformat()
     return Description(date=day, version=__version__, together=together), labels
 

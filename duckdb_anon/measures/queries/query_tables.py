@@ -103,6 +103,12 @@ def several_tables(
             f"{context.function}: the query reads {listed(read) or 'no table'}, and there are releases of "
             f"{listed(pairs)}{nearest(read[0], list(pairs)) if read else ''}"
         )
+    described = [read_description(releases[name].comment) for name in found]
+    if len(found) > 1 and any(one is not None and one.together.get("linked") is False for one in described):
+        raise RewriteError(
+            f"{context.function}: {listed(found)} were released with linked := false: each has its own pseudonyms, "
+            "and they do not join. Ask about one table at a time, or release them with linked := true"
+        )
     database = {name: pairs[name] for name, release in releases.items() if pseudonyms(release)}
     together = database if len(database) > 1 else {}
     one, *others = [

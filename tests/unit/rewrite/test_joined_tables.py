@@ -166,3 +166,20 @@ def test_servers_and_dashboards_answer_queries_over_several_originals(hospital, 
     answered = served.con.cursor().execute(answer).fetchall()
     assert [value for row in answered for value in row[1:]] == pytest.approx(found)
     assert sorted(found) == pytest.approx(sorted(value for (value,) in there), abs=0.5)
+
+
+def test_tables_that_were_released_without_links_are_not_joined():
+    con = duckdb_anon.connect()
+    con.execute("create table patients as select range as id, range % 7 as age from range(80)")
+    con.execute("create table visits as select range % 80 as patient, range % 3 as ward from range(160)")
+    for column in ("patients.age", "visits.ward"):
+        con.execute(f"comment on column {column} is 'anon: quasi'")
+    keys = {"visits.patient": "patients.id"}
+    duckdb_anon.release_database(
+        con, ["patients", "visits"], individuals="patients", key="id", k=4, keys=keys, linked=False
+    )
+    call = "from estimate('select count(*) from {}', {'patients': 'release.patients', 'visits': 'release.visits'})"
+    assert con.execute(call.replace("{}", "visits")).fetchall()
+    with pytest.raises(duckdb.Error, match="linked := false") as refused:
+        con.execute(call.replace("{}", "patients join visits on id = patient"))
+    assert "patients" in str(refused.value) and "visits" in str(refused.value)
