@@ -37,10 +37,7 @@ SHIPPED = Path(__file__).parent / "machine_code"
 _USUAL_LOCATORS = "UserProvidedCacheLocator,InTreeCacheLocator,UserWideCacheLocator,IPythonCacheLocator"
 _WEEK = 7 * 24 * 3600.0
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
-# Without counting references: each call of a compiled function counts those of all arrays of its arguments up and down,
-# by instructions for which the processor's cores wait for one another. That took half of the time of a partition. numba
-# has no documented name for it.
-_UNCOUNTED = {**_OPTIONS, "_nrt": False}
+_TRIED = (0, 68)  # the newest numba in which the option without a documented name was tried
 _lock = threading.RLock()
 AnyFunction = Callable[..., Any]
 Function = TypeVar("Function", bound=AnyFunction)
@@ -74,10 +71,10 @@ CLOCK = _Clock()
 class Compiled:
     """A function that is compiled when Python or another compiled function calls it first."""
 
-    def __init__(self, function: AnyFunction, options: Mapping[str, Any] = _UNCOUNTED) -> None:
+    def __init__(self, function: AnyFunction, makes_arrays: bool = False) -> None:
         """Remember what to compile."""
         functools.update_wrapper(self, function)
-        self.function, self.options = function, options
+        self.function, self.makes_arrays = function, makes_arrays
         self._by_types: dict[Any, Any] = {}
 
     def __call__(self, *arguments: Any) -> Any:
@@ -98,7 +95,8 @@ class Compiled:
         signature, reached = tuple(map(numba.typeof, arguments)), self.reached()
         for each in reached - {self}:
             each.usable_inside  # noqa: B018
-        types_and_versions = f"{signature} {_fields(arguments)} {environment} {self.options}"
+        options = _options(self.makes_arrays)
+        types_and_versions = f"{signature} {_fields(arguments)} {environment} {options}"
         digest = code_digest((each.function for each in reached), types_and_versions)
         shipped = any(SHIPPED.glob(f"*{digest}*"))
         folder = SHIPPED if shipped else cache_folder()
@@ -108,7 +106,7 @@ class Compiled:
         with _settings():
             if folder is not None:
                 try:
-                    dispatcher = numba.njit(signature, cache=True, **self.options)(self.function)
+                    dispatcher = numba.njit(signature, cache=True, **options)(self.function)
                     if not shipped:
                         _used(folder, digest)
                     return dispatcher
@@ -116,13 +114,13 @@ class Compiled:
                     for file in folder.glob(f"*{digest}*"):
                         with suppress(OSError):
                             file.unlink(missing_ok=True)
-            return numba.njit(signature, **self.options)(self.function)
+            return numba.njit(signature, **options)(self.function)
 
     @functools.cached_property
     def usable_inside(self) -> bool:
         """Tell numba what other compiled functions call; it makes a version for each type, not for each constant."""
         overload = import_module("numba.extending").overload
-        overload(self, jit_options=self.options, strict=False)(lambda *arguments: self.function)
+        overload(self, jit_options=_options(self.makes_arrays), strict=False)(lambda *arguments: self.function)
         return True
 
     def reached(self) -> set[Compiled]:
@@ -133,6 +131,18 @@ class Compiled:
             found |= called
             waiting += called
         return found
+
+
+@functools.cache
+def _options(makes_arrays: bool) -> dict[str, Any]:
+    """Options of numba for functions that make arrays of their own, or for those that do not.
+
+    The latter count no references: each call of a compiled function counts those of all arrays of its arguments up and
+    down, by instructions for which the processor's cores wait for one another, half of the time of a partition. numba
+    has no documented name for it, so versions that were not tried count them.
+    """
+    newer = tuple(map(int, version("numba").split(".")[:2])) > _TRIED
+    return _OPTIONS if makes_arrays or newer else {**_OPTIONS, "_nrt": False}
 
 
 def _calls(function: AnyFunction) -> dict[str, Compiled]:
@@ -157,7 +167,7 @@ def compiled(function: Function) -> Function:
 
 def compiled_with_arrays(function: Function) -> Function:
     """Compile a function as `compiled` does, one that makes arrays of its own."""
-    return cast(Function, Compiled(function, _OPTIONS))
+    return cast(Function, Compiled(function, makes_arrays=True))
 
 
 def instead(kernel: Function, replacements: Mapping[Any, Any]) -> Function:
@@ -181,7 +191,7 @@ def _variant(kernel: Compiled, replacements: frozenset[tuple[Compiled, Compiled]
     # machine code is found by name: variants with the same name would call one another's functions
     names = sorted(f"{name}={each.function.__module__}.{each.function.__qualname__}" for name, each in calls.items())
     changed.__qualname__ = f"{function.__qualname__}_{hashlib.sha256(str(names).encode()).hexdigest()[:16]}"
-    return Compiled(changed, kernel.options)
+    return Compiled(changed, kernel.makes_arrays)
 
 
 def _type_key(value: Any) -> Any:

@@ -16,9 +16,9 @@ from itertools import combinations, product
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.optimize import LinearConstraint, linprog, milp
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -158,7 +158,7 @@ def _solve(system: System, hidden: Bools, objective: Floats) -> Floats | None:
     """Atoms that minimize an objective among those that a reader cannot rule out; None where there is no bound."""
     equal, totals, below, limits = _known(system, hidden)
     scale = max(float(np.abs(system.values).max()), 1.0)
-    found = linprog(
+    found = scipy.optimize.linprog(
         objective, below if below.shape[0] else None, limits / scale if below.shape[0] else None, equal,
         totals / scale, bounds=(0 if system.nonnegative else None, None), method="highs",
     )  # fmt: skip
@@ -177,7 +177,7 @@ def _most_together(system: System, hidden: Bools, cells: list[int], side: int) -
     every = sparse.vstack([sparse.hstack([below, sparse.csr_array((below.shape[0], count))]), reach], format="csr")
     right = np.concatenate([limits, -side * system.totals[cells]]) / scale
     asked = _asked(system, side)[cells]
-    found = linprog(
+    found = scipy.optimize.linprog(
         np.concatenate([np.zeros(atoms), -scale / asked]), every, right,
         sparse.hstack([equal, sparse.csr_array((equal.shape[0], count))], format="csr"), totals / scale,
         bounds=[(0 if system.nonnegative else None, None)] * atoms + [(0, each / scale) for each in asked],
@@ -220,9 +220,11 @@ def _fewest(system: System, hidden: Bools) -> Bools:
     lower = np.concatenate([hidden.astype(float), *([least] * len(needs))])
     upper = np.concatenate([np.where(system.fixed & ~hidden, 0.0, 1.0), np.full(atoms * len(needs), np.inf)])
     costs = np.where(hidden, 0.0, _costs(system, hidden))
-    found = milp(
+    found = scipy.optimize.milp(
         np.concatenate([costs, np.zeros(atoms * len(needs))]),
-        constraints=LinearConstraint(sparse.vstack(rows, format="csr"), np.concatenate(low), np.concatenate(high)),
+        constraints=scipy.optimize.LinearConstraint(
+            sparse.vstack(rows, format="csr"), np.concatenate(low), np.concatenate(high)
+        ),
         integrality=np.concatenate([np.ones(cells), np.zeros(atoms * len(needs))]),
         bounds=(lower, upper),
         options={"time_limit": _SECONDS},
@@ -247,7 +249,7 @@ def _exchange(system: System, hidden: Bools, cell: int, side: int) -> Bools:
         right.append(room[bounded])
         rows.append(sparse.hstack([sign * moves[free], -costs[free]]))
         right.append(np.zeros(len(free)))
-    found = linprog(
+    found = scipy.optimize.linprog(
         np.concatenate([np.full(2 * atoms, 1e-6), _costs(system, hidden)[free]]),
         sparse.vstack(rows, format="csr"), np.concatenate(right),
         sparse.hstack([side * moves[[cell]], sparse.csr_array((1, len(free)))], format="csr"), [asked],

@@ -61,7 +61,8 @@ def records_like(
     widths = [int(of_cell.max()) + 1 for of_cell in bins]
     table = [of_cell[h.cell] for of_cell, h in zip(bins, histograms, strict=True)]
     margins: list[FloatArray] = [
-        np.bincount(b, weights=h.counts, minlength=w) for b, h, w in zip(bins, histograms, widths, strict=True)
+        np.bincount(b, weights=h.counts, minlength=w).astype(np.float64)
+        for b, h, w in zip(bins, histograms, widths, strict=True)
     ]
     cells = np.stack([rng.permutation(_dealt(h.counts, round(size), rng)) for h in histograms], axis=1)
     made = np.stack([b[cells[:, c]] for c, b in enumerate(bins)], axis=1).astype(np.int8)

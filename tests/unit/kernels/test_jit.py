@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from duckdb_anon.kernels import jit
 from duckdb_anon.kernels.jit import compiled, instead
 
 pytestmark = [pytest.mark.campaign, pytest.mark.weekly]
@@ -48,6 +49,11 @@ def test_variants_have_names_of_their_own_whatever_takes_whose_place():
     only = instead(both, {doubled: tripled})
     assert (both(1), swapped(1), only(1)) == (32, 23, 33)
     assert len({kernel.function.__qualname__ for kernel in (both, swapped, only)}) == 3
+
+
+def test_a_numba_that_was_not_tried_gets_documented_options_alone(monkeypatch):
+    monkeypatch.setattr(jit, "version", lambda name: "99.1.0")
+    assert jit._options.__wrapped__(False) == jit._options.__wrapped__(True) == {"nogil": True, "error_model": "numpy"}
 
 
 def test_compiling_leaves_the_callers_settings_alone():
