@@ -84,7 +84,7 @@ class NoisyCounts:
 def rho_of(epsilon: float, delta: float) -> float:
     """Largest rho for which rho-zCDP is (epsilon, delta)-differential privacy.
 
-    >>> 0.018 < rho_of(1.0, 1e-6) < 0.022
+    >>> 0.024 < rho_of(1.0, 1e-6) < 0.025
     True
     """
     low, high = 0.0, float(epsilon)

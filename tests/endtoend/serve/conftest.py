@@ -30,7 +30,7 @@ TOKEN = "a-token-for-the-test-only"
 NEEDED = ("duckdb_extension_quack", "duckdb_extension_httpfs")
 TABLES = """
 create table patients as
-  select 'name ' || i as name, 20 + i % 50 as age, case i % 3 when 0 then 'f' else 'm' end as sex, i % 900 as cost,
+  select 'name ' || i as name, 20 + i % 50 as age, case i % 3 when 0 then 'f' else 'm' end as sex, i * 7 % 900 as cost,
          'd' || (i % 7) as disease, (['a', 'b'])[1 + i % 2]::enum('a', 'b', 'nobody') as ward from range(2000) t(i);
 comment on column patients.name is 'anon: identifier';
 comment on column patients.age is 'anon: quasi';
