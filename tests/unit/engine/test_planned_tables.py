@@ -210,5 +210,6 @@ def test_nothing_withheld_comes_out_while_another_connection_relabels(tmp_path):
 
 
 @pytest.mark.campaign
+@pytest.mark.weekly
 def test_nothing_withheld_comes_out_in_two_thousand_releases(tmp_path):
     assert _race(str(tmp_path / "r.db"), 2000) == []

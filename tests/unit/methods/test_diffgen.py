@@ -207,6 +207,7 @@ def _certain_loss(one: Counter[Any], other: Counter[Any], runs: int) -> float:
 
 
 @pytest.mark.campaign
+@pytest.mark.weekly
 @pytest.mark.parametrize(("overspent", "runs"), [(1, 10_000), (8, 1_500)])
 def test_neighbouring_tables_are_told_apart_beyond_epsilon_only_where_it_is_overspent(monkeypatch, overspent, runs):
     monkeypatch.setattr(diffgen_search, "GRID", 10)

@@ -224,6 +224,7 @@ def _certain_epsilon(one: Counter[Any], other: Counter[Any], runs: int, delta: f
 
 
 @pytest.mark.campaign
+@pytest.mark.weekly
 @pytest.mark.parametrize(("overspent", "runs"), [(1, 10_000), (100, 1_500)])
 def test_neighbouring_tables_differ_beyond_epsilon_only_where_it_is_overspent(overspent, runs, record_property):
     ages, names, claimed = [1, 2, 2, 3, 6, 7, 8, 8], list("ppqqpqpq"), 1.0

@@ -214,6 +214,7 @@ def test_random_sessions_derive_no_small_count_and_no_amount(con):
 
 
 @pytest.mark.campaign
+@pytest.mark.weekly
 @pytest.mark.parametrize("users", [["ann"], ["ann", "bob"]])
 def test_a_thousand_random_sessions_derive_no_small_count_and_no_amount(con, users):
     assert sessions(con, 1000, users, 4)[0] == []

@@ -110,7 +110,7 @@ def test_no_more_than_the_fewest_cells_are_hidden_in_fifty_tables():
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("shape", [(9900,), (100, 100), (20, 20, 25)])
+@pytest.mark.parametrize("shape", [(9900,), (100, 100), pytest.param((20, 20, 25), marks=pytest.mark.weekly)])
 def test_ten_thousand_cells_are_protected(shape):
     system = table(shape, np.random.default_rng(0))
     assert unprotected(system, protect(system)) == []
