@@ -143,6 +143,9 @@ def prove(con: duckdb.DuckDBPyConnection, table: Table, call: Call) -> bool:
     if "counts" in method.formats:
         proofs.noise(con, table, types)
         return True
+    if method.differentially_private:
+        proofs.made(con, types)
+        return True
     if "persons" in method.formats:
         proofs.persons(con, table, params, by_class="classes" in method.finished)
         return True

@@ -239,6 +239,15 @@ def persons(con: duckdb.DuckDBPyConnection, table: Table, params: Mapping[str, A
             select count(*) from (select sum(m) as n, max(m) as top from cells group by {qi}) where top * {params["l"]} > n""")  # fmt: skip
 
 
+def made(con: duckdb.DuckDBPyConnection, types: Mapping[str, str]) -> None:
+    """Rows are those of no record, and have the types of the original."""
+    none(con, "rows of a record", "select count(*) from r where rn >= 0")
+    original = {row[0]: row[1] for row in con.execute("describe o").fetchall()}
+    differ = [name for name, kind in types.items() if name in original and name != "rn" and original[name] != kind]
+    if differ:
+        raise Broken(f"types are not those of the original: {differ}")
+
+
 def noise(con: duckdb.DuckDBPyConnection, table: Table, types: Mapping[str, str]) -> None:
     """Counts are whole, and every row of the original is in a cell of its own sensitive value."""
     if types.get("own_noisy_count") != "BIGINT":

@@ -7,7 +7,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from duckdb_anon.rewrite.comparison import comparison
+from duckdb_anon.rewrite.comparison import Wanted, comparison
 from tests.reference.rewrite_tables import seen
 
 RUNS = 25
@@ -54,7 +54,7 @@ def test_estimates_are_unbiased_and_intervals_are_as_wide_as_the_errors(people):
     people.execute("create table r as from rr_distort('people', p := 0.75)")
     tables = [seen(people, name) for name in ("people", "r")]
     others = [seen(people, "seasons")]
-    texts = {name: comparison(query, *tables, others, spread="uniform") for name, query in QUERIES.items()}
+    texts = {name: comparison(query, *tables, others, Wanted(spread="uniform")) for name, query in QUERIES.items()}
     standard: dict[tuple[str, str], list[float]] = {}
     columns = "keys::varchar || measure, estimate - original, (high - low) / 2 / 1.96"
     for seed in range(RUNS):
