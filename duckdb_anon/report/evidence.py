@@ -38,7 +38,8 @@ def subgroups(runner: QueryRunner, found: Findings, made: Measured, checks: Chec
     if any(row["role"] == "person" for row in found.columns):
         runner.missing["risk by subgroup"] = "measured for tables with one row per individual"
         return []
-    strongest = sorted({part.split(": ")[1] for part in tried(risk[0]["note"])})
+    # a note says 'identity: likelihood (standard error 0.02)'
+    strongest = sorted({part.split(": ")[1].partition(" (")[0] for part in tried(risk[0]["note"])})
     rows: Rows = []
     for column, values in _groups(runner, found):
         for value, n in values:
