@@ -105,6 +105,7 @@ def test_no_more_than_the_fewest_cells_are_hidden_in_small_tables():
 
 
 @pytest.mark.campaign
+@pytest.mark.weekly
 def test_no_more_than_the_fewest_cells_are_hidden_in_fifty_tables():
     assert max(ratios(50, [(5,), (2, 3), (3, 3), (2, 4)], 3)) <= 1.3
 

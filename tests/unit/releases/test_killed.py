@@ -56,7 +56,7 @@ def test_a_killed_process_leaves_nothing_of_the_original_beside_what_it_publishe
     done = _run(work, source, _empty(tmp_path / "whole"), 0)
     assert done.returncode == 0, done.stderr
     statements = int(done.stdout)
-    for number, point in enumerate(range(1, statements + 1, max(1, statements // 20))):
+    for number, point in enumerate(range(1, statements + 1, max(1, statements // 8))):
         source.write_bytes(whole)
         target = _empty(tmp_path / str(number))
         assert _run(work, source, target, point).returncode == -9

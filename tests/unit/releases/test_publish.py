@@ -370,10 +370,10 @@ def test_releases_of_the_same_records_are_releases_of_one_original(tmp_path, reg
             con.execute("attach ':memory:' as other")  # of each release another register
             if name == "copy":
                 con.execute("create table copy as from people")
-            call = f"mondrian('{name}', 10, qi := ['age', 'gender', 'education'], sensitive := 'salary')"
+            call = f"mondrian('{name}', {10 - number}, qi := ['age', 'gender', 'education'], sensitive := 'salary')"
             duckdb_anon.release(con, f"r{number}", call, independent=name == "copy", **register)
             con.execute("detach other")
-    with pytest.raises(AnonError, match=r"publish: r0, r1 are releases of (people|copy) that do not continue"):
+    with pytest.raises(AnonError, match=r"publish: (r0, r1|r1, r0) are releases of (people|copy) that do not continue"):
         published(tmp_path)
 
 

@@ -56,6 +56,7 @@ duckdb_anon.release(duckdb_anon.connect({str(tmp_path / "a.db")!r}), {str(file)!
 
 
 @pytest.mark.campaign
+@pytest.mark.weekly
 def test_processes_that_are_killed_at_any_point_leave_files_and_register_that_agree(tmp_path):
     """Two processes with four threads each, that write one register; each is killed at one of twenty points."""
     program = tmp_path / "program.py"
