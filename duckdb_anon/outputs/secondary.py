@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -58,7 +57,7 @@ def protect(system: System) -> Bools:
         >>> least, most = np.array([1, nan, nan, nan]), np.array([9, nan, nan, nan])
         >>> hidden, low = np.array([True, False, False, False]), np.array([1.0, 10, 10, 10])
         >>> high = np.array([9, inf, inf, inf])
-        >>> protect(System(sparse.csr_array(cells), np.array([3.0, 50, 20]), hidden, low, high, least, most, True,
+        >>> protect(System(scipy.sparse.csr_array(cells), np.array([3.0, 50, 20]), hidden, low, high, least, most, True,
         ...                np.zeros(4, bool))).tolist()
         [True, False, True, False]
     """
@@ -149,7 +148,7 @@ def _known(system: System, hidden: Bools) -> tuple[Any, Floats, Any, Floats]:
     published, bounded_up = ~hidden, hidden & np.isfinite(system.high)
     bounded_down = hidden & np.isfinite(system.low)
     members, totals = system.members, system.totals
-    below = sparse.vstack([members[bounded_up], -members[bounded_down]], format="csr")
+    below = scipy.sparse.vstack([members[bounded_up], -members[bounded_down]], format="csr")
     limits = np.concatenate([system.high[bounded_up], -system.low[bounded_down]])
     return members[published], totals[published], below, limits
 
@@ -173,13 +172,15 @@ def _most_together(system: System, hidden: Bools, cells: list[int], side: int) -
     scale = max(float(np.abs(system.values).max()), 1.0)
     count, atoms = len(cells), len(system.values)
     rows = system.members[cells]
-    reach = sparse.hstack([-side * rows, sparse.eye_array(count)])
-    every = sparse.vstack([sparse.hstack([below, sparse.csr_array((below.shape[0], count))]), reach], format="csr")
+    reach = scipy.sparse.hstack([-side * rows, scipy.sparse.eye_array(count)])
+    every = scipy.sparse.vstack(
+        [scipy.sparse.hstack([below, scipy.sparse.csr_array((below.shape[0], count))]), reach], format="csr"
+    )
     right = np.concatenate([limits, -side * system.totals[cells]]) / scale
     asked = _asked(system, side)[cells]
     found = scipy.optimize.linprog(
         np.concatenate([np.zeros(atoms), -scale / asked]), every, right,
-        sparse.hstack([equal, sparse.csr_array((equal.shape[0], count))], format="csr"), totals / scale,
+        scipy.sparse.hstack([equal, scipy.sparse.csr_array((equal.shape[0], count))], format="csr"), totals / scale,
         bounds=[(0 if system.nonnegative else None, None)] * atoms + [(0, each / scale) for each in asked],
         method="highs",
     )  # fmt: skip
@@ -200,20 +201,20 @@ def _fewest(system: System, hidden: Bools) -> Bools:
     binaries = np.arange(cells)
     rows, low, high = [], [], []
     for number, (cell, side, asked) in enumerate(needs):
-        pad = [sparse.csr_array((cells, atoms))] * len(needs)
+        pad = [scipy.sparse.csr_array((cells, atoms))] * len(needs)
         room = 4 * asked
         down = np.minimum(room, system.totals - np.where(np.isfinite(system.low), system.low, -np.inf))
         up = np.minimum(room, np.where(np.isfinite(system.high), system.high, np.inf) - system.totals)
         pad[number] = system.members
-        moves = sparse.hstack(pad)
-        rows.append(sparse.hstack([sparse.diags_array(-up), moves]))
-        rows.append(sparse.hstack([sparse.diags_array(-down), -moves]))
+        moves = scipy.sparse.hstack(pad)
+        rows.append(scipy.sparse.hstack([scipy.sparse.diags_array(-up), moves]))
+        rows.append(scipy.sparse.hstack([scipy.sparse.diags_array(-down), -moves]))
         low += [np.full(2 * cells, -np.inf)]
         high += [np.zeros(2 * cells)]
-        one = sparse.csr_array((1, atoms))
+        one = scipy.sparse.csr_array((1, atoms))
         goal = [one] * len(needs)
         goal[number] = side * system.members[[cell]]
-        rows.append(sparse.hstack([sparse.csr_array((1, cells)), *goal]))
+        rows.append(scipy.sparse.hstack([scipy.sparse.csr_array((1, cells)), *goal]))
         low.append(np.array([asked]))
         high.append(np.array([np.inf]))
     least = -system.values if system.nonnegative else np.full(atoms, -np.inf)
@@ -223,7 +224,7 @@ def _fewest(system: System, hidden: Bools) -> Bools:
     found = scipy.optimize.milp(
         np.concatenate([costs, np.zeros(atoms * len(needs))]),
         constraints=scipy.optimize.LinearConstraint(
-            sparse.vstack(rows, format="csr"), np.concatenate(low), np.concatenate(high)
+            scipy.sparse.vstack(rows, format="csr"), np.concatenate(low), np.concatenate(high)
         ),
         integrality=np.concatenate([np.ones(cells), np.zeros(atoms * len(needs))]),
         bounds=(lower, upper),
@@ -237,22 +238,24 @@ def _exchange(system: System, hidden: Bools, cell: int, side: int) -> Bools:
     asked = float(_asked(system, side)[cell])
     cells, atoms = system.members.shape
     free = np.flatnonzero(~hidden & ~system.fixed)
-    moves = sparse.hstack([system.members, -system.members], format="csr")
-    costs = sparse.csr_array((np.ones(len(free)), (free, np.arange(len(free)))), shape=(cells, len(free)))
+    moves = scipy.sparse.hstack([system.members, -system.members], format="csr")
+    costs = scipy.sparse.csr_array((np.ones(len(free)), (free, np.arange(len(free)))), shape=(cells, len(free)))
     bounds = [(0, None)] * atoms + [(0, v if system.nonnegative else None) for v in system.values]
     up = np.where(hidden, system.high - system.totals, np.where(system.fixed, 0.0, np.inf))
     down = np.where(~hidden & system.fixed, 0.0, system.totals - system.low)
     rows, right = [], []
     for sign, room in ((1, up), (-1, down)):
         bounded = np.isfinite(room)
-        rows.append(sparse.hstack([sign * moves[bounded], sparse.csr_array((int(bounded.sum()), len(free)))]))
+        rows.append(
+            scipy.sparse.hstack([sign * moves[bounded], scipy.sparse.csr_array((int(bounded.sum()), len(free)))])
+        )
         right.append(room[bounded])
-        rows.append(sparse.hstack([sign * moves[free], -costs[free]]))
+        rows.append(scipy.sparse.hstack([sign * moves[free], -costs[free]]))
         right.append(np.zeros(len(free)))
     found = scipy.optimize.linprog(
         np.concatenate([np.full(2 * atoms, 1e-6), _costs(system, hidden)[free]]),
-        sparse.vstack(rows, format="csr"), np.concatenate(right),
-        sparse.hstack([side * moves[[cell]], sparse.csr_array((1, len(free)))], format="csr"), [asked],
+        scipy.sparse.vstack(rows, format="csr"), np.concatenate(right),
+        scipy.sparse.hstack([side * moves[[cell]], scipy.sparse.csr_array((1, len(free)))], format="csr"), [asked],
         bounds=bounds + [(0, None)] * len(free), method="highs",
     )  # fmt: skip
     if found.status != 0:

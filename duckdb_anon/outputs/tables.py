@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from duckdb_anon.outputs.block import PARAMETERS, Aggregate, Block
 from duckdb_anon.outputs.cells import Atoms, Row
@@ -89,7 +89,7 @@ def hide(block: Block, row: Row, place: int, rule: str) -> None:
             row.rules[other] = rule
 
 
-def members_of(block: Block, atoms: Atoms, rows: Sequence[Row]) -> sparse.csr_array:
+def members_of(block: Block, atoms: Atoms, rows: Sequence[Row]) -> scipy.sparse.csr_array:
     """Rows x atoms: whether a row of the answer sums over an atom, whatever the condition."""
     last = len(block.keys) - 1
     kept = {row.grouping: [k for k in range(last + 1) if not row.grouping >> (last - k) & 1] for row in rows}
@@ -99,15 +99,15 @@ def members_of(block: Block, atoms: Atoms, rows: Sequence[Row]) -> sparse.csr_ar
         for grouping, chosen in kept.items() for atom, keys in enumerate(atoms.keys)
     ]  # fmt: skip
     at = np.array(pairs, dtype=int).reshape(-1, 2).T
-    return sparse.csr_array((np.ones(at.shape[1]), (at[0], at[1])), shape=(len(rows), len(atoms.keys)))
+    return scipy.sparse.csr_array((np.ones(at.shape[1]), (at[0], at[1])), shape=(len(rows), len(atoms.keys)))
 
 
 def _system(
     block: Block, policy: Policy, atoms: Atoms, rows: Sequence[Row], cells: Sequence[Cell],
-    members: sparse.csr_array, kind: tuple[str, ...],
+    members: scipy.sparse.csr_array, kind: tuple[str, ...],
 ) -> System:  # fmt: skip
     conditions = np.array([block.aggregates[place].condition for _, place in cells])
-    inside = sparse.csr_array(members[[number for number, _ in cells]].multiply(atoms.holds.T[conditions]))
+    inside = scipy.sparse.csr_array(members[[number for number, _ in cells]].multiply(atoms.holds.T[conditions]))
     values = atoms.sums[kind[1]] if kind[0] == "sum" else atoms.rows
     hidden = np.array([bool(rows[number].rules[place]) for number, place in cells])
     totals = np.asarray(inside @ values)
@@ -121,7 +121,7 @@ def _system(
     last = len(block.keys) - 1
     sets = tuple({tuple(k for k in range(last + 1) if not row.grouping >> (last - k) & 1) for row in rows})
     codes = _codes(atoms, used) if len(set(conditions)) == 1 else None
-    inside = sparse.csr_array(inside[:, used])
+    inside = scipy.sparse.csr_array(inside[:, used])
     inside.eliminate_zeros()
     fixed = np.zeros(len(cells), bool)
     return System(inside, values[used], hidden, low, high, least, most, nonnegative, fixed, codes, sets)
