@@ -68,16 +68,3 @@ def number_of(cursor: duckdb.DuckDBPyConnection, query: str) -> float:
     except duckdb.Error:
         tick()  # an interrupt is none of these
         return 0.0
-
-
-@lru_cache(maxsize=4096)
-def duckdb_name(expression: str) -> str | None:
-    """The name of a column that is this expression; None where DuckDB reads no single expression in the text.
-
-    >>> duckdb_name("COUNT(*)"), duckdb_name("sum(a)/ 2"), duckdb_name("a from t")
-    ('count_star()', '(sum(a) / 2)', None)
-    """
-    try:
-        return str(duckdb.SQLExpression(expression).get_name())
-    except duckdb.Error:
-        return None

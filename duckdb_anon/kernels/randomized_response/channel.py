@@ -92,11 +92,6 @@ def transform_squared(cells: FloatArray, channels: Sequence[RetentionChannel]) -
     return _along_axes(cells, [(channel.p**2 - channel.q**2, channel.q**2) for channel in channels])
 
 
-def invert(cells: FloatArray, channels: Sequence[RetentionChannel]) -> FloatArray:
-    """Return (P_1 x .. x P_m)^-1 applied to `cells`: the unbiased estimate of the original table."""
-    return _along_axes(cells, [inverse_terms(channel) for channel in channels])
-
-
 def inverse_terms(channel: RetentionChannel) -> tuple[float, float]:
     """Return (x, y) with P^-1 = x I + y J: x = 1 / gain, y = -q / gain."""
     if channel.is_identity:

@@ -9,7 +9,6 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from scipy import stats
 
 from duckdb_anon.kernels.differential_privacy import diffgen_search
 from duckdb_anon.kernels.differential_privacy import mechanisms as mechanisms_module
@@ -21,6 +20,7 @@ from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.release_formats import COUNT
 from duckdb_anon.model.released_columns import Struct, Whole
 from tests.reference.merging import attribute
+from tests.reference.privacy_loss import certain_loss
 
 DEFAULTS: dict[str, Any] = {parameter.name: parameter.default for parameter in diffgen.METHOD.parameters}
 ROLES = "qi := ['age', 'job'], sensitive := 'class', hierarchies := {'job': 'jobs', 'class': 'classes'}"
@@ -193,19 +193,6 @@ def _events(rows: list[tuple[int, str]], epsilon: float, runs: int, seed: int) -
     return seen
 
 
-def _certain_loss(one: Counter[Any], other: Counter[Any], runs: int) -> float:
-    """Largest log ratio of event probabilities that holds with 99.9% confidence over all events and directions."""
-    events = set(one) | set(other)
-    risk = 0.001 / (4 * len(events))
-    worst = 0.0
-    for event in events:
-        for a, b in ((one[event], other[event]), (other[event], one[event])):
-            low = stats.beta.ppf(risk, a, runs - a + 1) if a else 0.0
-            high = stats.beta.ppf(1 - risk, b + 1, runs - b) if b < runs else 1.0
-            worst = max(worst, float(np.log(low / high)) if low > 0 else 0.0)
-    return worst
-
-
 @pytest.mark.campaign
 @pytest.mark.weekly
 @pytest.mark.parametrize(("overspent", "runs"), [(1, 10_000), (8, 1_500)])
@@ -215,7 +202,7 @@ def test_neighbouring_tables_are_told_apart_beyond_epsilon_only_where_it_is_over
     claimed = 1.0
     tables = (rows, [*rows, (9, "q")])
     one, other = (_events(t, overspent * claimed, runs, seed) for seed, t in enumerate(tables))
-    assert (_certain_loss(one, other, runs) > claimed) == (overspent > 1)
+    assert (certain_loss(one, other, runs) > claimed) == (overspent > 1)
 
 
 def test_counts_are_whole_and_no_bit_of_a_split_comes_from_the_data(people):

@@ -8,7 +8,6 @@ import duckdb
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy import stats
 
 from duckdb_anon.kernels.differential_privacy.mechanisms import Mechanisms
 from duckdb_anon.kernels.differential_privacy.noisy_histograms import delta_of, rho_of
@@ -17,6 +16,7 @@ from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.number_scale import Scale
 from duckdb_anon.model.released_columns import Coded, Value
 from tests.reference.merging import attribute
+from tests.reference.privacy_loss import certain_loss
 
 pytest.importorskip("opendp", reason="the dp extra is not installed")
 DEFAULTS: dict[str, Any] = {parameter.name: parameter.default for parameter in dp_synthesize.METHOD.parameters}
@@ -210,19 +210,6 @@ def _events(table: CodedTable, params: dict[str, Any], runs: int, seed: int) -> 
     return seen
 
 
-def _certain_epsilon(one: Counter[Any], other: Counter[Any], runs: int, delta: float) -> float:
-    """Lower bound on epsilon with 99.9% confidence over all events and both directions (Clopper and Pearson)."""
-    events = set(one) | set(other)
-    risk = 0.001 / (4 * len(events))
-    worst = 0.0
-    for event in events:
-        for a, b in ((one[event], other[event]), (other[event], one[event])):
-            low = stats.beta.ppf(risk, a, runs - a + 1) - delta if a else 0.0
-            high = stats.beta.ppf(1 - risk, b + 1, runs - b) if b < runs else 1.0
-            worst = max(worst, float(np.log(low / high)) if low > 0 else 0.0)
-    return worst
-
-
 @pytest.mark.campaign
 @pytest.mark.weekly
 @pytest.mark.parametrize(("overspent", "runs"), [(1, 10_000), (100, 1_500)])
@@ -235,7 +222,7 @@ def test_neighbouring_tables_differ_beyond_epsilon_only_where_it_is_overspent(ov
         _table([*ages, 9, 9], [*names, "r", "r"], [0.5] * 10, [*range(8), 8, 8]),
     )
     one, other = (_events(table, params, runs, seed) for seed, table in enumerate(tables))
-    bound = _certain_epsilon(one, other, runs, DEFAULTS["delta"])
+    bound = certain_loss(one, other, runs, DEFAULTS["delta"])
     record_property("lower bound on epsilon", bound)
     print(f"epsilon is at least {bound:.3f} where {overspent * claimed:g} was given")
     assert (bound > claimed) == (overspent > 1)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import duckdb_anon
+from tests.reference.killed import PREAMBLE
 
 pytestmark = pytest.mark.campaign
 
@@ -15,28 +16,16 @@ WORK = {
     "release": "duckdb_anon.release(duckdb_anon.connect(source), target + '/r.parquet', CALL, independent=True)",
     "publish": "publish(source, target + '/published.duckdb')",
 }
-PROGRAM = """
-import os, signal, sys, duckdb, duckdb_anon
+PROGRAM = f"""{PREAMBLE}
 from duckdb_anon.serve.publish import publish
-source, target, point, seen, CALL = sys.argv[1], sys.argv[2], int(sys.argv[3]), [0], sys.argv[4]
-
-def counted(function):
-    def call(*given, **named):
-        seen[0] += 1
-        if seen[0] == point:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return function(*given, **named)
-    return call
-
-duckdb.DuckDBPyConnection.execute, os.replace = map(counted, (duckdb.DuckDBPyConnection.execute, os.replace))
-{work}
-print(seen[0])
+source, target, CALL = sys.argv[2:]
+count()
 """
 
 
 def _run(work: str, source: Path, target: Path, point: int) -> subprocess.CompletedProcess[str]:
-    program = PROGRAM.format(work=WORK[work])
-    command = [sys.executable, "-c", program, str(source), str(target), str(point), CALL]
+    program = f"{PROGRAM}{WORK[work]}\nprint(seen[0])"
+    command = [sys.executable, "-c", program, str(point), str(source), str(target), CALL]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon.engine.release_digest import release_digest
+from tests.reference.killed import PREAMBLE
 
 CALL = "mondrian('t', 5, qi := ['age', 'sex'], sensitive := 'dis')"
 TABLE = "create table t as select 20 + range * 7 % 40 as age, range % 2 as sex, range * 13 % 9 as dis from range(400)"
@@ -60,17 +61,9 @@ duckdb_anon.release(duckdb_anon.connect({str(tmp_path / "a.db")!r}), {str(file)!
 def test_processes_that_are_killed_at_any_point_leave_files_and_register_that_agree(tmp_path):
     """Two processes with four threads each, that write one register; each is killed at one of twenty points."""
     program = tmp_path / "program.py"
-    program.write_text(f"""
-import os, signal, sys, threading, time, duckdb, duckdb_anon
-folder, process, point, seen = sys.argv[1], sys.argv[2], int(sys.argv[3]), [0]
-
-def counted(function):
-    def call(*given, **named):
-        seen[0] += 1
-        if seen[0] == point:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return function(*given, **named)
-    return call
+    program.write_text(f"""{PREAMBLE}
+import threading, time
+folder, process = sys.argv[2], sys.argv[3]
 
 while True:
     try:
@@ -86,7 +79,7 @@ def work(number):
         except duckdb_anon.AnonError as error:
             assert error.code == "released-meanwhile", error
 
-duckdb.DuckDBPyConnection.execute, os.replace = map(counted, (duckdb.DuckDBPyConnection.execute, os.replace))
+count()
 threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
 for thread in threads:
     thread.start()
@@ -96,7 +89,7 @@ print(seen[0])
 """)
 
     def command(folder, process, point):
-        return [sys.executable, str(program), str(folder), process, str(point)]
+        return [sys.executable, str(program), str(point), str(folder), process]
 
     def database(folder):
         folder.mkdir()
