@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 
 from duckdb_anon import __version__
-from duckdb_anon.engine.release_seal import KEY, PUBLIC_KEY
+from duckdb_anon.engine.records.release_seal import KEY, PUBLIC_KEY
 from duckdb_anon.model.errors import AnonError, nearest, of_function, without_values
 from duckdb_anon.outputs import approve
 from duckdb_anon.serve import audit, publish

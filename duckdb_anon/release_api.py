@@ -17,12 +17,12 @@ from pathlib import Path
 
 import duckdb
 
-from duckdb_anon.engine.call_text import Recorded, function_called, recording
-from duckdb_anon.engine.catalog import located, names_of, table_sql, write_comments
-from duckdb_anon.engine.private_files import draft_of
-from duckdb_anon.engine.register import Register, released_meanwhile, settle
-from duckdb_anon.engine.release_digest import release_digest, row_checksum
-from duckdb_anon.engine.release_seal import sealed
+from duckdb_anon.engine.catalog.catalog import located, names_of, table_sql, write_comments
+from duckdb_anon.engine.records.call_text import Recorded, function_called, recording
+from duckdb_anon.engine.records.private_files import draft_of
+from duckdb_anon.engine.records.register import Register, released_meanwhile, settle
+from duckdb_anon.engine.records.release_digest import release_digest, row_checksum
+from duckdb_anon.engine.records.release_seal import sealed
 from duckdb_anon.engine.transaction import transaction
 from duckdb_anon.gate.checks import refuse_references
 from duckdb_anon.gate.files import write_release

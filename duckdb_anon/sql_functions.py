@@ -19,25 +19,20 @@ import duckdb
 import pyarrow as pa
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
-from duckdb_anon.engine import (
-    estimator_udfs,
-    imputation,
-    input_scan,
-    interrupts,
-    result_encoding,
-    runner,
-)
-from duckdb_anon.engine import sensitive_coarsening as edges
+from duckdb_anon.engine import interrupts, runner
 from duckdb_anon.engine.arrow import Answers, listed_rows, owning
-from duckdb_anon.engine.call_text import will_run
-from duckdb_anon.engine.catalog import Catalog, use_schema
-from duckdb_anon.engine.identifier_lineage import identifiers_read
+from duckdb_anon.engine.catalog import sensitive_coarsening as edges
+from duckdb_anon.engine.catalog.catalog import Catalog, use_schema
+from duckdb_anon.engine.catalog.identifier_lineage import identifiers_read
+from duckdb_anon.engine.draws import estimator_udfs, imputation
 from duckdb_anon.engine.planned_tables import ROWS, require_committed
 from duckdb_anon.engine.planner import parameters_of, plan
 from duckdb_anon.engine.planning_context import Context
-from duckdb_anon.engine.private_files import private_root, spill_folder
+from duckdb_anon.engine.records.call_text import will_run
+from duckdb_anon.engine.records.private_files import private_root, spill_folder
 from duckdb_anon.engine.sql_macros import macro_statements
 from duckdb_anon.engine.sql_quoting import literal, planned
+from duckdb_anon.engine.transport import input_scan, result_encoding
 from duckdb_anon.model.errors import AnonError, cause_of, code_of, of_newer_file, reported
 from duckdb_anon.model.function_specs import Entry, Method, PureSql, Query, Report, Task
 from duckdb_anon.model.progress import stop_flag

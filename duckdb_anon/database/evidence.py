@@ -19,7 +19,7 @@ from duckdb_anon.database.plan import NAME, Table
 from duckdb_anon.database.record import Work
 from duckdb_anon.database.released_tables import DatabaseRelease, released_rows
 from duckdb_anon.database.risk import STRONGEST, Risk
-from duckdb_anon.engine.release_digest import release_digest
+from duckdb_anon.engine.records.release_digest import release_digest
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.version import __version__
 from duckdb_anon.report.anon_report import require_extra, written

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 import duckdb
 
 from duckdb_anon.database.plan import NAME, Plan
-from duckdb_anon.engine.register import (
+from duckdb_anon.engine.records.register import (
     Known,
     Register,
     Registered,
     database_of,
     release_name,
 )
-from duckdb_anon.engine.register_samples import Records
+from duckdb_anon.engine.records.register_samples import Records
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.engine.transaction import in_next_transaction
 from duckdb_anon.model.quoting import literal

@@ -21,7 +21,7 @@ from duckdb_anon.database.plan import NAME, Plan
 from duckdb_anon.database.registration import DatabaseRegistration
 from duckdb_anon.database.released_tables import DatabaseRelease, make_release, working, write_tables
 from duckdb_anon.database.risk import TARGETS, measured
-from duckdb_anon.engine.register import released_meanwhile
+from duckdb_anon.engine.records.register import released_meanwhile
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.engine.transaction import transaction
 from duckdb_anon.model.errors import AnonError

@@ -21,9 +21,9 @@ from duckdb_anon.database.dates import refuse_determined
 from duckdb_anon.database.plan import NAME, Plan, Table
 from duckdb_anon.database.record import Cell, Work, cut_again, make_classes, make_record, read_rows
 from duckdb_anon.database.recount import Counted, counted, make_alike, require_promise
-from duckdb_anon.engine.catalog import write_comments
-from duckdb_anon.engine.release_digest import release_digest, row_checksum
-from duckdb_anon.engine.release_seal import sealed
+from duckdb_anon.engine.catalog.catalog import write_comments
+from duckdb_anon.engine.records.release_digest import release_digest, row_checksum
+from duckdb_anon.engine.records.release_seal import sealed
 from duckdb_anon.engine.sql_quoting import ident, idents
 from duckdb_anon.gate.checks import refuse
 from duckdb_anon.gate.source_tables import described_table, tables_of

@@ -23,6 +23,8 @@ from duckdb_anon.model.coded_table import FloatArray
 
 Answers = Callable[..., pa.Array]
 """A function DuckDB calls with columns."""
+MOST_ROWS = 2**31 - 1
+"""Offsets of Arrow's lists are 32-bit integers."""
 
 
 def owned(array: pa.Array) -> pa.Array:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from duckdb_anon.engine import sensitive_coarsening as edges
-from duckdb_anon.engine.catalog import Relation
-from duckdb_anon.engine.collation import check_types, guard
+from duckdb_anon.engine.catalog import sensitive_coarsening as edges
+from duckdb_anon.engine.catalog.catalog import Relation
+from duckdb_anon.engine.catalog.collation import check_types, guard
 from duckdb_anon.engine.planned_tables import IS_CHECKED
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.runner import ASKED_BY, to_json

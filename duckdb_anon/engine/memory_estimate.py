@@ -13,16 +13,15 @@ from typing import Any
 
 import duckdb
 
-from duckdb_anon.engine.call_text import will_run
-from duckdb_anon.engine.catalog import Catalog, Relation
+from duckdb_anon.engine.arrow import MOST_ROWS
+from duckdb_anon.engine.catalog.catalog import Catalog, Relation
+from duckdb_anon.engine.records.call_text import will_run
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.function_specs import Method, Roles
 from duckdb_anon.model.quoting import literal
 
 ROW_BYTES, VALUE_BYTES = 120, 50
 """What a row and a coded value in it take: DuckDB's copy, the coded column, the kernel's copies, the released row."""
-MOST_ROWS = 2**31 - 1
-"""Offsets of Arrow's lists are 32-bit integers."""
 _FILTER = 5  # DuckDB's planner guesses that a filter keeps one row in five
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _UNITS |= {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}

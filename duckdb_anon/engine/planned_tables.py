@@ -13,11 +13,11 @@ from collections.abc import Collection, Sequence
 
 import duckdb
 
-from duckdb_anon.engine.catalog import Catalog, Relation, places, with_columns
-from duckdb_anon.engine.column_roles import NAMING
-from duckdb_anon.engine.identifier_lineage import names_read
+from duckdb_anon.engine.catalog.catalog import Catalog, Relation, places, with_columns
+from duckdb_anon.engine.catalog.column_roles import NAMING
+from duckdb_anon.engine.catalog.identifier_lineage import names_read
 from duckdb_anon.engine.planning_context import Context
-from duckdb_anon.engine.release_digest import checksum_sql, column_types, row_checksum
+from duckdb_anon.engine.records.release_digest import checksum_sql, column_types, row_checksum
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, with_code
 from duckdb_anon.model.function_specs import Entry, Method

@@ -9,32 +9,32 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from duckdb_anon.engine import sensitive_coarsening as edges
-from duckdb_anon.engine.call_text import Recorded, begin, note
-from duckdb_anon.engine.catalog import Relation
-from duckdb_anon.engine.collation import check_types, guard
-from duckdb_anon.engine.column_roles import (
+from duckdb_anon.engine.catalog import sensitive_coarsening as edges
+from duckdb_anon.engine.catalog.catalog import Relation
+from duckdb_anon.engine.catalog.collation import check_types, guard
+from duckdb_anon.engine.catalog.column_roles import (
     ROLE_PARAMETERS,
     column_of,
     require_free_names,
     require_no_identifier,
     with_labels_of,
 )
-from duckdb_anon.engine.identifier_lineage import identifiers_read
-from duckdb_anon.engine.input_sql import buffered_rows, declaring, open_buffer, run_cte, run_ctes, trees_of
-from duckdb_anon.engine.memory_estimate import require_fit
-from duckdb_anon.engine.person_checks import (
+from duckdb_anon.engine.catalog.identifier_lineage import identifiers_read
+from duckdb_anon.engine.catalog.person_checks import (
     check_described,
     refusing,
     require_no_frequency,
     require_no_person_beneath,
     with_persons,
 )
+from duckdb_anon.engine.input_sql import buffered_rows, declaring, open_buffer, run_cte, run_ctes, trees_of
+from duckdb_anon.engine.memory_estimate import require_fit
 from duckdb_anon.engine.planned_tables import CHECKED, ROWS, base_tables, checked_cte, rows_sql
 from duckdb_anon.engine.planning_context import Context
-from duckdb_anon.engine.result_sql import layout_of, release_select, report_select
+from duckdb_anon.engine.records.call_text import Recorded, begin, note
 from duckdb_anon.engine.runner import ASKED_BY, coded_table, to_json
 from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.engine.transport.result_sql import layout_of, release_select, report_select
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest, planning, with_code
 from duckdb_anon.model.function_specs import (

@@ -8,11 +8,11 @@ from typing import Any
 
 import duckdb
 
-from duckdb_anon.engine.catalog import Catalog, Relation, require_visible
-from duckdb_anon.engine.collation import collated
-from duckdb_anon.engine.column_roles import ROLE_PARAMETERS, Labels, labels_of, resolve_roles, with_labels_of
-from duckdb_anon.engine.release_digest import holds_rows_of
-from duckdb_anon.engine.release_texts import ReleasePair
+from duckdb_anon.engine.catalog.catalog import Catalog, Relation, require_visible
+from duckdb_anon.engine.catalog.collation import collated
+from duckdb_anon.engine.catalog.column_roles import ROLE_PARAMETERS, Labels, labels_of, resolve_roles, with_labels_of
+from duckdb_anon.engine.records.release_digest import holds_rows_of
+from duckdb_anon.engine.records.release_texts import ReleasePair
 from duckdb_anon.model.errors import ColumnError, listed, nearest
 from duckdb_anon.model.function_specs import ColumnInfo, Entry, Method, Roles
 from duckdb_anon.model.hierarchy import HIDDEN_LABELS

@@ -18,13 +18,14 @@ import numpy as np
 import pyarrow as pa
 
 from duckdb_anon.engine.arrow import give_back
-from duckdb_anon.engine.column_coding import canonical_order, code_column, reordered, value_texts
-from duckdb_anon.engine.hierarchy_io import read_tree
-from duckdb_anon.engine.input_scan import InputTable, Statement
-from duckdb_anon.engine.person_checks import check_persons
-from duckdb_anon.engine.queried_tables import queried_tables
-from duckdb_anon.engine.release_reader import read_tables, types_of
-from duckdb_anon.engine.result_encoding import (
+from duckdb_anon.engine.catalog.person_checks import check_persons
+from duckdb_anon.engine.draws.queried_tables import queried_tables
+from duckdb_anon.engine.rng import generator
+from duckdb_anon.engine.transport.column_coding import canonical_order, code_column, reordered, value_texts
+from duckdb_anon.engine.transport.hierarchy_io import read_tree
+from duckdb_anon.engine.transport.input_scan import InputTable, Statement
+from duckdb_anon.engine.transport.release_reader import read_tables, types_of
+from duckdb_anon.engine.transport.result_encoding import (
     ReleaseEncoder,
     Result,
     encode_release,
@@ -33,7 +34,6 @@ from duckdb_anon.engine.result_encoding import (
     in_buckets,
     length,
 )
-from duckdb_anon.engine.rng import generator
 from duckdb_anon.kernels import thread_pool
 from duckdb_anon.kernels.rng_streams import random_order
 from duckdb_anon.model import progress, released_columns

@@ -13,9 +13,9 @@ from typing import Any
 
 import duckdb
 
-from duckdb_anon.engine.column_roles import NAMING
-from duckdb_anon.engine.release_digest import holds_rows_of
-from duckdb_anon.engine.release_seal import KEY, PUBLIC_KEY, signer_of
+from duckdb_anon.engine.catalog.column_roles import NAMING
+from duckdb_anon.engine.records.release_digest import holds_rows_of
+from duckdb_anon.engine.records.release_seal import KEY, PUBLIC_KEY, signer_of
 from duckdb_anon.engine.sql_quoting import ident, idents
 from duckdb_anon.gate.identifier_traces import trace_of
 from duckdb_anon.gate.references import reference_of

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import duckdb
 
-from duckdb_anon.engine.catalog import Catalog, described, use_schema
-from duckdb_anon.engine.private_files import draft_of
+from duckdb_anon.engine.catalog.catalog import Catalog, described, use_schema
+from duckdb_anon.engine.records.private_files import draft_of
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.gate.checks import refuse, require_signature
 from duckdb_anon.gate.source_tables import SourceTable, clean_comment, described_table

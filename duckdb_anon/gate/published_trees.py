@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 import duckdb
 import pyarrow as pa
 
-from duckdb_anon.engine.column_roles import ROLES, label_of
-from duckdb_anon.engine.hierarchy_io import read_tree
+from duckdb_anon.engine.catalog.column_roles import ROLES, label_of
 from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.engine.transport.hierarchy_io import read_tree
 from duckdb_anon.gate.identifier_traces import trace_of
 from duckdb_anon.gate.source_tables import PlainValue, SourceTable
 from duckdb_anon.model.errors import AnonError, ParameterError, listed

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import duckdb
 
-from duckdb_anon.engine.catalog import names_of
-from duckdb_anon.engine.column_roles import NAMING, label_of, role_of
+from duckdb_anon.engine.catalog.catalog import names_of
+from duckdb_anon.engine.catalog.column_roles import NAMING, label_of, role_of
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from duckdb_anon.engine.register import SCHEMA
+from duckdb_anon.engine.records.register import SCHEMA
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.quoting import ident, literal

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import duckdb
 import numpy as np
 
-from duckdb_anon.engine.catalog import Catalog
-from duckdb_anon.engine.column_roles import resolve_roles
+from duckdb_anon.engine.catalog.catalog import Catalog
+from duckdb_anon.engine.catalog.column_roles import resolve_roles
 from duckdb_anon.model.errors import AnonError, ColumnError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.outputs.block import Block, Table, read_block, table_name

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 
-from duckdb_anon.engine.register import SCHEMA
+from duckdb_anon.engine.records.register import SCHEMA
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.outputs.answer import Answer, approved, catalog_of, read_question
 

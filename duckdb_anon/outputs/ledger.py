@@ -21,7 +21,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from duckdb_anon.engine.register import SCHEMA
+from duckdb_anon.engine.records.register import SCHEMA
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.errors import AnonError, cause_of
 from duckdb_anon.outputs.policy import Policy

@@ -15,10 +15,10 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from duckdb_anon.engine.call_text import Recorded
-from duckdb_anon.engine.hierarchy_io import read_tree
+from duckdb_anon.engine.catalog.sensitive_coarsening import PARAMETER as EDGES
 from duckdb_anon.engine.input_sql import NUMBER
-from duckdb_anon.engine.sensitive_coarsening import PARAMETER as EDGES
+from duckdb_anon.engine.records.call_text import Recorded
+from duckdb_anon.engine.transport.hierarchy_io import read_tree
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError
 from duckdb_anon.model.function_specs import ColumnInfo, Cutting

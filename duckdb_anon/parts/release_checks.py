@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from math import ceil
 
-from duckdb_anon.engine.call_text import Recorded
+from duckdb_anon.engine.records.call_text import Recorded
 from duckdb_anon.engine.sql_quoting import ident, idents
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.parts.placement import CodedRows

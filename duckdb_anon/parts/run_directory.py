@@ -15,7 +15,7 @@ from pathlib import Path
 
 import duckdb
 
-from duckdb_anon.engine.private_files import folder_for
+from duckdb_anon.engine.records.private_files import folder_for
 from duckdb_anon.engine.sql_quoting import ident, idents, literal
 from duckdb_anon.model.errors import AnonError
 

@@ -21,8 +21,8 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from duckdb_anon.engine.call_text import Recorded, call_on, seed_of_part
 from duckdb_anon.engine.memory_estimate import needed, rows_within, size_of, written
+from duckdb_anon.engine.records.call_text import Recorded, call_on, seed_of_part
 from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.sql_quoting import ident, idents, literal
 from duckdb_anon.engine.transaction import transaction

@@ -18,11 +18,11 @@ import pyarrow as pa
 
 from duckdb_anon.binder_errors import explained
 from duckdb_anon.engine import interrupts
-from duckdb_anon.engine.call_text import Recorded
-from duckdb_anon.engine.column_coding import canonical_order, code_column
 from duckdb_anon.engine.input_sql import NUMBER
-from duckdb_anon.engine.result_sql import release_select
+from duckdb_anon.engine.records.call_text import Recorded
 from duckdb_anon.engine.runner import by_role, run_method
+from duckdb_anon.engine.transport.column_coding import canonical_order, code_column
+from duckdb_anon.engine.transport.result_sql import release_select
 from duckdb_anon.kernels import thread_pool
 from duckdb_anon.model.coded_table import Attribute, CodedTable, IntArray
 from duckdb_anon.model.errors import AnonError, cause_of, one_line, reported

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from duckdb_anon.engine.column_roles import role_of
-from duckdb_anon.engine.person_checks import FREQUENCIES
+from duckdb_anon.engine.catalog.column_roles import role_of
+from duckdb_anon.engine.catalog.person_checks import FREQUENCIES
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.kernels.row_keys import compact, joint
 from duckdb_anon.measures.plans.missing_codes import counted_values

@@ -15,7 +15,7 @@ from typing import Any
 
 import duckdb
 
-from duckdb_anon.engine.private_files import draft_of
+from duckdb_anon.engine.records.private_files import draft_of
 from duckdb_anon.measures.risk.linkage_risk import TARGETS
 from duckdb_anon.model.errors import AnonError, ParameterError, nearest
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Task

@@ -13,9 +13,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from duckdb_anon.engine.catalog.sensitive_coarsening import PARAMETER as EDGES
+from duckdb_anon.engine.catalog.sensitive_coarsening import takes_edges
 from duckdb_anon.engine.interrupts import stoppable
-from duckdb_anon.engine.sensitive_coarsening import PARAMETER as EDGES
-from duckdb_anon.engine.sensitive_coarsening import takes_edges
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.kernels.jit import CLOCK
 from duckdb_anon.model import progress

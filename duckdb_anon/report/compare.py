@@ -20,8 +20,8 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from duckdb_anon.engine.person_checks import check_described, refusing
-from duckdb_anon.engine.register import registered_releases
+from duckdb_anon.engine.catalog.person_checks import check_described, refusing
+from duckdb_anon.engine.records.register import registered_releases
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.measures.risk.equivalence_classes import CLASSES, VALUES
 from duckdb_anon.measures.risk.linkage_risk import P_MATCH, TARGETS, linkage_risk

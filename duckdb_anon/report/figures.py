@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from duckdb_anon.engine.column_roles import role_of
+from duckdb_anon.engine.catalog.column_roles import role_of
 from duckdb_anon.model.errors import listed
 from duckdb_anon.report.checklist import Figure
 from duckdb_anon.report.findings import DatabaseFindings, Evidence, Findings, Measured

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from duckdb_anon.engine.catalog import described, write_comments
+from duckdb_anon.engine.catalog.catalog import described, write_comments
 from duckdb_anon.engine.interrupts import stoppable
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import without_code

@@ -12,9 +12,9 @@ from importlib.util import find_spec
 
 import duckdb
 
-from duckdb_anon.engine.catalog import Catalog, names_of
-from duckdb_anon.engine.column_roles import role_of
-from duckdb_anon.engine.register import registered_releases
+from duckdb_anon.engine.catalog.catalog import Catalog, names_of
+from duckdb_anon.engine.catalog.column_roles import role_of
+from duckdb_anon.engine.records.register import registered_releases
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.measures.risk.attackers.record_linkage import LIKELIHOOD
 from duckdb_anon.measures.risk.linkage_view import BOOTSTRAP

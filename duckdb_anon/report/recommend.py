@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
+from duckdb_anon.engine.catalog.column_roles import ROLE_PARAMETERS
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.measures.queries.workload_error import workload_error
 from duckdb_anon.measures.risk.linkage_risk import P_MATCH, TARGETS

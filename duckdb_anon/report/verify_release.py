@@ -15,10 +15,10 @@ from typing import Any
 
 import duckdb
 
-from duckdb_anon.engine.column_roles import label_of
+from duckdb_anon.engine.catalog.column_roles import label_of
 from duckdb_anon.engine.interrupts import stoppable
-from duckdb_anon.engine.release_digest import holds_rows_of
-from duckdb_anon.engine.release_seal import is_sealed, signer_of
+from duckdb_anon.engine.records.release_digest import holds_rows_of
+from duckdb_anon.engine.records.release_seal import is_sealed, signer_of
 from duckdb_anon.engine.sql_quoting import ident, idents, literal
 from duckdb_anon.model.errors import without_code
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Task

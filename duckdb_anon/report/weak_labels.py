@@ -10,8 +10,8 @@ from importlib.util import find_spec
 
 import duckdb
 
-from duckdb_anon.engine.catalog import described, located, names_of
-from duckdb_anon.engine.column_roles import role_of
+from duckdb_anon.engine.catalog.catalog import described, located, names_of
+from duckdb_anon.engine.catalog.column_roles import role_of
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.model.release_comment import read_description
 from duckdb_anon.report.release_context import HoldersContext

@@ -171,7 +171,7 @@ class GeneralizedFactor(Factor):
 
 
 def _learnt_members(function: str, cells: str) -> str:
-    """SELECT value, share of what a function of `duckdb_anon.engine.estimator_udfs` learns from cells."""
+    """SELECT value, share of what a function of `duckdb_anon.engine.draws.estimator_udfs` learns from cells."""
     fields = ", ".join(f"'{name}': c.{name}" for name in ("cell", "value", "prior"))
     listed = f"list({{{fields}, 'size': c.size::double}})"
     return f"""

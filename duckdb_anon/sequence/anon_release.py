@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from duckdb_anon.engine.call_text import table_called
+from duckdb_anon.engine.records.call_text import table_called
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Task
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 
-from duckdb_anon.engine.register import Registered
+from duckdb_anon.engine.records.register import Registered
 from duckdb_anon.engine.sql_quoting import literal
 
 _MOST_ROWS = 200_000

@@ -19,9 +19,9 @@ from dataclasses import replace as with_fields
 
 import duckdb
 
-from duckdb_anon.engine.register import Register, Registered, leaving, registered, released_rows
-from duckdb_anon.engine.register_samples import RECORD, drawn
-from duckdb_anon.engine.release_digest import column_types, holds_rows_of, row_text
+from duckdb_anon.engine.records.register import Register, Registered, leaving, registered, released_rows
+from duckdb_anon.engine.records.register_samples import RECORD, drawn
+from duckdb_anon.engine.records.release_digest import column_types, holds_rows_of, row_text
 from duckdb_anon.engine.sql_quoting import ident, idents, literal
 from duckdb_anon.model.errors import (
     AnonError,

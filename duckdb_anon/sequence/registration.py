@@ -16,10 +16,10 @@ from dataclasses import replace as with_fields
 
 import duckdb
 
-from duckdb_anon.engine.call_text import Recorded, call_on, roles_as_arguments
-from duckdb_anon.engine.catalog import Catalog
-from duckdb_anon.engine.column_roles import column_of
-from duckdb_anon.engine.register import (
+from duckdb_anon.engine.catalog.catalog import Catalog
+from duckdb_anon.engine.catalog.column_roles import column_of
+from duckdb_anon.engine.records.call_text import Recorded, call_on, roles_as_arguments
+from duckdb_anon.engine.records.register import (
     Known,
     Register,
     Registered,
@@ -28,8 +28,8 @@ from duckdb_anon.engine.register import (
     named_release,
     release_name,
 )
-from duckdb_anon.engine.register_samples import Records
-from duckdb_anon.engine.release_digest import column_types, row_checksum, row_text
+from duckdb_anon.engine.records.register_samples import Records
+from duckdb_anon.engine.records.release_digest import column_types, row_checksum, row_text
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.engine.transaction import in_next_transaction
 from duckdb_anon.model.errors import AnonError, ColumnError, ParameterError, listed

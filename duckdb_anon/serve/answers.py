@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import duckdb
 
 from duckdb_anon.answering.original_names import Answering
-from duckdb_anon.engine.catalog import Catalog as PlannersCatalog
-from duckdb_anon.engine.catalog import write_comments
-from duckdb_anon.engine.duckdb_metadata import describing, functions_there
+from duckdb_anon.engine.catalog.catalog import Catalog as PlannersCatalog
+from duckdb_anon.engine.catalog.catalog import write_comments
+from duckdb_anon.engine.catalog.duckdb_metadata import describing, functions_there
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.gate.source_tables import tables_of

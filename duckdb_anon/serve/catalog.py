@@ -12,7 +12,7 @@ from typing import Any
 
 import duckdb
 
-from duckdb_anon.engine.catalog import write_comments
+from duckdb_anon.engine.catalog.catalog import write_comments
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.gate.source_tables import SourceTable
 from duckdb_anon.model.errors import one_line

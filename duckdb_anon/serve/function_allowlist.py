@@ -48,7 +48,7 @@ list_select list_resize list_dot_product list_distance list_cosine_similarity ra
 array_length array_to_string struct_insert struct_concat struct_values struct_keys
 """
 _LEARNT = "learnt_ranges learnt_segments learnt_members learnt_leaves"
-"""What rewritten queries ask for (`duckdb_anon.engine.estimator_udfs`): they see their lists and nothing else."""
+"""What rewritten queries ask for (`duckdb_anon.engine.draws.estimator_udfs`): they see their lists and nothing else."""
 _CHOICES = "coalesce ifnull nullif if error constant_or_null typeof try_cast cast is_distinct_from try"
 
 AGGREGATES = frozenset(_AGGREGATES.split())

@@ -26,13 +26,13 @@ from pathlib import Path
 import duckdb
 
 from duckdb_anon.answering.original_names import SHAPE
-from duckdb_anon.engine.catalog import names_of, write_comments
-from duckdb_anon.engine.column_roles import label_of, role_of
-from duckdb_anon.engine.private_files import draft_of
-from duckdb_anon.engine.pseudonyms import PSEUDONYM
-from duckdb_anon.engine.register import SCHEMA as REGISTER
-from duckdb_anon.engine.register import Register, registered, registers
-from duckdb_anon.engine.register_samples import Records, Sample
+from duckdb_anon.engine.catalog.catalog import names_of, write_comments
+from duckdb_anon.engine.catalog.column_roles import label_of, role_of
+from duckdb_anon.engine.catalog.pseudonyms import PSEUDONYM
+from duckdb_anon.engine.records.private_files import draft_of
+from duckdb_anon.engine.records.register import SCHEMA as REGISTER
+from duckdb_anon.engine.records.register import Register, registered, registers
+from duckdb_anon.engine.records.register_samples import Records, Sample
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.gate.checks import refuse, require_signature
 from duckdb_anon.gate.published_trees import PublishedTrees

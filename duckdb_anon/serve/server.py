@@ -24,8 +24,8 @@ from pathlib import Path
 
 import duckdb
 
-from duckdb_anon.engine.catalog import write_comments
-from duckdb_anon.engine.private_files import spill_folder
+from duckdb_anon.engine.catalog.catalog import write_comments
+from duckdb_anon.engine.records.private_files import spill_folder
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.gate.checks import require_signed
 from duckdb_anon.gate.source_tables import tables_of

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from duckdb_anon.engine.private_files import write_private
+from duckdb_anon.engine.records.private_files import write_private
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.identifier_case import fold
 

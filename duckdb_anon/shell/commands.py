@@ -15,9 +15,9 @@ from pathlib import Path
 import duckdb
 
 from duckdb_anon import __version__, release_api
-from duckdb_anon.engine.call_text import on_table
-from duckdb_anon.engine.catalog import table_sql
-from duckdb_anon.engine.release_seal import make_keys
+from duckdb_anon.engine.catalog.catalog import table_sql
+from duckdb_anon.engine.records.call_text import on_table
+from duckdb_anon.engine.records.release_seal import make_keys
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.report.anon_report import write_page

@@ -22,10 +22,10 @@ from typing import Any
 import duckdb
 
 from duckdb_anon.database.evidence import restate
-from duckdb_anon.engine.catalog import names_of, write_comments
-from duckdb_anon.engine.column_roles import ROLES
-from duckdb_anon.engine.private_files import alone, draft_of, placed_together, write_private
-from duckdb_anon.engine.register import registered
+from duckdb_anon.engine.catalog.catalog import names_of, write_comments
+from duckdb_anon.engine.catalog.column_roles import ROLES
+from duckdb_anon.engine.records.private_files import alone, draft_of, placed_together, write_private
+from duckdb_anon.engine.records.register import registered
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.gate.checks import refuse
 from duckdb_anon.gate.files import write_parquet

@@ -24,8 +24,8 @@ from duckdb_anon.database.first_plan import first_plan
 from duckdb_anon.database.plan import NAME, OPTIONS, Plan
 from duckdb_anon.database.released_tables import make_release, working, write_tables
 from duckdb_anon.database.risk import TARGETS, Risk, measured
-from duckdb_anon.engine.private_files import draft_of
-from duckdb_anon.engine.release_digest import row_checksum
+from duckdb_anon.engine.records.private_files import draft_of
+from duckdb_anon.engine.records.release_digest import row_checksum
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.engine.transaction import transaction
 from duckdb_anon.gate.checks import require_signature

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 
-from duckdb_anon.engine.call_text import Recorded, on_table, recording
+from duckdb_anon.engine.records.call_text import Recorded, on_table, recording
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, ParameterError, cause_of
 from duckdb_anon.model.identifier_case import fold

@@ -22,7 +22,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from duckdb_anon.engine.column_coding import code_column
+from duckdb_anon.engine.transport.column_coding import code_column
 from duckdb_anon.kernels.partition.m_invariance import assign
 from duckdb_anon.kernels.partition.partition import partition
 from duckdb_anon.kernels.partition.privacy_models import FrequencyDiversity

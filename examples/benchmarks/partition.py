@@ -16,7 +16,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from duckdb_anon.engine.column_coding import code_column
+from duckdb_anon.engine.transport.column_coding import code_column
 from duckdb_anon.kernels.partition.generalize import boxes, range_width, set_width
 from duckdb_anon.kernels.partition.m_invariance import assign
 from duckdb_anon.kernels.partition.partition import partition

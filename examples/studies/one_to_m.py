@@ -17,7 +17,7 @@ import matplotlib
 import numpy as np
 
 import duckdb_anon
-from duckdb_anon.engine.column_coding import code_column
+from duckdb_anon.engine.transport.column_coding import code_column
 from duckdb_anon.kernels.set_valued.partition_top_down import pairs_below
 from duckdb_anon.kernels.set_valued.person_sets import Persons, fingerprints_of
 from duckdb_anon.model.hierarchy import Hierarchy

@@ -12,7 +12,7 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon.cli import main
-from duckdb_anon.engine.release_digest import release_digest
+from duckdb_anon.engine.records.release_digest import release_digest
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.report.anon_report import write_edition
 from duckdb_anon.report.findings import Plan

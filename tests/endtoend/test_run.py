@@ -10,7 +10,7 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon.cli import main
-from duckdb_anon.engine.private_files import alone
+from duckdb_anon.engine.records.private_files import alone
 
 PLAN = """
 [tables]

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pyarrow as pa
 
-from duckdb_anon.engine.column_coding import code_column
-from duckdb_anon.engine.hierarchy_io import read_tree
+from duckdb_anon.engine.transport.column_coding import code_column
+from duckdb_anon.engine.transport.hierarchy_io import read_tree
 from duckdb_anon.model.coded_table import Attribute
 
 Group = tuple[int, ...]

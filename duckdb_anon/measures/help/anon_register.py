@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from duckdb_anon.engine.register import SCHEMA, Register, registers
+from duckdb_anon.engine.records.register import SCHEMA, Register, registers
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.function_specs import Params, Query
 

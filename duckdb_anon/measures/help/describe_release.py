@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from duckdb_anon.engine.planner import parameters_of
-from duckdb_anon.engine.release_seal import signer_of
+from duckdb_anon.engine.records.release_seal import signer_of
 from duckdb_anon.measures.help.anon_functions import rows_as_table
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.function_specs import REQUIRED, Entry, Parameter, Params, Query

@@ -20,8 +20,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from duckdb_anon.engine.catalog import Relation
-from duckdb_anon.engine.column_roles import column_of
+from duckdb_anon.engine.catalog.catalog import Relation
+from duckdb_anon.engine.catalog.column_roles import column_of
 from duckdb_anon.engine.sql_macros import macro_statements
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.measures.plans.missing_codes import LABEL, MACROS, number_codes

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from duckdb_anon.engine.column_roles import column_of
+from duckdb_anon.engine.catalog.column_roles import column_of
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.errors import ParameterError, listed
 from duckdb_anon.model.function_specs import REQUIRED, Answer, Parameter, Params, Query, Report, fields

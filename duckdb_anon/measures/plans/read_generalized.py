@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
+from duckdb_anon.engine.catalog.column_roles import ROLE_PARAMETERS
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import ColumnError, listed, nearest
 from duckdb_anon.model.function_specs import Parameter, Params, Query

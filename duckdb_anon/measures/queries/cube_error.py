@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
+from duckdb_anon.engine.catalog.column_roles import ROLE_PARAMETERS
 from duckdb_anon.measures.queries.query_tables import in_name_of, query_tables
 from duckdb_anon.measures.queries.relative_error import BOUNDS, ENGINE, SPREAD
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from duckdb_anon.engine.catalog import require_visible
-from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
-from duckdb_anon.engine.duckdb_metadata import describing
+from duckdb_anon.engine.catalog.catalog import require_visible
+from duckdb_anon.engine.catalog.column_roles import ROLE_PARAMETERS
+from duckdb_anon.engine.catalog.duckdb_metadata import describing
 from duckdb_anon.measures.queries.query_tables import PAIRS, in_name_of, pairs_of, several_tables, tables_around
 from duckdb_anon.measures.queries.relative_error import BOUNDS, ENGINE, SPREAD
 from duckdb_anon.model.errors import RewriteError

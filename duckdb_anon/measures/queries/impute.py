@@ -17,13 +17,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from duckdb_anon.engine.catalog import Relation, require_visible
-from duckdb_anon.engine.collation import collated
-from duckdb_anon.engine.column_roles import ROLE_PARAMETERS, with_labels_of
-from duckdb_anon.engine.imputation import FUNCTION, KEPT, NUMBERS, PLACES, REALS, ROW, ImputeCall, text_of
+from duckdb_anon.engine.catalog.catalog import Relation, require_visible
+from duckdb_anon.engine.catalog.collation import collated
+from duckdb_anon.engine.catalog.column_roles import ROLE_PARAMETERS, with_labels_of
+from duckdb_anon.engine.catalog.pseudonyms import pseudonyms, stand_in
+from duckdb_anon.engine.draws.imputation import FUNCTION, KEPT, NUMBERS, PLACES, REALS, ROW, ImputeCall, text_of
 from duckdb_anon.engine.input_sql import as_texts
 from duckdb_anon.engine.planner import SEED
-from duckdb_anon.engine.pseudonyms import pseudonyms, stand_in
 from duckdb_anon.engine.sql_quoting import CALLER, STATEMENT, ident, literal
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import REQUIRED, ColumnInfo, Parameter, Params, Query, Roles

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
-from duckdb_anon.engine.duckdb_metadata import describing
+from duckdb_anon.engine.catalog.column_roles import ROLE_PARAMETERS
+from duckdb_anon.engine.catalog.duckdb_metadata import describing
 from duckdb_anon.measures.queries.query_tables import PAIRS, in_name_of, query_tables
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.release_formats import EVERY

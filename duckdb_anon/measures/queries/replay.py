@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from duckdb_anon.engine.call_text import roles_as_arguments
-from duckdb_anon.engine.catalog import Relation
-from duckdb_anon.engine.column_roles import with_labels_of
-from duckdb_anon.engine.duckdb_metadata import typing_of
+from duckdb_anon.engine.catalog.catalog import Relation
+from duckdb_anon.engine.catalog.column_roles import with_labels_of
+from duckdb_anon.engine.catalog.duckdb_metadata import typing_of
+from duckdb_anon.engine.draws.replayed_tables import ANSWERED, DRAW, MOST_ROWS, TRUTH, ReplayCall, replayed
 from duckdb_anon.engine.planner import parameters_of
-from duckdb_anon.engine.release_digest import row_checksum
-from duckdb_anon.engine.replayed_tables import ANSWERED, DRAW, MOST_ROWS, TRUTH, ReplayCall, replayed
+from duckdb_anon.engine.records.call_text import roles_as_arguments
+from duckdb_anon.engine.records.release_digest import row_checksum
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.release_comment import HIDDEN, Description, read_description
 from duckdb_anon.rewrite.query.tables import PlausibleTables, Replay, TableInfo

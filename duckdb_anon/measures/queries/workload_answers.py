@@ -19,7 +19,7 @@ import pyarrow as pa
 import scipy
 from numpy.typing import NDArray
 
-from duckdb_anon.engine.queried_tables import QueriedTables
+from duckdb_anon.engine.draws.queried_tables import QueriedTables
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.queries.workload import BoolArray, Workload
 from duckdb_anon.model.coded_table import FloatArray, IntArray

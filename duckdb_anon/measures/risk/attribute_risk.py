@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 import scipy
 
-from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
+from duckdb_anon.engine.catalog.column_roles import ROLE_PARAMETERS
 from duckdb_anon.measures.released_rows import OfRelease
 from duckdb_anon.measures.risk.linkage_risk import linkage_risk, prepared, rows_of
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords

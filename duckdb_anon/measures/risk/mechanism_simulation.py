@@ -16,9 +16,9 @@ import numpy as np
 import sqlglot
 from sqlglot import exp
 
-from duckdb_anon.engine.call_text import roles_as_arguments
-from duckdb_anon.engine.column_roles import ROLE_PARAMETERS
+from duckdb_anon.engine.catalog.column_roles import ROLE_PARAMETERS
 from duckdb_anon.engine.planner import parameters_of
+from duckdb_anon.engine.records.call_text import roles_as_arguments
 from duckdb_anon.engine.rng import derived_seed
 from duckdb_anon.engine.runner import ASKED_BY
 from duckdb_anon.engine.sql_quoting import literal, planned

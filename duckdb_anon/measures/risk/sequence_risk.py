@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from duckdb_anon.engine.register import (
+from duckdb_anon.engine.records.register import (
     Registered,
     named_release,
     numbered_rows,

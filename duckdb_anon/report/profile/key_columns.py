@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import duckdb
 
-from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.column_roles import role_of
-from duckdb_anon.engine.person_checks import repeated_beneath
+from duckdb_anon.engine.catalog.catalog import Catalog, Relation
+from duckdb_anon.engine.catalog.column_roles import role_of
+from duckdb_anon.engine.catalog.person_checks import repeated_beneath
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonWarning, ColumnError
 from duckdb_anon.model.function_specs import Roles

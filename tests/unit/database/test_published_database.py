@@ -7,7 +7,7 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon import AnonError
-from duckdb_anon.engine.release_seal import KEY, PUBLIC_KEY, make_keys
+from duckdb_anon.engine.records.release_seal import KEY, PUBLIC_KEY, make_keys
 from duckdb_anon.serve.publish import publish
 
 DIGEST = "select digest from anon_register() where name = 'release.{}'"

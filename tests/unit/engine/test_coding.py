@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from duckdb_anon.engine.arrow import as_numbers
-from duckdb_anon.engine.column_coding import canonical_order, code_column
+from duckdb_anon.engine.transport.column_coding import canonical_order, code_column
 
 
 def test_null_lies_one_range_beyond_the_maximum():

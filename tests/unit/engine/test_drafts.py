@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from duckdb_anon.engine.private_files import draft_of
+from duckdb_anon.engine.records.private_files import draft_of
 
 
 def test_a_failed_block_leaves_the_goal_as_it_was(tmp_path):

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from duckdb_anon.engine import input_scan, result_encoding
+from duckdb_anon.engine.transport import input_scan, result_encoding
 from duckdb_anon.model.errors import RequirementError
 
 

@@ -4,7 +4,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from duckdb_anon.engine.hierarchy_io import read_tree
+from duckdb_anon.engine.transport.hierarchy_io import read_tree
 from duckdb_anon.model.errors import ParameterError, code_of
 
 TREE = "create table tree as select * from (values ('HS-grad', 'school', 'any'), ('PhD', 'high', 'any')) t(a, b, c)"

@@ -12,9 +12,10 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon import sql_functions
-from duckdb_anon.engine import imputation, input_scan
 from duckdb_anon.engine.arrow import owning
-from duckdb_anon.engine.result_encoding import Result, take
+from duckdb_anon.engine.draws import imputation
+from duckdb_anon.engine.transport import input_scan
+from duckdb_anon.engine.transport.result_encoding import Result, take
 
 
 class Registering:

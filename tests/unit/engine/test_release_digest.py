@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckdb_anon.engine.release_digest import holds_rows_of, release_digest, row_checksum
+from duckdb_anon.engine.records.release_digest import holds_rows_of, release_digest, row_checksum
 
 TEXTS = st.none() | st.text(alphabet="a'\",:()[]{}=\\-0 1Nul\x00é", max_size=4)
 NUMBERS = st.none() | st.integers(-3, 12)

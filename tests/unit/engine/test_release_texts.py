@@ -6,8 +6,8 @@ import duckdb
 import pytest
 
 from duckdb_anon import load
-from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.release_texts import ReleasePair
+from duckdb_anon.engine.catalog.catalog import Catalog, Relation
+from duckdb_anon.engine.records.release_texts import ReleasePair
 from duckdb_anon.model.errors import ColumnError
 
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import duckdb_anon
-from duckdb_anon.engine import estimator_udfs
-from duckdb_anon.engine.estimator_udfs import segments
+from duckdb_anon.engine.draws import estimator_udfs
+from duckdb_anon.engine.draws.estimator_udfs import segments
 
 QUERY = "select count(*) as n from people where age < 20 and town in (''n1'', ''n2'') and sex = ''F''"
 

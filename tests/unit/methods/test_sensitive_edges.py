@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import duckdb_anon
-from duckdb_anon.engine.sensitive_coarsening import takes_edges
+from duckdb_anon.engine.catalog.sensitive_coarsening import takes_edges
 from duckdb_anon.kernels.rare_value_coding import OTHER, coded, grouped
 from duckdb_anon.registry import METHODS
 

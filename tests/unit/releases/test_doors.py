@@ -10,7 +10,7 @@ import pytest
 import duckdb_anon
 from duckdb_anon import AnonError
 from duckdb_anon.cli import main
-from duckdb_anon.engine.private_files import folder_for, private_root
+from duckdb_anon.engine.records.private_files import folder_for, private_root
 
 pytestmark = pytest.mark.campaign
 

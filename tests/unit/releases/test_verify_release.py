@@ -6,9 +6,9 @@ import pytest
 import duckdb_anon
 from duckdb_anon import AnonError
 from duckdb_anon.cli import main
-from duckdb_anon.engine.column_roles import role_of
-from duckdb_anon.engine.release_digest import release_digest, row_checksum
-from duckdb_anon.engine.release_seal import seal_of
+from duckdb_anon.engine.catalog.column_roles import role_of
+from duckdb_anon.engine.records.release_digest import release_digest, row_checksum
+from duckdb_anon.engine.records.release_seal import seal_of
 from duckdb_anon.model.release_comment import Description
 from duckdb_anon.serve.publish import publish
 from duckdb_anon.serve.server import Analyst

@@ -5,7 +5,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from duckdb_anon.engine import imputation
+from duckdb_anon.engine.draws import imputation
 from duckdb_anon.rewrite import answer, rewriter
 
 QUERIES = (

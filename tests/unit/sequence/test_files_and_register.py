@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import duckdb_anon
-from duckdb_anon.engine.release_digest import release_digest
+from duckdb_anon.engine.records.release_digest import release_digest
 from tests.reference.killed import PREAMBLE
 
 CALL = "mondrian('t', 5, qi := ['age', 'sex'], sensitive := 'dis')"
@@ -46,7 +46,7 @@ def test_a_process_that_dies_leaves_no_file_without_an_entry(tmp_path, point):
     module, _, name = point.partition(".")
     program = f"""
 import os, duckdb_anon
-from duckdb_anon.engine import {module}
+from duckdb_anon.engine.records import {module}
 {module}.{name} = lambda *given, **named: os._exit(9)
 duckdb_anon.release(duckdb_anon.connect({str(tmp_path / "a.db")!r}), {str(file)!r}, {CALL!r})
 """

@@ -9,7 +9,7 @@ import pytest
 import duckdb_anon
 from duckdb_anon import AnonError
 from duckdb_anon.cli import main
-from duckdb_anon.engine.register import numbered_rows, registered
+from duckdb_anon.engine.records.register import numbered_rows, registered
 from duckdb_anon.sequence.next_release import Next
 from duckdb_anon.sequence.registration import Registration
 

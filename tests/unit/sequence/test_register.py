@@ -4,7 +4,7 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon import AnonError
-from duckdb_anon.engine.register import registered
+from duckdb_anon.engine.records.register import registered
 
 ROLES = "qi := ['age', 'edu'], sensitive := 'disease'"
 CALL = f"mondrian('people', 10, {ROLES})"

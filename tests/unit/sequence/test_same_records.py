@@ -6,7 +6,7 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon import AnonError
-from duckdb_anon.engine.register import registered
+from duckdb_anon.engine.records.register import registered
 from duckdb_anon.engine.sql_quoting import literal
 
 ROLES = "qi := ['age', 'gender', 'education'], sensitive := 'salary'"

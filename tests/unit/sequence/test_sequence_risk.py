@@ -6,8 +6,8 @@ import duckdb
 import pytest
 
 import duckdb_anon
-from duckdb_anon.engine.catalog import Catalog
-from duckdb_anon.engine.register import numbered_rows, registered
+from duckdb_anon.engine.catalog.catalog import Catalog
+from duckdb_anon.engine.records.register import numbered_rows, registered
 from tests.reference import sequences
 
 pytestmark = pytest.mark.campaign

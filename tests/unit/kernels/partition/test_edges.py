@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckdb_anon.engine.column_coding import code_column
+from duckdb_anon.engine.transport.column_coding import code_column
 from duckdb_anon.kernels.partition.interval_rounding import rounded
 from duckdb_anon.model.released_columns import Interval
 from tests.reference.edges import lower_ends, upper_ends

@@ -5,7 +5,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from duckdb_anon.engine import replayed_tables
+from duckdb_anon.engine.draws import replayed_tables
 from duckdb_anon.measures.queries.replay import COVERAGE
 from tests.reference.seeded import seeded_release
 

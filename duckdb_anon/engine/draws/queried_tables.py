@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 import duckdb
 import pyarrow as pa
 
-from duckdb_anon.engine.estimator_udfs import register
-from duckdb_anon.engine.input_scan import InputTable
+from duckdb_anon.engine.draws.estimator_udfs import register
 from duckdb_anon.engine.interrupts import passing_on
-from duckdb_anon.engine.release_reader import types_of
 from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.engine.transport.input_scan import InputTable
+from duckdb_anon.engine.transport.release_reader import types_of
 from duckdb_anon.model.function_specs import Roles
 from duckdb_anon.model.hierarchy import HIDDEN_LABEL
 from duckdb_anon.model.progress import stop_flag

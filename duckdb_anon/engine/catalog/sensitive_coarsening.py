@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from duckdb_anon.engine.catalog import Relation
+from duckdb_anon.engine.catalog.catalog import Relation
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.kernels.rare_value_coding import coded, grouped
 from duckdb_anon.model.errors import ColumnError, RequirementError

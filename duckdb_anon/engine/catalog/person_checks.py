@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from duckdb_anon.engine.catalog import Catalog, Relation
+from duckdb_anon.engine.catalog.catalog import Catalog, Relation
 from duckdb_anon.engine.sql_quoting import ident, idents, literal
 from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, with_code

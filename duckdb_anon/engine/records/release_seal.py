@@ -18,8 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from duckdb_anon.engine.column_roles import label_of
-from duckdb_anon.engine.private_files import write_private
+from duckdb_anon.engine.catalog.column_roles import label_of
+from duckdb_anon.engine.records.private_files import write_private
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.release_comment import Description, field_comments, read_description
 

@@ -19,7 +19,7 @@ from typing import Any
 import duckdb
 
 from duckdb_anon.engine.arrow import batches
-from duckdb_anon.engine.catalog import Relation
+from duckdb_anon.engine.catalog.catalog import Relation
 from duckdb_anon.engine.interrupts import stoppable
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import RewriteError, cause_of, one_line

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from duckdb_anon.engine.catalog import Relation
+from duckdb_anon.engine.catalog.catalog import Relation
 from duckdb_anon.model.errors import ColumnError, listed, nearest
 from duckdb_anon.model.function_specs import ColumnInfo, Parameter, Roles
 from duckdb_anon.model.identifier_case import fold

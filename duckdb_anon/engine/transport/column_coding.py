@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckdb_anon.engine.arrow import as_numbers, by_duckdb, in_one_piece, plain, steps, type_text
-from duckdb_anon.engine.hierarchy_io import labelled, tree_leaves
-from duckdb_anon.engine.number_formatting import scale_of
 from duckdb_anon.engine.sql_quoting import literal
+from duckdb_anon.engine.transport.hierarchy_io import labelled, tree_leaves
+from duckdb_anon.engine.transport.number_formatting import scale_of
 from duckdb_anon.kernels.array_ops import gathered
 from duckdb_anon.kernels.row_keys import joint, sort
 from duckdb_anon.kernels.thread_pool import parallel_map

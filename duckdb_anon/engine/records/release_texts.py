@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import duckdb
 
-from duckdb_anon.engine.catalog import Catalog, Relation
-from duckdb_anon.engine.column_roles import is_described
-from duckdb_anon.engine.sensitive_coarsening import REST
+from duckdb_anon.engine.catalog.catalog import Catalog, Relation
+from duckdb_anon.engine.catalog.column_roles import is_described
+from duckdb_anon.engine.catalog.sensitive_coarsening import REST
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.hierarchy import NULL_LEAF

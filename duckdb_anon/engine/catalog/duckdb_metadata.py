@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import duckdb
 
-from duckdb_anon.engine.catalog import Catalog
+from duckdb_anon.engine.catalog.catalog import Catalog
 from duckdb_anon.model.errors import RewriteError, cause_of, one_line
 from duckdb_anon.model.progress import tick
 from duckdb_anon.rewrite.query.refusals import Called

@@ -16,12 +16,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from duckdb_anon.engine.arrow import in_one_piece
-from duckdb_anon.engine.column_coding import value_texts
-from duckdb_anon.engine.input_scan import Statement, pop, put
-from duckdb_anon.engine.memory_estimate import MOST_ROWS
-from duckdb_anon.engine.number_formatting import texts
+from duckdb_anon.engine.arrow import MOST_ROWS, in_one_piece
 from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.engine.transport.column_coding import value_texts
+from duckdb_anon.engine.transport.input_scan import Statement, pop, put
+from duckdb_anon.engine.transport.number_formatting import texts
 from duckdb_anon.kernels.array_ops import gathered
 from duckdb_anon.kernels.partition.sort_count import order_by, ranges
 from duckdb_anon.kernels.row_keys import keys_of, keys_of_lists

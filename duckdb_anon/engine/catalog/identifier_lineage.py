@@ -18,8 +18,8 @@ from typing import Any
 
 import duckdb
 
-from duckdb_anon.engine.catalog import Catalog, Relation, names_of
-from duckdb_anon.engine.column_roles import NAMING, role_of
+from duckdb_anon.engine.catalog.catalog import Catalog, Relation, names_of
+from duckdb_anon.engine.catalog.column_roles import NAMING, role_of
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.identifier_case import fold, folded_sql
 

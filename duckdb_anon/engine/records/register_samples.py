@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 import duckdb
 
-from duckdb_anon.engine.release_digest import column_types
+from duckdb_anon.engine.records.release_digest import column_types
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, cause_of, one_line
 from duckdb_anon.model.identifier_case import fold

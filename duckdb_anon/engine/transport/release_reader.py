@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckdb_anon.engine.arrow import plain, type_text
-from duckdb_anon.engine.column_coding import code_column
-from duckdb_anon.engine.hierarchy_io import labelled
-from duckdb_anon.engine.input_scan import InputTable
+from duckdb_anon.engine.transport.column_coding import code_column
+from duckdb_anon.engine.transport.hierarchy_io import labelled
+from duckdb_anon.engine.transport.input_scan import InputTable
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import ColumnInfo

@@ -22,16 +22,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from duckdb_anon.engine.arrow import by_duckdb, in_one_piece, listed_rows, owned, plain
-from duckdb_anon.engine.column_coding import value_texts
-from duckdb_anon.engine.hierarchy_io import read_tree
-from duckdb_anon.engine.input_scan import get, pop
-from duckdb_anon.engine.key_links import key_links
-from duckdb_anon.engine.memory_estimate import MOST_ROWS
-from duckdb_anon.engine.number_formatting import texts
-from duckdb_anon.engine.release_reader import read_tables
-from duckdb_anon.engine.result_encoding import Result, error_result
+from duckdb_anon.engine.arrow import MOST_ROWS, by_duckdb, in_one_piece, listed_rows, owned, plain
+from duckdb_anon.engine.catalog.key_links import key_links
 from duckdb_anon.engine.rng import generator
+from duckdb_anon.engine.transport.column_coding import value_texts
+from duckdb_anon.engine.transport.hierarchy_io import read_tree
+from duckdb_anon.engine.transport.input_scan import get, pop
+from duckdb_anon.engine.transport.number_formatting import texts
+from duckdb_anon.engine.transport.release_reader import read_tables
+from duckdb_anon.engine.transport.result_encoding import Result, error_result
 from duckdb_anon.kernels import thread_pool
 from duckdb_anon.kernels.plausible import LinkedRelease, Release, plausible_database, plausible_tables, read_release
 from duckdb_anon.model import progress

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from duckdb_anon.engine.catalog import Relation
-from duckdb_anon.engine.result_encoding import is_channel, source_key
+from duckdb_anon.engine.catalog.catalog import Relation
 from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.engine.transport.result_encoding import is_channel, source_key
 from duckdb_anon.model import released_columns as c
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import ColumnPlan, Method, Params, Roles

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from duckdb_anon.engine.catalog import Relation
-from duckdb_anon.engine.column_roles import role_of
+from duckdb_anon.engine.catalog.catalog import Relation
+from duckdb_anon.engine.catalog.column_roles import role_of
 from duckdb_anon.model.identifier_case import fold
 
 PSEUDONYM = "pseudonym"

@@ -24,11 +24,11 @@ from typing import Any
 
 import duckdb
 
-from duckdb_anon.engine.catalog import Relation, located, table_sql
-from duckdb_anon.engine.identifier_lineage import tables_read
-from duckdb_anon.engine.private_files import left_behind, place, remove
-from duckdb_anon.engine.register_samples import Records, Sample
-from duckdb_anon.engine.release_digest import column_types, holds_rows_of, row_text
+from duckdb_anon.engine.catalog.catalog import Relation, located, table_sql
+from duckdb_anon.engine.catalog.identifier_lineage import tables_read
+from duckdb_anon.engine.records.private_files import left_behind, place, remove
+from duckdb_anon.engine.records.register_samples import Records, Sample
+from duckdb_anon.engine.records.release_digest import column_types, holds_rows_of, row_text
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.engine.transaction import next_transaction
 from duckdb_anon.model.errors import AnonError

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from duckdb_anon.engine.catalog import Catalog, Relation
+from duckdb_anon.engine.catalog.catalog import Catalog, Relation
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import ColumnError, with_code
 from duckdb_anon.model.function_specs import ColumnInfo

@@ -1,0 +1,1 @@
+"""Names, types, comments and roles of tables and columns: what is read before any row."""

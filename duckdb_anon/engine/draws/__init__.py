@@ -1,0 +1,1 @@
+"""Tables drawn from a release, and the tables a query reads."""

@@ -1,0 +1,1 @@
+"""Rows in as codes, results out as columns."""
