@@ -38,47 +38,54 @@ create or replace temp macro _anon_blanks(x) as {records: count(*) filter (x <> 
 -- `codes`: codes for missing values, each with its number x or its text v, and its records n.
 create or replace temp macro _anon_missing(codes) as {
     records: list_sum(list_transform(codes, lambda code: code.n)),
-    clean: 'CASE WHEN {x} NOT IN (' || array_to_string(list_transform(codes, lambda code:
-        coalesce(code.x::bigint::varchar, '''' || replace(code.v, '''', '''''') || '''')), ', ') || ') THEN {x} END'
+    clean: 'CASE WHEN ' || if(codes[1].x is null, 'trim({x})', '{x}') || ' NOT IN (' || array_to_string(
+        list_sort(list_distinct(list_transform(codes, lambda code: coalesce(
+            code.x::bigint::varchar, '''' || replace(trim(code.v), '''', '''''') || '''')))), ', ') || ') THEN {x} END'
 };
 
--- Records whose date has not the most frequent format, where most values are dates of some format. The day comes
--- first in 3/4/2020 if a first number is above 12.
-create or replace temp macro _anon_dates_of(counts, many, days_first) as {
-    records: case when list_sum(counts) >= 0.5 * many then list_sum(counts) - list_max(counts) end,
-    clean: 'try_strptime({x}, [''%Y-%m-%d'', ''' || if(days_first, '%d/%m/%Y', '%m/%d/%Y')
-        || ''', ''%d.%m.%Y'', ''%Y%m%d''])::date'
+-- Texts that are mostly dates. `counts`: records of each format; `unread`: records that none of the formats reads, which
+-- the cast makes NULL. Where there are none the cast is strict: a later table that it cannot read is an error, no loss.
+create or replace temp macro _anon_dates_of(counts, total, unread, first) as {
+    records: case when list_sum(counts) >= 0.5 * total and total > unread then total - unread end,
+    lost: unread,
+    clean: if(unread > 0, 'try_strptime', 'strptime') || '(trim({x}), [''%Y-%m-%d'', ''' || first
+        || ''', ''%d.%m.%Y'', ''%Y%m%d'', ''%d %B %Y'', ''%d %b %Y'', ''%B %d, %Y''])::date'
 };
-create or replace temp macro _anon_dates(x) as _anon_dates_of(
-    [
-        count(*) filter (regexp_full_match(trim(x), '\d{4}-\d{1,2}-\d{1,2}')),
-        count(*) filter (regexp_full_match(trim(x), '\d{1,2}/\d{1,2}/\d{4}')),
-        count(*) filter (regexp_full_match(trim(x), '\d{1,2}\.\d{1,2}\.\d{4}')),
-        count(*) filter (regexp_full_match(trim(x), '(19|20)\d{6}'))
-    ],
-    count(x),
-    max(try_cast(split_part(trim(x), '/', 1) as integer))
-        filter (regexp_full_match(trim(x), '\d{1,2}/\d{1,2}/\d{4}')) > 12
-);
+create or replace temp macro _anon_is_date(v, days_first) as if(days_first,
+    try_strptime(trim(v), ['%Y-%m-%d', '%d/%m/%Y', '%d.%m.%Y', '%Y%m%d', '%d %B %Y', '%d %b %Y', '%B %d, %Y']),
+    try_strptime(trim(v), ['%Y-%m-%d', '%m/%d/%Y', '%d.%m.%Y', '%Y%m%d', '%d %B %Y', '%d %b %Y', '%B %d, %Y'])) is not null;
+create or replace temp macro _anon_matching(v, n, may_be, pattern) as
+    coalesce(sum(n) filter (not may_be and regexp_full_match(trim(v), pattern)), 0);
 
--- Records with a value that the SQL for several formats makes NULL, such as a year alone.
-create or replace temp macro _anon_unread_dates(x) as {
-    records: case when _anon_dates(x).records > 0 then if(
-        _anon_dates(x).clean like '%d/%m%',
-        count(x) filter (try_strptime(trim(x), ['%Y-%m-%d', '%d/%m/%Y', '%d.%m.%Y', '%Y%m%d']) is null),
-        count(x) filter (try_strptime(trim(x), ['%Y-%m-%d', '%m/%d/%Y', '%d.%m.%Y', '%Y%m%d']) is null)) end,
-    clean: '{x}'
-};
+create or replace temp macro _anon_date_counts(v, n, may_be) as [
+    _anon_matching(v, n, may_be, '\d{4}-\d{1,2}-\d{1,2}'),
+    _anon_matching(v, n, may_be, '\d{1,2}/\d{1,2}/\d{4}'),
+    _anon_matching(v, n, may_be, '\d{1,2}\.\d{1,2}\.\d{4}'),
+    _anon_matching(v, n, may_be, '(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])'),
+    _anon_matching(v, n, may_be, '\d{1,2} [[:alpha:]]+ \d{4}'),
+    _anon_matching(v, n, may_be, '[[:alpha:]]+ \d{1,2}, \d{4}')
+];
 
--- Numbers that are text because of codes for missing values: the cast that is possible without the codes.
-create or replace temp macro _anon_numbers(v, n, may_be) as {
-    records: case when count(*) filter (may_be) > 0
-        and bool_and(try_cast(trim(v) as double) is not null and not regexp_full_match(trim(v), '0[0-9].*'))
-            filter (not may_be)
-        then sum(n) filter (not may_be) end,
-    clean: if(bool_and(regexp_full_match(trim(v), '[-+]?[0-9]{1,18}')) filter (not may_be),
-        '({x})::BIGINT', '({x})::DOUBLE')
+-- The day comes first in 3/4/2020 if a first number is above 12.
+create or replace temp macro _anon_dates(v, n, may_be) as if(
+    max(try_cast(split_part(trim(v), '/', 1) as integer)) filter (regexp_full_match(trim(v), '\d{1,2}/\d{1,2}/\d{4}')) > 12,
+    _anon_dates_of(
+        _anon_date_counts(v, n, may_be), sum(n) filter (not may_be),
+        coalesce(sum(n) filter (not may_be and not _anon_is_date(v, true)), 0), '%d/%m/%Y'),
+    _anon_dates_of(
+        _anon_date_counts(v, n, may_be), sum(n) filter (not may_be),
+        coalesce(sum(n) filter (not may_be and not _anon_is_date(v, false)), 0), '%m/%d/%Y'));
+-- Texts that are mostly numbers, nineteen of twenty at least. A leading zero or plus makes a code or a phone number.
+create or replace temp macro _anon_numbers_of(whole, broken, total, coded) as {
+    records: case when not coded and whole + broken >= 0.95 * total then whole + broken end,
+    lost: total - whole - broken,
+    clean: if(whole + broken < total, 'TRY_CAST({x} AS ', 'CAST({x} AS ') || if(broken > 0, 'DOUBLE)', 'BIGINT)')
 };
+create or replace temp macro _anon_numbers(v, n, may_be) as _anon_numbers_of(
+    _anon_matching(v, n, may_be, '-?[0-9]{1,18}'),
+    _anon_matching(v, n, may_be, '-?[0-9]*\.[0-9]+([eE][-+]?[0-9]+)?|-?[0-9]{1,18}[eE][-+]?[0-9]+'),
+    sum(n) filter (not may_be),
+    bool_or(not may_be and regexp_full_match(trim(v), '(0[0-9]|\+).*')));
 
 -- Postcodes that are shorter than the longest; `lengths` maps each length to its records.
 create or replace temp macro _anon_postcodes_of(lengths, digits) as {

@@ -1,6 +1,5 @@
 """anon_hierarchy: tables that methods take, whatever is in the column."""
 
-import datetime
 from typing import Any
 
 import duckdb
@@ -195,49 +194,6 @@ def test_numbers_whose_range_no_double_holds_have_one_interval(con):
     assert con.execute("from anon_hierarchy('wide', 'x')").fetchall() == [(-1e308, "*"), (5.0, "*"), (1e308, "*")]
 
 
-@pytest.fixture
-def dirty(con):
-    con.execute(
-        "create table patients as select i as id, case i % 4 when 0 then 'F' when 1 then ' f' else 'M' end as sex, "
-        "case i % 5 when 0 then strftime(d, '%d/%m/%Y') when 1 then strftime(d, '%d.%m.%Y') else strftime(d, '%Y-%m-%d') end as born, "
-        "case when i % 10 = 0 then date '1900-01-01' else d end as admitted, "
-        "case when i % 9 = 0 then 'unknown' else 'ward ' || i % 3 end as ward, 1000 + i * 331 % 90000 as zip, "
-        "case when i % 20 = 0 then 999 else 20 + i % 60 end as age, 'plain ' || i % 4 as clean "
-        "from (select i, date '1950-01-13' + (i * 37)::int as d from range(200) t(i))"
-    )
-    return con
-
-
-def test_every_problem_is_found_and_clean_columns_are_not(dirty):
-    rows = dirty.execute("select column_name, problem, records from anon_dirt('patients')").fetchall()
-    found = {(column, problem): records for column, problem, records in rows}
-    short = dirty.execute("select count(*) from patients where zip < 10000").fetchall()[0][0]
-    assert found.pop((None, "a SELECT that cleans them all")) > 0
-    assert found == {
-        ("sex", "blanks around values"): 50,
-        ("sex", "spellings that differ in case"): 50,
-        ("born", "several formats of dates"): 80,
-        ("admitted", "placeholder dates"): 20,
-        ("ward", "codes for missing values"): 23,
-        ("zip", "postcodes that lost leading zeros"): short,
-        ("age", "codes for missing values"): 10,
-    }
-
-
-def test_the_select_cleans_the_table(dirty):
-    select = dirty.execute("select clean from anon_dirt('patients') where column_name is null").fetchall()[0][0]
-    assert select.startswith("SELECT * REPLACE (")
-    dirty.execute(f"create table clean as {select}")
-    assert {sex for (sex,) in dirty.execute("select distinct sex from clean").fetchall()} == {"f", "m"}
-    born = [day for (day,) in dirty.execute("select born from clean order by id").fetchall()]
-    assert born == [datetime.date(1950, 1, 13) + datetime.timedelta(days=37 * i) for i in range(200)]
-    missing = dirty.execute(
-        "select count(*) - count(admitted), count(*) - count(ward), count(*) - count(age), min(length(zip)) from clean"
-    ).fetchall()[0]
-    assert missing == (20, 23, 10, 5)
-    assert dirty.execute("select problem from anon_dirt('clean')").fetchall() == []
-
-
 ROLES = "qi := ['a', 'b'], sensitive := 's'"
 METHODS = ("mondrian('t', 2", "rr_distort('t', p := 0.7", "slicing('t', 1", "anatomy('t', 1")
 CALLS = (
@@ -255,23 +211,6 @@ def test_a_release_in_the_place_of_its_original_is_no_internal_error(con):
                 con.execute(f"from {call}, {ROLES})").fetchall()
             except duckdb.Error as error:
                 assert "internal error" not in str(error)
-
-
-def test_what_cleaning_cannot_read_is_counted_and_numbers_are_cast(con):
-    con.execute("""create table births as select
-        case when range % 4 < 2 then '1980-01-0' || (range % 9 + 1) when range % 4 = 2 then '13.02.1981' else '1982' end as born,
-        if(range % 10 = 0, 'N/A', (range * 100)::varchar) as income, if(range % 10 = 0, 'N/A', '0' || range % 7) as zone
-        from range(400)""")
-    found = {(column, problem): records for column, problem, records in con.execute(
-        "select column_name, problem, records from anon_dirt('births')").fetchall()}  # fmt: skip
-    assert found["born", "several formats of dates"] == 100
-    assert found["born", "no date of these formats: becomes NULL"] == 100
-    assert found["income", "numbers that codes make texts"] == 360
-    assert ("zone", "numbers that codes make texts") not in found
-    (select,) = con.execute("select clean from anon_dirt('births') where column_name is null").fetchone()
-    born, income = con.execute(f"select count(born), sum(income) from ({select})").fetchone()
-    assert born == 300 and income == sum(k * 100 for k in range(400) if k % 10)
-    assert str(con.sql(f"select income from ({select})").types[0]) == "BIGINT"
 
 
 def test_whole_numbers_are_cut_between_whole_numbers(con):
