@@ -34,6 +34,7 @@ from duckdb_anon.rewrite.query.trees import (
     literal,
     quoted,
 )
+from duckdb_anon.rewrite.rewriter import with_pivots
 
 _ANSWER = ("measure", "estimate", "low", "high", "confidence", "method", "note")
 """Columns of an answer beside its keys."""
@@ -255,6 +256,7 @@ def _method(sides: _Sides, measure: str) -> str:
 def _read(query: str, tables: Sequence[TableInfo], wanted: Wanted, alone: bool = False) -> _Sides:
     """Read a query and answer it; tables are the original, its release, and the query's other ones."""
     original, release, *others = tables
+    query = with_pivots(query, original, release, others, wanted.describe)
     everything = (original, *(joined for joined, _ in release.joined), *others)
     tree, names, _ = read_query(query, everything, wanted.describe)
     require_keys_alone(tree, everything)

@@ -212,12 +212,16 @@ def too_many(r: Reading, factors: Sequence[Factor], monotone: tuple[type[exp.Exp
 
     Conditions of the SELECT that one factor decides are taken out of it.
     """
-    number = r.release.number
     conditions, exact_conditions = r.push_conditions(factors)
     left = r.left
     spelled = [factor for factor in factors if set(factor.columns) & left]
-    if number is None or not spelled:
+    if r.release.rows is None or not spelled:
         return ""
+    rows_of = r.release.rows
+
+    def number(query: str) -> float:
+        return next((float(found or 0) for (found,) in rows_of(query)), 0.0)
+
     uses = {column: r.use(column, conditions, monotone) for column in r.read}
     requested = {f.name: {c: uses[c] for c in f.columns if c in r.read} for f in spelled}
     most = [factor.most_values(requested[factor.name]) for factor in spelled]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import build_scope
@@ -11,7 +12,8 @@ from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.release_formats.duckdb_types import is_integer
 from duckdb_anon.rewrite.answer import WIDE, Answer, Question, answer
 from duckdb_anon.rewrite.query.keys import require_keys_alone
-from duckdb_anon.rewrite.query.parse import Describe, measure_flags, read_query, unique_names
+from duckdb_anon.rewrite.query.parse import Describe, measure_flags, read_query, unique_names, with_values
+from duckdb_anon.rewrite.query.pivots import LookUp
 from duckdb_anon.rewrite.query.prepare import answers_of, is_count
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.trees import all_of, laid_out, leftmost, readable
@@ -52,6 +54,7 @@ def rewrite(
         True
     """
     everything = (original, *(joined for joined, _ in release.joined), *tables)
+    query = with_pivots(query, original, release, tables, describe)
     tree, names, types = read_query(query, everything, describe)
     require_keys_alone(tree, everything)
     estimate = answer(Question(tree, release, everything, (), (), bounds, spread, readable=True))
@@ -62,6 +65,22 @@ def rewrite(
         _add_note(leftmost(estimate.tree), names, list(estimate.bounded))
     _rename(leftmost(estimate.tree), [*names, *ends])
     return laid_out(estimate.tree)
+
+
+def with_pivots(
+    query: str, original: TableInfo, release: TableInfo, tables: Sequence[TableInfo], describe: Describe | None
+) -> str:
+    """A query's text in which each PIVOT names its values: those that its own release is estimated to hold."""
+
+    def values(text: str) -> Sequence[tuple[Any, ...]]:
+        # planned on a connection without functions of this package
+        found = rewrite(text, original, release, tables, "none", True, "uniform", describe)
+        return [] if release.rows is None else release.rows(found)
+
+    def columns(text: str) -> Sequence[str]:
+        return [] if describe is None else [name for name, _ in describe(text)]
+
+    return with_values(query, LookUp(columns, values))
 
 
 def _give_types(written: exp.Query, estimate: Answer, types: Sequence[str]) -> None:

@@ -61,10 +61,10 @@ def typing_of(catalog: Catalog) -> Callable[[str], list[str]]:
     return lambda query: [kind for _, kind in describe(query)]
 
 
-def number_of(cursor: duckdb.DuckDBPyConnection, query: str) -> float:
-    """What a query of one number says; 0 where it fails."""
+def rows_of(cursor: duckdb.DuckDBPyConnection, query: str) -> list[tuple[Any, ...]]:
+    """The rows of a query; none where it fails."""
     try:
-        return float(cursor.execute(query).fetchall()[0][0])
+        return cursor.execute(query).fetchall()
     except duckdb.Error:
         tick()  # an interrupt is none of these
-        return 0.0
+        return []

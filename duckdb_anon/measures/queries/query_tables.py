@@ -10,7 +10,7 @@ from typing import Any
 
 from duckdb_anon.engine.catalog.catalog import Relation, require_visible
 from duckdb_anon.engine.catalog.column_roles import ROLE_PARAMETERS
-from duckdb_anon.engine.catalog.duckdb_metadata import functions_there, number_of, typing_of
+from duckdb_anon.engine.catalog.duckdb_metadata import functions_there, rows_of, typing_of
 from duckdb_anon.engine.catalog.pseudonyms import pseudonyms, stand_in
 from duckdb_anon.engine.planner import plan
 from duckdb_anon.engine.sql_quoting import literal
@@ -146,7 +146,7 @@ def tables_around(
     info = replace(context.table_info(original, [release]), pseudonyms=frozenset(map(fold, keys)))
     trees = {name: tree.given or tree.sql for name, tree in info.hierarchies.items()}
     released = context.release_info(original, release, trees, bounds=bounds != "none")
-    released = replace(released, number=lru_cache(partial(number_of, context.catalog.cursor)))
+    released = replace(released, rows=lru_cache(partial(rows_of, context.catalog.cursor)))
     if all(
         weight.meaning != "rows" for weight in contents_of(released, info).weights
     ):  # of noisy counts no rows are drawn

@@ -22,7 +22,7 @@ from sqlglot.schema import MappingSchema
 
 from duckdb_anon.model.errors import RewriteError, listed, nearest
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.rewrite.query import normalize
+from duckdb_anon.rewrite.query import normalize, pivots
 from duckdb_anon.rewrite.query.refusals import refuse, refuse_collated, refuse_lists
 from duckdb_anon.rewrite.query.tables import TableInfo, columns_of_item, same_table
 from duckdb_anon.rewrite.query.trees import (
@@ -51,7 +51,10 @@ def parse(query: str) -> exp.Query:
     except SqlglotError as error:
         position = str(error).split("\n", 1)[0]
         raise RewriteError(f"the query could not be parsed: {position}") from error
-    found = normalize.conditional_aggregates(trees[0]) if len(trees) == 1 else None
+    found = pivots.spelled_out(trees[0]) if len(trees) == 1 else None
+    unlisted = found is not None and any(not pivot.args.get("unpivot") for pivot in all_of(found, exp.Pivot))
+    if found is not None and unlisted:
+        found = pivots.without_open(found)
     if isinstance(found, exp.Pivot):
         refuse(found)
     if not isinstance(found, exp.Query):
@@ -65,7 +68,17 @@ def parse(query: str) -> exp.Query:
     normalize.spell_out_values(found)
     for select in all_of(found, exp.Select):
         normalize.spell_out_windows(select)
+    found.meta[pivots.OPEN] = unlisted
     return found
+
+
+def with_values(query: str, look_up: pivots.LookUp) -> str:
+    """Text of a query with the values and keys of each PIVOT that does not name them."""
+    if not parse(query).meta[pivots.OPEN]:
+        return query
+    made = pivots.spelled_out(sqlglot.parse_one(query, dialect="duckdb"), look_up)
+    refuse(made)
+    return made.sql("duckdb")
 
 
 @contextmanager
@@ -139,7 +152,7 @@ def bound(written: exp.Query, tables: Sequence[TableInfo]) -> exp.Query:
             normalize.spell_out_order(query)
         tree = normalize.merged(tree)
         normalize.single_rows(tree)
-        normalize.pivots_of_texts(tree, tables[0].types)
+        pivots.as_texts(tree, tables[0].types)
         distinct_aliases(tree, {fold(name) for name, _ in tables[0].columns})
         normalize.require_plain_from(tree, f"{SOURCE}0", tables[0].types)
     except SqlglotError as error:

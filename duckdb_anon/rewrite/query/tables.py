@@ -115,7 +115,7 @@ class TableInfo:
         hidden: of a hierarchy, whether labels that few records carry are numbers, as publish writes them.
         drawn: of a release, gives plausible tables with some of its original's columns; None where there are none.
         replay: of a release, makes it again from tables that stand for its original; None where that is not done.
-        number: of a release, gives what a query of one number says; None where no rows are read.
+        rows: of a release, gives the rows of a query, none where it fails; None where no rows are read.
         binned: of a release, columns that it says hold one value for each bin of the original's, in lower case.
         pseudonyms: of an original, its keys, for which the release has pseudonyms, in lower case.
         joined: of a release, the further originals that a query reads, each with its release.
@@ -138,7 +138,7 @@ class TableInfo:
     hidden: bool = False
     drawn: MakePlausible | None = field(default=None, compare=False)
     replay: Callable[[], Replay] | None = field(default=None, compare=False)
-    number: Callable[[str], float] | None = field(default=None, compare=False)
+    rows: Callable[[str], list[tuple[Any, ...]]] | None = field(default=None, compare=False)
     pseudonyms: frozenset[str] = frozenset()
     joined: tuple[tuple[TableInfo, TableInfo], ...] = ()
 

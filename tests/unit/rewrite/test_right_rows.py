@@ -19,6 +19,7 @@ def con():
         )
         seeded_release(con, "boxes", f"mondrian('p', 10, {ROLES}, seed := 1)", independent=True)
         seeded_release(con, "levels", f"incognito('p', 100, {ROLES}, seed := 1)", independent=True)
+        seeded_release(con, "rows", f"muco('p', 0.3, {ROLES}, seed := 1)", independent=True)
         seeded_release(con, "rr", f"rr_distort('p', p := 0.8, {ROLES}, seed := 1)", independent=True)
         yield con
 
@@ -163,3 +164,36 @@ def test_a_pivot_of_texts_compares_texts(con):
     query = "from p pivot (count(*) for sex in (1 as one, 'm' as m) group by hours) where hours = 40"
     ((hours, none, men),) = rows(con, query)
     assert (hours, none) == (40, 0) and men > 0
+
+
+@pytest.mark.parametrize("release", ["boxes", "rr", "rows"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "pivot (select sex, hours > 20 as h, pay from p) on sex using count(*) group by h",
+        "pivot (select sex, pay, hours > 30 as long, age > 30 as old from p) on sex, long using count(*), sum(pay) group by old",
+        "pivot (from p where hours = 40) on sex using sum(pay) group by hours",
+        "with q as (select sex, pay, hours = 40 as most from p) pivot q on sex using count(*) group by most",
+        "select * from (pivot (select sex, hours > 30 as h from p) on sex using count(*)) where h",
+    ],
+)
+def test_a_pivot_that_names_neither_values_nor_keys_has_those_of_the_release(con, query, release):
+    text = con.execute(f"select rewrite_query($1, 'p', '{release}', {ROLES})", [query]).fetchall()[0][0]
+    assert con.sql(text).columns == con.sql(query).columns
+    assert len(con.execute(text).fetchall()) == len(con.execute(query).fetchall())
+    asked = [f"estimate($1, '{release}', original := 'p', {ROLES})", f"relative_error($1, 'p', '{release}', {ROLES})"]
+    estimates, compared = (con.execute(f"select count(*) from {call}", [query]).fetchall() for call in asked)
+    assert estimates == compared
+
+
+def test_a_pivot_of_too_many_values_is_refused(con):
+    with pytest.raises(duckdb.Error, match=r"ON \(age \* 1000 .*cannot-estimate"):
+        rows(con, "pivot p on (age * 1000 + pay + hours) using count(*) group by sex", "rows")
+
+
+def test_a_step_is_read_twice_in_a_correlated_query(con):
+    query = (
+        "with g as (select sex, hours, count(*) as n from p group by all) "
+        "select sex, hours, n from g as a where n = (select max(n) from g as b where b.sex = a.sex)"
+    )
+    assert [row[:2] for row in sorted(rows(con, query))] == [("f", 40), ("m", 40)]
