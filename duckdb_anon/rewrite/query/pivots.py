@@ -130,8 +130,8 @@ def _listed(pivot: exp.Pivot, source: exp.Expr, field: exp.Expr, look_up: LookUp
     rows = look_up.values(_with_steps(pivot, f"{value} AS v, ({value})::varchar AS label", source, value))
     if not 0 < len(rows) <= MOST_VALUES:
         raise RewriteError(
-            f"PIVOT ON {value} is estimated to have {len(rows):,} values, and 1 to {MOST_VALUES} make columns. Name those "
-            f"that you need: ON {value} IN (...)"
+            f"PIVOT ON {value} is estimated to have {len(rows):,} values, and 1 to {MOST_VALUES} make columns. Name "
+            f"those that you need: ON {value} IN (...)"
         )
     named = [
         exp.PivotAlias(this=exp.convert(value), alias=exp.to_identifier(label, quoted=True)) for value, label in rows
