@@ -24,6 +24,7 @@ from duckdb_anon.serve import command as serve
 from duckdb_anon.shell import commands, run_command, run_database
 from duckdb_anon.shell.render import HEADED, MODES
 from duckdb_anon.shell.session import StopScript
+from duckdb_anon.workbench import command as workbench
 
 SHELL = "shell"
 _EPILOG = """Without a command a SQL shell opens: duckdb-anon [DATABASE] [-c SQL] [-f FILE].
@@ -121,6 +122,12 @@ def tree() -> tuple[list[str], argparse.ArgumentParser]:
     )  # fmt: skip
     plan.add_argument("plan", help="TOML file with [tables], [labels.TABLE] and [[releases]] or [database]")
     plan.add_argument("--force", action="store_true", help="make the releases again although nothing has changed")
+    workbench.add_arguments(
+        command(
+            "workbench", workbench.main, "Clean, label, release and verify a table on a local page, without SQL",
+            "The pages work without a network. Their state is plan.toml beside the file, which run carries out.",
+        )
+    )  # fmt: skip
     serve.add_arguments(command("serve", serve.main, "Serve a database over Quack to stock DuckDB shells"))
     serve.add_token_arguments(command("token", serve.token, "Add, revoke or list the tokens of an endpoint's clients"))
     approve.add_arguments(command("outputs", approve.main, "Release an answer that safe_output refused, by hand"))

@@ -38,10 +38,10 @@ from duckdb_anon.report.linked_release import check_releases, comments
 from duckdb_anon.report.release_context import context_of
 from duckdb_anon.report.weak_labels import weak_labels
 from duckdb_anon.shell.run_database import check_fields, database_tables, mark_of, release_plan, say
-from duckdb_anon.shell.run_input import FIELD, FIELDS, SHRINK, changed_columns, input_of, too_small
+from duckdb_anon.shell.run_input import FIELD, FIELDS, SHRINK, changed_columns, input_of, read_table, too_small
 from duckdb_anon.sql_functions import connect
 
-_FIELDS = ("tables", "labels", "treatments", "releases", "database", "statements", FIELD)
+_FIELDS = ("tables", "cleaning", "labels", "treatments", "releases", "database", "statements", FIELD)
 _OPTIONS = ("key", "independent", "deleted", "changed")
 _RELEASE = ("name", "original", "call", "checks", "output", *_OPTIONS)
 _REGISTER = "anon_register"
@@ -87,7 +87,8 @@ def _run(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], path: Path, fo
     state = json.loads(state_file.read_text(encoding="utf-8")) if state_file.exists() else {}
     for name, source in plan["tables"].items():
         say(f"{name}: reading {source}")
-        _read_table(con, name, folder, source)
+        for line in read_table(con, name, folder, source, plan["cleaning"].get(name, {})):
+            say(f"warning: {line}")
     now, before = input_of(con, plan["tables"]), state.pop(_INPUT, {})
     for line in changed_columns(now, before):
         say(f"warning: {line}")
@@ -144,14 +145,14 @@ def read_plan(path: Path) -> dict[str, Any]:
 
     plan = read_toml("run", path)
     known("the plan", plan, _FIELDS)
-    plan = {"tables": {}, "labels": {}, "treatments": {}, "releases": [], FIELD: {}, **plan}
+    plan = {"tables": {}, "cleaning": {}, "labels": {}, "treatments": {}, "releases": [], FIELD: {}, **plan}
     known(FIELD, plan[FIELD], FIELDS)
     SHRINK.check(f"run: {path}: input", plan[FIELD].get(SHRINK.name))
     plan["context"] = context_of(plan.pop("statements", {}), "run", path)
     tables = plan["tables"]
     if not tables or not (plan["releases"] or "database" in plan):
         raise AnonError(f"run: {path} needs [tables], NAME = FILE, and at least one [[releases]] or a [database]")
-    for part in ("treatments", "labels"):
+    for part in ("cleaning", "treatments", "labels"):
         known(part, plan[part], tables)
     if "database" in plan:
         check_fields(path, plan["database"])
@@ -167,18 +168,6 @@ def read_plan(path: Path) -> dict[str, Any]:
         if not entry["output"].endswith(".parquet"):
             raise AnonError(f"run: {path}: output of {entry['name']} is a file that ends in .parquet")
     return plan
-
-
-def _read_table(con: duckdb.DuckDBPyConnection, name: str, folder: Path, source: str) -> None:
-    """A table of the plan: a file DuckDB reads, or TABLE of a database, 'people.duckdb:people'."""
-    database, _, table = source.partition(".duckdb:")
-    if not table:
-        con.execute(f"create table {ident(name)} as from {literal(str(folder / source))}")
-        return
-    con.execute(f"attach {literal(str(folder / database) + '.duckdb')} as _source (read_only)")
-    con.execute(f"create table {ident(name)} as from _source.{table}")
-    write_comments(con, ident(name), None, comments(con, f"_source.main.{table}")[1])
-    con.execute("detach _source")
 
 
 def _key(file: Path) -> bytes:

@@ -1,19 +1,25 @@
-"""The input of a plan compared with that of its last run: empty tables and much smaller ones end a nightly run.
+"""The input of a plan: read, cleaned, and compared with that of its last run.
 
-`[input] shrink = 0.2` allows a table to lose a fifth of its rows (the default). Columns that are renamed, retyped or
-moved since then are named. Cost: a count of each table.
+`[cleaning.TABLE]` gives columns the SQL expression that cleans them, as `anon_dirt` proposes it; how many values become
+NULL is told. Empty tables and much smaller ones end a nightly run: `[input] shrink = 0.2` allows a table to lose a
+fifth of its rows (the default). Columns that are renamed, retyped or moved are named. Cost: a count of each table.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.engine.catalog.catalog import write_comments
+from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.model.errors import AnonError, cause_of, one_line
 from duckdb_anon.model.parameters import Parameter
+from duckdb_anon.model.toml_files import require_known
+from duckdb_anon.report.linked_release import comments
 
 FIELD, FIELDS = "input", ("shrink",)
 SHRINK = Parameter(
@@ -27,6 +33,61 @@ _ROWS = re.compile(r".*\.(parquet|csv|tsv|json|ndjson)(\.(gz|zst))?$", re.IGNORE
 def is_file_of_rows(path: str) -> bool:
     """Whether a file holds the rows of one table, by its name."""
     return _ROWS.match(path) is not None
+
+
+def read_table(
+    con: duckdb.DuckDBPyConnection, name: str, folder: Path, source: str, cleaning: Mapping[str, str]
+) -> list[str]:
+    """Create a table of a plan from a file DuckDB reads, or from TABLE of a database, 'people.duckdb:people'.
+
+    `cleaning`: expression of each column that is cleaned. Returns a line for each that has fewer values then.
+    """
+    database, _, table = source.partition(".duckdb:")
+    made = ident(name)
+    if not table:
+        con.execute(f"create table {made} as from {literal(str(folder / source))}")
+    else:
+        con.execute(f"attach {literal(str(folder / database) + '.duckdb')} as _source (read_only)")
+        con.execute(f"create table {made} as from _source.{table}")
+        write_comments(con, made, None, comments(con, f"_source.main.{table}")[1])
+        con.execute("detach _source")
+    if not cleaning:
+        return []
+    lost = losses(con, name, cleaning)
+    kept = comments(con, made)[1]
+    con.execute(f"alter table {made} rename to _anon_raw")
+    con.execute(f"create table {made} as from {cleaned_sql('_anon_raw', cleaning)}; drop table _anon_raw")
+    write_comments(con, made, None, {column: text for column, text in kept.items() if text})
+    return [f"{name}: the cleaning of {c} makes {n} values NULL" for c, n in lost.items() if n]
+
+
+def cleaned_sql(rows: str, cleaning: Mapping[str, str]) -> str:
+    """What follows FROM: rows whose columns are cleaned."""
+    # a comment at the end of an expression ends with its line
+    items = ", ".join(f"({expression}\n) as {ident(column)}" for column, expression in cleaning.items())
+    return f"(select * replace ({items}) from {rows})" if items else rows
+
+
+def losses(con: duckdb.DuckDBPyConnection, name: str, cleaning: Mapping[str, str]) -> dict[str, int]:
+    """How many values of each column its cleaning makes NULL; an expression that cannot be applied is refused."""
+    known = [column for column, *_ in con.execute(f"describe {ident(name)}").fetchall()]
+    require_known("run", f"cleaning.{name}", cleaning, known)
+    lost = {}
+    for column, expression in cleaning.items():
+        count = f"select count({ident(column)}), count(*) from "
+        try:
+            ((values, rows),) = con.execute(count + cleaned_sql(ident(name), {column: expression})).fetchall()
+        except duckdb.Error as error:
+            raise AnonError(
+                f"run: cleaning.{name}: the expression of {column} cannot be applied: {one_line(error)}. Correct it, "
+                "or use TRY_CAST or try_strptime, which make NULL of what they cannot read",
+                code="bad-argument",
+            ) from cause_of(error)
+        ((before, all_rows),) = con.execute(count + ident(name)).fetchall()
+        if rows != all_rows:
+            raise AnonError(f"run: cleaning.{name}: the expression of {column} is not one value of each row")
+        lost[column] = before - values
+    return lost
 
 
 def input_of(con: duckdb.DuckDBPyConnection, names: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,287 @@
+"""What the pages of a workbench work on: one table, and the plan beside it, which is all the state there is.
+
+The plan is the file that `duckdb-anon run` reads. Every change is written at once, under a lock and to the part that it
+is about, so that pages of several tabs, a reload and a server that is killed lose nothing; comments stay. The rows are
+in memory: all of them, or a random sample of a larger table, for choosing; the release takes all rows (`run`).
+DuckDB may read and write the plan's folder alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from duckdb_anon.database.first_plan import first_plan
+from duckdb_anon.engine.catalog.catalog import write_comments
+from duckdb_anon.engine.records.private_files import draft_of
+from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.model.errors import AnonError, listed, without_code
+from duckdb_anon.report.weak_labels import weak_label
+from duckdb_anon.shell.run_command import read_plan
+from duckdb_anon.shell.run_input import cleaned_sql, is_file_of_rows, losses, read_table
+from duckdb_anon.sql_functions import connect
+
+NAME = "workbench"
+MOST_ROWS = 100_000
+"""Rows that choosing works on: a larger table is sampled."""
+ROLES = {
+    "identifier": "identifier: removed",
+    "person": "person: key of an individual",
+    "quasi": "quasi: others may know it",
+    "sensitive": "sensitive: must stay secret",
+    "insensitive": "insensitive: leaves unchanged",
+    "": "not released",
+}
+SAMPLE_FOLDER = "duckdb-anon-sample"
+_RAW = "_anon_raw"
+Rows = list[dict[str, Any]]
+
+
+class Workbench:
+    """One table, its plan, and a connection that pages share."""
+
+    def __init__(self, plan: Path, table: str) -> None:
+        """Read the table that a plan names."""
+        self.plan, self.table = plan, table
+        self.lock = threading.RLock()
+        self.con = connect()
+        self.con.execute("set python_enable_replacements = false; set enable_progress_bar = false")
+        stated = read_plan(plan)
+        if table not in stated["tables"]:
+            raise AnonError(f"{NAME}: {plan} has no table {table}. Move the plan, or add the table to it")
+        self.source: str = stated["tables"][table]
+        read_table(self.con, table, plan.parent, self.source, {})
+        self.rows: int = self.con.execute(f"select count(*) from {ident(table)}").fetchall()[0][0]
+        self.con.execute(f"alter table {ident(table)} rename to {_RAW}")
+        if self.rows > MOST_ROWS:
+            drawn = f"select * from {_RAW} using sample reservoir({MOST_ROWS} rows) repeatable (1)"
+            self.con.execute(f"create or replace table {_RAW} as {drawn}")
+        folder = literal([f"{plan.parent.absolute()}/"])
+        self.con.execute(f"set allowed_directories = {folder}; set enable_external_access = false")
+        self._kept: dict[object, Any] = {}
+        self.refresh()
+
+    @property
+    def sampled(self) -> str:
+        """What is said of a table that is too large to choose on; '' where all rows are here."""
+        if self.rows <= MOST_ROWS:
+            return ""
+        return (
+            f"You choose on a random sample of {MOST_ROWS:,} of the {self.rows:,} rows, so that the page stays fast: "
+            "counts and risks of steps 1 to 4 are those of the sample. The release takes all rows, and its checks "
+            "are measured on them."
+        )
+
+    def stated(self) -> dict[str, Any]:
+        """The plan as it stands in its file."""
+        with self.lock:
+            return read_plan(self.plan)
+
+    @contextmanager
+    def changing(self) -> Iterator[Any]:
+        """The plan's document, which is checked and written at the end of the block."""
+        with self.lock:
+            try:
+                document = tomlkit.parse(self.plan.read_text(encoding="utf-8"))
+            except (OSError, TOMLKitError) as error:
+                raise AnonError(f"{NAME}: {self.plan} cannot be read: {error}") from error
+            yield document
+            with draft_of(self.plan, mode=0o600) as draft:
+                draft.write_text(tomlkit.dumps(document), encoding="utf-8")
+                try:  # what run would refuse is refused here
+                    read_plan(draft)
+                except AnonError as error:
+                    raise AnonError(str(error).replace(str(draft), str(self.plan)), code=error.code) from error
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Clean and label the table as the plan says."""
+        plan, table = self.stated(), ident(self.table)
+        cleaning, labels = plan["cleaning"].get(self.table, {}), plan["labels"].get(self.table, {})
+        if self._kept.get("cleaning") != cleaning:
+            losses(self.con, _RAW, cleaning)
+            self.con.execute(f"create or replace table {table} as from {cleaned_sql(_RAW, cleaning)}")
+            self._kept = {"cleaning": dict(cleaning), "dirt": self._kept.get("dirt")}
+        texts = dict.fromkeys(self.columns, "") | {column: f"anon: {role}" for column, role in labels.items()}
+        write_comments(self.con, table, None, {column: texts[column] for column in self.columns})
+
+    def rows_of(self, sql: str) -> Rows:
+        """Rows of a query, one mapping each."""
+        with self.lock:
+            found = self.con.execute(sql)
+            names = [name for name, *_ in found.description]
+            return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+    def _once(self, key: object, sql: str) -> Rows:
+        """Rows of a query, asked once for a cleaning."""
+        with self.lock:
+            if self._kept.get(key) is None:
+                self._kept[key] = self.rows_of(sql)
+            found: Rows = self._kept[key]
+            return found
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Types of the cleaned columns."""
+        return {row["column_name"]: row["column_type"] for row in self.rows_of(f"describe {ident(self.table)}")}
+
+    def ten(self) -> Rows:
+        """Ten rows of the cleaned table."""
+        return self.rows_of(f"from {ident(self.table)} using sample reservoir(10 rows) repeatable (1)")
+
+    def dirt(self) -> dict[str, Rows]:
+        """Problems of the table as it was read, by column; the last one's expression cleans the column."""
+        found: dict[str, Rows] = {}
+        for row in self._once("dirt", f"from anon_dirt({literal(_RAW)}) where column_name is not null"):
+            found.setdefault(row["column_name"], []).append(row)
+        return found
+
+    def cleaning(self) -> dict[str, str]:
+        """Expression of each column that the plan cleans."""
+        return dict(self.stated()["cleaning"].get(self.table, {}))
+
+    def nulls_by(self, column: str, expression: str) -> int:
+        """How many values of a column an expression makes NULL."""
+        with self.lock:
+            return losses(self.con, _RAW, {column: expression})[column]
+
+    def clean(self, column: str, expression: str | None) -> None:
+        """Clean a column by an expression, or leave it as it was read."""
+        if expression is not None:
+            self.nulls_by(column, expression)
+        with self.changing() as document:
+            _set(document, ("cleaning", self.table, column), expression)
+
+    def profile(self) -> dict[str, dict[str, Any]]:
+        """What anon_profile says of each column; nothing where the profile extra is missing."""
+        if not (find_spec("stdnum") and find_spec("phonenumbers")):
+            return {}
+        return {row["column_name"]: row for row in self._once("profile", f"from anon_profile({self._name})")}
+
+    @cached_property
+    def _name(self) -> str:
+        return literal(ident(self.table))
+
+    def roles(self) -> dict[str, str]:
+        """Role of each column, '' where it is not released."""
+        labels = self.stated()["labels"].get(self.table, {})
+        return {column: labels.get(column, "").partition(" ")[0] for column in self.columns}
+
+    def set_role(self, column: str, role: str) -> None:
+        """Give a column a role; '' takes it out of the release."""
+        with self.changing() as document:
+            _set(document, ("labels", self.table, column), role or None)
+
+    def warnings(self) -> list[tuple[str, str]]:
+        """Columns that have a weaker role than the proposed one, unless the plan states why, with the warning."""
+        plan, proposed = self.stated(), self.profile()
+        labels = plan["labels"].get(self.table, {})
+        found = []
+        for column, row in proposed.items():
+            label = labels.get(column, "").partition(" ")[0]
+            text = weak_label(self.table, column, label, row["role"], plan["context"])
+            found += [(column, text)] if text else []
+        return found
+
+    def accept(self, column: str, why: str) -> None:
+        """State why a weak role is right."""
+        with self.changing() as document:
+            _set(document, ("statements", "accept", self.table, column), why.strip() or None)
+
+    def uniques(self) -> dict[str, Any] | None:
+        """Unique records by the chosen quasi-identifiers, and risks by classes; None without such columns."""
+        if not any(role == "quasi" for role in self.roles().values()):
+            return None
+        (row,) = self.rows_of(f"from reidentification_risk({self._name})")
+        return row
+
+    def tree(self, column: str) -> tuple[Rows, str]:
+        """Some rows of the hierarchy that anon_profile proposes for a column, or why there are none."""
+        call = self.profile().get(column, {}).get("hierarchy")
+        if not call:
+            return [], ""
+        try:
+            return self._once(("tree", column), f"from {call} order by all limit 200"), ""
+        except duckdb.Error as error:
+            return [], without_code(error)
+
+
+def _set(document: Any, path: Sequence[str], value: object) -> None:
+    """Put a value into a document, or take it out where it is None; parts that become empty stay."""
+    *above, last = path
+    for name in above:
+        if name not in document:
+            document[name] = tomlkit.table(is_super_table=name in ("cleaning", "labels", "accept"))
+        document = document[name]
+    if value is None:
+        document.pop(last, None)
+    else:
+        document[last] = value
+
+
+def opened(file: str | None, folder: Path) -> Workbench:
+    """The workbench of a file of rows, or of a table of a database file ('people.duckdb' or 'people.duckdb:people').
+
+    Without a file a sample is written to a folder of its own. A plan beside the file is continued, or begun.
+    """
+    if file is None:
+        folder = folder / SAMPLE_FOLDER
+        folder.mkdir(exist_ok=True)
+        file = str(folder / "people.parquet")
+        if not Path(file).exists():
+            with connect() as con:
+                con.execute(f"copy (from anon_sample('census', 5000, seed := 1)) to {literal(file)}")
+    path, _, table = file.partition(".duckdb:")
+    place = Path(f"{path}.duckdb" if table else path)
+    if not place.is_file():
+        raise AnonError(f"{NAME}: there is no file {place}")
+    plan = place.with_name("plan.toml")
+    is_rows = is_file_of_rows(place.name)
+    table = table or (place.name.split(".")[0] if is_rows else _only_table(place))
+    if not plan.exists():
+        _begin(plan, place, table, is_rows)
+    return Workbench(plan, table)
+
+
+def _only_table(database: Path) -> str:
+    with connect(str(database), read_only=True) as con:
+        names = [
+            name for (name,) in con.execute("select table_name from duckdb_tables() where not internal").fetchall()
+        ]
+    if len(names) != 1:
+        raise AnonError(f"{NAME}: {database} has the tables {listed(names)}. Name one: {database}:TABLE")
+    return str(names[0])
+
+
+def _begin(plan: Path, place: Path, table: str, is_rows: bool) -> None:
+    """Write a first plan for one table."""
+    with connect() as con:
+        source = place.name if is_rows else f"{place.name}:{ident(table)}"
+        read_table(con, table, place.parent, source, {})
+        if con.execute(f"select count(*) from {ident(table)}").fetchall()[0][0] == 0:
+            raise AnonError(f"{NAME}: {place} has no rows")
+        text = first_plan(con, source if is_rows else place.name)
+    with draft_of(plan, mode=0o600) as draft:
+        draft.write_text(text, encoding="utf-8")
+
+
+_open: list[Workbench] = []
+
+
+def serve(bench: Workbench) -> None:
+    """Make a workbench the one of this process, which its pages share."""
+    _open[:] = [bench]
+
+
+def current() -> Workbench:
+    """The workbench of this process."""
+    return _open[0]
