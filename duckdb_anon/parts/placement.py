@@ -57,10 +57,6 @@ class CodedRows(ABC):
     def deal(self, columns: Sequence[str], parts: int) -> str:
         """SQL of one of so many parts by chance; the rows of equal values of some columns spread evenly."""
 
-    def distinct(self, columns: int) -> tuple[str, str]:
-        """Relation of the first so many codes, and SQL of the rows that its rows stand for."""
-        return self.relation, "count(*)"
-
     @abstractmethod
     def values(self, k: int) -> str:
         """Relation of the values (`value`) of the k-th quasi-identifier with their rows (`n`)."""
@@ -119,7 +115,7 @@ class CodedRows(ABC):
         if cutting.by in ("deal", "deal by value"):
             return self._dealt(cutting, -(-rows // min(limit, cutting.most or limit))), self.relation
         q, person = len(self.roles.qi), self.roles.person
-        relation, many, counted = self.relation, rows, "count(*)"
+        relation, many = self.relation, rows
         of_persons = person is not None and cutting.persons
         if of_persons:
             firsts = ", ".join(f"arg_min({CODE}{k}, {NUMBER}) as {CODE}{k}" for k in range(q))
@@ -132,11 +128,9 @@ class CodedRows(ABC):
                 f"{self.name}: several sensitive columns of individuals with several rows are not "
                 "worked in parts. Release one of them, or leave out part_rows and memory"
             )
-        elif not self.repeated and cutting.by != "sse":
-            relation, counted = self.distinct(len(self.attributes) if cutting.requirement.needs_sensitive else q)
         coded = CodedPart(
             self.ask, relation, many, tuple(self.attributes[:q]), tuple(self.attributes[q:]), *self.combinations,
-            self.repeated and not cutting.persons, counted,
+            self.repeated and not cutting.persons,
         )  # fmt: skip
         tree = parts_of(self.name, coded, cutting, limit).sql()
         if not of_persons:

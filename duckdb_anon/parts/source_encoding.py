@@ -34,7 +34,6 @@ from duckdb_anon.parts.run_part import FullTable
 from duckdb_anon.parts.split_planner import CODE, PERSON
 
 _TYPES = ((2**8, "utinyint"), (2**16, "usmallint"), (2**32, "uinteger"))
-_OFTEN = 4
 _SOURCE = f"{DATABASE}.source"
 
 
@@ -134,15 +133,6 @@ class Original(CodedRows):
     def salt(self) -> str:
         """What makes hashes of numbers unpredictable."""
         return generator(seed_of_part(self.recorded.params["seed"], -1)).bytes(32).hex()
-
-    def distinct(self, columns: int) -> tuple[str, str]:
-        """Where rows repeat often their combinations are counted once, and levels of cuts are counted on them."""
-        codes = ", ".join(self.codes[:columns])
-        found = self.ask(f"select {_OFTEN} * approx_count_distinct(hash({codes})) < count(*) as often from {_SOURCE}")
-        if not found.to_pylist()[0]["often"]:
-            return _SOURCE, "count(*)"
-        counted = self.store("counted", f"select {codes}, count(*) as _anon_many from {_SOURCE} group by all")
-        return counted, "cast(sum(_anon_many) as bigint)"
 
     @cached_property
     def attributes(self) -> list[Attribute]:  # type: ignore[override]

@@ -1,22 +1,20 @@
-"""Cutting a table into parts that are small enough, from counts; the cuts are a tree, and the tree is SQL.
+"""Cutting a table into parts that are small enough, on a sample of its rows; the cuts are a tree, and the tree is SQL.
 
-Every part that is too large is cut where the method itself would cut such a group: level by level, one GROUP BY over
-GROUPING SETS for the rows of each value, with the sensitive values where the requirement reads them, or a sample of the
-rows for cuts by squared error. A cut whose sides fail the method's requirement gives way to the next best, judged from
-the same counts; only sides of persons with several rows, of samples, and of very many sensitive values are queried.
-So what the method then does with a part is what it would have done with it as a group of the full table: with cuts by
-loss and strict medians, classes are the same as without parts. Rows have codes, columns `_anon_c0`, `_anon_c1`, ...; a
-tree needs no table of parts: it is a nested CASE over codes, which DuckDB and Spark evaluate while they count.
+Every part of the sample that stands for too many rows is cut where the method itself would cut such a group; a cut
+whose sides fail the method's requirement gives way to the next best. Then the parts of the table are counted once, and
+the rows of a part that fails the requirement go to a sibling. A table of at most `SAMPLE` rows is its own sample: with
+cuts by loss and strict medians, its classes are the same as without parts.
+Rows have codes, columns `_anon_c0`, `_anon_c1`, ...; a tree needs no table of parts: it is a nested CASE over codes,
+which DuckDB and Spark evaluate while they count.
 
-Cost: one pass over the codes a level (two more a try where sides are queried), and as many levels as rows / part_rows
-has bits, more or less.
+Cost: two passes over the codes, and one for each time that parts are joined.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +30,7 @@ from duckdb_anon.kernels.partition.split_from_counts import (
     cuts_by_error,
     cuts_by_loss,
 )
+from duckdb_anon.kernels.partition.sse_split import SAMPLE as COMPARED
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
 from duckdb_anon.model.function_specs import Cutting
@@ -39,6 +38,11 @@ from duckdb_anon.model.progress import tick
 
 CODE = "_anon_c"
 """Columns of codes are called so, with the number of the attribute."""
+PERSON = "_anon_person"
+SAMPLE = 400_000
+"""Rows that are cut in memory."""
+# A row is in the sample by its number: a multiple of it is spread evenly over the numbers below a prime.
+_SPREAD, _PRIME = 7919, 1_000_003
 
 
 @dataclass
@@ -46,10 +50,8 @@ class CutPart:
     """A group of rows: a part, or the parts it was cut into."""
 
     number: int  # unique in the tree
-    rows: int  # rows (persons, where parts are of persons)
     cut: Cut | None = None  # how it was cut, None for a part
     children: list[CutPart] = field(default_factory=list)  # the parts of the cut
-    settled: bool = False  # whether no cut is left to try
 
     def leaves(self) -> Iterator[CutPart]:
         """Parts that are not cut."""
@@ -58,10 +60,24 @@ class CutPart:
         for child in self.children:
             yield from child.leaves()
 
+    def join(self, failing: set[int]) -> None:
+        """Let the rows of each of these parts go to a sibling of it."""
+        for child in self.children:
+            child.join(failing)
+        stay = [k for k, child in enumerate(self.children) if child.cut is not None or child.number not in failing]
+        if self.cut is None or len(stay) == len(self.children):
+            return
+        if len(stay) < 2:
+            kept = self.children[stay[0]] if stay else CutPart(self.number)
+            self.number, self.cut, self.children = kept.number, kept.cut, kept.children
+            return
+        part = np.minimum(np.searchsorted(stay, self.cut.part), len(stay) - 1)
+        self.cut, self.children = Cut(self.cut.attribute, part, len(stay)), [self.children[k] for k in stay]
+
     def sql(self) -> str:
         """SQL of the number of the part a row belongs to.
 
-        >>> root = CutPart(0, 10, Cut(1, np.array([0, 0, 1, 0]), 2), [CutPart(1, 6), CutPart(2, 4)])
+        >>> root = CutPart(0, Cut(1, np.array([0, 0, 1, 0]), 2), [CutPart(1), CutPart(2)])
         >>> root.sql()
         'case when _anon_c1 <= 1 or _anon_c1 = 3 then 1 else 2 end'
         """
@@ -97,42 +113,7 @@ def _runs(codes: IntArray) -> list[tuple[int, int]]:
     return list(zip(codes[np.r_[0, ends + 1]].tolist(), codes[np.r_[ends, len(codes) - 1]].tolist(), strict=True))
 
 
-@dataclass(frozen=True)
-class Cells:
-    """A part by its values."""
-
-    code: tuple[IntArray, ...]  # of each attribute, the code of each cell
-    # of each attribute, the sensitive code of each cell; all 0 where no requirement reads any
-    sensitive: tuple[IntArray, ...]
-    rows: tuple[IntArray, ...]  # of each attribute, the rows of each cell
-
-    def counts(self) -> GroupCounts:
-        """Rows of each value of each attribute.
-
-        >>> Cells((np.array([4, 0, 4]),), (np.array([0, 0, 1]),), (np.array([5, 2, 3]),)).counts().rows[0].tolist()
-        [2, 8]
-        """
-        codes, rows = [], []
-        for code, many in zip(self.code, self.rows, strict=True):
-            values, index = np.unique(code, return_inverse=True)
-            codes.append(values)
-            rows.append(summed(index, many, len(values)))
-        return GroupCounts(tuple(codes), tuple(rows))
-
-    def sides(self, cut: Cut) -> tuple[IntArray, IntArray, IntArray]:
-        """Side, sensitive code and rows of the cells the cut makes, rows of one side and code not yet added up."""
-        k = cut.attribute
-        return cut.part[self.code[k]], self.sensitive[k], self.rows[k]
-
-
-def summed(index: IntArray, rows: IntArray, size: int) -> IntArray:
-    """Rows of each place; whole numbers throughout, for floating sums of many rows are not exact."""
-    total = np.zeros(size, dtype=np.int64)
-    np.add.at(total, index, rows)
-    return total
-
-
-def sensitive_codes(combinations: CodeArray, codes: IntArray, columns: list[IntArray]) -> IntArray:
+def sensitive_codes(combinations: CodeArray, codes: IntArray, columns: Sequence[IntArray]) -> IntArray:
     """Code a requirement reads for each row of some combinations of sensitive values.
 
     Args:
@@ -149,13 +130,6 @@ def sensitive_codes(combinations: CodeArray, codes: IntArray, columns: list[IntA
     return np.asarray(code_of[every.of_row[len(combinations) :]], dtype=np.int64)
 
 
-PERSON = "_anon_person"
-SAMPLE = 4000
-_MOST_CELLS = 4_000_000
-# A row is in the sample by its number: a multiple of it is spread evenly over the numbers below a prime.
-_SPREAD, _PRIME = 7919, 1_000_003
-
-
 @dataclass(frozen=True)
 class CodedPart:
     """A relation of codes, counted by DuckDB or Spark."""
@@ -168,21 +142,6 @@ class CodedPart:
     combinations: CodeArray  # codes of each combination of sensitive values there is, shape (combinations, sensitive)
     combination_counts: IntArray  # rows (persons) of the table that have it
     persons: bool = False  # whether persons are counted, not rows
-    counted: str = "count(*)"  # SQL of the rows that rows of the relation stand for
-
-
-@dataclass(frozen=True)
-class _SideCells:
-    """Parts by their sensitive values; a cell may come twice."""
-
-    number: IntArray  # of the part of each cell
-    code: IntArray  # sensitive code of each cell
-    rows_of: IntArray  # rows of each cell
-
-    def rows(self) -> Iterator[tuple[int, int]]:
-        """Rows of each part."""
-        numbers, index = np.unique(self.number, return_inverse=True)
-        yield from zip(numbers.tolist(), summed(index, self.rows_of, len(numbers)).tolist(), strict=True)
 
 
 @dataclass
@@ -190,87 +149,95 @@ class _Planner:
     coded: CodedPart
     cutting: Cutting
     limit: int
-    root: CutPart
-    numbers: int = 1
-    waiting: dict[int, Iterator[Cut]] = field(default_factory=dict)
-    cells: dict[int, Cells] = field(default_factory=dict)
+    table_counts: IntArray  # rows (persons) of the table with each sensitive code that the requirement reads
 
-    def run(self) -> None:
-        """Cut until every part is small enough or cannot be cut."""
-        while large := [p for p in self.root.leaves() if p.rows > self.limit and not p.settled]:
-            tick()
-            self.waiting = {part.number: self._cuts(part, found) for part, found in self._counted(large)}
-            while large:
-                tick()
-                large = self._next_cuts(large)
-
-    def _next_cuts(self, parts: Sequence[CutPart]) -> list[CutPart]:
-        """Try the next cut of each part; return those whose sides fail the requirement."""
-        for part in parts:
-            cut = next(self.waiting[part.number], None)
-            part.settled = cut is None
-            if cut is not None:
-                part.cut = cut
-                part.children = [CutPart(self.numbers + k, 0) for k in range(cut.parts)]
-                self.numbers += cut.parts
-        tried = [part for part in parts if part.cut is not None]
-        if not tried:
-            return []
-        allowed = self._allowed(tried)
-        failed = []
-        for part in tried:
-            there = [child for child in part.children if child.rows]
-            if len(there) > 1 and all(child.number in allowed for child in there):
-                continue
-            part.cut, part.children = None, []
-            failed.append(part)
-        return failed
-
-    def _allowed(self, tried: Sequence[CutPart]) -> set[int]:
-        """Numbers of the sides of cuts that satisfy the requirement; sets their rows."""
-        sides = {child.number: child for part in tried for child in part.children}
-        cells = self._cells_of_sides(tried) if self.cells else None
-        for number, rows in cells.rows() if cells is not None else self._grouped(sides, ()):
-            sides[number].rows = rows
-        enough = {number: side for number, side in sides.items() if side.rows >= self.cutting.requirement.min_size}
-        if not enough:
-            return set()
-        sizes = {number: side.rows for number, side in enough.items()}
-        if self.coded.persons:
-            sizes = dict(self._grouped(enough, (), f"count(distinct {PERSON})"))
-        holds = self.cutting.requirement.holds(self._groups(sizes, cells))
-        return {number for number, good in zip(sorted(sizes), holds, strict=True) if good}
-
-    def _cells_of_sides(self, tried: Sequence[CutPart]) -> _SideCells:
-        """The sides of cuts by the cells of their parts."""
-        found = []
-        for part in tried:
-            side, code, rows = self.cells[part.number].sides(cast(Cut, part.cut))
-            found.append((np.array([child.number for child in part.children])[side], code, rows))
-        number, code, rows = (np.concatenate(column) for column in zip(*found, strict=True))
-        return _SideCells(number, code, rows)
-
-    def _groups(self, sizes: Mapping[int, int], cells: _SideCells | None) -> Groups:
-        """Parts of known sizes as the requirement sees them, in the order of their numbers."""
-        many = self._released(np.array([sizes[number] for number in sorted(sizes)], dtype=np.int64))
+    @staticmethod
+    def of(coded: CodedPart, cutting: Cutting, limit: int) -> _Planner:
         nothing = np.zeros(0, dtype=np.int64)
-        by_rows = {"person": self._largest_persons(sizes)} if self.coded.persons else {}
+        reads = cutting.requirement.needs_sensitive
+        counts = np.bincount(cutting.codes, coded.combination_counts).astype(np.int64) if reads else nothing
+        return _Planner(coded, cutting, limit, counts)
+
+    def cut(self, root: CutPart) -> None:
+        """Cut the sample until every part of it stands for few enough rows, or cannot be cut."""
+        codes, sensitive, person = self._sample()
+        share = len(codes) / self.coded.rows
+        # of a sample, most rows that three standard errors more would let stand for too many
+        most = self.limit if share == 1 else max(1, int(self.limit * share - 3 * np.sqrt(self.limit * share)))
+        waiting, number = [(root, np.arange(len(codes)))], 0
+        while waiting:
+            tick()
+            part, mine = waiting.pop()
+            for cut in self._cuts(codes[mine], share) if len(mine) > most else ():
+                side = cut.part[codes[mine, cut.attribute]]
+                there = np.unique(side)
+                if len(there) < 2:
+                    continue
+                # a side that no row of the sample is on has no part: its values go with those of the last one
+                cut = Cut(cut.attribute, np.minimum(np.searchsorted(there, cut.part), len(there) - 1), len(there))
+                side = np.searchsorted(there, side)
+                of_side = [None if values is None else values[mine] for values in (sensitive, person)]
+                if not self.cutting.requirement.holds(Groups(side, of_side[0], self.table_counts, of_side[1])).all():
+                    continue
+                part.cut, part.children = cut, [CutPart(number + 1 + k) for k in range(len(there))]
+                number += len(there)
+                waiting += [(child, mine[side == k]) for k, child in enumerate(part.children)]
+                break
+
+    def _sample(self) -> tuple[CodeArray, IntArray | None, IntArray | None]:
+        """Codes, sensitive codes and persons of the sample's rows."""
+        q, every = len(self.coded.qi), self.coded.rows <= SAMPLE
+        sensitive = self._sensitive_columns() if self.cutting.requirement.needs_sensitive else []
+        names = [f"{CODE}{k}" for k in range(q)] + sensitive
+        spread = f"({NUMBER} * {_SPREAD}) % {_PRIME} < {round(SAMPLE / self.coded.rows * _PRIME)}"
+        person = [PERSON] if self.coded.persons else []
+        found = self.coded.ask(
+            f"select {', '.join([*names, *person])} from {self.coded.relation} {'' if every else f'where {spread}'} "
+            f"order by {NUMBER}"
+        )
+        columns = [_array(column) for column in found.columns[: len(names)]]
+        code = sensitive_codes(self.coded.combinations, self.cutting.codes, columns[q:]) if sensitive else None
+        of_person = found.column(PERSON).combine_chunks().dictionary_encode().indices if person else None
+        codes = np.stack(columns[:q], axis=1).astype(np.int32)
+        return codes, code, None if of_person is None else _array(pa.chunked_array([of_person]))
+
+    def _cuts(self, codes: CodeArray, share: float) -> Iterator[Cut]:
+        """Cuts of a part of the sample, best first."""
+        least, qi = self.cutting.requirement.min_size, self.coded.qi
+        if self.cutting.by == "sse":
+            step = -(-len(codes) // COMPARED)
+            return cuts_by_error(qi, round(len(codes) / share), codes[::step], least) if len(codes) > step else iter(())
+        found = [np.unique(column, return_counts=True) for column in codes.T]
+        counts = GroupCounts(tuple(code for code, _ in found), tuple(n for _, n in found))
+        return cuts_by_loss(qi, counts, least) if self.cutting.by == "loss" else cuts_at_median(
+            qi, counts, self.cutting.width
+        )  # fmt: skip
+
+    def failing(self, root: CutPart) -> set[int]:
+        """Numbers of the parts of the table that fail the requirement."""
+        placed = f"(select *, {root.sql()} as _anon_part from {self.coded.relation}) as _anon_placed"
+        number, sizes = self._counted(placed, (), self._unit)
+        holds = self.cutting.requirement.holds(self._groups(placed, number, sizes))
+        return {part.number for part in root.leaves()} - set(number[holds].tolist())
+
+    @property
+    def _unit(self) -> str:
+        return f"count(distinct {PERSON})" if self.coded.persons else "count(*)"
+
+    def _groups(self, placed: str, number: IntArray, sizes: IntArray) -> Groups:
+        """Parts as the requirement sees them, in the order of their numbers."""
+        nothing, many = np.zeros(0, dtype=np.int64), self._released(sizes)
+        by_rows = {"person": self._largest_persons(placed)} if self.coded.persons else {}
         if not self.cutting.requirement.needs_sensitive:
             return Groups.of_cells(SensitiveCells(nothing, nothing, nothing, nothing), nothing, many, by_rows)
         if self.coded.persons:
-            of_rows = self._cells(sizes, self._queried(sizes))
+            of_rows = self._cells(placed, number, "count(*)")
             by_rows["value"] = Groups.of_cells(of_rows, nothing, by_rows["person"].sizes)
-        if cells is None:
-            cells = self._queried(sizes, f"count(distinct {PERSON})" if self.coded.persons else "")
-        table = np.bincount(self.cutting.codes, weights=self.coded.combination_counts).astype(np.int64)
-        return Groups.of_cells(self._cells(sizes, cells), table, many, by_rows)
+        return Groups.of_cells(self._cells(placed, number, self._unit), self.table_counts, many, by_rows)
 
-    def _largest_persons(self, parts: Iterable[int]) -> Groups:
+    def _largest_persons(self, placed: str) -> Groups:
         """The parts by rows, with the rows of the person who has most."""
-        inner = (
-            f"select _anon_part, count(*) as n from {self._placed()} where _anon_part in ({_listed(parts)}) "
-            f"group by _anon_part, {PERSON}"
-        )
+        inner = f"select _anon_part, count(*) as n from {placed} group by _anon_part, {PERSON}"
         found = self.coded.ask(
             "select _anon_part, cast(max(n) as bigint) as most, cast(sum(n) as bigint) as n "
             f"from ({inner}) as counted group by _anon_part order by _anon_part"
@@ -280,21 +247,16 @@ class _Planner:
         cells = SensitiveCells(side, np.zeros_like(side), most, np.arange(len(most) + 1))
         return Groups.of_cells(cells, np.zeros(0, dtype=np.int64), rows)
 
-    def _cells(self, parts: Iterable[int], cells: _SideCells) -> SensitiveCells:
+    def _cells(self, placed: str, numbers: IntArray, unit: str) -> SensitiveCells:
         """Sensitive values of each part, in the order of their numbers."""
-        numbers = np.array(sorted(parts), dtype=np.int64)
-        wanted = np.isin(cells.number, numbers)
-        index, code, rows = np.searchsorted(numbers, cells.number[wanted]), cells.code[wanted], cells.rows_of[wanted]
-        keys = keys_of([index, code])
-        counts = self._released(summed(keys.of_row, rows, keys.number))
-        index, code = index[keys.first], code[keys.first]
-        return SensitiveCells(index, code, counts, np.searchsorted(index, np.arange(len(numbers) + 1)).astype(np.int64))
-
-    def _queried(self, parts: Iterable[int], what: str = "") -> _SideCells:
-        """The sensitive values of parts with what is counted of them, by a query."""
-        found = list(self._grouped(parts, self._sensitive_columns(), what))
-        number, *values, rows = (np.array(column, dtype=np.int64) for column in zip(*found, strict=True))
-        return _SideCells(number, sensitive_codes(self.coded.combinations, self.cutting.codes, values), rows)
+        number, *values, rows = self._counted(placed, self._sensitive_columns(), unit)
+        code = sensitive_codes(self.coded.combinations, self.cutting.codes, values)
+        keys = keys_of([number, code])  # several combinations may have one code
+        total = np.zeros(keys.number, dtype=np.int64)
+        np.add.at(total, keys.of_row, rows)
+        index, code = np.searchsorted(numbers, number[keys.first]), code[keys.first]
+        offsets = np.searchsorted(index, np.arange(len(numbers) + 1)).astype(np.int64)
+        return SensitiveCells(index, code, self._released(total), offsets)
 
     def _sensitive_columns(self) -> list[str]:
         return [f"{CODE}{len(self.coded.qi) + k}" for k in range(len(self.coded.sensitive))]
@@ -307,89 +269,29 @@ class _Planner:
         least = np.floor(counts * share - 3 * np.sqrt(counts * share * (1 - share)))
         return np.asarray(np.maximum(1, least), dtype=np.int64)
 
-    def _grouped(self, parts: Iterable[int], columns: Sequence[str], what: str = "") -> Iterator[Any]:
-        """Rows (part, values of some columns, number) of what is counted."""
-        named = "".join(f", {column}" for column in columns)
-        sql = (
-            f"select _anon_part{named}, {what or self.coded.counted} as _anon_n from {self._placed()} "
-            f"where _anon_part in ({_listed(parts)}) group by _anon_part{named}"
-        )
-        found = self.coded.ask(sql)
-        yield from zip(*(column.to_pylist() for column in found.columns), strict=True)
-
-    def _placed(self) -> str:
-        return f"(select *, {self.root.sql()} as _anon_part from {self.coded.relation}) as _anon_placed"
-
-    def _counted(self, parts: Sequence[CutPart]) -> list[tuple[CutPart, Any]]:
-        """Of each part the rows of every value, or a sample of its rows."""
-        self.cells = {}
-        if self.cutting.by == "sse":
-            return self._sampled(parts)
-        names = [f"{CODE}{k}" for k in range(len(self.coded.qi))]
-        reads = self.cutting.requirement.needs_sensitive
-        most = sum(attribute.size for attribute in self.coded.qi) * len(self.coded.combinations)  # cells of a part
-        few = not reads or len(parts) * most <= _MOST_CELLS
-        sensitive = self._sensitive_columns() if reads and few and not self.coded.persons else []
-        with_them = "".join(f", {column}" for column in sensitive)
-        sets = ", ".join(f"(_anon_part, {name}{with_them})" for name in names)
-        found = self.coded.ask(
-            f"select _anon_part, {', '.join(names)}{with_them}, {self.coded.counted} as _anon_n from {self._placed()} "
-            f"where _anon_part in ({_listed(p.number for p in parts)}) group by grouping sets ({sets})"
-        )
-        number, *codes, rows = (_array(column) for column in found.columns)
-        code_of_row = np.zeros(len(rows), dtype=np.int64)
-        if sensitive:
-            code_of_row = sensitive_codes(self.coded.combinations, self.cutting.codes, codes[len(names) :])
-        counted = []
-        for part in parts:
-            used = [np.flatnonzero((number == part.number) & (code >= 0)) for code in codes[: len(names)]]
-            cells = Cells(
-                tuple(code[mine] for code, mine in zip(codes, used, strict=False)),
-                tuple(code_of_row[mine] for mine in used), tuple(rows[mine] for mine in used),
-            )  # fmt: skip
-            if few and not self.coded.persons:
-                self.cells[part.number] = cells
-            counted.append((part, cells.counts()))
-        return counted
-
-    def _sampled(self, parts: Sequence[CutPart]) -> list[tuple[CutPart, Any]]:
-        names = ", ".join(f"{CODE}{k}" for k in range(len(self.coded.qi)))
-        share = {p.number: max(1, round(min(1.0, SAMPLE / p.rows) * _PRIME)) for p in parts}
-        spread = f"({NUMBER} * {_SPREAD}) % {_PRIME}"
-        chosen = " or ".join(f"_anon_part = {n} and {spread} < {most}" for n, most in share.items())
-        found = self.coded.ask(f"select _anon_part, {names} from {self._placed()} where {chosen} order by {NUMBER}")
-        number, *codes = (_array(column) for column in found.columns)
-        rows = np.stack(codes, axis=1).astype(np.int32)
-        return [(part, rows[number == part.number]) for part in parts]
-
-    def _cuts(self, part: CutPart, found: Any) -> Iterator[Cut]:
-        least = self.cutting.requirement.min_size
-        if self.cutting.by == "sse":
-            return cuts_by_error(self.coded.qi, part.rows, found, least) if len(found) > 1 else iter(())
-        if self.cutting.by == "loss":
-            return cuts_by_loss(self.coded.qi, found, least)
-        return cuts_at_median(self.coded.qi, found, self.cutting.width)
+    def _counted(self, placed: str, columns: Sequence[str], unit: str) -> list[IntArray]:
+        """Columns (part, values of some columns, number) of what is counted, by part."""
+        keys = ", ".join(["_anon_part", *columns])
+        sql = f"select {keys}, {unit} as _anon_n from {placed} group by {keys} order by {keys}"
+        return [_array(column) for column in self.coded.ask(sql).columns]
 
 
 def parts_of(function: str, coded: CodedPart, cutting: Cutting, part_rows: int) -> CutPart:
     """Cut a table into parts; the root of their tree. A table that fails what every part must satisfy is refused."""
     requirement = cutting.requirement
-    root = CutPart(0, coded.rows)
+    root = CutPart(0)
     limit = max(part_rows, by_counts(requirement.min_size) if cutting.by == "loss" else 1)
-    planner = _Planner(coded, cutting, min(limit, cutting.most or limit), root)
-    sizes = {0: coded.rows}
-    if coded.persons:
-        sizes = dict(planner._grouped((0,), (), f"count(distinct {PERSON})"))
-    require_table(function, requirement, planner._groups(sizes, None))
-    planner.run()
+    planner = _Planner.of(coded, cutting, min(limit, cutting.most or limit))
+    placed = f"(select *, 0 as _anon_part from {coded.relation}) as _anon_placed"
+    require_table(function, requirement, planner._groups(placed, *planner._counted(placed, (), planner._unit)))
+    planner.cut(root)
+    while root.cut is not None and (failing := planner.failing(root)):
+        tick()
+        root.join(failing)
     return root
 
 
-def _listed(numbers: Any) -> str:
-    return ", ".join(str(number) for number in sorted(numbers))
-
-
-def _array(column: pa.ChunkedArray) -> IntArray:
+def _array(column: Any) -> IntArray:
     """Whole numbers of a column, -1 for NULL."""
     filled = column.cast(pa.int64()).combine_chunks().fill_null(-1)
     return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.int64)
