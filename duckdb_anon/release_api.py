@@ -8,7 +8,6 @@ refuses what must not reach them: `row_id`, and a `seed`. Files pass the checks 
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -17,7 +16,7 @@ from pathlib import Path
 
 import duckdb
 
-from duckdb_anon.engine.catalog.catalog import located, names_of, table_sql, write_comments
+from duckdb_anon.engine.catalog.catalog import table_sql, write_comments
 from duckdb_anon.engine.records.call_text import Recorded, function_called, recording
 from duckdb_anon.engine.records.private_files import draft_of
 from duckdb_anon.engine.records.register import Register, released_meanwhile, settle
@@ -30,7 +29,6 @@ from duckdb_anon.gate.source_tables import described_table
 from duckdb_anon.model import progress
 from duckdb_anon.model.errors import AnonError, ParameterError, cause_of, listed, nearest, one_line
 from duckdb_anon.model.function_specs import Method
-from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import Description
 from duckdb_anon.parts.run_directory import RunDirectory, directory_of
 from duckdb_anon.parts.run_duckdb import Bounds, Run, signature_of, within
@@ -39,11 +37,9 @@ from duckdb_anon.registry import ENTRIES
 from duckdb_anon.report.profile.key_columns import refuse_keys
 from duckdb_anon.sequence.next_release import Next
 from duckdb_anon.sequence.registration import Registration
+from duckdb_anon.sequence.request import ReleaseRequest
 from duckdb_anon.sql_functions import load
 
-_OTHER_FILE = re.compile(
-    r"[/\\]|\.(csv|tsv|txt|json|jsonl|ndjson|xlsx|arrow|feather|avro|duckdb|db)(\.\w+)?$", re.IGNORECASE
-)
 Enter = Callable[[str, Description], None]
 """Enters a release in the register, given its name there and its description."""
 
@@ -102,40 +98,41 @@ def release(
         >>> text.split(" on ")[0]
         'anon: release of people by anatomy(l := 4)'
     """
+    request = ReleaseRequest(
+        con, name, call, replace, part_rows, memory, key, previous, deleted, changed, independent, register
+    )
     settle(load(con))
     method = _method_of(con, call)
-    if part_rows is not None or memory is not None or name.endswith(("/", "\\")):
+    if request.in_parts:
         if previous is not None:
             raise ParameterError(
                 "release: previous does not go with part_rows, memory or a folder. Leave them out: new records are "
                 "released in one call, whatever the size of the table"
             )
-        return _release_in_parts(con, name, call, method, replace, independent, part_rows, memory, register, key)
-    is_file = name.lower().endswith(".parquet")
-    with _errors_of_method(method, call), _transaction(con, name, is_file) as draft:
-        _refuse_taken(con, name, is_file, replace)
-        found = _resolved(con, call, method)
-        registration = Registration.of(con, found, _database_of(con, name, is_file), register, key, independent)
+        return _release_in_parts(request, method)
+    with _errors_of_method(method, call), _transaction(request) as draft:
+        request.require_free_name()
+        registration = Registration.of(request, _resolved(con, call, method))
         if previous is None:
             registration.guard()
-            return _write(registration, name, replace, draft)
-        following = Next.of(registration, previous, deleted, changed)
+            return _write(registration, draft)
+        following = Next.of(registration)
     with following.prepared():
-        with _errors_of_method(method, call), _transaction(con, name, is_file) as draft:
-            comment = _written(registration, name, following.rows_sql(), replace, draft, following.enter)
+        with _errors_of_method(method, call), _transaction(request) as draft:
+            comment = _written(registration, following.rows_sql(), draft, following.enter)
     return f"{comment}\n{following.report()}"
 
 
 @contextmanager
-def _transaction(con: duckdb.DuckDBPyConnection, name: str, is_file: bool) -> Iterator[Path | None]:
+def _transaction(request: ReleaseRequest) -> Iterator[Path | None]:
     """The transaction of a release, and where to write its file, which takes its place once the register is committed.
 
     Only the register has rows that two of them may insert. A process that ends before leaves no file without an entry,
     and `settle` moves the file of an entry.
     """
     reason = ", for a release and its description are written in a transaction of their own"
-    beside: AbstractContextManager[Path | None] = draft_of(Path(name)) if is_file else nullcontext()
-    with beside as draft, transaction(con, "release", reason, released_meanwhile):
+    beside: AbstractContextManager[Path | None] = draft_of(Path(request.name)) if request.is_file else nullcontext()
+    with beside as draft, transaction(request.con, "release", reason, released_meanwhile):
         yield draft
 
 
@@ -148,41 +145,30 @@ def _errors_of_method(method: Method, call: str) -> Iterator[None]:
         raise AnonError(message_of(error, method.name, call)) from cause_of(error)
 
 
-def _release_in_parts(
-    con: duckdb.DuckDBPyConnection,
-    name: str,
-    call: str,
-    method: Method,
-    replace: bool,
-    independent: bool,
-    part_rows: int | None,
-    memory: str | int | None,
-    register: str | None,
-    key: str | None,
-) -> str:
+def _release_in_parts(request: ReleaseRequest, method: Method) -> str:
     """Work in parts, in a folder of its own, and write what comes of it at once."""
-    is_file = name.lower().endswith((".parquet", "/", "\\"))
-    _refuse_taken(con, name, is_file, replace)
-    found = _resolved(con, call, method)
-    registration = Registration.of(con, found, _database_of(con, name, is_file), register, key, independent)
+    request.require_free_name()
+    con = request.con
+    found = _resolved(con, request.call, method)
+    registration = Registration.of(request, found)
     registration.guard()
-    if key is not None:
+    if registration.key:
         found = registration.with_key_column()
         registration.require_keys(found.relation.sql)
     coded = len(found.roles.qi) + len(found.roles.sensitive)
-    bounds = Bounds.of(part_rows, memory, coded)
-    location = RunDirectory(con, directory_of(con, name, is_file))
+    bounds = Bounds.of(request.part_rows, request.memory, coded)
+    location = RunDirectory(con, directory_of(con, request.name, request.is_file))
     keep = False
     try:
         with within(con, bounds), progress.running(method.name):
             run = Run(con, found, location, bounds)
-            finished = run.run(signature_of(found, name, bounds))
+            finished = run.run(signature_of(found, request.name, bounds))
             progress.say("writing")
-            with _transaction(con, name, is_file) as draft:
+            with _transaction(request) as draft:
                 numbered = f"({finished})"
-                rows = registration.without_row_id(numbered) if key is not None else numbered
+                rows = registration.without_row_id(numbered) if registration.key else numbered
                 enter = _first(registration, registration.open(), numbered)
-                return _written(registration, name, rows, replace, draft, enter)
+                return _written(registration, rows, draft, enter)
     except (KeyboardInterrupt, duckdb.InterruptException, progress.Interrupted):
         keep = True
         raise
@@ -190,25 +176,6 @@ def _release_in_parts(
         raise AnonError(_failed(error, method, location)) from cause_of(error)
     finally:
         location.close(keep=keep)
-
-
-def _refuse_taken(con: duckdb.DuckDBPyConnection, name: str, is_file: bool, replace: bool) -> None:
-    if not name.strip():
-        raise ParameterError("release: the name is empty. Give a table, such as r1, or a file, such as r1.parquet")
-    if not is_file and _OTHER_FILE.search(name) and not name.startswith('"'):
-        raise ParameterError(
-            f"release: {name} is the name of a file that is not Parquet. Give a table, such as r1, a file, such as "
-            "r1.parquet, or a folder of such files, such as r1/. Write a table's name that looks so in double quotes"
-        )
-    if is_file:
-        if Path(name).exists() and not replace:
-            raise AnonError(f"release: {name} exists; give another file, or pass --replace (in Python replace=True)")
-        if not Path(name).absolute().parent.is_dir():
-            raise AnonError(f"release: there is no folder {Path(name).absolute().parent} to write to")
-    elif not replace and located(con, table_sql(name)) is not None:
-        raise AnonError(
-            f"release: there is a table {name} already; give another name, or pass --replace (in Python replace=True)"
-        )
 
 
 def _resolved(con: duckdb.DuckDBPyConnection, call: str, method: Method) -> Recorded:
@@ -242,7 +209,7 @@ def _failed(error: duckdb.Error, method: Method, location: RunDirectory) -> str:
     return message_of(error, method.name)
 
 
-def _write(registration: Registration, name: str, replace: bool, file: Path | None) -> str:
+def _write(registration: Registration, file: Path | None) -> str:
     """Run the call, write the table or `file`, and enter it in the register."""
     con, draft = registration.con, f"temp.main._anon_{secrets.token_hex(8)}"
     if registration.key:
@@ -252,7 +219,7 @@ def _write(registration: Registration, name: str, replace: bool, file: Path | No
     if registration.key or file:
         con.execute(f"create temp table {draft} as from {rows}")
         rows = registration.without_row_id(draft) if registration.key else draft
-    comment = _written(registration, name, rows, replace, file, _first(registration, register, draft))
+    comment = _written(registration, rows, file, _first(registration, register, draft))
     con.execute(f"drop table if exists {draft}")
     return comment
 
@@ -264,14 +231,13 @@ def _first(registration: Registration, register: Register | None, draft: str = "
     return lambda known, description: registration.enter_first(register, known, description, draft)
 
 
-def _written(
-    registration: Registration, name: str, rows: str, replace: bool, file: Path | None, enter: Enter | None
-) -> str:
+def _written(registration: Registration, rows: str, file: Path | None, enter: Enter | None) -> str:
     """Write rows as a table or file with their description, and enter them in the register; return the description."""
+    name, replace = registration.request.name, registration.request.replace
     if file is None:
         registration.con.execute(f"create {'or replace ' if replace else ''}table {table_sql(name)} as from {rows}")
         rows = table_sql(name)
-    description = _describe(registration, name, rows, file)
+    description = _describe(registration, rows, file)
     if enter is not None:
         registration.entering(
             name if file else rows, is_file=file is not None, write=lambda known: enter(known, description)
@@ -279,9 +245,9 @@ def _written(
     return description.comment()
 
 
-def _describe(registration: Registration, name: str, rows: str, file: Path | None) -> Description:
+def _describe(registration: Registration, rows: str, file: Path | None) -> Description:
     """Write the description: comments of a table; a file is written with its metadata."""
-    con, columns = registration.con, registration.planned.column_comments()
+    con, columns, name = registration.con, registration.planned.column_comments(), registration.request.name
     checksum, digest = row_checksum(con, rows), release_digest(con, rows)
     description = sealed(with_fields(registration.described(), checksum=checksum, digest=digest), columns)
     if file is None:
@@ -293,18 +259,6 @@ def _describe(registration: Registration, name: str, rows: str, file: Path | Non
     release_table = described_table(con, rows, name, description.comment(), columns)
     write_release(con, "release", release_table, Path(name), original, made_now=True, draft=file)
     return description
-
-
-def _database_of(con: duckdb.DuckDBPyConnection, name: str, is_file: bool) -> str | None:
-    """The database a table is written to; None for a file."""
-    if is_file:
-        return None
-    *places, _ = names_of(table_sql(name))
-    here, attached = con.execute(
-        "select current_database(), list(database_name) from duckdb_databases() where database_name <> 'system'"
-    ).fetchall()[0]
-    named = {fold(database): str(database) for database in attached}
-    return named.get(places[0], str(here)) if places else str(here)
 
 
 def _refuse_unpublishable(found: Recorded) -> None:

@@ -53,15 +53,13 @@ class Next:
     register: Register  # the open register
     previous: Registered  # the release it continues
     numbers: Sequence[int]  # those of the releases of the sequence
-    deleted: str  # 'keep' or 'withdraw', what becomes of published records that the original holds no more
-    changed: str  # 'keep' or 'replace', what becomes of published records whose values differ by now
     # name of the attached database for what is between
     scratch: str = field(default_factory=lambda: f"_anon_next_{secrets.token_hex(6)}")
     counts: dict[str, int] = field(default_factory=dict)  # added, waiting, deleted, changed, replaced, withdrawn
     reason: str = ""  # why new records wait
 
     @staticmethod
-    def of(registration: Registration, previous: str, deleted: str, changed: str) -> Next:
+    def of(registration: Registration) -> Next:
         """Check the options of a next release.
 
         `registration`: of the call, with the columns of its key.
@@ -69,7 +67,8 @@ class Next:
         Raises:
             AnonError: saying what is allowed.
         """
-        method = registration.planned.entry.name
+        method, request = registration.planned.entry.name, registration.request
+        deleted, changed = request.deleted, request.changed
         if method not in METHODS:
             raise ParameterError(
                 f"release: {method} takes no previous: its releases cannot be continued record by record. "
@@ -85,15 +84,15 @@ class Next:
                 f"release: changed := 'replace' needs a method that publishes quasi-identifiers as they are "
                 f"({listed(REPLACING)}), and {method} does not. Say 'keep'"
             )
-        if registration.independent:
+        if request.independent:
             raise ParameterError("release: a release that continues previous is not independent; leave one of them out")
         register = registration.open()
         if register is None:
             raise unregistered("release")
         known = registered(registration.con, register.database, registration.original)
-        last = _named(registration, known, previous)
+        last = _named(registration, known, request.previous or "")
         numbers = [release.number for release in known if release.sequence == last.sequence]
-        following = Next(registration.with_key(last.key or ""), register, last, numbers, deleted, changed)
+        following = Next(registration.with_key(last.key or ""), register, last, numbers)
         if changed == "replace" and following.registration.by_person:
             raise ParameterError(
                 "release: changed := 'replace' does not go with individuals who have several records. Say 'keep'"
@@ -142,10 +141,10 @@ class Next:
             self._require_same_keys()
         withdrawn = replaced = 0
         execute(f"create table {self.scratch}.leaving (row ubigint)")
-        if self.deleted == "withdraw":
+        if self.registration.request.deleted == "withdraw":
             rows = f"select row from {self._latest} where {self._withdrawn_now()}"
             withdrawn, gone = execute(f"insert into {self.scratch}.leaving {rows}").fetchall()[0][0], 0
-        if self.changed == "replace":
+        if self.registration.request.changed == "replace":
             execute(f"create table {self.scratch}.replaced as {self._replaced_sql()}")
             rows = f"select _anon_published from {self.scratch}.replaced"
             replaced = execute(f"insert into {self.scratch}.leaving {rows}").fetchall()[0][0]
@@ -235,7 +234,7 @@ class Next:
         shown = with_fields(self.registration.records, source=f"{self.scratch}.batch", _made={})
         self.register.enter(entered, self.registration.known.numbers(self.register.database), shown)
         records = f"{self.register.schema}.records"
-        if self.deleted == "withdraw" and self.counts["withdrawn"]:
+        if self.registration.request.deleted == "withdraw" and self.counts["withdrawn"]:
             execute(f"update {records} set withdrawn = {number} where {self._withdrawn_now()}")
         execute(
             f"update {records} set deleted = {number} where release in {self._in} and deleted is null "
@@ -321,7 +320,7 @@ class Next:
             f"_anon_o.{ident(copied[name])} as {ident(name)}" if name in copied else f"_anon_p.{ident(name)}"
             for name in columns
         )
-        staying = f"not ({self._withdrawn_now()})" if self.deleted == "withdraw" else "true"
+        staying = f"not ({self._withdrawn_now()})" if self.registration.request.deleted == "withdraw" else "true"
         return f"""
             with _anon_r as (
               from {self._latest} where not coalesce(withdrawn in {self._in}, false) and {staying}),
@@ -339,7 +338,7 @@ class Next:
 
     def _without_leaving(self, source: str) -> str:
         """SELECT of the previous rows without those that are withdrawn or replaced now."""
-        if self.deleted == self.changed == "keep":
+        if self.registration.request.deleted == self.registration.request.changed == "keep":
             return f"from {source}"
         row = self.register.hash_sql(row_text(column_types(self.registration.con, source)))
         hashed = f"select *, {row} as _anon_h, row_number() over (partition by {row}) as _anon_k from {source}"

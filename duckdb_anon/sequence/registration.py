@@ -40,6 +40,7 @@ from duckdb_anon.model.release_formats import BUCKET
 from duckdb_anon.model.released_columns import Source
 from duckdb_anon.model.version import __version__
 from duckdb_anon.sequence.joint_risk import joint_risk
+from duckdb_anon.sequence.request import ReleaseRequest
 
 _SHOWN = 5
 HIDDEN_GROUPS = ("muco",)
@@ -50,26 +51,19 @@ HIDDEN_GROUPS = ("muco",)
 class Registration:
     """A planned release and the register that it will be entered in."""
 
-    con: duckdb.DuckDBPyConnection  # the caller's connection
+    request: ReleaseRequest  # what the caller wants
     planned: Recorded  # the planned call
     database: str | None  # the database that keeps the register; None where none can be written
     target: str | None  # database of the table that is written; None for a file
     known: Known  # what registers say of the original
     records: Records  # its records
     key: str  # the column that identifies a record, '' where the call names none
-    independent: bool  # whether it is declared independent of the earlier releases
 
     @staticmethod
-    def of(
-        con: duckdb.DuckDBPyConnection,
-        planned: Recorded,
-        target: str | None,
-        register: str | None,
-        key: str | None,
-        independent: bool,
-    ) -> Registration:
-        """Look up the register: that of the database `register`, by default of the original's."""
-        database = register or database_of(con, planned.relation, target)
+    def of(request: ReleaseRequest, planned: Recorded) -> Registration:
+        """Look up the register: that of the database it names, by default of the original's."""
+        con, key, target = request.con, request.key, request.target()
+        database = request.register or database_of(con, planned.relation, target)
         if isinstance(key, str) and "," in key and fold(key) not in map(fold, planned.relation.columns):
             raise ParameterError(
                 f"release: key := '{key}' names several columns, and a key is one. Add a column that has the values of "
@@ -79,7 +73,12 @@ class Registration:
         quasi, sensitive = ([info.name for info in infos] for infos in (planned.roles.qi, planned.roles.sensitive))
         records = Records(con, planned.relation.sql, quasi, sensitive, column)
         known = Known.of(con, planned.relation, records, database)
-        return Registration(con, planned, database, target, known, records, column, independent)
+        return Registration(request, planned, database, target, known, records, column)
+
+    @property
+    def con(self) -> duckdb.DuckDBPyConnection:
+        """The caller's connection."""
+        return self.request.con
 
     @property
     def original(self) -> str:
@@ -92,7 +91,7 @@ class Registration:
         Raises:
             AnonError: saying how to go on.
         """
-        if self.independent:
+        if self.request.independent:
             return
         if self.database is None:
             raise unregistered("release")
@@ -156,7 +155,7 @@ class Registration:
         """The description of the release."""
         description = self.planned.description(datetime.date.today().isoformat(), __version__)
         return with_fields(
-            description, independent=self.independent and (bool(self.known.earlier) or self.database is None)
+            description, independent=self.request.independent and (bool(self.known.earlier) or self.database is None)
         )
 
     def entering(self, table: str, *, is_file: bool, write: Callable[[str], None]) -> None:
