@@ -150,6 +150,7 @@ def _release_in_parts(request: ReleaseRequest, method: Method) -> str:
     request.require_free_name()
     con = request.con
     found = _resolved(con, request.call, method)
+    found = with_fields(found, entry=with_fields(found.entry, described_by=None))  # parts do not see the full table
     registration = Registration.of(request, found)
     registration.guard()
     if registration.key:

@@ -35,6 +35,7 @@ from duckdb_anon.kernels.partition.privacy_models import (
     PrivacyModel,
     diverse_persons,
 )
+from duckdb_anon.kernels.partition.structural_values import rows_alone, structural
 from duckdb_anon.kernels.permutation.marginal_calibration import repaired
 from duckdb_anon.kernels.permutation.permute_within_groups import permuted, permuted_codes
 from duckdb_anon.kernels.random_output_tables.min_changed import require_movable
@@ -75,8 +76,8 @@ GROUPING = (
 "exact where the sensitive value is independent of the quasi-identifiers inside the group, measured otherwise. Groups "
 "have at least 1.6/delta records (individuals, where there is a person column)", "fraction", REQUIRED, high=1, above=0,
     ),
-    Parameter("l", "frequency l-diversity of each sensitive column in the groups (default: 2; linear: "
-"ceil(1/delta), the minimum)", "number", low=1),
+    Parameter("l", "frequency l-diversity of each sensitive column in the groups (default: 2, but for structural "
+"values; linear: ceil(1/delta), the minimum)", "number", low=1),
     Parameter("tables", "'uniform': columns are permuted inside groups; 'linear': the paper's tables of least "
 "expected change", "text", "uniform", ("uniform", "linear")),
     *LINEAR,
@@ -85,9 +86,11 @@ GROUPING = (
 "in cells of three, fit (default: true)", "boolean",
     ),
 )  # fmt: skip
+STRUCTURAL = "structural"
 L_EXCEPT = Parameter(
-    "l_except", "sensitive values, as text, that l does not bound: values that a part of the table has alone, as a "
-"wage of 0 of children, and that l keeps in a large group (`structural_values` finds them)", "names", repeated=True,
+    "l_except", "sensitive values, as text, that l does not bound; [] for none. 'structural': those that a part of the "
+"table has alone, as a wage of 0 of children, or that are more frequent than l allows (`structural_values` lists "
+"them); the default where l is left out, and there is no person column", "values",
 )  # fmt: skip
 MIN_CHANGED = Parameter(
     "min_changed", "linear: number of quasi-identifiers that differ from the original in every record; 1.5 means "
@@ -110,6 +113,8 @@ def refine(params: dict[str, Any], function: str = "muco") -> dict[str, Any]:
             )
     if params["repair"] is None:
         params["repair"] = True
+    if params["l_except"] is None:
+        params["l_except"] = [STRUCTURAL] if params["l"] is None else []
     return params
 
 
@@ -128,33 +133,52 @@ def required(table: CodedTable, params: Params, least: int, *, persons: bool) ->
     parts: list[PrivacyModel] = [KAnonymity(least)]
     if persons:
         parts.append(PersonShare(float(1 / params["delta"])))
-    least_l = DEFAULT_L if params["l"] is None else params["l"]
+    least_l = l_of(params)
     if not table.sensitive or least_l <= 1:
         return all_of(parts), None
 
     def diverse(attribute: Attribute) -> PrivacyModel:
-        excepted = excepted_codes(table, attribute)
+        excepted = tuple(np.unique(attribute.rank_of_code[excepted_codes(table, attribute, params)]).tolist())
         return diverse_persons(least_l, excepted) if persons else FrequencyDiversity(least_l, excepted)
 
     sensitive, each = every_column(table.sensitive, diverse)
     return all_of([*parts, *each]), sensitive
 
 
+def l_of(params: Params) -> float:
+    """The l of the uniform tables."""
+    return DEFAULT_L if params["l"] is None else float(params["l"])
+
+
 def conditions(roles: Roles, params: Params) -> dict[str, str]:
     """Whether the value of each sensitive column is one that l does not bound."""
-    if not params["l_except"]:
+    if params["l_except"] in (None, [], [STRUCTURAL]):
         return {}
-    values = ", ".join(literal(value) for value in params["l_except"])
-    return {_exception(info.name): f"{quoted(info.name)}::varchar in ({values})" for info in roles.sensitive}
+    text = "{}::varchar is not distinct from {}"
+    return {
+        _exception(info.name): " or ".join(text.format(quoted(info.name), literal(v)) for v in params["l_except"])
+        for info in roles.sensitive
+    }
 
 
-def excepted_codes(table: CodedTable, attribute: Attribute) -> tuple[int, ...]:
-    """Codes, by rank, of the values of a sensitive column that l does not bound."""
+def excepted_codes(table: CodedTable, attribute: Attribute, params: Params) -> IntArray:
+    """Codes of the values of a sensitive column that l does not bound."""
+    if params["l_except"] == [STRUCTURAL] and table.repeated_person is None:
+        part = attribute.whole_counts is not None  # which does not show what a part of the full table has alone
+        alone = np.zeros(attribute.domain, dtype=np.int64) if part else rows_alone(table.qi, attribute)
+        return structural(alone, attribute.counts, least_size(params), l_of(params))
     truth = table.other.get(_exception(attribute.name))
     if truth is None:
-        return ()
-    excepted = truth.positions[truth.codes[attribute.first_row]] == 1
-    return tuple(np.unique(attribute.rank_of_code[excepted & (attribute.counts > 0)]).tolist())
+        return np.empty(0, dtype=np.int64)
+    return np.flatnonzero((truth.positions[truth.codes[attribute.first_row]] == 1) & (attribute.counts > 0))
+
+
+def described_by(params: Params) -> tuple[str, str, dict[str, Any], str] | None:
+    """How the description of a release lists the structural values."""
+    if params["l_except"] != [STRUCTURAL] or l_of(params) != DEFAULT_L:
+        return None
+    delta = {"delta": float(params["delta"])}
+    return "l_except", "structural_values", delta, "list(distinct value order by value) filter (where excepted)"
 
 
 def _exception(column: str) -> str:
@@ -219,8 +243,8 @@ def _permuted(table: CodedTable, params: Params, rng: np.random.Generator) -> li
 
 
 def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
-    """As groups are cut."""
-    if params["l_except"]:
+    """As groups are cut; of structural values a part knows those alone that are more frequent than l allows."""
+    if params["l_except"] and params["l_except"] != [STRUCTURAL]:
         raise ParameterError(
             "muco: l_except depends on values of the full table, so it cannot be worked in parts. Release the table in "
             "one call, or say l := 1"
@@ -228,7 +252,7 @@ def parts(table: CodedTable, params: Params, repeated: bool) -> Cutting:
     if params["tables"] == "linear":
         return cutting(params, *muco_lp.required(table, params))
     if repeated:
-        return cut_by_person("sse", max(least_size(params), DEFAULT_L if params["l"] is None else params["l"]))
+        return cut_by_person("sse", max(least_size(params), l_of(params)))
     return Cutting("sse", *required(table, params, least_size(params), persons=False))
 
 
@@ -272,22 +296,42 @@ def count_groups(tables: Sequence[CodedTable], params: Params, rng: np.random.Ge
         "largest": [int(sizes.max(initial=0))],
         "as_they_were": [0 if linear else int(sizes[varied == 0].sum())],
         "moved": [moved],
-        "note": ["" if linear else large_groups_note(sizes, params)],
+        "note": ["" if linear else _note(table, params, groups)],
     }
 
 
-def large_groups_note(sizes: IntArray, params: Params) -> str:
-    """What is to be said of groups of more than three times what delta asks for; '' where there are none."""
-    enough = 3 * least_size(params)
+def share_in_groups(attribute: Attribute, groups: IntArray, code: int) -> float:
+    """Share of a sensitive value in the group of one of its holders, on average: the chance that it is inferred there.
+
+    >>> pay = Attribute("pay", "ordered", np.array([0, 0, 1, 0]), np.arange(2.0), 2, -1, np.array([0, 2]))
+    >>> share_in_groups(pay, np.array([0, 0, 1, 1]), 0).round(2).tolist()
+    0.83
+    """
+    own = np.bincount(groups, weights=attribute.codes == code)
+    return float((own * own / np.bincount(groups)).sum() / max(own.sum(), 1))
+
+
+def _note(table: CodedTable, params: Params, groups: IntArray) -> str:
+    """What is to be said of values that l does not bound, and of groups of more than three times what delta asks."""
+    notes = []
+    for attribute in table.sensitive if l_of(params) > 1 else ():
+        excepted = excepted_codes(table, attribute, params)
+        if len(excepted):
+            shares = [share_in_groups(attribute, groups, code) for code in excepted.tolist()]
+            notes.append(
+                f"l does not bound {len(excepted)} of the values of '{attribute.name}' (structural_values lists them): "
+                f"in the groups of their holders they have a share of up to {max(shares):.2f}"
+            )
+    sizes, enough = np.bincount(groups), 3 * least_size(params)
     large = sizes[sizes > enough]
-    if not len(large):
-        return ""
-    share = large.sum() / sizes.sum()
-    return (
-        f"{share:.1%} of the records are in groups of more than {enough} ({len(large)} of {len(sizes)} groups), three "
-        "times what delta asks, where values travel farther. Causes: equal quasi-identifiers, which no cut separates, "
-        "and l, which forbids to part off a sensitive value: structural_values shows for which values to say l_except"
-    )
+    if len(large):
+        notes.append(
+            f"{large.sum() / sizes.sum():.1%} of the records are in groups of more than {enough} ({len(large)} of "
+            f"{len(sizes)} groups), three times what delta asks, where values travel farther. Causes: equal "
+            "quasi-identifiers, which no cut separates, and l, which forbids to part off a sensitive value: "
+            "structural_values shows for which values to say l_except"
+        )
+    return "; ".join(notes)
 
 
 METHOD = Method(
@@ -313,6 +357,7 @@ METHOD = Method(
     layout=plain_layout,
     release=release,
     conditions=conditions,
+    described_by=described_by,
     moves_values=True,
     groups=groups_of,
     refine=refine,

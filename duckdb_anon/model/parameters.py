@@ -17,7 +17,7 @@ from duckdb_anon.model.quoting import literal
 REQUIRED = object()
 _MOST = {"integer": 2**31 - 1, "number": 1e9}  # beyond any number of rows, and safe to multiply by one
 MOST_SEED = 2**63 - 1  # a BIGINT
-ParameterKind = Literal["number", "fraction", "integer", "text", "boolean", "names", "mapping", "any"]
+ParameterKind = Literal["number", "fraction", "integer", "text", "boolean", "names", "values", "mapping", "any"]
 Params = Mapping[str, Any]
 
 
@@ -28,7 +28,7 @@ class Parameter:
     name: str  # its SQL name
     doc: str  # one line: meaning, unit, range
     # 'number' float, 'fraction' exact (0.2 and 1/6 alike), 'integer', 'text', 'boolean', 'names' (a list of names; one
-    # name is a list of one), 'mapping' (MAP or STRUCT), 'any' (unchecked)
+    # name is a list of one), 'values' (a list of texts, NULL among them), 'mapping' (MAP or STRUCT), 'any' (unchecked)
     kind: ParameterKind = "any"
     default: Any = None  # value when not given; REQUIRED has none
     choices: tuple[str, ...] = ()  # allowed texts, for the kinds 'text' and 'names'
@@ -112,6 +112,14 @@ def _names(given: Any) -> list[str]:
     return list(given)
 
 
+def _values(given: Any) -> list[str | None]:
+    if given is None or isinstance(given, str):
+        return [given]
+    if not isinstance(given, Sequence) or not all(g is None or isinstance(g, str) for g in given):
+        raise TypeError
+    return list(given)
+
+
 def _mapping(given: Any) -> dict[str, Any]:
     if isinstance(given, Mapping):
         return dict(_as_floats(given))
@@ -162,6 +170,7 @@ _CONVERT: dict[str, Callable[[Any], Any]] = {
     "text": _text,
     "boolean": _boolean,
     "names": _names,
+    "values": _values,
     "mapping": _mapping,
     "any": _as_floats,
 }
@@ -172,6 +181,7 @@ _ARTICLE = {
     "text": "a text",
     "boolean": "true or false",
     "names": "a list of names",
+    "values": "a list of texts",
     "mapping": "a MAP or STRUCT",
     "any": "allowed",
 }

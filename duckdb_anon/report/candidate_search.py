@@ -27,11 +27,9 @@ from duckdb_anon.model.release_formats.duckdb_types import is_text, kind_of_type
 Step = dict[str, Any]
 CARRIERS = 10
 EDGED = "rare sensitive values are joined (sensitive_edges), for as they are they single persons out"
-EXCEPTED = "l does not bound values that a part of the table has alone (l_except): they name themselves there"
 RELAXED = "one sensitive value is too frequent for a larger l: l := 1 limits no sensitive value"
 _FEW_TARGETS, _SIGMAS = 200, 4
 _PARTS = 3  # a method takes at most this part of the time
-_EXCEPTED_FROM = 0.02  # delta of a group whose records, all of one value, make it structural in a sample
 _FIGURES = ("identity", "attribute", "advantage", "information_loss", "query_error", "query_error_median")
 
 
@@ -67,7 +65,6 @@ class Sample:
     person: str | None  # the column that identifies individuals
     repeated: bool  # whether an individual has several rows
     edges: str = ""  # the argument that gives rare sensitive values company, '' where there are none
-    exceptions: str = ""  # the argument that excepts structural sensitive values from l, '' where there are none
     left_out: Sequence[str] = ()  # sensitive columns that are not released, as a method takes one
 
 
@@ -161,12 +158,8 @@ def _labelled(
     ]
     edges = f", {EDGES.name} := {CARRIERS}" if any(rare) else ""
     left_out = [column for column in secrets if column not in sensitive]
-    exceptions = ""
-    if sensitive:
-        found, _ = _first_row(con, f"select list(distinct value) from structural_values('sample', {_EXCEPTED_FROM})")
-        exceptions = f", l_except := {literal(found[0])}" if found and found[0] and None not in found[0] else ""
     return Sample(
-        int(total), people // max(most) if most else None, person, people < total, edges, exceptions, left_out
+        int(total), people // max(most) if most else None, person, people < total, edges, left_out
     )
 
 
@@ -226,8 +219,7 @@ def _calls(candidate: Candidate, sweep: Sweep, sample: Sample) -> list[str]:
     edges = sample.edges if candidate.takes_edges else ""
     if sample.most_l is None:
         sweep = replace(sweep, arguments=sweep.arguments.replace(", l := {l}", ""))
-    exceptions = sample.exceptions if "l_except" in candidate.parameters else ""
-    return [call + exceptions + edges for call in sweep.calls(sample.most_l or 2)]
+    return [call + edges for call in sweep.calls(sample.most_l or 2)]
 
 
 def _with_l_1(arguments: str) -> str:
@@ -283,7 +275,6 @@ def _step(
     notes = [problem] if problem else [sweep.note, EDGED if sample.edges and sample.edges in arguments else ""]
     if sample.left_out and not problem:
         notes.append(f"{listed(sample.left_out)} is not released: the method takes one sensitive column")
-    notes.append(EXCEPTED if sample.exceptions and sample.exceptions in arguments else "")
     notes.append(RELAXED if "l := 1" in arguments.split(", ") else "")
     if not problem:
         notes.append(_attacked(trials, f"{candidate.name}({arguments}{columns})", step, weaker))

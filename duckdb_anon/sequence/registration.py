@@ -154,6 +154,13 @@ class Registration:
     def described(self) -> Description:
         """The description of the release."""
         description = self.planned.description(datetime.date.today().isoformat(), __version__)
+        found = self.planned.entry.described_by and self.planned.entry.described_by(self.planned.params)
+        if found and self.planned.roles.sensitive:
+            parameter, report, arguments, listing = found
+            asked = with_fields(self.planned, entry=with_fields(self.planned.entry, name=report), arguments=arguments)
+            call = call_on(asked, self.planned.relation.given)
+            if values := self.con.execute(f"select {listing} from {call}").fetchall()[0][0]:
+                description = with_fields(description, parameters={**description.parameters, parameter: values})
         return with_fields(
             description, independent=self.request.independent and (bool(self.known.earlier) or self.database is None)
         )

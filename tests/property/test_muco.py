@@ -149,8 +149,8 @@ def test_an_insider_with_a_model_stays_at_delta_in_the_smallest_groups(shared_da
     rng = np.random.default_rng(1)
     qi, secret = columns(shared_data)
     qi, secret = [replace(a, name=f"q{q}") for q, a in enumerate(qi)], replace(secret, name="secret")
-    params = {parameter.name: None for parameter in muco.GROUPING}
-    params |= {"delta": 0.1, "tables": "uniform", "repair": repair}
+    given = {"delta": 0.1, "tables": "uniform", "repair": repair}
+    params = muco.refine({parameter.name: None for parameter in muco.METHOD.parameters} | given)
 
     def call(attributes: list[Any]) -> list[np.ndarray]:
         cells = muco.release(CodedTable(len(secret.codes), tuple(attributes), (secret,)), params, rng)

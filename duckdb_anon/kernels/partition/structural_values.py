@@ -1,4 +1,4 @@
-"""Sensitive values that belong to a part of the table, such as a wage of 0 to children.
+"""Sensitive values that belong to the structure of a table, such as a wage of 0 of children.
 
 Frequency l-diversity forbids every cut that would part such a value off, so that its records and many others stay in
 one large group. Cost: linear in the rows, for each quasi-identifier.
@@ -11,6 +11,27 @@ from collections.abc import Sequence
 import numpy as np
 
 from duckdb_anon.model.coded_table import Attribute, IntArray
+
+GROUPS, SHARE = 5, 0.01
+
+
+def structural(alone: IntArray, counts: IntArray, least: int, bound: float) -> IntArray:
+    """Codes of the values that l cannot bound without large groups: those that l must except.
+
+    A value is one where a part of the table has it alone, of `GROUPS` groups and the share `SHARE` of the rows or more
+    (a homogeneous part of fewer is what l is for), or where more than 1 / l of all rows have it, so that no group can.
+
+    Args:
+        alone: what `rows_alone` found for each code.
+        counts: rows with each code.
+        least: rows of a group, at least.
+        bound: l.
+
+    >>> structural(np.array([9, 0, 100, 0]), np.array([20, 80, 150, 600]), 16, 2.0).tolist()
+    [2, 3]
+    """
+    rows = int(counts.sum())
+    return np.flatnonzero((alone >= max(GROUPS * least, SHARE * rows)) | (counts * bound > rows))
 
 
 def rows_alone(qi: Sequence[Attribute], sensitive: Attribute) -> IntArray:

@@ -3,9 +3,10 @@
 delta_probability gives, for each quasi-identifier, the delta that the random output tables of muco attain: max over
 groups and used columns of max_i p_ij / sum_i p_ij (Li et al. 2020, section 3, definition 3), measured again on the
 finished tables from the records' multiplicities, not what the solver reports. structural_values lists sensitive values
-that a part of the table has alone, which `muco` may except from l: l forbids every cut that separates such a value, so
-that its records stay in large groups with others. One row a value: how many records have it, and how many of them one
-cut would separate alone, at least as many as a group of muco has. diffgen_plan gives the steps in which `diffgen`
+that a part of the table has alone, or that more than half of the records have: l forbids every cut that separates such
+a value, so that its records stay in large groups with others. One row a value: how many records have it, how many of
+them one cut would separate alone, whether `muco` excepts it from l by default, and its mean share in the groups of its
+holders, which is the chance that who finds their group infers it. diffgen_plan gives the steps in which `diffgen`
 spends its budget, which add up to epsilon (Mohammed, Chen, Fung and Yu 2011, section 4); nothing is drawn, and of the
 table the number of numeric quasi-identifiers alone counts. Cost: that of the tables; linear in the rows.
 """
@@ -20,7 +21,18 @@ import numpy as np
 from duckdb_anon.kernels.differential_privacy.diffgen_search import Budget
 from duckdb_anon.kernels.partition.structural_values import rows_alone
 from duckdb_anon.methods.diffgen import SPENDING
-from duckdb_anon.methods.muco import GROUPING, L_EXCEPT, conditions, covers, groups_of, least_size, refine
+from duckdb_anon.methods.muco import (
+    GROUPING,
+    L_EXCEPT,
+    METHOD,
+    conditions,
+    covers,
+    excepted_codes,
+    groups_of,
+    least_size,
+    refine,
+    share_in_groups,
+)
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.function_specs import Answer, Params, Report, fields
 
@@ -52,7 +64,7 @@ def delta_probability(tables: Sequence[CodedTable], params: Params, rng: np.rand
 
 
 @Report(
-    summary="sensitive values that a part of the table has alone, which l keeps in large groups; for l_except of muco",
+    summary="sensitive values that a part of the table has alone, which l keeps in large groups; muco excepts them",
     paper="Machanavajjhala et al. (2007), section 4.2 (don't-care sensitive values)",
     example="FROM structural_values('(SELECT age, gender, if(age < 25, 0, salary) AS pay FROM people)', 0.1, "
     "qi := ['age', 'gender'], sensitive := 'pay')",
@@ -60,17 +72,20 @@ def delta_probability(tables: Sequence[CodedTable], params: Params, rng: np.rand
     smallest="delta := 0.5",
     instead=("muco",),
     parameters=(GROUPING[0],),
-    returns={"attribute": "VARCHAR", "value": "CODE", "records": "BIGINT", "alone": "BIGINT"},
+    returns={"attribute": "VARCHAR", "value": "CODE"}
+    | fields("records BIGINT, alone BIGINT, excepted BOOLEAN, in_group DOUBLE"),
     needs=("qi", "sensitive"),
 )
 def structural_values(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> Answer:
-    """One row a value that some cut would separate alone, in as many records as a group has or more."""
-    table, least = tables[0], least_size(params)
-    rows = []
+    """One row a value that muco excepts, or some cut would separate alone in as many records as a group has or more."""
+    table, rows = tables[0], []
+    call = refine(dict.fromkeys(parameter.name for parameter in METHOD.parameters) | {"tables": "uniform"} | params)
+    groups = groups_of(table, call, "structural_values")
     for attribute in table.sensitive:
-        alone = rows_alone(table.qi, attribute)
-        for code in np.flatnonzero(alone >= least).tolist():
-            rows.append((attribute.name, code, int(attribute.counts[code]), int(alone[code])))
+        alone, excepted = rows_alone(table.qi, attribute), excepted_codes(table, attribute, call)
+        for code in np.union1d(np.flatnonzero(alone >= least_size(call)), excepted).tolist():
+            found = attribute.counts[code], alone[code], code in excepted, share_in_groups(attribute, groups, code)
+            rows.append((attribute.name, code, *found))
     return rows
 
 

@@ -75,7 +75,7 @@ def test_groups_are_larger_than_one_over_delta_by_what_a_model_gains(con):
         con.execute(persons.format(18))
 
 
-def test_a_value_that_a_part_of_the_table_has_alone_is_found_and_may_be_excepted_from_l(con):
+def test_structural_values_are_excepted_from_l_and_listed(con):
     con.execute("""
         create table t as select (hash(i) % 80)::int as age, hash(i, 1) % 50 as region,
             case when hash(i) % 80 < 16 then 'it''s 0' else 'v' || (hash(i, 2) % 6 + hash(i) % 80 // 20) end as income
@@ -84,19 +84,55 @@ def test_a_value_that_a_part_of_the_table_has_alone_is_found_and_may_be_excepted
     roles = "qi := ['age', 'region'], sensitive := 'income'"
     children = con.execute("select count(*) from t where age < 16").fetchone()[0]
     found = con.execute(f"from structural_values('t', 0.1, {roles})").fetchall()
-    assert found == [("income", "it's 0", children, children)]
-    exceptions = "l_except := ['it''s 0', 'a value that is not there']"
+    assert [row[:5] for row in found] == [("income", "it's 0", children, children, True)]
+    assert 0.9 < found[0][5] <= 1  # who finds a child's group infers the income
     groups = f"select largest, note from muco_groups('t', 0.1, {{}}{roles})"
-    largest, note = con.execute(groups.format("")).fetchone()
-    assert largest > 48 and "groups of more than 48" in note and "l_except" in note
-    largest, note = con.execute(groups.format(exceptions + ", ")).fetchone()
-    assert largest <= 48 and note == ""
-    name = release(con, "r", f"muco('t', 0.1, {exceptions}, {roles})")
-    assert exceptions in name
+    for bounding in ("l := 2, ", "l_except := [], "):
+        largest, note = con.execute(groups.format(bounding)).fetchone()
+        assert largest > 48 and "groups of more than 48" in note and "l does not bound" not in note
+    exceptions = "l_except := ['it''s 0', 'a value that is not there']"
+    for excepting in ("", "l := 2, l_except := 'structural', ", exceptions + ", "):
+        largest, note = con.execute(groups.format(excepting)).fetchone()
+        assert largest <= 48 and "l does not bound 1 of the values of 'income'" in note
+    assert exceptions in release(con, "r", f"muco('t', 0.1, {exceptions}, {roles})")
+    found = release(con, "s", f"muco('t', 0.1, {roles})", independent=True)
+    assert "muco(delta := 0.1, l_except := ['it''s 0'])" in found
     with pytest.raises(duckdb.Error, match="l_except belongs to tables := 'uniform'"):
         con.execute(f"from muco('t', 0.1, {exceptions}, tables := 'linear', {roles})")
     # a value of half of each group is allowed, and no more, but for the excepted one
     assert con.execute("from structural_values('(from t where age >= 16)', 0.1, " + roles + ")").fetchall() == []
+
+
+def test_a_value_of_more_than_half_of_the_records_is_excepted_and_null_may_be(con):
+    con.execute("""create table t as select hash(i) % 40 as age, hash(i, 1) % 9 as region,
+        case when hash(i, 2) % 3 > 0 then null else 'v' || hash(i, 3) % 3 end as illness from range(3000) t(i)""")
+    roles = "qi := ['age', 'region'], sensitive := 'illness'"
+    assert con.execute(f"select value, excepted from structural_values('t', 0.1, {roles})").fetchall() == [(None, True)]
+    for more in ("", ", l_except := [null]", ", l := 2, l_except := 'structural'"):
+        assert con.execute(f"select count(*) from muco('t', 0.1, {roles}{more})").fetchone() == (3000,)
+    with pytest.raises(duckdb.Error, match=r"l = 2 was requested.*say l := 1\.\d+, or l := 1"):
+        con.execute(f"from muco('t', 0.1, l := 2, {roles})")
+    assert "l_except := [NULL]" in release(con, "r", f"muco('t', 0.1, {roles})")
+    con.execute(f"create table checked as from muco('t', 0.1, {roles}, row_id := true)")
+    call = "call := 'muco(delta := 0.1, l_except := [NULL])'"
+    found = con.execute(f"select channel from linkage_risk('t', 'checked', {call}, targets := 20, {roles})").fetchall()
+    assert ("simulated",) in found
+
+
+def test_a_small_homogeneous_part_is_not_structural(con):
+    # what l is for: the 40 records of one region have one illness
+    con.execute("""create table t as select hash(i) % 40 as age, if(i < 40, 99, hash(i, 1) % 9) as region,
+        if(i < 40, 'HIV', 'v' || hash(i, 2) % 6) as illness from range(3000) t(i)""")
+    roles = "qi := ['age', 'region'], sensitive := 'illness'"
+    found = con.execute(f"select value, alone, excepted from structural_values('t', 0.1, {roles})").fetchall()
+    assert found == [("HIV", 40, False)]
+    con.execute(f"create table groups as select group_id, sum(records) as n from (select distinct group_id, original, "
+                f"records from muco_tables('t', 0.1, {roles}) where attribute = 'region' and original = '99') group by all")
+    hiv = con.execute("select sum(n), count(*) from groups").fetchone()
+    assert hiv[0] == 40
+    sizes = con.execute(f"""select sum(records) from (select distinct group_id, original, records from
+        muco_tables('t', 0.1, {roles}) where attribute = 'region') where group_id in (select group_id from groups)""")
+    assert sizes.fetchone()[0] >= 80
 
 
 @pytest.mark.parametrize("excepted", [(), (0,), (0, 3)])
@@ -123,7 +159,7 @@ def test_constant_columns_and_tables_of_one_group_are_released(con):
     with pytest.raises(duckdb.Error, match=r"k = 25 was requested.*delta := 1/20 is the strictest"):
         con.execute("from muco('t', 0.04, qi := ['a', 'b', 'c'])")
     with pytest.raises(duckdb.Error, match=r"l = 2 was requested.*say l := 1"):
-        con.execute("from muco('(select 1 as a, 2 as s from range(30))', 0.1, qi := 'a', sensitive := 's')")
+        con.execute("from muco('(select 1 as a, 2 as s from range(30))', 0.1, l := 2, qi := 'a', sensitive := 's')")
 
 
 def _moved(source: np.ndarray) -> None:
