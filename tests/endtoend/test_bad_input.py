@@ -103,7 +103,7 @@ def test_two_hundred_columns(con):
 def test_messages_hold_no_values(con):
     con.execute("create table t as select 'Zachariah' as a, 'Ovarian' as s from range(50)")
     con.execute("create table tree as select * from (values ('x', '*')) t(leaf, root)")
-    for more in (", sensitive := 's'", ", hierarchies := {'a': 'tree'}"):
+    for more in (", sensitive := 's', l := 2", ", hierarchies := {'a': 'tree'}"):
         with pytest.raises(duckdb.Error) as caught:
             con.execute(f"from muco('t', 0.2, qi := ['a']{more})")
         assert "Zachariah" not in str(caught.value) and "Ovarian" not in str(caught.value)
