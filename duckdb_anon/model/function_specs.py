@@ -206,8 +206,8 @@ class Method(Function):
     # parameters the layout depends on but only rows can give, as changes to the parameters; runs when the call is
     # planned. Its last argument codes (a systematic sample of) the table when called.
     resolve_params: Callable[[Roles, Params, Callable[[], CodedTable]], Mapping[str, Any]] | None = None
-    # what only rows can say of a call, for the description of its release: (parameters) -> a parameter that is a list, a
-    # report, its arguments, and the SQL of the list on the report's answer; None where there is nothing to add
+    # what only rows can say of a call, for the description of its release: (parameters) -> a parameter that is a list,
+    # a report, its arguments, and the SQL of the list on the report's answer; None where there is nothing to add
     described_by: Callable[[Params], tuple[str, str, Mapping[str, Any], str] | None] | None = None
     # SQL conditions on the table's columns by name; `CodedTable.other[name]` holds their truth in each row, 1 or 0
     conditions: Callable[[Roles, Params], Mapping[str, str]] | None = None

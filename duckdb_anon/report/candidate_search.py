@@ -158,9 +158,7 @@ def _labelled(
     ]
     edges = f", {EDGES.name} := {CARRIERS}" if any(rare) else ""
     left_out = [column for column in secrets if column not in sensitive]
-    return Sample(
-        int(total), people // max(most) if most else None, person, people < total, edges, left_out
-    )
+    return Sample(int(total), people // max(most) if most else None, person, people < total, edges, left_out)
 
 
 def _types(con: duckdb.DuckDBPyConnection) -> dict[str, str]:

@@ -3,8 +3,7 @@
 Permuting columns inside groups preserves every histogram and blurs associations between columns. Here values of two
 rows of a group are exchanged, at random, where the published counts of all triples of columns, and the sums of each
 numeric sensitive column in the cells of three quasi-identifiers, do not move away from their targets: the sum of
-|published - target| must not rise. Sums are taken in units of the column's mean. Columns are binned: ordered
-quasi-identifiers in `FINE_BINS` bins where most rows are in cells that steer even so, else in `BINS`.
+|published - target| must not rise. Sums are taken in units of the column's mean. Columns are binned.
 
 What it reveals: exchanges are steered by counts and sums of the table, rounded at random to multiples of `BASE`
 (unbiased), and cells of fewer than `LEAST_COUNT` rows steer nothing. A value of more than `BASE` means counts as that,
@@ -34,8 +33,7 @@ from duckdb_anon.model.progress import stop_flag, tick
 BASE = 10
 LEAST_COUNT = 50
 MOST_BINS = 12
-FINE_BINS, BINS = 20, 10  # of ordered quasi-identifiers, and of other ordered columns
-STEERED = 0.8  # least share of the rows in cells that steer, on average over tables, for fine bins
+BINS = 10
 ROUNDS, ROUNDS_LARGE = 5, 2  # in a large table cells are large, and two rounds bring them as near
 UNIT = 64  # what a row counts as, so that sums in units of a mean are whole numbers too
 _LEFT_ALONE = -(2**62)
@@ -64,13 +62,14 @@ def repaired(
     columns = [*qi, *sensitive]
     if len(columns) < 2 or len(qi) == 0:
         return source
-    bins_of_column, tables, counts = _laid_out(qi, sensitive, FINE_BINS)
-    if counts[counts >= LEAST_COUNT].sum() < STEERED * counts.sum():
-        bins_of_column, tables, counts = _laid_out(qi, sensitive, BINS)
+    bins_of_column = parallel_map(_binned, columns)
     bins = np.stack(bins_of_column, axis=1)
-    one_each, every, summed = np.ones(len(bins), dtype=np.int32), len(tables.tables), tables.summed_tables
-    target = _rounded(counts, BASE, rng)
+    widths = [int(column.max(initial=0)) + 1 for column in bins_of_column]
+    size = 3 if 3 <= len(widths) <= _MOST_FOR_TRIPLES else 2
+    tables = Marginals.of(widths, list(combinations(range(len(widths)), size)), len(qi))
     values = _summed(sensitive, len(bins))
+    one_each, every, summed = np.ones(len(bins), dtype=np.int32), len(tables.tables), tables.summed_tables
+    target = _rounded(tables.totals(bins, one_each, every), BASE, rng)
     sum_targets = [
         _rounded(tables.totals(bins, np.ascontiguousarray(column), summed), BASE * UNIT, rng) for column in values.T
     ]
@@ -103,19 +102,6 @@ def repaired(
 
     parallel_map(by_row, range(len(qi)))
     return source
-
-
-def _laid_out(
-    qi: Sequence[Attribute], sensitive: Sequence[Attribute], bins: int
-) -> tuple[list[BinArray], Marginals, IntArray]:
-    """Bin of each row in each column, the tables of their counts, and the counts."""
-    wide = [*((attribute, bins) for attribute in qi), *((attribute, BINS) for attribute in sensitive)]
-    bins_of_column = parallel_map(lambda column: _binned(*column), wide)
-    widths = [int(column.max(initial=0)) + 1 for column in bins_of_column]
-    size = 3 if 3 <= len(widths) <= _MOST_FOR_TRIPLES else 2
-    tables = Marginals.of(widths, list(combinations(range(len(widths)), size)), len(qi))
-    one_each = np.ones(len(bins_of_column[0]), dtype=np.int32)
-    return bins_of_column, tables, tables.totals(np.stack(bins_of_column, axis=1), one_each, len(tables.tables))
 
 
 def _summed(sensitive: Sequence[Attribute], rows: int) -> CodeArray:
@@ -222,10 +208,10 @@ class Marginals:
         return sums
 
 
-def _binned(attribute: Attribute, bins: int) -> BinArray:
+def _binned(attribute: Attribute) -> BinArray:
     """Bin of each row: values where they are few, else the most frequent nominal ones and bins of equal frequency."""
     counts = np.bincount(attribute.codes, minlength=attribute.domain)
-    if np.count_nonzero(counts) <= (MOST_BINS if attribute.kind == "nominal" else max(MOST_BINS, bins)):
+    if np.count_nonzero(counts) <= MOST_BINS:
         bin_of_code = np.cumsum(counts > 0) - 1
     elif attribute.kind == "nominal":
         bin_of_code = np.minimum(np.argsort(np.argsort(-counts, kind="stable"), kind="stable"), MOST_BINS - 1)
@@ -233,7 +219,7 @@ def _binned(attribute: Attribute, bins: int) -> BinArray:
         index = attribute.left_to_right
         share = np.cumsum(counts[index]) - counts[index] / 2
         bin_of_code = np.empty(len(counts), dtype=np.int64)
-        bin_of_code[index] = np.minimum(share * bins // counts.sum(), bins - 1)
+        bin_of_code[index] = np.minimum(share * BINS // counts.sum(), BINS - 1)
         _, bin_of_code = np.unique(bin_of_code, return_inverse=True)
     return bin_of_code.astype(np.int8)[attribute.codes]
 

@@ -126,8 +126,10 @@ def test_a_small_homogeneous_part_is_not_structural(con):
     roles = "qi := ['age', 'region'], sensitive := 'illness'"
     found = con.execute(f"select value, alone, excepted from structural_values('t', 0.1, {roles})").fetchall()
     assert found == [("HIV", 40, False)]
-    con.execute(f"create table groups as select group_id, sum(records) as n from (select distinct group_id, original, "
-                f"records from muco_tables('t', 0.1, {roles}) where attribute = 'region' and original = '99') group by all")
+    con.execute(
+        f"create table groups as select group_id, sum(records) as n from (select distinct group_id, original, "
+        f"records from muco_tables('t', 0.1, {roles}) where attribute = 'region' and original = '99') group by all"
+    )
     hiv = con.execute("select sum(n), count(*) from groups").fetchone()
     assert hiv[0] == 40
     sizes = con.execute(f"""select sum(records) from (select distinct group_id, original, records from
