@@ -18,8 +18,7 @@ import duckdb
 from duckdb_anon import __version__
 from duckdb_anon.engine.records.release_seal import KEY, PUBLIC_KEY
 from duckdb_anon.model.errors import AnonError, nearest, of_function, without_values
-from duckdb_anon.outputs import approve
-from duckdb_anon.serve import audit, publish
+from duckdb_anon.serve import approve, audit, publish
 from duckdb_anon.serve import command as serve
 from duckdb_anon.shell import commands, run_command, run_database
 from duckdb_anon.shell.render import HEADED, MODES

@@ -41,6 +41,7 @@ class Answer:
     question: Question
     rows: tuple[Row, ...]  # all of them, with their rules
     shown: tuple[Row, ...]  # those whose keys may leave
+    number: int = 0  # in the ledger; 0 where it was not entered
 
     def values(self) -> list[tuple[list[str | None], str | None]]:
         """The rows that leave: values as text, those that may not leave None, and the rules that say so."""
@@ -118,10 +119,12 @@ def answer(con: duckdb.DuckDBPyConnection, function: str, question: Question, qu
         for (number, place), is_refused in zip(cells, refused, strict=True):
             if is_refused:
                 hide(block, rows[number], place, DIFFERENCING)
+        number = 0
         if user:
             hidden = np.array([bool(rows[number].rules[place]) for number, place in cells], bool)
-            ledger.write(user, query, comparison.entered(hidden), [rule for row in rows for rule in row.rules])
-    return Answer(question, tuple(rows), tuple(shown(block, policy, rows)))
+            rules = [rule for row in rows for rule in row.rules]
+            number = ledger.write(user, query, comparison.entered(hidden), rules)
+    return Answer(question, tuple(rows), tuple(shown(block, policy, rows)), number)
 
 
 def approved(
@@ -135,8 +138,8 @@ def approved(
         cells, new = population(block, atoms, rows, table)
         ledger = Ledger(con, question.database, question.original)
         entered = Comparison(policy, table, ledger.known(), new, []).entered(np.zeros(len(cells), bool))
-        ledger.write(user, query, entered, [""] * len(rows) * len(block.aggregates), why)
-    return Answer(question, tuple(rows), tuple(rows))
+        number = ledger.write(user, query, entered, [""] * len(rows) * len(block.aggregates), why)
+    return Answer(question, tuple(rows), tuple(rows), number)
 
 
 def catalog_of(con: duckdb.DuckDBPyConnection) -> Catalog:

@@ -134,13 +134,15 @@ class Ledger:
     def write(
         self, user: str, query: str, entry: tuple[Population, NDArray[np.uint64]], rules: Sequence[str],
         approval: tuple[str, str] | None = None,
-    ) -> None:  # fmt: skip
-        """Enter an answer: its population with the keys of rows that the ledger had not numbered, and the rules."""
+    ) -> int:  # fmt: skip
+        """Enter an answer: its population with the keys of rows that the ledger had not numbered, and the rules.
+
+        Returns:
+            The number of the entry.
+        """
         population, fresh = entry
         schema = self._schema
         hidden = [rule for rule in rules if rule]
-        decision = "answered" if not hidden else "refused" if len(hidden) == len(rules) else "partly answered"
-        decision = "approved" if approval else decision
         try:
             for statement in _TABLES.format(schema=schema).split(";"):
                 self._con.execute(statement)
@@ -150,18 +152,24 @@ class Ledger:
                     f"(select count(*) from {schema}.output_rows where original = $1), $2",
                     [self.original, zlib.compress(fresh.tobytes(), 1)],
                 )
-            self._con.execute(
+            ((number,),) = self._con.execute(
                 f"insert into {schema}.outputs select coalesce(max(number), 0) + 1, now()::timestamp, "
-                f"$1, $2, $3, $4, $5, $6, $7, $8, $9, $10 from {schema}.outputs",
-                [user, self.original, query, decision, len(rules), len(hidden),
+                f"$1, $2, $3, $4, $5, $6, $7, $8, $9, $10 from {schema}.outputs returning number",
+                [user, self.original, query, "approved" if approval else decision(rules), len(rules), len(hidden),
                  "; ".join(dict.fromkeys(hidden)) or None, *(approval or (None, None)), population.packed()],
-            )  # fmt: skip
+            ).fetchall()  # fmt: skip
+            return int(number)
         except duckdb.Error as error:
             raise AnonError(
                 f"safe_output: the ledger of {self.original} cannot be written, so nothing is answered. Open the "
                 "database for writing, and ask again",
                 code="no-ledger",
             ) from cause_of(error)
+
+
+def decision(rules: Sequence[str]) -> str:
+    """What is said of an answer, of the rules that its values break; '' for none."""
+    return "answered" if not any(rules) else "refused" if all(rules) else "partly answered"
 
 
 class Comparison:

@@ -43,6 +43,11 @@ class Policy:
     ledger: str = "all"  # answers are compared with those of 'all' users or of the same 'user'
 
 
+def has_policy(comment: str) -> bool:
+    """Whether the comment of a table has a policy, right or wrong."""
+    return _COMMENT.search(comment) is not None
+
+
 def policy_of(function: str, table: str, comment: str) -> Policy:
     """The policy in the comment of a table.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import duckdb
 
@@ -48,6 +48,7 @@ class Answer:
     sql: str
     engine: str | None = None  # what computes the answer
     refused: str = ""  # why the statement may not run
+    facts: Mapping[str, object] = field(default_factory=dict)  # what the audit log has of it besides
 
 
 class Answers:
@@ -82,7 +83,7 @@ class Answers:
         """What answers a statement that the guard has checked."""
         if not statement.reads:
             return Answer(text, "constants")
-        if _asks_for_rows(statement):
+        if asks_for_rows(statement):
             if any(self._read[original][1].drawn is None for original in statement.reads):
                 raise Refused(_NO_ROWS)
             return Answer(text, "plausible rows")
@@ -132,7 +133,7 @@ def _show(con: duckdb.DuckDBPyConnection, original: str) -> None:
     write_comments(con, f"main.{name}", None, kept)
 
 
-def _asks_for_rows(statement: Statement) -> bool:
+def asks_for_rows(statement: Statement) -> bool:
     """Whether a statement shows rows of one table, some or all, and computes nothing over several of them."""
     if not statement.is_of_one_table:
         return False

@@ -31,6 +31,7 @@ _LONGEST = 10_000  # characters of a statement
 _COLUMNS = {
     "time": "timestamptz", "event": "varchar", "token": "varchar", "address": "varchar", "engine": "varchar",
     "outcome": "varchar", "reason": "varchar", "milliseconds": "double",
+    "decision": "varchar", "cells": "bigint", "suppressed": "bigint",
 }  # fmt: skip
 _SUMMARIES = (
     'select min(time) as "from", max(time) as "to", count(*) as lines from log',
@@ -42,6 +43,8 @@ _SUMMARIES = (
            median(milliseconds) filter (event = 'statement') as "median ms"
        from log where event <> 'failed token' group by token order by token""",
     "select engine, count(*) as statements from log where engine is not null group by engine order by 2 desc, 1",
+    """select strftime(time, '%Y-%m') as month, decision, count(*) as outputs, sum(cells)::bigint as cells,
+           sum(suppressed)::bigint as suppressed from log where decision is not null group by all order by all""",
     "select reason, count(*) as statements from log where reason is not null group by reason order by 2 desc limit 20",
     """select address, coalesce(token, 'unknown') as "as", count(*) as "failed tokens" from log
        where event = 'failed token' group by all order by 3 desc, 1 limit 20""",
@@ -100,13 +103,14 @@ class Audit:
             self._open[request.key] = request
 
     def report(self, facts: dict[str, Any]) -> None:
-        """Take what the worker reports of a statement: 'key', 'engine', 'refused'."""
-        request = self._open.get(facts["key"])
+        """Take what the worker reports of a statement: 'key', 'refused', and what is written of it."""
+        request = self._open.get(facts.pop("key"))
+        refused = facts.pop("refused")
         if request is not None:
-            request.facts["engine"] = facts["engine"]
-            if facts["refused"]:
+            request.facts |= facts
+            if refused:
                 request.outcome = "refused"
-                request.facts["reason"] = facts["refused"]
+                request.facts["reason"] = refused
             request.reported.set()
 
     async def end(self, request: Request) -> None:

@@ -44,13 +44,15 @@ def main(given: Namespace) -> int:
     limits = ServingLimits(**{name: getattr(given, name) for name in set_here})
     if given.role == "curator":
         limits = replace(limits, seconds=0.0, statement=_CURATORS_STATEMENT)
+    elif given.role == "researcher":
+        limits = replace(limits, at_once=1)  # an answer is compared with all before it
     if not Path(given.database).exists():
         raise AnonError(f"serve: there is no file {given.database}")
     answering = Answering.of(given.answer, str(given.bounds)) if given.answer else Answering({})
     if given.bounds and not given.answer:
         raise AnonError("serve: --bounds belongs to --answer")
-    if given.answer and given.role == "curator":
-        raise AnonError("serve: --answer is for analysts; a curator's endpoint holds the original")
+    if given.answer and given.role != "analyst":
+        raise AnonError(f"serve: --answer is for analysts; a {given.role}'s endpoint holds the original")
     admitted, token_line = _tokens(given)
     supervisor = Supervisor(given.role, given.database, limits, answering)
     try:
@@ -99,7 +101,7 @@ def _address(given: Namespace) -> tuple[str, int]:
 def _greeting(supervisor: Supervisor, host: str, port: int, encrypted: bool, token_line: str) -> str:
     """What is printed once clients can connect, with a statement that connects from where they are."""
     uri = f"quack:{socket.gethostname() if host in _ANY_ADDRESS else host}:{port}"
-    example = "SHOW TABLES" if supervisor.answer else "FROM anon_functions()"
+    example = "SHOW TABLES" if supervisor.answer or supervisor.role == "researcher" else "FROM anon_functions()"
     # Quack's client takes HTTPS for granted for every host but this one
     option = "" if encrypted != (host in _HERE) else f", disable_ssl := {'false' if encrypted else 'true'}"
     if not encrypted and host not in _HERE:
@@ -162,10 +164,11 @@ def size(text: str) -> int:
 def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `duckdb-anon serve`."""
     add = parser.add_argument
-    add("database", help="a published file (analyst) or a database (curator)")
+    add("database", help="a published file (analyst) or a database (researcher, curator)")
     add(
-        "--role", choices=("analyst", "curator"), default="analyst",
-        help="analyst: releases only, read-only, each statement checked; curator: everything (default: analyst)",
+        "--role", choices=("analyst", "researcher", "curator"), default="analyst",
+        help="analyst: releases only, read-only, each statement checked; researcher: answers of safe_output from "
+        "tables with a policy; curator: everything (default: analyst)",
     )  # fmt: skip
     add(
         "--answer", action="append", default=[], metavar="ORIGINAL:RELEASE",
@@ -183,7 +186,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--audit", metavar="FILE", help="log connections, statements and failed tokens as JSON lines; rotated at 16 MB")
     add("--tls-cert", metavar="FILE", help="certificate (PEM): clients connect with TLS")
     add("--tls-key", metavar="FILE", help="key of the certificate (PEM), readable by its owner alone")
-    add = parser.add_argument_group("limits for analysts (of connections: for everybody)").add_argument
+    add = parser.add_argument_group("limits for analysts and researchers (of connections: for everybody)").add_argument
     for option, limit, kind, unit, meaning in (
         ("--timeout", "seconds", _seconds, "SECONDS", "a query that takes longer is ended; 0: no limit (default: 60)"),
         ("--memory", "memory", size, "SIZE", "memory of all queries, which the system enforces, too (default: 2GB)"),

@@ -78,6 +78,12 @@ class Statement:
         return _nodes(self.node)
 
     @property
+    def is_constant(self) -> bool:
+        """Whether it is one SELECT without FROM."""
+        node = self.node
+        return bool(node["type"] == "SELECT_NODE" and node["from_table"]["type"] == "EMPTY" and not self.reads)
+
+    @property
     def is_of_one_table(self) -> bool:
         """Whether it is one SELECT of one table without groups."""
         node = self.node
@@ -105,9 +111,13 @@ class Guard:
         functions: Collection[str] = FUNCTIONS,
         table_functions: Mapping[str, str] = TABLE_FUNCTIONS,
         hidden: Iterable[str] = (),
+        unreadable: str = "only published tables can be read",
     ) -> None:
-        """Allow the tables of the default schema in `published`; no step of WITH may be called like a `hidden` one."""
-        self.published = {fold(name) for name in published}
+        """Allow the tables of the default schema in `published`; no step of WITH may be called like a `hidden` one.
+
+        `unreadable` is said of any other table, with its name in the place of {name}.
+        """
+        self.published, self._unreadable = {fold(name) for name in published}, unreadable
         self._functions, self._table_functions = functions, table_functions
         self._hidden = {fold(name) for name in hidden}
         self._parser = duckdb.connect(":memory:")
@@ -122,7 +132,8 @@ class Guard:
     def narrowed(self, tables: Collection[str]) -> Guard:
         """A guard that allows only those of the published tables that are in `tables`, which are folded."""
         hidden = self._hidden | (self.published - set(tables))
-        return Guard(self.published & set(tables), self._functions, self._table_functions, hidden)
+        kept = self.published & set(tables)
+        return Guard(kept, self._functions, self._table_functions, hidden, self._unreadable)
 
     def check(self, text: str) -> Statement:
         """Refuse all but one harmless SELECT; a MemoryError or RecursionError says nothing of the statement."""
@@ -193,7 +204,7 @@ class Guard:
         if node.get("catalog_name") or fold(node.get("schema_name", "")) not in ("", "main") or _is_qualified(node):
             raise Refused("only published tables can be read, without a catalog before their names")
         if node.get("at_clause") is not None or name not in self.published | local:
-            raise Refused("only published tables can be read")
+            raise Refused(self._unreadable.format(name=node["table_name"]))
 
     def _check_function(self, node: Node) -> None:
         name = fold(node.get("function_name", ""))

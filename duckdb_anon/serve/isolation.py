@@ -83,26 +83,27 @@ def bound_this_process(memory: int) -> bool:
     return True
 
 
-def give_up_rights(has_network: bool, by_root: bool) -> str:
+def give_up_rights(has_network: bool, by_root: bool, writes: bool) -> str:
     """Give up what serving does not need; what holds afterwards, and what does not, in a line.
 
-    The worker may share the network of the machine (`has_network`), and root may have started the endpoint (`by_root`).
+    The worker may share the network of the machine (`has_network`), root may have started the endpoint (`by_root`), and
+    it may have to write its database (`writes`).
     """
-    found = {"no network": not has_network, "no files written": _write_nothing()}
+    found = {"no network": not has_network, "no files written": _write_nothing(writes)}
     if by_root:
-        found["runs as an unprivileged user"] = _become_nobody()
+        found["runs as an unprivileged user"] = not writes and _become_nobody()
     holds, missing = (", ".join(what for what, is_so in found.items() if is_so == wanted) for wanted in (True, False))
     return f"isolation of the worker: {holds or 'none'}{f'; not: {missing}' if missing else ''}"
 
 
-def _write_nothing() -> bool:
+def _write_nothing(writes: bool) -> bool:
     try:
         import resource
     except ModuleNotFoundError:
         return False
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if stat.S_ISREG(os.fstat(sys.stderr.fileno()).st_mode):
-        return False  # a log, which says why the worker ended
+    if writes or stat.S_ISREG(os.fstat(sys.stderr.fileno()).st_mode):
+        return False  # the database, or a log, which says why the worker ended
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     return True
 

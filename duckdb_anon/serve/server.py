@@ -28,7 +28,7 @@ from duckdb_anon.engine.catalog.catalog import write_comments
 from duckdb_anon.engine.records.private_files import spill_folder
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.gate.checks import require_signed
-from duckdb_anon.gate.source_tables import tables_of
+from duckdb_anon.gate.source_tables import SourceTable, tables_of
 from duckdb_anon.model.errors import AnonError, listed, without_values
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_comment import is_release
@@ -36,7 +36,7 @@ from duckdb_anon.rewrite.query.tables import Bounds
 from duckdb_anon.serve.answers import Answer, Answers
 from duckdb_anon.serve.audit import fingerprint
 from duckdb_anon.serve.catalog import CLOSED, LOCKED, Catalog
-from duckdb_anon.serve.guard import Guard, Refused
+from duckdb_anon.serve.guard import Guard, Refused, Statement
 from duckdb_anon.serve.limits import ServingLimits
 from duckdb_anon.serve.publish import is_published
 from duckdb_anon.serve.statements import FLUSH, Statements
@@ -140,7 +140,79 @@ class Curator:
         ).fetchall()
 
 
-class Analyst:
+class Checked:
+    """An in-memory database that reaches nothing else, of which every statement is checked before it runs."""
+
+    def __init__(self, limits: ServingLimits) -> None:
+        """Make it; `limits` are those of all clients together."""
+        self.con = duckdb.connect(":memory:")
+        self.con.execute("set global python_enable_replacements = false; set enable_progress_bar = false")
+        self.statements = Statements(self.con, limits.seconds)
+        self._lock = threading.Lock()
+        self._seen: dict[tuple[str, ...] | None, tuple[Guard, Catalog]] = {}
+
+    def answer(self, statement: str, client: Client, session: str = "") -> Answer:
+        """What Quack runs in place of a client's statement; what is wrong with it is an error of that SQL.
+
+        It is run for a session that is named, and the SQL reads its rows. A MemoryError says nothing of the statement.
+        """
+        try:
+            with self._lock:
+                guard, catalog = self._visible(client.tables)
+            found = guard.check(statement)
+            if found.reads_catalog:
+                return Answer(catalog.answer(statement), "catalog")
+            return self._answered(statement, found, client, session)
+        except (Refused, AnonError, duckdb.Error) as error:
+            why = public_text(error)
+        except MemoryError:
+            raise
+        except Exception:  # closed by default: a tree too deep to walk, a shape the parser never had before
+            why = "this statement cannot be read here"
+        return Answer(f"select error({literal(why)})", refused=why)
+
+    def _visible(self, tables: tuple[str, ...] | None) -> tuple[Guard, Catalog]:
+        """What checks statements of clients who may read some tables, and what they learn of tables."""
+        if tables not in self._seen:
+            guard, shapes = self._tables()
+            if tables is not None:
+                guard = guard.narrowed(tables)
+            self._seen[tables] = (guard, Catalog(table for table in shapes if fold(table.name) in guard.published))
+        return self._seen[tables]
+
+    def _tables(self) -> tuple[Guard, list[SourceTable]]:
+        """What checks statements of clients who may read every table, and the tables as clients see them."""
+        raise NotImplementedError
+
+    def _answered(self, statement: str, found: Statement, client: Client, session: str) -> Answer:
+        """What answers a statement that the guard has checked."""
+        raise NotImplementedError
+
+    def _run(self, answer: Answer, session: str, client: Client) -> Answer:
+        """Run an answer; what goes wrong is for the client alone, since it may hold values."""
+        try:
+            return replace(answer, sql=self.statements.run(session, client.name, answer.sql))
+        except (Refused, duckdb.Error) as error:
+            return replace(answer, sql=f"select error({literal(public_text(error))})")
+
+    def bound(self, limits: ServingLimits) -> None:
+        """Limit memory beyond what is taken now, and threads."""
+        taken = self.con.execute("select coalesce(sum(memory_usage_bytes), 0) from duckdb_memory()").fetchall()[0][0]
+        self.con.execute(f"set global memory_limit = '{limits.memory + int(taken)}B'")
+        if limits.threads is not None:
+            self.con.execute(f"set global threads = {limits.threads}")
+
+    def lock(self) -> None:
+        """Close every way out; called once the server listens, since afterwards nothing can be loaded."""
+        for setting in (*CLOSED, "allow_community_extensions = false", *LOCKED):
+            self.con.execute(f"set global {setting}")
+
+    def close(self) -> None:
+        """Close the database."""
+        self.con.close()
+
+
+class Analyst(Checked):
     """A published file, read-only, in a process that can reach nothing else."""
 
     def __init__(
@@ -159,8 +231,7 @@ class Analyst:
         limits = limits or ServingLimits()
         if not Path(releases).exists():
             raise AnonError(f"serve: there is no file {releases}")
-        self.con = duckdb.connect(":memory:")
-        self.con.execute("set global python_enable_replacements = false; set enable_progress_bar = false")
+        super().__init__(limits)
         load(self.con)
         for name, statement in macros(temporary=False):
             if name in ANALYST_FUNCTIONS or name.startswith("_"):
@@ -168,62 +239,16 @@ class Analyst:
         self.con.execute(f"attach {literal(releases)} as published (read_only)")
         self._published = Guard(self._views())
         self._answers = Answers(self.con, answer, seed, bounds) if answer else None
-        self._seen: dict[tuple[str, ...] | None, tuple[Guard, Catalog]] = {}
-        self._lock = threading.Lock()
         self._visible(None)
-        self.statements = Statements(self.con, limits.seconds)
-        # memory is limited beyond what the plausible tables take
-        taken = self.con.execute("select coalesce(sum(memory_usage_bytes), 0) from duckdb_memory()").fetchall()[0][0]
-        self.con.execute(f"set global memory_limit = '{limits.memory + int(taken)}B'")
-        if limits.threads is not None:
-            self.con.execute(f"set global threads = {limits.threads}")
+        self.bound(limits)  # beyond what the plausible tables take
 
-    def answer(self, statement: str, client: Client, session: str = "") -> Answer:
-        """What Quack runs in place of a client's statement; what is wrong with it is an error of that SQL.
+    def _tables(self) -> tuple[Guard, list[SourceTable]]:
+        every = [table for table in tables_of(self.con, "memory") if table.schema == "main"]
+        return self._answers.guard if self._answers else self._published, every
 
-        It is run for a session that is named, and the SQL reads its rows. A MemoryError says nothing of the statement.
-        """
-        try:
-            guard, catalog = self._visible(client.tables)
-            found = guard.check(statement)
-            if found.reads_catalog:
-                return Answer(catalog.answer(statement), "catalog")
-            answer = self._answers.answer(statement, found) if self._answers else Answer(statement, "release")
-            return self._run(answer, session, client) if session and not found.is_scan else answer
-        except (Refused, AnonError, duckdb.Error) as error:
-            why = public_text(error)
-        except MemoryError:
-            raise
-        except Exception:  # closed by default: a tree too deep to walk, a shape the parser never had before
-            why = "this statement cannot be read here"
-        return Answer(f"select error({literal(why)})", refused=why)
-
-    def _run(self, answer: Answer, session: str, client: Client) -> Answer:
-        """Run an answer; what goes wrong is for the client alone, since it may hold values."""
-        try:
-            return replace(answer, sql=self.statements.run(session, client.name, answer.sql))
-        except (Refused, duckdb.Error) as error:
-            return replace(answer, sql=f"select error({literal(public_text(error))})")
-
-    def _visible(self, tables: tuple[str, ...] | None) -> tuple[Guard, Catalog]:
-        """What checks statements of clients who may read some tables, and what they learn of tables."""
-        with self._lock:
-            if tables not in self._seen:
-                guard = self._answers.guard if self._answers else self._published
-                if tables is not None:
-                    guard = guard.narrowed(tables)
-                every = [table for table in tables_of(self.con, "memory") if table.schema == "main"]
-                self._seen[tables] = (guard, Catalog(t for t in every if fold(t.name) in guard.published))
-            return self._seen[tables]
-
-    def lock(self) -> None:
-        """Close every way out; called once the server listens, since afterwards nothing can be loaded."""
-        for setting in (*CLOSED, "allow_community_extensions = false", *LOCKED):
-            self.con.execute(f"set global {setting}")
-
-    def close(self) -> None:
-        """Close the database."""
-        self.con.close()
+    def _answered(self, statement: str, found: Statement, client: Client, session: str) -> Answer:
+        answer = self._answers.answer(statement, found) if self._answers else Answer(statement, "release")
+        return self._run(answer, session, client) if session and not found.is_scan else answer
 
     def _views(self) -> list[str]:
         tables = tables_of(self.con, "published")
@@ -243,7 +268,7 @@ class Analyst:
         return [table.name for table in tables]
 
 
-def listen(served: Curator | Analyst, address: str, token: str, report: Callable[[Mapping[str, object]], None]) -> None:
+def listen(served: Curator | Checked, address: str, token: str, report: Callable[[Mapping[str, object]], None]) -> None:
     """Serve at host:port who presents `token`; `report` takes what answered each statement, or why it was refused."""
     clients: OrderedDict[str, Client] = OrderedDict()
 
@@ -268,7 +293,7 @@ def listen(served: Curator | Analyst, address: str, token: str, report: Callable
             Answer(statement, "database") if isinstance(served, Curator) else served.answer(statement, client, session)
         )
         refused = answer.refused[:_REASON]
-        report({"key": fingerprint(session, statement), "engine": answer.engine, "refused": refused})
+        report({"key": fingerprint(session, statement), "refused": refused, "engine": answer.engine, **answer.facts})
         return answer.sql
 
     con = served.con
@@ -279,7 +304,7 @@ def listen(served: Curator | Analyst, address: str, token: str, report: Callable
     con.execute("set global quack_authentication_function = '_anon_authenticate'")
     con.execute("set global quack_authorization_function = '_anon_authorize'")
     con.execute(f"call quack_serve({literal('quack:' + address)}, token := {literal(token)})")
-    if isinstance(served, Analyst):
+    if isinstance(served, Checked):
         con.execute(f"set global quack_fetch_batch_chunks = {_PAGE}")
         served.lock()
         served.statements.watch(address)

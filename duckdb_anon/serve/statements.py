@@ -17,7 +17,8 @@ import queue
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import duckdb
@@ -96,6 +97,21 @@ class Statements:
             if not self._make_room(mine):
                 break
         raise Refused(_NO_MEMORY) if isinstance(short, MemoryError) else short
+
+    @contextmanager
+    def watched(self, session: str, client: str, cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
+        """While a statement of a session runs on a cursor of another database; Refused where it was ended."""
+        mine = _Statement(session, client, time.monotonic(), cursor, "")
+        with self._lock:
+            self._statements.add(mine)
+        try:
+            yield
+        except duckdb.InterruptException as error:
+            raise Refused(mine.why or _CANCELLED) from error
+        finally:
+            mine.cursor = None
+            with self._lock:
+                self._statements.discard(mine)
 
     def cancel(self, session: str) -> None:
         """Interrupt what runs in a session."""

@@ -64,12 +64,12 @@ class Supervisor:
     """One worker at a time for one database."""
 
     def __init__(self, role: str, database: str, limits: ServingLimits, answering: Answering) -> None:
-        """Say what is served to 'analyst' or 'curator'; `answering` has the release of each original."""
+        """Say what is served to 'analyst', 'researcher' or 'curator'; `answering` has the release of each original."""
         self.role, self.database, self.limits, self.answer = role, database, limits, dict(answering.releases)
         self.bounds = answering.bounds
         self.report: Callable[[dict[str, Any]], None] = lambda facts: None  # takes what workers report of statements
         self._seed = secrets.randbits(62)  # one for all workers: a client that pulls rows again gets the same
-        self._alone = without_network() if role == "analyst" else []
+        self._alone = [] if role == "curator" else without_network()
         self._generation = 0
         self._worker: Worker | None = None
         self._ended: Worker | None = None
@@ -108,12 +108,12 @@ class Supervisor:
             worker.process.stdin.write(f"{line}\n".encode())
 
     async def close(self) -> None:
-        """End the worker and start no other; a curator's is given time to leave its file clean."""
+        """End the worker and start no other; one that writes its file is given time."""
         for task in self._tasks:
             task.cancel()
         worker = self._worker
         if worker is not None and not worker.has_ended():
-            if self.role == "curator":
+            if self.role != "analyst":  # the file is left clean
                 worker.process.send_signal(signal.SIGTERM)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(worker.process.wait(), _CLOSE)

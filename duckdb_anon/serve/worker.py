@@ -21,7 +21,8 @@ import duckdb
 from duckdb_anon.model.errors import AnonError, of_function
 from duckdb_anon.serve.isolation import bound_this_process, give_up_rights, pass_on
 from duckdb_anon.serve.limits import ServingLimits
-from duckdb_anon.serve.server import Analyst, Curator, listen
+from duckdb_anon.serve.researcher import Researcher
+from duckdb_anon.serve.server import Analyst, Checked, Curator, listen
 
 _SAYING = threading.Lock()
 _ANSWER = 30.0  # seconds a server may take to answer for the first time
@@ -46,23 +47,27 @@ def main() -> int:
     return 0
 
 
-def _serve(job: dict[str, Any], answers: TextIO, ended: threading.Event) -> tuple[Curator | Analyst, dict[str, object]]:
+def _serve(job: dict[str, Any], answers: TextIO, ended: threading.Event) -> tuple[Curator | Checked, dict[str, object]]:
     """Open and serve what the supervisor names; what is reported of it."""
     limits, address = ServingLimits(**job["limits"]), f"127.0.0.1:{job['port']}"
-    is_curator = job["role"] == "curator"
-    served: Curator | Analyst = (
-        Curator(job["database"])
-        if is_curator
-        else Analyst(job["database"], limits, job["answer"], job["seed"], job["bounds"])
-    )
+    role, database = job["role"], job["database"]
+    served: Curator | Checked
+    if role == "curator":
+        served = Curator(database)
+    elif role == "researcher":
+        served = Researcher(database, limits)
+    else:
+        served = Analyst(database, limits, job["answer"], job["seed"], job["bounds"])
     listen(served, address, job["token"], lambda facts: _say(answers, facts))
     if job["socket"] is not None:
         pass_on(socket.socket(fileno=job["socket"]), job["port"])
     _wait_for_answer(job["port"])
     # before the process is bounded, and before the first statement can take what there is
     threading.Thread(target=_follow_supervisor, args=(ended, served), daemon=True).start()
-    bounded = is_curator or bound_this_process(limits.memory)
-    isolation = "" if is_curator else give_up_rights(job["socket"] is None, job["by_root"])
+    if role == "curator":
+        return served, {"ready": True, "bounded": True, "isolation": ""}
+    bounded = bound_this_process(limits.memory)
+    isolation = give_up_rights(job["socket"] is None, job["by_root"], role == "researcher")
     return served, {"ready": True, "bounded": bounded, "isolation": isolation}
 
 
@@ -82,10 +87,10 @@ def _wait_for_answer(port: int) -> None:
         raise AnonError(f"serve: Quack does not answer at port {port}; is it the version for this DuckDB?")
 
 
-def _follow_supervisor(ended: threading.Event, served: Analyst | Curator) -> None:
+def _follow_supervisor(ended: threading.Event, served: Checked | Curator) -> None:
     """Do what the supervisor's lines say of sessions; end when it does."""
     for line in sys.stdin:
-        if isinstance(served, Analyst):
+        if isinstance(served, Checked):
             event = json.loads(line)
             act = getattr(served.statements, event["do"])
             threading.Thread(target=act, args=[event["session"]], daemon=True).start()

@@ -10,7 +10,7 @@ from duckdb_anon.cli import main
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.outputs import ledger
 from duckdb_anon.outputs.answer import answer, catalog_of, read_question
-from duckdb_anon.outputs.approve import approve
+from duckdb_anon.serve.approve import approve
 from tests.reference.entry_calls import refusal
 from tests.unit.outputs.test_rules import asked, made
 
@@ -121,7 +121,7 @@ def test_the_ledger_shows_what_was_asked_and_decided_and_a_person_may_approve_a_
     query = "select count(*) from t where grp = 'e'"
     assert people.execute("from anon_outputs('t')").fetchall() == []
     assert hidden(people, query)
-    assert [row.values for row in approve(people, 1, "Eve", "checked by hand").rows] == [["2"]]
+    assert [row.values for row in approve(people, 1, "Eve", "checked by hand")[0].rows] == [["2"]]
     found = people.execute("select number, query, decision, rules, approved_by, why from anon_outputs('t')").fetchall()
     assert found == [
         (1, query, "refused", "primary: threshold", None, None),

@@ -1,4 +1,4 @@
-"""`duckdb-anon outputs approve`: a person releases a refused answer by hand, and the ledger keeps who and why."""
+"""`duckdb-anon outputs approve`: a person releases a refused answer by hand; ledger and audit log keep who and why."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ import duckdb
 from duckdb_anon.engine.records.register import SCHEMA
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.outputs.answer import Answer, approved, catalog_of, read_question
+from duckdb_anon.serve.audit import Audit
+from duckdb_anon.serve.guard import Refused
+from duckdb_anon.serve.researcher import open_file
 
 _FUNCTION = "outputs"
 
 
-def approve(con: duckdb.DuckDBPyConnection, number: int, by: str, why: str) -> Answer:
+def approve(con: duckdb.DuckDBPyConnection, number: int, by: str, why: str) -> tuple[Answer, str, str]:
     """Answer an entry of the ledger without suppression, and enter that it was approved.
 
     Args:
@@ -24,6 +27,9 @@ def approve(con: duckdb.DuckDBPyConnection, number: int, by: str, why: str) -> A
         number: the entry, as `anon_outputs` shows it.
         by: who approves.
         why: the reason.
+
+    Returns:
+        The answer, its query, and the user who asked.
 
     Raises:
         AnonError: there is no such entry, or the name or the reason is empty.
@@ -38,15 +44,23 @@ def approve(con: duckdb.DuckDBPyConnection, number: int, by: str, why: str) -> A
         raise AnonError(f"{_FUNCTION}: there is no answer {number}. FROM anon_outputs('TABLE') lists them")
     query, user = found[0]
     question = read_question(_FUNCTION, catalog_of(con), query)
-    return approved(con, _FUNCTION, question, query, user, (by, why))
+    return approved(con, _FUNCTION, question, query, user, (by, why)), query, user
 
 
 def main(given: Namespace) -> int:
     """Approve an answer and write it as CSV."""
     if not Path(given.database).exists():
         raise AnonError(f"{_FUNCTION}: there is no database {given.database}")
-    with duckdb.connect(given.database) as con:
-        found = approve(con, given.number, given.by, given.why)
+    log = Audit(given.audit, 0)  # which the server rotates
+    try:
+        with open_file(given.database, {}) as con:
+            found, query, user = approve(con, given.number, given.by, given.why)
+    except Refused as error:
+        raise AnonError(f"{_FUNCTION}: {error}") from error
+    facts = {"decision": "approved", "output": found.number, "of": given.number, "statement": query}
+    facts |= {"by": given.by, "why": given.why}
+    log.write("approved", token=user, **facts)
+    log.close()
     lines = csv.writer(sys.stdout, lineterminator="\n")
     lines.writerow([name for name, _ in found.question.columns])
     lines.writerows(row.values for row in found.rows)
@@ -62,3 +76,4 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("number", type=int, metavar="ID", help="number of the answer in anon_outputs")
     add("--by", required=True, metavar="NAME", help="who approves")
     add("--why", required=True, metavar="TEXT", help="the reason")
+    add("--audit", metavar="FILE", help="the log of serve --audit, which it is written to, too")
