@@ -18,7 +18,7 @@ import duckdb
 from duckdb_anon import __version__
 from duckdb_anon.engine.records.release_seal import KEY, PUBLIC_KEY
 from duckdb_anon.model.errors import AnonError, nearest, of_function, without_values
-from duckdb_anon.serve import approve, audit, publish
+from duckdb_anon.serve import approve, assistants, audit, publish
 from duckdb_anon.serve import command as serve
 from duckdb_anon.shell import commands, run_command, run_database
 from duckdb_anon.shell.render import HEADED, MODES
@@ -129,6 +129,9 @@ def tree() -> tuple[list[str], argparse.ArgumentParser]:
     )  # fmt: skip
     serve.add_arguments(command("serve", serve.main, "Serve a database over Quack to stock DuckDB shells"))
     serve.add_token_arguments(command("token", serve.token, "Add, revoke or list the tokens of an endpoint's clients"))
+    assistants.add_arguments(
+        command("mcp", assistants.main, "Answer an assistant from the original, as serve --role researcher does")
+    )
     approve.add_arguments(command("outputs", approve.main, "Release an answer that safe_output refused, by hand"))
     log = command("audit", audit.main, "Summarize the audit log of an endpoint")
     log.add_argument("file", help="the file of serve --audit; older files next to it are read, too")
