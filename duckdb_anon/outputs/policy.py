@@ -7,6 +7,7 @@ A table or view without such a comment is not answered from.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from sqlglot.errors import SqlglotError
 
 from duckdb_anon.model.errors import AnonError, ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import Parameter
+from duckdb_anon.model.quoting import literal
 
 _COMMENT = re.compile(r"\banon:\s*(outputs\s*\((?:[^()']|'[^']*')*\))", re.IGNORECASE)
 PARAMETERS = (
@@ -46,6 +48,18 @@ class Policy:
 def has_policy(comment: str) -> bool:
     """Whether the comment of a table has a policy, right or wrong."""
     return _COMMENT.search(comment) is not None
+
+
+def with_policy(comment: str, given: Mapping[str, Any]) -> str:
+    """A comment with a policy of such arguments in the place of the one that it has.
+
+    >>> with_policy("staff", {"threshold": 5, "dominance": [1, 0.5]})
+    'staff; anon: outputs(threshold := 5, dominance := [1, 0.5])'
+    """
+    policy = f"anon: outputs({', '.join(f'{name} := {literal(value)}' for name, value in given.items())})"
+    if has_policy(comment):
+        return _COMMENT.sub(lambda found: policy, comment)
+    return "; ".join(filter(None, (comment, policy)))
 
 
 def policy_of(function: str, table: str, comment: str) -> Policy:

@@ -33,15 +33,25 @@ from duckdb_anon.gate.source_tables import described_table
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.release_comment import read_description
 from duckdb_anon.model.toml_files import read_toml, require_known
+from duckdb_anon.outputs.policy import policy_of, with_policy
 from duckdb_anon.release_api import release
 from duckdb_anon.report.linked_release import check_releases, comments
 from duckdb_anon.report.release_context import context_of
 from duckdb_anon.report.weak_labels import weak_labels
 from duckdb_anon.shell.run_database import check_fields, database_tables, mark_of, release_plan, say
-from duckdb_anon.shell.run_input import FIELD, FIELDS, SHRINK, changed_columns, input_of, read_table, too_small
+from duckdb_anon.shell.run_input import (
+    FIELD,
+    FIELDS,
+    SHRINK,
+    changed_columns,
+    input_of,
+    read_table,
+    too_small,
+    write_policy,
+)
 from duckdb_anon.sql_functions import connect
 
-_FIELDS = ("tables", "cleaning", "labels", "treatments", "releases", "database", "statements", FIELD)
+_FIELDS = ("tables", "cleaning", "labels", "treatments", "releases", "database", "outputs", "statements", FIELD)
 _OPTIONS = ("key", "independent", "deleted", "changed")
 _RELEASE = ("name", "original", "call", "checks", "output", *_OPTIONS)
 _REGISTER = "anon_register"
@@ -121,6 +131,7 @@ def _run(con: duckdb.DuckDBPyConnection, plan: Mapping[str, Any], path: Path, fo
             write_parquet(con, ident(name), str(output), replace=True)
             done = comments(con, ident(name))[0]
         lines.append(f"{output}: {done}")
+    lines += [write_policy(con, folder, plan["tables"][n], n, given) for n, given in plan["outputs"].items()]
     page = plan.get("database", {}).get("evidence")
     if page and _DATABASE not in due and not (folder / page).exists():
         lines.append(f"{folder / page}: missing, as the release was kept; --force makes both again")
@@ -145,20 +156,30 @@ def read_plan(path: Path) -> dict[str, Any]:
 
     plan = read_toml("run", path)
     known("the plan", plan, _FIELDS)
-    plan = {"tables": {}, "cleaning": {}, "labels": {}, "treatments": {}, "releases": [], FIELD: {}, **plan}
+    empty: dict[str, Any] = {part: {} for part in ("tables", "cleaning", "labels", "treatments", "outputs", FIELD)}
+    plan = {**empty, "releases": [], **plan}
     known(FIELD, plan[FIELD], FIELDS)
     SHRINK.check(f"run: {path}: input", plan[FIELD].get(SHRINK.name))
     plan["context"] = context_of(plan.pop("statements", {}), "run", path)
     tables = plan["tables"]
-    if not tables or not (plan["releases"] or "database" in plan):
-        raise AnonError(f"run: {path} needs [tables], NAME = FILE, and at least one [[releases]] or a [database]")
-    for part in ("cleaning", "treatments", "labels"):
+    if not tables or not (plan["releases"] or "database" in plan or plan["outputs"]):
+        raise AnonError(
+            f"run: {path} needs [tables], NAME = FILE, and at least one [[releases]], a [database] or [outputs.TABLE]"
+        )
+    for part in ("cleaning", "treatments", "labels", "outputs"):
         known(part, plan[part], tables)
     if "database" in plan:
         check_fields(path, plan["database"])
         known("database", database_tables(plan["database"]), tables)
     for name, roles in plan["labels"].items():
         known(f"labels.{name}", [role.split()[0] for role in roles.values()], ROLES)
+    for name, given in plan["outputs"].items():
+        policy_of(f"run: {path}", name, with_policy("", given))
+        if ".duckdb:" not in tables[name]:
+            raise AnonError(
+                f"run: {path}: outputs.{name} is a policy of a table in a database, and {tables[name]} is a file. Load "
+                f"it into a database, and write {name} = 'people.duckdb:{name}'"
+            )
     for entry in plan["releases"]:
         known("a release", entry, _RELEASE)
         if missing := [key for key in ("name", "original", "call", "output") if key not in entry]:

@@ -8,7 +8,8 @@ fifth of its rows (the default). Columns that are renamed, retyped or moved are 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, cause_of, one_line
 from duckdb_anon.model.parameters import Parameter
 from duckdb_anon.model.toml_files import require_known
+from duckdb_anon.outputs.policy import with_policy
 from duckdb_anon.report.linked_release import comments
 
 FIELD, FIELDS = "input", ("shrink",)
@@ -42,15 +44,13 @@ def read_table(
 
     `cleaning`: expression of each column that is cleaned. Returns a line for each that has fewer values then.
     """
-    database, _, table = source.partition(".duckdb:")
     made = ident(name)
-    if not table:
+    if ".duckdb:" not in source:
         con.execute(f"create table {made} as from {literal(str(folder / source))}")
     else:
-        con.execute(f"attach {literal(str(folder / database) + '.duckdb')} as _source (read_only)")
-        con.execute(f"create table {made} as from _source.{table}")
-        write_comments(con, made, None, comments(con, f"_source.main.{table}")[1])
-        con.execute("detach _source")
+        with _attached(con, folder, source, "read_only") as table:
+            con.execute(f"create table {made} as from {table}")
+            write_comments(con, made, None, comments(con, table)[1])
     if not cleaning:
         return []
     lost = losses(con, name, cleaning)
@@ -59,6 +59,29 @@ def read_table(
     con.execute(f"create table {made} as from {cleaned_sql('_anon_raw', cleaning)}; drop table _anon_raw")
     write_comments(con, made, None, {column: text for column, text in kept.items() if text})
     return [f"{name}: the cleaning of {c} makes {n} values NULL" for c, n in lost.items() if n]
+
+
+@contextmanager
+def _attached(con: duckdb.DuckDBPyConnection, folder: Path, source: str, mode: str) -> Iterator[str]:
+    """The name of TABLE of a database while that is attached."""
+    database, _, table = source.partition(".duckdb:")
+    con.execute(f"attach {literal(str(folder / database) + '.duckdb')} as _source ({mode})")
+    try:
+        yield f"_source.main.{table}"
+    finally:
+        con.execute("detach _source")
+
+
+def write_policy(con: duckdb.DuckDBPyConnection, folder: Path, source: str, name: str, given: Mapping[str, Any]) -> str:
+    """Write labels and the policy for answers as comments of TABLE of a database; what to say of it."""
+    wanted = {column: text for column, text in comments(con, ident(name))[1].items() if text}
+    with _attached(con, folder, source, "read_write") as table:
+        comment, labels = comments(con, table)
+        policy = with_policy(comment, given)
+        if policy == comment and wanted.items() <= dict(labels).items():
+            return f"{source}: the policy for answers was kept"
+        write_comments(con, table, policy, wanted)
+    return f"{source}: the policy for answers was written"
 
 
 def cleaned_sql(rows: str, cleaning: Mapping[str, str]) -> str:

@@ -268,3 +268,28 @@ def test_checks_of_a_plan_with_a_person_count_individuals(tmp_path, capsys):
         join (select distinct age.lower as lo, age.upper as up from '{tmp_path}/boxes.parquet') on a between lo and up
         group by lo, up)""").fetchall()[0][0]
     assert f"k is {least}, at least 5" in said and least >= 5
+
+
+def test_the_policy_for_answers_of_a_plan_is_written_on_its_table(tmp_path, capsys):
+    with duckdb_anon.connect(str(tmp_path / "p.duckdb")) as con:
+        con.execute("create table people as select i % 3 as a, i as b from range(90) t(i)")
+        con.execute("comment on table people is 'staff; anon: outputs(threshold := 3)'")
+    text = '[tables]\npeople = "p.duckdb:people"\n[labels.people]\na = "quasi"\n[outputs.people]\nthreshold = 31\n'
+    (tmp_path / "plan.toml").write_text(text)
+    for said in ("was written", "was kept"):
+        assert main(["run", str(tmp_path / "plan.toml")]) == 0
+        assert said in capsys.readouterr().out
+    with duckdb_anon.connect(str(tmp_path / "p.duckdb")) as con:
+        comments = con.execute("select comment from duckdb_tables() where table_name = 'people'").fetchall()
+        assert comments == [("staff; anon: outputs(threshold := 31)",)]
+        found = con.execute(
+            "select count(*), any_value(suppressed) from safe_output('select a, count(*) from people group by a')"
+        )
+        assert found.fetchall() == [(0, None)]  # each group has 30
+    for old, new in (
+        ("threshold = 31", "treshold = 3"),
+        ("p.duckdb:people", "people.csv"),
+        ("outputs.people", "outputs.nobody"),
+    ):
+        (tmp_path / "plan.toml").write_text(text.replace(old, new))
+        assert main(["run", str(tmp_path / "plan.toml")]) == 1

@@ -1,4 +1,4 @@
-"""The tutorial for data engineers runs as it stands: its files are written and its commands give what they should."""
+"""Tutorials of commands run as they stand: their files are written and the commands give what they should."""
 
 import re
 import shlex
@@ -6,13 +6,14 @@ from pathlib import Path
 
 from duckdb_anon.cli import main
 
-TUTORIAL = Path(__file__).resolve().parents[2] / "duckdb_anon" / "docs" / "start" / "data_engineer.md"
+START = Path(__file__).resolve().parents[2] / "duckdb_anon" / "docs" / "start"
 _BLOCK = re.compile(r"```(sh|toml)(?: title=\"(.+?)\")?\n(.*?)```", re.DOTALL)
 
 
-def test_tutorial_for_data_engineers_runs_to_its_end(tmp_path, monkeypatch, capsys):
+def follow(page, tmp_path, monkeypatch, capsys):
+    """What the commands of a tutorial print, once its files are written."""
     monkeypatch.chdir(tmp_path)
-    for kind, title, text in _BLOCK.findall(TUTORIAL.read_text(encoding="utf-8")):
+    for kind, title, text in _BLOCK.findall((START / page).read_text(encoding="utf-8")):
         if kind == "toml":
             Path(title).write_text(text, encoding="utf-8")
             continue
@@ -20,5 +21,15 @@ def test_tutorial_for_data_engineers_runs_to_its_end(tmp_path, monkeypatch, caps
             command, *arguments = shlex.split(line)
             assert command == "duckdb-anon"
             assert main(arguments) == 0, capsys.readouterr().err
-    assert "education" in capsys.readouterr().out
+    return capsys.readouterr().out
+
+
+def test_tutorial_for_data_engineers_runs_to_its_end(tmp_path, monkeypatch, capsys):
+    assert "education" in follow("data_engineer.md", tmp_path, monkeypatch, capsys)
     assert Path("boxes.parquet").exists()
+
+
+def test_tutorial_for_research_environments_runs_to_its_end(tmp_path, monkeypatch, capsys):
+    printed = follow("research_environment.md", tmp_path, monkeypatch, capsys)
+    assert "the policy for answers was written" in printed and "primary: threshold" in printed
+    assert "most" in printed and "approved" in printed

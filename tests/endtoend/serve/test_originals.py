@@ -1,0 +1,104 @@
+"""The researcher's endpoint: the original, answered as safe_output does, from the stock shell, ADBC and SQLAlchemy."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from duckdb_anon.cli import main
+from tests.endtoend.serve.conftest import TOKEN, loading, rows_of, worker_of
+
+BY_SEX = "select sex, count(*) as n, max(cost) as most from patients where age < 40 group by sex order by sex"
+EXPECTED = [["f", "267", "NULL", "most: primary: threshold"], ["m", "533", "NULL", "most: primary: threshold"]]
+
+
+@pytest.fixture(scope="module")
+def researched(folder: Path, serve: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Path]]:
+    """An endpoint for the original, and the folder of its file and its audit log."""
+    place = tmp_path_factory.mktemp("researched")
+    shutil.copy(folder / "original.duckdb", place / "original.duckdb")
+    with duckdb.connect(str(place / "original.duckdb")) as con:
+        con.execute("comment on table patients is 'the ward of Dr. Weber; anon: outputs(threshold := 10)'")
+    options = ("--audit", str(place / "audit"), "--threads", "1")
+    with serve(place / "original.duckdb", "researcher", *options) as endpoint:
+        yield endpoint, place
+
+
+def test_stock_shell_asks_the_original_and_rows_stay(researched: Any) -> None:
+    endpoint, _ = researched
+    assert endpoint.rows(BY_SEX) == EXPECTED
+    assert endpoint.attached_rows(f"from r.query($${BY_SEX}$$)") == EXPECTED
+    assert endpoint.attached_rows("from r.query('show tables')") == [["patients"]]
+    assert endpoint.rows("select data_type from duckdb_columns() where column_name = 'ward'") == [["VARCHAR"]]
+    for statement in ("from r.patients", "select count(*) from r.patients", "select cost from r.patients limit 3"):
+        done = endpoint.attached(statement)
+        assert (done.returncode, done.stdout) == (1, "") and "rows of the original do not leave" in done.stderr
+    for statement in (
+        "from notes",
+        "from covered",
+        "select name from patients",
+        "summarize patients",
+        "explain " + BY_SEX,
+    ):
+        done = endpoint.ask(statement)
+        assert (done.returncode, done.stdout) == (1, "") and len(done.stderr.strip().splitlines()) == 1
+        assert "Weber" not in done.stderr and "secret" not in done.stderr and "nobody" not in done.stderr
+    for statement in (
+        "insert into r.patients select * from range(5)",
+        "create table r.mine as select 1 as a",
+        "drop table r.patients",
+    ):
+        assert endpoint.attached(statement).returncode == 1
+    assert endpoint.rows("select count(*) from patients") == [["2000", "NULL"]]
+
+
+def test_log_has_query_user_cells_and_decision_and_a_person_approves_while_it_is_served(
+    researched: Any, capsys: Any
+) -> None:
+    endpoint, place = researched
+    query = "select min(age) from patients"
+    assert endpoint.rows(query) == [["20", "NULL"]]  # 40 individuals are so old
+    assert endpoint.rows("select max(cost) from patients where age > 67") == [["NULL", "primary: threshold"]]
+    noted = [json.loads(line) for line in (place / "audit").read_text().splitlines()]
+    found = [line for line in noted if line["event"] == "statement" and line.get("decision")][-1]
+    assert (found["token"], found["engine"], found["decision"], found["cells"]) == ("token", "original", "refused", 1)
+    assert found["statement"].startswith("select max(cost)") and "Weber" not in json.dumps(found)
+    arguments = ["--by", "Eve", "--why", "checked", "--audit", str(place / "audit")]
+    assert main(["outputs", "approve", str(place / "original.duckdb"), str(found["output"]), *arguments]) == 0
+    assert capsys.readouterr().out.splitlines()[1].isdecimal()
+    assert json.loads((place / "audit").read_text().splitlines()[-1])["by"] == "Eve"
+    assert endpoint.rows(query) == [["20", "NULL"]]
+
+
+def test_adbc_and_sqlalchemy_ask_the_original(researched: Any) -> None:
+    endpoint, _ = researched
+    call = f"from quack_query('{endpoint.uri}', $${BY_SEX}$$, token := '{TOKEN}')"
+    expected = [(sex, int(n), None, rule) for sex, n, _, rule in EXPECTED]
+    sa = pytest.importorskip("sqlalchemy")
+    pytest.importorskip("duckdb_engine")
+    engine = sa.create_engine("duckdb:///:memory:")
+    with engine.connect() as con:
+        for statement in loading():
+            con.execute(sa.text(statement))
+        assert [tuple(row) for row in con.execute(sa.text(call)).all()] == expected
+    engine.dispose()
+    pytest.importorskip("adbc_driver_manager")
+    import adbc_driver_duckdb
+    from adbc_driver_manager import dbapi
+
+    arguments = {"entrypoint": "duckdb_adbc_init", "db_kwargs": {"allow_unsigned_extensions": "true"}}
+    with dbapi.connect(driver=adbc_driver_duckdb.driver_path(), **arguments) as con, con.cursor() as cursor:
+        for statement in loading():
+            cursor.execute(statement)
+        cursor.execute(call)
+        assert cursor.fetchall() == expected
+
+
+def test_the_file_of_a_server_that_was_killed_is_whole(researched: Any) -> None:
+    endpoint, _ = researched
+    script = f".shell kill -9 {worker_of(endpoint)}\nfrom r.query($${BY_SEX}$$);\n"
+    assert rows_of(endpoint.attached(script, from_file=True)) == EXPECTED
