@@ -35,6 +35,7 @@ from duckdb_anon.engine.transport.result_encoding import (
     length,
 )
 from duckdb_anon.kernels import thread_pool
+from duckdb_anon.kernels.cells.table import MeasureCall
 from duckdb_anon.kernels.rng_streams import random_order
 from duckdb_anon.model import progress, released_columns
 from duckdb_anon.model.coded_table import Attribute, CodedTable, IntArray
@@ -42,7 +43,6 @@ from duckdb_anon.model.errors import ColumnError, RequirementError, reported
 from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Method, Params, Report, Roles
 from duckdb_anon.model.hierarchy import Hierarchy
 from duckdb_anon.model.release_formats import EDGES, GROUP, Contents, in_doubt, read, refuse
-from duckdb_anon.model.release_table import MeasureCall
 from duckdb_anon.model.released_columns import Whole as Numbers
 
 ASKED_BY = "asked_by"

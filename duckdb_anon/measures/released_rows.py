@@ -8,12 +8,13 @@ from functools import partial
 
 import numpy as np
 
+from duckdb_anon.kernels.cells.cells import Ranges
+from duckdb_anon.kernels.cells.table import ReadTable
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, RequirementError, listed, nearest
 from duckdb_anon.model.function_specs import Report
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats import SOURCE
-from duckdb_anon.model.release_table import ReadColumn, ReadTable
 
 OfRelease = partial(Report, tables=("original", "release"), reads="tables")
 """Entry of a measure that compares a release with its original."""
@@ -41,7 +42,7 @@ def with_suppressed_cells(release: ReadTable, original: ReadTable, names: Sequen
         more = np.bincount(codes, minlength=domain.size) - np.bincount(before.value_codes(), minlength=domain.size)
         if more[domain.null_code] > 0 and np.delete(more, domain.null_code).max(initial=0) <= 0:
             ends = np.where(codes == domain.null_code, -1, codes).astype(np.int32)
-            columns[name] = ReadColumn(domain, lower=ends, upper=ends, slice=column.slice)
+            columns[name] = Ranges.of_ends(domain, ends, ends, slice=column.slice)
     return replace(release, columns=columns)
 
 

@@ -24,6 +24,7 @@ FARTHEST = 1e150
 IntArray = NDArray[np.int64]
 CodeArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
 Kind = Literal["ordered", "nominal", "hierarchy"]
 
 
@@ -56,7 +57,7 @@ class Attribute:
     kind: Kind  # 'ordered' (numbers, dates), 'nominal' (0/1 distance) or 'hierarchy' (tree distance)
     # code of each row, shape (n,), int32. Ordered codes rise with the value; nominal codes follow the sorted text.
     # NULL, if present, has the largest code. Shape (0,) where several tables share the attribute, as those that
-    # measures read do (`model.release_table`): rows have codes of their own there.
+    # measures read do (`kernels.cells.table`): rows have codes of their own there.
     codes: CodeArray
     # place of each code on a number line, shape (domain,), non-decreasing and finite. Ordered: the value as a number;
     # NaN, infinities and NULL lie one whole range apart beyond the maximum, so that they are farthest from every value.

@@ -6,7 +6,7 @@ learnt_members(cells), learnt_leaves(cells)    of sets and of nodes, a list of {
 They give lists of segments {first_value, last_value, density} or of members {value, share}; NULL where nothing is
 learnt, so that records are spread evenly. What is learnt is kept for further queries of the process, by the cells. More
 than `MOST` distinct ends are put together to fewer segments; of more than `MOST` distinct values nothing is learnt.
-Source: expectation maximisation, Dempster, Laird and Rubin (1977); see `duckdb_anon.kernels.cell_shares`.
+Source: expectation maximisation, Dempster, Laird and Rubin (1977); see `duckdb_anon.kernels.cells.learn`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
-from duckdb_anon.kernels.cell_shares import NODE_ROUNDS, SET_ROUNDS, Boxes, member_shares
+from duckdb_anon.kernels.cells.cells import Lists
+from duckdb_anon.kernels.cells.learn import NODE_ROUNDS, SET_ROUNDS, learnt_density, member_shares
+from duckdb_anon.kernels.cells.line import Line
 
 MOST, PUT_TOGETHER = 5000, 1000
 """Distinct ends or values of a column whose shares are learnt one by one, and segments that more ends are put in."""
@@ -40,7 +42,7 @@ def segments(cells: Columns) -> Sequence[tuple[float, float, float]]:
     """
     lower, upper, size = (cells[name].to_numpy(zero_copy_only=False) for name in ("low", "high", "size"))
     discrete = int(lower.dtype == np.int64)
-    starts, density = Boxes(lower, upper, size.astype(np.float64), discrete).density()
+    starts, density = learnt_density(lower, upper, np.maximum(size.astype(np.float64), 0), discrete)
     if len(density) > MOST:
         mass = np.append(0.0, np.cumsum(density * np.diff(starts)))
         which = np.linspace(0, len(density), PUT_TOGETHER + 1).astype(np.int64)
@@ -68,7 +70,9 @@ def members(cells: Columns, rounds: int) -> Sequence[tuple[str | None, float]]:
     _, first = np.unique(number, return_index=True)
     offsets = np.append(first, len(codes)).astype(np.int64)
     prior = prior.astype(np.float64) if rounds == NODE_ROUNDS else np.ones(len(codes))
-    shares = member_shares(codes, prior, offsets, size[first].astype(np.float64), rounds)
+    line = Line.of_widths(np.ones(len(encoded.dictionary)))
+    lists = Lists(line, codes, codes, offsets=offsets, weight=prior)
+    shares = member_shares(lists, size[first].astype(np.float64), rounds)
     return list(zip(encoded.dictionary.to_pylist(), shares.tolist(), strict=True))
 
 

@@ -15,6 +15,8 @@ from duckdb_anon.engine.arrow import plain, type_text
 from duckdb_anon.engine.transport.column_coding import code_column
 from duckdb_anon.engine.transport.hierarchy_io import labelled
 from duckdb_anon.engine.transport.input_scan import InputTable
+from duckdb_anon.kernels.cells.cells import Lists, Randomization, Ranges
+from duckdb_anon.kernels.cells.table import ReadTable
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import ColumnInfo
@@ -22,7 +24,6 @@ from duckdb_anon.model.hierarchy import NULL_LEAF, Hierarchy
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_formats import Contents
-from duckdb_anon.model.release_table import Randomization, ReadColumn, ReadTable
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,7 @@ def _code_together(
     infos: Mapping[str, ColumnInfo],
     trees: Mapping[str, Hierarchy],
     literals: bool,
-) -> list[ReadColumn | None]:
+) -> list[Ranges | None]:
     info = infos.get(name, ColumnInfo(name))
     tree = trees.get(name)
     each = [raw.take() if raw is not None else () for raw in raws]
@@ -214,16 +215,19 @@ def _divided(codes: CodeArray, lengths: Sequence[Sequence[int]]) -> list[list[Co
     return [[next(pieces) for _ in each] for each in lengths]
 
 
-def _column(raw: _Raw, domain: Attribute, parts: list[CodeArray]) -> ReadColumn:
-    if not raw.rest or "p" in raw.rest:
-        channel = Randomization(raw.rest["p"], parts[1]) if "p" in raw.rest else None
-        return ReadColumn(domain, codes=parts[0], slice=raw.slice, channel=channel)
+def _column(raw: _Raw, domain: Attribute, parts: list[CodeArray]) -> Ranges:
     if "null" in raw.rest:
         anything = (parts[0] == domain.null_code) & ~raw.rest["null"]
-        lower = np.where(anything, -1, parts[0]).astype(np.int32)
-        upper = np.where(anything, -1, parts[1]).astype(np.int32)
-        return ReadColumn(domain, lower=lower, upper=upper, slice=raw.slice)
-    return ReadColumn(domain, codes=parts[0], slice=raw.slice, **raw.rest)
+        lower, upper = (np.where(anything, -1, ends).astype(np.int32) for ends in parts)
+        return Ranges.of_ends(domain, lower, upper, slice=raw.slice)
+    return _with_channel(raw, domain, parts)
+
+
+def _with_channel(raw: _Raw, domain: Attribute, parts: Sequence[CodeArray]) -> Ranges:
+    """Values, alone or in lists."""
+    channel = Randomization(raw.rest["p"], parts[1]) if "p" in raw.rest else None
+    values = Ranges.of_codes(domain, parts[0], slice=raw.slice, channel=channel)
+    return Lists.of_members(values, **raw.rest) if "offsets" in raw.rest else values
 
 
 def _code_in_tree(
@@ -234,7 +238,7 @@ def _code_in_tree(
     values: pa.Array,
     tree: Hierarchy,
     literals: bool,
-) -> list[ReadColumn | None]:
+) -> list[Ranges | None]:
     """Labels of leaves or inner nodes; a table of leaves only reads as plain values."""
     leaves = pa.array(tree.leaf_labels, pa.string())
     # a release alone has the leaf of NULL as its label
@@ -253,19 +257,13 @@ def _code_in_tree(
 
 
 def _column_in_tree(
-    raw: _Raw, domain: Attribute, nodes: Sequence[CodeArray], leaf_of_node: CodeArray, code_of_leaf: CodeArray
-) -> ReadColumn:
-    leaf = leaf_of_node[nodes[0]]
-    if "counts" in raw.rest:
-        return ReadColumn(domain, codes=code_of_leaf[leaf], **raw.rest)
-    if "offsets" in raw.rest:
-        return ReadColumn(domain, offsets=raw.rest["offsets"], node=nodes[0], slice=raw.slice)
-    if not (leaf >= 0).all():
-        return ReadColumn(domain, node=nodes[0], slice=raw.slice)
-    channel = None
-    if "p" in raw.rest:
-        channel = Randomization(raw.rest["p"], code_of_leaf[leaf_of_node[nodes[1]]])
-    return ReadColumn(domain, codes=code_of_leaf[leaf], node=nodes[0], slice=raw.slice, channel=channel)
+    raw: _Raw, domain: Attribute, parts: Sequence[CodeArray], leaf_of_node: CodeArray, code_of_leaf: CodeArray
+) -> Ranges:
+    """Nodes, alone or in lists; counts, and a column of nothing but leaves, are values."""
+    if "counts" in raw.rest or ("offsets" not in raw.rest and (leaf_of_node[parts[0]] >= 0).all()):
+        return _with_channel(raw, domain, [code_of_leaf[leaf_of_node[nodes]] for nodes in parts])
+    nodes = Ranges.of_nodes(domain, parts[0], slice=raw.slice)
+    return Lists.of_members(nodes, **raw.rest) if "offsets" in raw.rest else nodes
 
 
 def _nodes(function: str, name: str, labels: Sequence[str], places: pa.Array, tree: Hierarchy) -> CodeArray:

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from duckdb_anon.kernels.jit import compiled
 from duckdb_anon.kernels.partition.sort_count import ranges
-from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
-from duckdb_anon.model.release_table import BoolArray
+from duckdb_anon.model.coded_table import BoolArray, CodeArray, FloatArray, IntArray
 
 TIE = 1e-9
 BLOCK = 2048

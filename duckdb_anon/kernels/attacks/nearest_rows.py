@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from duckdb_anon.kernels.jit import compiled_with_arrays
-from duckdb_anon.model.coded_table import FloatArray, IntArray
-from duckdb_anon.model.release_table import BoolArray
+from duckdb_anon.model.coded_table import BoolArray, FloatArray, IntArray
 
 
 @compiled_with_arrays

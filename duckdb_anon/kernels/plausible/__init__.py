@@ -18,12 +18,11 @@ import numpy as np
 
 from duckdb_anon.kernels.plausible.augmentation import Augmentation
 from duckdb_anon.kernels.plausible.linked import LinkedRelease, drawn_together
-from duckdb_anon.kernels.plausible.reading import Line, Release, Source, read_release
+from duckdb_anon.kernels.plausible.reading import Release, Source, read_release
 from duckdb_anon.model.coded_table import CodeArray, IntArray
 from duckdb_anon.model.number_scale import Numbers
 
 __all__ = [
-    "Line",
     "LinkedRelease",
     "Release",
     "Source",

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckdb_anon.kernels.cell_shares import Lists, Ranges
 from duckdb_anon.kernels.partition.sort_count import offsets_of, order_by
-from duckdb_anon.kernels.plausible.columns import Column, Noisy
+from duckdb_anon.kernels.plausible.columns import Column
 from duckdb_anon.kernels.plausible.sampling import CellBins, Tree, complete, exchange, give_each, give_ends
 from duckdb_anon.kernels.plausible.tree import Completion, Options, fitted, independent, information, structure
 from duckdb_anon.kernels.row_keys import keys_of
@@ -69,7 +68,7 @@ class Augmentation:
             self.members, self.starts = _by_number(evidence.bucket)
         # rows of one class have equal cells; a set lists the values that they have
         hidden = [j for j, column in enumerate(columns) if column.open and not self.block[j]]
-        self.listed = [j for j in hidden if isinstance(columns[j].cells, Lists) and evidence.first is None]
+        self.listed = [j for j in hidden if columns[j].cells.several and evidence.first is None]
         if self.listed:
             self.classes = _by_number(keys_of([columns[j].cell for j in hidden]).of_row)
         self.ended = [j for j, column in enumerate(columns) if column.tight is not None]
@@ -97,7 +96,7 @@ class Augmentation:
         Those of generalized cells are few: their shares are learnt already, and more rounds give all rows of a cell to
         the few values that are most likely (as Turnbull's estimate does). Buckets and channels take more.
         """
-        several = self.evidence.bucket is not None or any(isinstance(c.cells, Noisy) for c in self.evidence.columns)
+        several = self.evidence.bucket is not None or any(c.cells.noisy for c in self.evidence.columns)
         return self.options.rounds if several else self.options.cell_rounds
 
     def _fit(self) -> None:
@@ -147,7 +146,7 @@ class Augmentation:
     def _give_ends(self, j: int, places: IntArray | CodeArray, place: IntArray) -> None:
         """Give the ends of the tight boxes of column `j` to rows of their class. `place`: bin or atom of each atom."""
         column = self.evidence.columns[j]
-        if isinstance(column.cells, Ranges) and column.tight is not None:
+        if column.tight is not None:
             cell = self.cell[j]
             first, last = place[column.cells.first[cell]], place[column.cells.last[cell]]
             scratch = np.full((2, int(column.tight.max()) + 1), -1)

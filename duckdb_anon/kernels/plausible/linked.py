@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from duckdb_anon.kernels.cell_shares import Lists, Ranges
+from duckdb_anon.kernels.cells.cells import Ranges
+from duckdb_anon.kernels.cells.line import Line
 from duckdb_anon.kernels.plausible.augmentation import Augmentation
 from duckdb_anon.kernels.plausible.columns import Column
 from duckdb_anon.kernels.plausible.reading import Release
@@ -81,7 +82,8 @@ def _completed(release: Release, evidence: Sequence[Column], rng: np.random.Gene
 def _exact(atoms: IntArray, size: int) -> Column:
     """A column whose rows have these atoms."""
     every = np.arange(size)
-    return Column.of(Ranges(every, every), atoms, np.bincount(atoms, minlength=size).astype(np.float64))
+    cells = Ranges(Line.of_widths(np.ones(size)), every, every)
+    return Column.of(cells, atoms, np.bincount(atoms, minlength=size).astype(np.float64))
 
 
 def _of_parent(column: Column, row: IntArray) -> Column:
@@ -110,16 +112,8 @@ def _of_children(releases: Sequence[LinkedRelease], place: int) -> list[Column]:
 def _of_first(column: Column, first: IntArray) -> Column:
     """A column of the first row below each row; rows without one have a cell and an atom of their own."""
     cells, atom = column.cells, len(column.shares)
+    if cells.noisy:
+        return _exact(np.where(first >= 0, cells.first[column.cell[first]], atom), atom + 1)
     shares = np.append(column.shares, max(float((first < 0).mean()), 1e-9))
-    if isinstance(cells, Ranges):
-        several = Ranges(np.append(cells.first, atom), np.append(cells.last, atom))
-        number = len(cells.first)
-        cell: CodeArray = np.where(first >= 0, column.cell[first], number).astype(np.int32)
-        return Column.of(several, cell, shares)
-    if isinstance(cells, Lists):
-        lists = Lists(
-            np.append(cells.offsets, cells.offsets[-1] + 1), np.append(cells.atoms, atom), np.append(cells.weights, 1.0)
-        )
-        number = len(cells.offsets) - 1
-        return Column.of(lists, np.where(first >= 0, column.cell[first], number), shares)
-    return _exact(np.where(first >= 0, cells.atom[column.cell[first]], atom), atom + 1)
+    cell: CodeArray = np.where(first >= 0, column.cell[first], cells.number).astype(np.int32)
+    return Column.of(cells.with_one_more(atom), cell, shares)

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckdb_anon.kernels.row_keys import keys_of
-from duckdb_anon.model.coded_table import CodeArray, IntArray
+from duckdb_anon.model.coded_table import BoolArray, CodeArray, IntArray
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import BoolArray
 
 
 def minimal_uniques(columns: Sequence[CodeArray], largest: int) -> Iterator[tuple[tuple[int, ...], IntArray]]:

@@ -20,6 +20,7 @@ import scipy
 from numpy.typing import NDArray
 
 from duckdb_anon.engine.draws.queried_tables import QueriedTables
+from duckdb_anon.kernels.cells.table import ReadTable
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.queries.workload import BoolArray, Workload
 from duckdb_anon.model.coded_table import FloatArray, IntArray
@@ -28,7 +29,6 @@ from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_formats.duckdb_types import is_enum, is_number
 from duckdb_anon.model.release_formats.schema import Weight
-from duckdb_anon.model.release_table import ReadTable
 from duckdb_anon.rewrite.factors import (
     ColumnUse,
     ExactFactor,

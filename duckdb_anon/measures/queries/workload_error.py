@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.kernels.cells.table import MeasureCall, ReadTable
 from duckdb_anon.measures.queries.query_tables import in_name_of
 from duckdb_anon.measures.queries.workload import Workload, WorkloadSpec, draw, query_texts, replaced
 from duckdb_anon.measures.queries.workload_answers import estimated_answers, true_answers
@@ -22,7 +23,6 @@ from duckdb_anon.model.function_specs import Answer, Parameter, Params, Report
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.quoting import ident
 from duckdb_anon.model.release_formats import EVERY
-from duckdb_anon.model.release_table import MeasureCall, ReadTable
 
 _AGGREGATE = re.compile(
     r'\s*(?:(count)\s*\(\s*\*\s*\)|(sum)\s*\(\s*(?:"((?:[^"]|"")+)"|([^"()\s]+))\s*\))\s*', re.IGNORECASE

@@ -119,7 +119,7 @@ class Scores:
         if scoring.floor > -np.inf:
             np.maximum(scores, scoring.floor, out=scores)
         if scoring.most_equal is not None and scoring.most_equal < len(part.columns):
-            equal = [self.release.columns[a].covered(values[:, a]) for a in part.columns]
+            equal = [self.release.columns[a].covers(values[:, a]) for a in part.columns]
             scores[rows.scores(equal, known) > scoring.most_equal] = -np.inf
         return scores
 

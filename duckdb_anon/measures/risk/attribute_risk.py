@@ -17,13 +17,13 @@ import numpy as np
 import scipy
 
 from duckdb_anon.engine.catalog.column_roles import ROLE_PARAMETERS
+from duckdb_anon.kernels.cells.table import MeasureCall
 from duckdb_anon.measures.released_rows import OfRelease
 from duckdb_anon.measures.risk.linkage_risk import linkage_risk, prepared, rows_of
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords
 from duckdb_anon.measures.risk.mechanism_simulation import replay_select
 from duckdb_anon.measures.risk.sensitive_attributes import Secret
 from duckdb_anon.model.function_specs import Answer
-from duckdb_anon.model.release_table import MeasureCall
 
 
 @OfRelease(

@@ -14,13 +14,13 @@ import numpy as np
 import scipy
 
 from duckdb_anon.kernels.attacks.linkage_scores import record_pairs, share_of_likeliest
-from duckdb_anon.measures.cells import PublishedCells, quantile_bins
+from duckdb_anon.kernels.cells.cells import Ranges
+from duckdb_anon.kernels.cells.line import quantile_bins
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, once_per_release
 from duckdb_anon.measures.risk.sensitive_attributes import Secret
 from duckdb_anon.measures.risk.targets import Targets
-from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.coded_table import BoolArray, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import BoolArray
 
 MOST_VALUES = 1000
 BINS = 100
@@ -72,13 +72,13 @@ def bins_of(release: PublishedRecords) -> Bins:
     return Bins(of_code, spreads, np.array(first), np.concatenate(marginal))
 
 
-def _bin_of_code(cells: PublishedCells) -> IntArray:
+def _bin_of_code(cells: Ranges) -> IntArray:
     """Bin of each value of a column, from 0."""
     size = cells.domain.size
     if cells.domain.kind != "ordered" or size <= BINS:
         return np.arange(size, dtype=np.int64)
     if cells.plain:
-        return quantile_bins(np.bincount(cells.codes[cells.of_row], minlength=size), BINS, len(cells.of_row))
+        return quantile_bins(np.bincount(cells.value_codes()[cells.of_row], minlength=size), BINS, len(cells.of_row))
     return np.arange(size, dtype=np.int64) * BINS // size
 
 

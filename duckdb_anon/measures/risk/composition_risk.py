@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import scipy
 
+from duckdb_anon.kernels.cells.table import MeasureCall
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.risk.matching_classes import Evidence, evidence
-from duckdb_anon.model.coded_table import IntArray
+from duckdb_anon.model.coded_table import BoolArray, IntArray
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.function_specs import Answer, Parameter, Report, fields
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import BoolArray, MeasureCall
 
 _BLOCK = 5_000_000
 

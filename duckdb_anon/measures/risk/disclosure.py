@@ -19,15 +19,14 @@ from itertools import product
 import numpy as np
 import scipy
 
+from duckdb_anon.kernels.cells.table import MeasureCall, ReadTable
 from duckdb_anon.kernels.row_keys import keys_of
-from duckdb_anon.measures.cells import PublishedCells, distinct_boxes
 from duckdb_anon.measures.released_rows import OfRelease, is_plain, released_rows, require_columns
 from duckdb_anon.measures.risk.linkage_risk import P_MATCH
-from duckdb_anon.model.coded_table import FloatArray, IntArray
+from duckdb_anon.model.coded_table import BoolArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError
 from duckdb_anon.model.function_specs import Answer, Parameter, fields
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import BoolArray, MeasureCall, ReadTable
 
 MOST_COLUMNS = 12
 _BLOCK = 4_000_000
@@ -80,7 +79,7 @@ def disclosure(call: MeasureCall) -> Answer:
                 f"the release's column '{name}' is neither plain values nor counts of them; releases of "
                 "lists or nodes cannot be read"
             )
-        cells = PublishedCells.distinct(release.columns[name])
+        cells = release.columns[name].different
         truth = original.columns[name].value_codes()[targets].astype(np.int64)
         secrets.append((truth, cells.shares[cells.of_row]))
     values = np.stack([original.columns[name].value_codes()[targets] for name in qi], axis=1).astype(np.int64)
@@ -131,7 +130,7 @@ def _of_boxes(release: ReadTable, qi: list[str], targets: _Targets) -> tuple[Flo
     For each target and box, the columns in which the box covers the target's value are bits of a number. Rows are
     counted by it, and those that cover a subset are the sum over the numbers that contain the subset.
     """
-    boxes, sets = distinct_boxes(release, qi), 1 << len(qi)
+    boxes, sets = release.boxes(qi), 1 << len(qi)
     size = np.bincount(boxes.of_row, minlength=boxes.number).astype(np.float64)
     rows_of_box = scipy.sparse.csr_matrix((np.ones(release.rows), (boxes.of_row, np.arange(release.rows))))
     of_box = [(rows_of_box @ carried).T.tocsr() for _, carried in targets.secrets]
@@ -145,7 +144,7 @@ def _of_boxes(release: ReadTable, qi: list[str], targets: _Targets) -> tuple[Flo
         block, some = slice(at, at + step), alike.first[at : at + step]
         covered = np.zeros((len(some), boxes.number), dtype=np.int16)
         for a, cells in enumerate(boxes.columns):
-            covered |= cells.covered(targets.values[some, a]).astype(np.int16) << a
+            covered |= cells.covers(targets.values[some, a]).astype(np.int16) << a
         own = np.where(box[some] >= 0, covered[np.arange(len(some)), box[some]], 0)
         place = (covered + sets * np.arange(len(some))[:, None]).ravel()
         rows = [np.broadcast_to(size, covered.shape)]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from duckdb_anon.kernels.cells.table import MeasureCall
 from duckdb_anon.kernels.set_valued.apriori_km import MOST_SUBSETS, count_subsets, subsets, supports
 from duckdb_anon.kernels.set_valued.person_sets import Lists
 from duckdb_anon.measures.released_rows import OfRelease
@@ -19,7 +20,6 @@ from duckdb_anon.measures.utility.sa_ncp import read_lists
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.function_specs import Answer, Parameter
-from duckdb_anon.model.release_table import MeasureCall
 
 _CHUNK = 1 << 22
 _MOST_CELLS = 1 << 29

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.kernels.cells.table import MeasureCall
 from duckdb_anon.measures.released_rows import OfRelease, released_rows, require_rows, with_suppressed_cells
 from duckdb_anon.measures.risk.attackers import ATTACKERS
 from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable, Scoring, attack, rate_of, standard_error
@@ -34,7 +35,6 @@ from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ParameterError, listed
 from duckdb_anon.model.function_specs import Answer, Parameter, fields
 from duckdb_anon.model.release_formats import SOURCE
-from duckdb_anon.model.release_table import MeasureCall
 
 STRONGEST = "strongest"
 _BY_NAME = {attacker.name: attacker for attacker in ATTACKERS}

@@ -18,13 +18,13 @@ import numpy as np
 import scipy
 
 from duckdb_anon.kernels.attacks.linkage_scores import JoinedCells
+from duckdb_anon.kernels.cells.cells import Ranges
+from duckdb_anon.kernels.cells.table import ReadTable
 from duckdb_anon.kernels.row_keys import keys_of
-from duckdb_anon.measures.cells import PublishedCells, comparable, slices
 from duckdb_anon.measures.released_rows import is_plain, require_columns, require_rows, source_rows, times_counted
 from duckdb_anon.measures.risk.sensitive_attributes import Secret, read_secret
-from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.coded_table import BoolArray, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed
-from duckdb_anon.model.release_table import BoolArray, ReadTable
 
 PUBLISHED, SIMULATED, BOOTSTRAP = "published", "simulated", "bootstrap"
 """How an attacker knows P(published | value): cells or probabilities state it, the call is known and run again on the
@@ -73,7 +73,7 @@ class PublishedRecords:
 
     qi: list[str]  # names of the quasi-identifiers
     # their cells, and then for each value of a list that the attacker knows the cells of that list
-    columns: list[PublishedCells]
+    columns: list[Ranges]
     parts: list[PublishedPart]  # one for ordinary releases, one a column for sliced ones
     start: IntArray | None  # first voter of each bucket and the number of voters, for sliced releases; else None
     size: FloatArray  # released rows of each unit, shape (units,)
@@ -107,7 +107,7 @@ class PublishedRecords:
     @property
     def randomized(self) -> bool:
         """Whether a column has a published channel."""
-        return any(cells.column.channel is not None for cells in self.columns)
+        return any(cells.channel is not None for cells in self.columns)
 
     @property
     def plain(self) -> bool:
@@ -154,7 +154,7 @@ def published(
     """Read a release of any format."""
     require_columns(release, [*qi, *sensitive])
     require_rows(release, "release")
-    columns = [comparable(release.columns[name]) for name in qi]
+    columns = [release.columns[name].comparable() for name in qi]
     lists = [name for name in sensitive if release.columns[name].lists_nodes]
     if known_values and len(lists) < max(len(sensitive), 1):
         raise ParameterError(
@@ -163,7 +163,7 @@ def published(
             "by one, so knowing some values finds no further row of the individual; leave known_values out"
         )
     for name in lists:
-        columns += [comparable(release.columns[name])] * known_values
+        columns += [release.columns[name].comparable()] * known_values
     units = _sliced if any(release.columns[name].slice for name in qi) else _ordinary
     known = None if replay is None else _replay(release, replay, qi)
     return replace(units(release, list(qi), sensitive, columns), replay=known)
@@ -175,9 +175,7 @@ def _bucket_of_row(release: ReadTable) -> IntArray | None:
     return np.unique(release.buckets(), return_inverse=True)[1].astype(np.int64)
 
 
-def _ordinary(
-    release: ReadTable, qi: list[str], sensitive: Sequence[str], columns: list[PublishedCells]
-) -> PublishedRecords:
+def _ordinary(release: ReadTable, qi: list[str], sensitive: Sequence[str], columns: list[Ranges]) -> PublishedRecords:
     """Units of equal rows."""
     weight, bucket = times_counted(release), _bucket_of_row(release)
     keys = [c.of_row for c in columns] + ([bucket] if bucket is not None else [])
@@ -195,9 +193,7 @@ def _ordinary(
     )
 
 
-def _sliced(
-    release: ReadTable, qi: list[str], sensitive: Sequence[str], columns: list[PublishedCells]
-) -> PublishedRecords:
+def _sliced(release: ReadTable, qi: list[str], sensitive: Sequence[str], columns: list[Ranges]) -> PublishedRecords:
     """Units that are buckets."""
     bucket = _bucket_of_row(release)
     if bucket is None:
@@ -205,7 +201,7 @@ def _sliced(
     order = np.argsort(bucket, kind="stable")
     voter = np.empty(release.rows, dtype=np.int64)
     voter[order] = np.arange(release.rows)
-    members = slices(release, qi)
+    members = release.slices(qi)
     parts = []
     for which in members.values():
         cells = np.stack([columns[a].of_row[order] for a in which]).astype(np.int32)

@@ -18,14 +18,13 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
+from duckdb_anon.kernels.cells.table import Boxes, MeasureCall, ReadTable
 from duckdb_anon.kernels.row_keys import keys_of
-from duckdb_anon.measures.cells import Boxes, PublishedCells, distinct_boxes, slices
 from duckdb_anon.measures.released_rows import OfRelease, require_columns
-from duckdb_anon.model.coded_table import FloatArray, IntArray
+from duckdb_anon.model.coded_table import BoolArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import Answer
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import BoolArray, MeasureCall, ReadTable
 
 _BLOCK = 5_000_000
 
@@ -75,7 +74,7 @@ class Evidence:
         """Whether some cell of each class covers each code of quasi-identifier a, shape (classes, domain)."""
         each = next(each for each in self.slices if a in each.columns)
         cells = each.parts.columns[each.columns.index(a)]
-        covered = cells.covered(np.arange(cells.domain.size)).T
+        covered = cells.covers(np.arange(cells.domain.size)).T
         return np.asarray((each.shares.T @ scipy.sparse.csr_matrix(covered, dtype=np.float64)).toarray() > 0)
 
 
@@ -86,7 +85,7 @@ def evidence(release: ReadTable, qi: list[str], sensitive: str, *, as_published:
         raise ColumnError("a randomized release leaves every value possible; it cannot be intersected")
     if any(release.columns[name].slice for name in qi) and not as_published:
         return _sliced(release, qi, sensitive)
-    boxes = distinct_boxes(release, qi)
+    boxes = release.boxes(qi)
     weight = _values(release, sensitive, boxes.of_row, boxes.number)
     each = scipy.sparse.eye_array(boxes.number).tocsr()
     return Evidence(boxes.number, weight, [_Slice(tuple(range(len(qi))), boxes, each)])
@@ -97,10 +96,10 @@ def _values(release: ReadTable, sensitive: str, class_of_row: IntArray, classes:
     column = release.columns[sensitive]
     if not (column.plain or column.counted):
         raise ColumnError(
-            f"column '{column.domain.name}' holds {column.cells}; sensitive values must be plain or counted"
+            f"column '{column.domain.name}' holds {column.holds}; sensitive values must be plain or counted"
         )
     rows = np.maximum(np.floor(release.row_weights() + 0.5), 0) if release.counted else np.ones(release.rows)
-    cells = PublishedCells.distinct(column)
+    cells = column.different
     shares = _table(rows, class_of_row, cells.of_row, (classes, cells.number))
     return (shares @ cells.shares).tocsr()
 
@@ -109,8 +108,8 @@ def _sliced(release: ReadTable, qi: list[str], sensitive: str) -> Evidence:
     """Classes are buckets, or (bucket, part) pairs where the sensitive column holds quasi-identifiers."""
     _, bucket = np.unique(release.buckets(), return_inverse=True)
     sensitive_slice = release.columns[sensitive].slice
-    groups = slices(release, qi)
-    boxes = {name: distinct_boxes(release, [qi[a] for a in members]) for name, members in groups.items()}
+    groups = release.slices(qi)
+    boxes = {name: release.boxes([qi[a] for a in members]) for name, members in groups.items()}
     class_of_row = (
         keys_of([bucket, boxes[sensitive_slice].of_row]).of_row
         if sensitive_slice in groups

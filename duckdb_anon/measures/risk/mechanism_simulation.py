@@ -125,7 +125,7 @@ def bootstrapped(release: PublishedRecords, rng: np.random.Generator) -> Replay 
         return None
     resampled = rng.permutation(resampled)[:MOST_RESAMPLED]
     left_out = rng.permutation(left_out)[:MOST_LEFT_OUT]
-    codes = np.stack([cells.codes[cells.of_row] for cells in release.columns])
+    codes = np.stack([cells.value_codes()[cells.of_row] for cells in release.columns])
     values = np.stack([cells.middles()[cells.of_row] for cells in release.columns])
     domains = [cells.domain for cells in release.columns]
     nearest = np.zeros((len(left_out), 1), dtype=np.int64)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.kernels.cells.table import MeasureCall
 from duckdb_anon.measures.released_rows import OfRelease
 from duckdb_anon.measures.risk.attacks import NotApplicable, best_scores, rate_of
 from duckdb_anon.measures.risk.linkage_risk import CALL, KNOWN, P_MATCH, chosen_attackers, note_of, prepared
@@ -23,7 +24,6 @@ from duckdb_anon.measures.risk.mechanism_simulation import replay_select
 from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.function_specs import REQUIRED, Answer, Parameter
-from duckdb_anon.model.release_table import MeasureCall
 
 CLOSEST = "nearest"
 ATTACKERS = [CLOSEST, "likelihood"]

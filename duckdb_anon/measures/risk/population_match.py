@@ -19,12 +19,11 @@ from functools import partial
 import numpy as np
 import scipy
 
-from duckdb_anon.measures.cells import distinct_boxes
+from duckdb_anon.kernels.cells.table import MeasureCall
 from duckdb_anon.measures.released_rows import require_columns
 from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.function_specs import Answer, Report, fields
-from duckdb_anon.model.release_table import MeasureCall
 
 CLASSES = ("rows", "boxes", "buckets", "sampled", "suppressed", "retained")
 
@@ -36,7 +35,7 @@ def matched(call: MeasureCall) -> tuple[IntArray, scipy.sparse.csr_matrix]:
         require_columns(table, call.qi)
     if not call.release.rows or not population.rows:
         raise RequirementError("the release or the population is empty; there is nothing to match")
-    boxes = distinct_boxes(call.release, call.qi)
+    boxes = call.release.boxes(call.qi)
     fits = boxes.matches([population.columns[name].value_codes() for name in call.qi])
     return np.bincount(boxes.of_row, minlength=boxes.number), fits
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from duckdb_anon.measures.cells import PublishedCells, quantile_bins
+from duckdb_anon.kernels.cells.cells import Ranges
+from duckdb_anon.kernels.cells.line import quantile_bins
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, RequirementError
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import ReadColumn
 
 MOST_ENTRIES = 200_000_000
 BINS = 24
@@ -57,15 +57,15 @@ class Secret:
         return quantile_bins(rows, BINS, max(1, round(float(rows.sum()))))
 
 
-def read_secret(name: str, column: ReadColumn, part: int, voter: IntArray, weight: FloatArray, voters: int) -> Secret:
+def read_secret(name: str, column: Ranges, part: int, voter: IntArray, weight: FloatArray, voters: int) -> Secret:
     """Read a released sensitive column in part number `part`."""
     if not (column.plain or column.counted or column.lists_nodes):
         raise ColumnError(
-            f"the release's sensitive column '{name}' holds {column.cells}; an attacker reads plain values, counts of "
+            f"the release's sensitive column '{name}' holds {column.holds}; an attacker reads plain values, counts of "
             "them, and lists of nodes with a row a person (made without explode)"
         )
     tick()
-    cells = PublishedCells.distinct(column)
+    cells = column.different
     entries = int(cells.sizes[cells.of_row].sum())
     if column.lists_nodes and entries > MOST_ENTRIES:
         raise RequirementError(

@@ -31,17 +31,17 @@ from duckdb_anon.engine.records.register import (
     registers,
 )
 from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.kernels.cells.table import MeasureCall, ReadTable
 from duckdb_anon.measures.released_rows import require_rows
 from duckdb_anon.measures.risk.attacks import NotApplicable, Scores, Scoring, rate_of
 from duckdb_anon.measures.risk.linkage_risk import chosen_attackers
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, published
 from duckdb_anon.measures.risk.targets import Targets, draw_targets, persons_of
-from duckdb_anon.model.coded_table import FloatArray, IntArray
+from duckdb_anon.model.coded_table import BoolArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
 from duckdb_anon.model.function_specs import REQUIRED, Answer, Parameter, Params, Report, Roles, fields
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import BoolArray, MeasureCall, ReadTable
 
 NAME = "sequence_risk"
 SURE = 0.9

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from duckdb_anon.kernels.cells.table import MeasureCall, ReadTable
 from duckdb_anon.kernels.partition.sort_count import offsets_of
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.released_rows import is_plain
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords
-from duckdb_anon.model.coded_table import CodeArray, IntArray
+from duckdb_anon.model.coded_table import BoolArray, CodeArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed
 from duckdb_anon.model.function_specs import Params
-from duckdb_anon.model.release_table import BoolArray, MeasureCall, ReadTable
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,13 @@ from math import comb, prod
 
 import numpy as np
 
+from duckdb_anon.kernels.cells.table import MeasureCall
 from duckdb_anon.kernels.population import uniqueness
 from duckdb_anon.kernels.population.suda import minimal_uniques
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.model.coded_table import CodeArray, CodedTable, FloatArray
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.function_specs import REQUIRED, Answer, Parameter, Params, Report, fields
-from duckdb_anon.model.release_table import MeasureCall
 
 MODELS = ("pitman", "zayatz", "snb", "poisson", "best")
 _MOST_SORTED = 4_000_000_000

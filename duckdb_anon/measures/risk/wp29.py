@@ -22,14 +22,13 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.attacks.nearest_rows import nearest_rows
-from duckdb_anon.measures.cells import comparable
+from duckdb_anon.kernels.cells.table import MeasureCall
 from duckdb_anon.measures.released_rows import OfRelease, require_columns, require_rows
 from duckdb_anon.measures.risk.attacks import rate_of
-from duckdb_anon.model.coded_table import FloatArray, IntArray
+from duckdb_anon.model.coded_table import BoolArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError
 from duckdb_anon.model.function_specs import Answer, Parameter, fields
 from duckdb_anon.model.progress import stop_flag, tick
-from duckdb_anon.model.release_table import BoolArray, MeasureCall
 
 BOXES = "boxes are taken at their middle, sets and nodes at their most frequent value"
 ADVICE = " (published as it is; sensitive_edges := 10 in the method's call gives each of its values 10 carriers)"
@@ -63,7 +62,7 @@ def _numbers(call: MeasureCall, which: str, names: Sequence[str]) -> Numbers:
     require_rows(table, which)
     if table.counted:
         raise ColumnError("the release holds noisy counts; this attack needs one row per record")
-    cells = [comparable(table.columns[name]) for name in names]
+    cells = [table.columns[name].comparable() for name in names]
     values = np.stack([each.middles()[each.of_row] for each in cells])
     nominal = np.array([each.domain.kind != "ordered" for each in cells])
     span = np.array([each.domain.span or 1.0 for each in cells])

@@ -20,13 +20,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from duckdb_anon.kernels.cells.cells import Ranges
+from duckdb_anon.kernels.cells.table import MeasureCall, ReadTable
 from duckdb_anon.kernels.thread_pool import run_detached
 from duckdb_anon.measures.released_rows import OfRelease, repeated_rows, require_columns, source_rows
 from duckdb_anon.measures.utility.sampled_microdata import drawn_codes, numbers
-from duckdb_anon.model.coded_table import FloatArray, IntArray
+from duckdb_anon.model.coded_table import BoolArray, FloatArray, IntArray
 from duckdb_anon.model.errors import AnonError, RequirementError
 from duckdb_anon.model.function_specs import REQUIRED, Answer, Parameter, Params, fields
-from duckdb_anon.model.release_table import BoolArray, MeasureCall, ReadColumn, ReadTable
 
 _LARGEST = float(np.finfo(np.float32).max)
 _ONE_HOT_UP_TO = 64
@@ -87,7 +88,7 @@ def _sample(
     return LearnerRows(features, drawn_codes(table.columns[target], rows, rng), record[rows])
 
 
-def _features(column: ReadColumn, rows: IntArray, rng: np.random.Generator) -> FloatArray:
+def _features(column: Ranges, rows: IntArray, rng: np.random.Generator) -> FloatArray:
     if column.domain.kind == "ordered":
         # the trees reckon in single precision; what is beyond it stays the largest or the smallest
         return numbers(column, rows, rng).clip(-_LARGEST, _LARGEST)[:, None]

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
+from duckdb_anon.kernels.cells.cells import Ranges
+from duckdb_anon.kernels.cells.table import ReadTable
 from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, inverse_terms
 from duckdb_anon.kernels.row_keys import keys_of
-from duckdb_anon.measures.cells import PublishedCells, slices
 from duckdb_anon.measures.released_rows import require_columns
 from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError
-from duckdb_anon.model.release_table import ReadColumn, ReadTable
 
 MAX_CELLS = 1_000_000
 MAX_WORK = 20_000_000_000
@@ -73,18 +73,18 @@ def joint_shares(table: ReadTable, names: Sequence[str]) -> FloatArray:
 
 def _parts(table: ReadTable, names: Sequence[str]) -> list[_Part]:
     found = []
-    for axes in slices(table, names).values():
+    for axes in table.slices(names).values():
         columns = [_of_column(axis, table.columns[names[axis]]) for axis in axes]
         found.append(_sliced(table, columns) if table.columns[names[axes[0]]].slice else columns[0])
     return found
 
 
-def _of_column(axis: int, column: ReadColumn) -> _Part:
+def _of_column(axis: int, column: Ranges) -> _Part:
     size = column.domain.size
     if column.plain:
         shares = scipy.sparse.eye_array(size).tocsr()
         return _Part((axis,), size, column.value_codes().astype(np.int64), shares, single=True)
-    cells = PublishedCells.distinct(column)
+    cells = column.different
     total = np.maximum(np.asarray(cells.shares.sum(axis=1)).ravel(), 1e-300)
     return _Part((axis,), size, cells.of_row, (scipy.sparse.diags_array(1 / total) @ cells.shares).tocsr())
 

@@ -16,13 +16,13 @@ from itertools import combinations
 
 import numpy as np
 
+from duckdb_anon.kernels.cells.table import MeasureCall
 from duckdb_anon.kernels.randomized_response.channel import project, smooth
 from duckdb_anon.measures.released_rows import OfRelease
 from duckdb_anon.measures.utility.contingency_table import joint_shares
 from duckdb_anon.model.coded_table import FloatArray
 from duckdb_anon.model.errors import ColumnError, RequirementError
 from duckdb_anon.model.function_specs import Answer, Parameter, Report, fields
-from duckdb_anon.model.release_table import MeasureCall
 
 
 def distances(p: FloatArray, q: FloatArray, positive: FloatArray) -> dict[str, float]:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.kernels.cells.table import MeasureCall
 from duckdb_anon.kernels.thread_pool import run_detached
 from duckdb_anon.measures.released_rows import spelled
 from duckdb_anon.measures.utility.sampled_microdata import BY, COLUMNS, Comparison, Drawn, columns_of, pairs, value_text
@@ -27,7 +28,6 @@ from duckdb_anon.model.errors import ColumnError, RequirementError
 from duckdb_anon.model.function_specs import REQUIRED, Answer, Parameter, fields
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import MeasureCall
 
 _Z = 1.959963984540054
 _VARIANCE = {"pearson": 1.0, "spearman": 1.06}

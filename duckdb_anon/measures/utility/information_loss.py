@@ -18,7 +18,8 @@ from functools import partial
 
 import numpy as np
 
-from duckdb_anon.measures.cells import PublishedCells
+from duckdb_anon.kernels.cells.cells import Ranges
+from duckdb_anon.kernels.cells.table import MeasureCall, ReadTable
 from duckdb_anon.measures.released_rows import (
     OfRelease,
     replaced_rows,
@@ -29,7 +30,6 @@ from duckdb_anon.measures.released_rows import (
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import Answer
-from duckdb_anon.model.release_table import MeasureCall, ReadColumn, ReadTable
 
 ALL = "(all)"
 _of_quasi = partial(
@@ -64,42 +64,40 @@ def mean_of_rows(values: FloatArray | IntArray, release: ReadTable) -> float:
     return float(np.average(values, weights=weights)) if weights.sum() > 0 else 0.0
 
 
-def _covered(original: ReadColumn, released: ReadColumn, source: IntArray | None) -> PublishedCells:
+def _covered(original: Ranges, released: Ranges, source: IntArray | None) -> Ranges:
     """What rows cover: a replaced value the interval, or the lowest node, that spans it and the original."""
     if not released.plain:
-        return PublishedCells.distinct(released)
+        return released.different
     domain, after = original.domain, released.value_codes()
     # a permuted column keeps its values
     before = after if source is None or released.slice else original.value_codes()[source]
     if domain.kind == "hierarchy":
         tree, leaf = domain.tree()
         node = tree.lowest_above(tree.node_of_leaf[leaf[before]], leaf[after])
-        column = ReadColumn(domain, node=node.astype(np.int32))
-    elif domain.kind == "ordered":
-        column = ReadColumn(domain, lower=np.minimum(before, after), upper=np.maximum(before, after))
-    else:
-        anything = np.where(before == after, after, -1)
-        column = ReadColumn(domain, lower=anything, upper=anything)
-    return PublishedCells.of_rows(column, np.arange(len(after)))
+        return Ranges.of_nodes(domain, node.astype(np.int32))
+    if domain.kind == "ordered":
+        return Ranges.of_ends(domain, np.minimum(before, after), np.maximum(before, after))
+    same = np.where(before == after, after, -1)
+    return Ranges.of_ends(domain, same, same)
 
 
-def _losses(original: ReadColumn, released: ReadColumn, source: IntArray | None) -> FloatArray:
+def _losses(original: Ranges, released: Ranges, source: IntArray | None) -> FloatArray:
     """ILoss, NCP and whether it differs from a single true value, for each released row, shape (3, rows)."""
     domain, every = original.domain, original.value_codes()
     if released.counted:
-        raise ColumnError(f"column '{domain.name}' of the release holds {released.cells}, which cover no values")
+        raise ColumnError(f"column '{domain.name}' of the release holds {released.holds}, which cover no values")
     cells = _covered(original, released, source)
     # values may lie too close for their places as floating-point numbers to differ
-    changed = (cells.sizes > 1) | cells.anything
-    if cells.column.ordered:
+    changed = (cells.sizes > 1) | cells.mixed
+    if cells.ordered:
         finite = every[every < domain.special_from]
         span = float(domain.positions[finite.max()] - domain.positions[finite.min()]) if len(finite) else 0.0
         denominator = span + 1.0 if domain.discrete else span
         lower, upper = cells.ends
         # a box with rounded ends, or a value from elsewhere, may lie outside the original's range
-        width = np.where(cells.anything, span, np.minimum(upper - lower, span))
+        width = np.where(cells.mixed, span, np.minimum(upper - lower, span))
         iloss = width / denominator if denominator > 0 else np.zeros(len(width))
-        ncp = np.where(cells.anything, 1.0, width / span if span > 0 else 0.0)
+        ncp = np.where(cells.mixed, 1.0, width / span if span > 0 else 0.0)
     else:
         values = len(np.unique(every)) if domain.hierarchy is None else domain.hierarchy.leaves
         size = np.minimum(cells.sizes, values)
@@ -126,7 +124,7 @@ def distortion_ratio(call: MeasureCall) -> Answer:
         if height == 0 or before.domain.size < 2:
             continue
         if after.counted or after.lists_nodes:
-            raise ColumnError(f"column '{name}' of the release holds {after.cells}, without a level")
+            raise ColumnError(f"column '{name}' of the release holds {after.holds}, without a level")
         cells = _covered(before, after, source)
         rows.append((name, height, mean_of_rows(cells.levels[cells.of_row], release) / height))
     overall = float(np.mean([ratio for _, _, ratio in rows])) if rows else 0.0

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.kernels.cells.table import MeasureCall
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.utility.sampled_microdata import BY, COLUMNS, Comparison, Drawn, binned, columns_of, pairs
 from duckdb_anon.model.coded_table import FloatArray, IntArray
@@ -27,7 +28,6 @@ from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import Answer, Parameter, fields
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import MeasureCall
 
 ORDERS = (2, 3)
 

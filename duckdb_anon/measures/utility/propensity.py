@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.kernels.cells.table import MeasureCall
 from duckdb_anon.kernels.thread_pool import run_detached
 from duckdb_anon.measures.utility.sampled_microdata import BY, COLUMNS, Comparison, columns_of, pairs
 from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.function_specs import Answer, Parameter, fields
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import MeasureCall
 
 LEARNERS = ("logistic", "cart")
 _MOST_NAMES = 50

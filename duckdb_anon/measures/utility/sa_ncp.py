@@ -18,18 +18,18 @@ from __future__ import annotations
 import numpy as np
 import scipy
 
-from duckdb_anon.measures.cells import PublishedCells
+from duckdb_anon.kernels.cells.cells import Ranges
+from duckdb_anon.kernels.cells.table import MeasureCall
 from duckdb_anon.measures.released_rows import OfRelease, require_columns, source_rows
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import Answer, Parameter
 from duckdb_anon.model.quoting import literal
-from duckdb_anon.model.release_table import MeasureCall
 
 ALL = "(all)"
 
 
-def read_lists(call: MeasureCall, name: str) -> tuple[IntArray, IntArray, PublishedCells]:
+def read_lists(call: MeasureCall, name: str) -> tuple[IntArray, IntArray, Ranges]:
     """Person and value of each original item, distinct and ascending, and the released lists of nodes."""
     require_columns(call.release, [name])
     released, items = call.release.columns[name], call.original.columns[name]
@@ -42,7 +42,7 @@ def read_lists(call: MeasureCall, name: str) -> tuple[IntArray, IntArray, Publis
             "made without explode"
         )
     pairs = np.unique(_owners(call) * domain.size + items.value_codes())
-    return pairs // domain.size, pairs % domain.size, PublishedCells.distinct(released)
+    return pairs // domain.size, pairs % domain.size, released.different
 
 
 def _owners(call: MeasureCall) -> IntArray:
@@ -50,7 +50,7 @@ def _owners(call: MeasureCall) -> IntArray:
     return call.original.columns[call.person or ""].value_codes().astype(np.int64)
 
 
-def replaced_by(person: IntArray, item: IntArray, lists: PublishedCells, person_of_row: IntArray) -> FloatArray:
+def replaced_by(person: IntArray, item: IntArray, lists: Ranges, person_of_row: IntArray) -> FloatArray:
     """Return the NCP of the node in place of each item of a released person."""
     released = np.isin(person, person_of_row)
     person, item = person[released], item[released]
@@ -66,7 +66,7 @@ def replaced_by(person: IntArray, item: IntArray, lists: PublishedCells, person_
     return _ncp(1 / np.asarray((of_person @ lists.shares)[person, item]).ravel(), lists)
 
 
-def _ncp(leaves: FloatArray, lists: PublishedCells) -> FloatArray:
+def _ncp(leaves: FloatArray, lists: Ranges) -> FloatArray:
     """NCP of nodes with so many leaves."""
     return np.where(leaves > 1.5, leaves / lists.domain.tree()[0].leaves, 0.0)
 
@@ -103,7 +103,7 @@ def sa_ncp(call: MeasureCall) -> Answer:
     for name in names:
         who, item, lists = read_lists(call, name)
         rows_of_node = np.repeat(lists.weights, np.diff(lists.offsets))
-        lost = float(_ncp((lists.end - lists.first).astype(np.float64), lists) @ rows_of_node)
+        lost = float(_ncp(lists.widths.astype(np.float64), lists) @ rows_of_node)
         nodes = float(rows_of_node.sum())
         if owner is not None:
             per_item = replaced_by(who, item, lists, owner)

@@ -15,13 +15,14 @@ from functools import partial
 
 import numpy as np
 
-from duckdb_anon.measures.cells import PublishedCells, quantile_bins
+from duckdb_anon.kernels.cells.cells import Ranges
+from duckdb_anon.kernels.cells.line import quantile_bins
+from duckdb_anon.kernels.cells.table import MeasureCall
 from duckdb_anon.measures.released_rows import OfRelease, repeated_rows, require_columns, spelled
-from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
+from duckdb_anon.model.coded_table import Attribute, BoolArray, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, RequirementError
 from duckdb_anon.model.function_specs import Parameter
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import BoolArray, MeasureCall, ReadColumn
 
 ALL = "(all)"
 ANSWERS = ("rows", "boxes", "buckets", "sliced", "counts", "randomized", "sampled", "suppressed", "retained")
@@ -88,16 +89,16 @@ def value_text(domain: Attribute, code: int) -> str:
     return literal[1:-1].replace("''", "'") if literal.startswith("'") and literal.endswith("'") else literal
 
 
-def drawn_codes(column: ReadColumn, rows: IntArray, rng: np.random.Generator) -> IntArray:
+def drawn_codes(column: Ranges, rows: IntArray, rng: np.random.Generator) -> IntArray:
     """One code for each row, drawn from the values its cell may stand for."""
     tick()
-    return PublishedCells.of_rows(column, rows).draw(rng)
+    return column.of_rows(rows).draw(rng)
 
 
-def numbers(column: ReadColumn, rows: IntArray, rng: np.random.Generator) -> FloatArray:
+def numbers(column: Ranges, rows: IntArray, rng: np.random.Generator) -> FloatArray:
     """One place on the number line for each row: its own, the middle of its interval, or that of a drawn code."""
     if column.ordered and not column.plain:
-        return PublishedCells.of_rows(column, rows).middles()
+        return column.of_rows(rows).middles()
     return column.domain.positions[drawn_codes(column, rows, rng)]
 
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from duckdb_anon.kernels.cells.table import MeasureCall
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.released_rows import require_columns
 from duckdb_anon.measures.utility.sampled_microdata import BY, COLUMNS, Comparison, Drawn, columns_of, pairs
 from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import Answer, fields
-from duckdb_anon.model.release_table import MeasureCall
 
 
 @Comparison(

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels import cell_shares
-from duckdb_anon.kernels.cell_shares import NODE_ROUNDS, Boxes, learnt_scale, member_shares, member_weights
+from duckdb_anon.kernels.cells import learn
+from duckdb_anon.kernels.cells.cells import Lists
+from duckdb_anon.kernels.cells.learn import NODE_ROUNDS, learnt_density, member_shares, member_weights
+from duckdb_anon.kernels.cells.line import Line
 
 CELLS = [(0, 9), (0, 3), (2, 5), (5, 5), (4, 8), (9, 9), (2, 2)]
 ROWS = [3, 10, 4, 6, 2, 1, 5]
@@ -16,9 +18,9 @@ ROUNDS = 3
 @pytest.fixture
 def three_rounds(monkeypatch):
     """Held-out rows do not decide."""
-    monkeypatch.setattr(cell_shares, "MOST_ROUNDS", ROUNDS)
-    monkeypatch.setattr(cell_shares, "LEAST_GAIN", -np.inf)
-    monkeypatch.setattr(cell_shares, "HEAPS_GAIN", -np.inf)
+    monkeypatch.setattr(learn, "MOST_ROUNDS", ROUNDS)
+    monkeypatch.setattr(learn, "LEAST_GAIN", -np.inf)
+    monkeypatch.setattr(learn, "HEAPS_GAIN", -np.inf)
 
 
 def slow(cells: list[list[object]], rows: list[int]) -> list[list[float]]:
@@ -34,17 +36,23 @@ def slow(cells: list[list[object]], rows: list[int]) -> list[list[float]]:
     return [[share[v] / sum(share[u] for u in cell) for v in cell] for cell in cells]
 
 
-def boxes(cells: list[tuple[int, int]], rows: list[int]) -> Boxes:
+def density(cells: list[tuple[int, int]], rows: list[int]) -> tuple[np.ndarray, np.ndarray]:
     lower, upper = (np.array(ends, dtype=np.int64) for ends in zip(*cells, strict=True))
-    return Boxes(lower, upper, np.array(rows, dtype=np.float64), 1)
+    return learnt_density(lower, upper, np.array(rows, dtype=np.float64), 1)
+
+
+def lists(codes: np.ndarray, offsets: np.ndarray) -> Lists:
+    """Sets of codes."""
+    line = Line.of_widths(np.ones(codes.max() + 1))
+    return Lists(line, codes, codes, offsets=offsets, weight=np.ones(len(codes)))
 
 
 def weights(cells: list[tuple[int, int]], rows: list[int]) -> list[np.ndarray]:
     """Weights of the values of each cell by the learnt density."""
-    starts, density = boxes(cells, rows).density()
+    starts, found_density = density(cells, rows)
     found = []
     for low, high in cells:
-        share = density[np.searchsorted(starts, np.arange(low, high + 1), side="right") - 1]
+        share = found_density[np.searchsorted(starts, np.arange(low, high + 1), side="right") - 1]
         found.append(share / share.sum())
     return found
 
@@ -60,12 +68,12 @@ def test_rounds_end_where_held_out_rows_gain_nothing():
     rng = np.random.default_rng(3)
     lower = rng.integers(0, 90, 400)
     upper = lower + rng.integers(1, 15, 400)
-    even = learnt_scale(lower, upper, np.full(400, 5.0), 1)
-    shares = np.diff(even.before(np.arange(91)))
+    starts, even = learnt_density(lower, upper, np.full(400, 5.0), 1)
     heaps = np.ceil(lower / 10) * 10
-    tens = learnt_scale(np.maximum(lower, 0), upper, np.where(heaps <= upper, 20.0, 0.0), 1)
-    heaped = np.diff(tens.before(np.arange(91)))
-    assert heaped[10:90:10].sum() > 2 * shares[10:90:10].sum()
+    ends, heaped = learnt_density(lower, upper, np.where(heaps <= upper, 20.0, 0.0), 1)
+    tens = np.arange(10, 90, 10)
+    of_even, of_heaped = (d[np.searchsorted(s, tens, side="right") - 1] for s, d in ((starts, even), (ends, heaped)))
+    assert of_heaped.sum() > 2 * of_even.sum()
 
 
 @pytest.mark.parametrize(("values", "least", "most"), [
@@ -93,7 +101,7 @@ def test_nodes_are_learnt_as_their_leaves_one_by_one_are():
     sets = [[0, 1, 4], [1, 2], [3], [0, 3, 4], [2]]
     codes = np.array([code for one in sets for code in one])
     offsets = np.cumsum([0, *map(len, sets)])
-    shares = member_shares(codes, np.ones(len(codes)), offsets, np.array([4.0, 1, 7, 2, 3]), NODE_ROUNDS)
+    shares = member_shares(lists(codes, offsets), np.array([4.0, 1, 7, 2, 3]), NODE_ROUNDS)
     found = [share / shares[cell].sum() for cell in sets for share in shares[cell]]
     assert np.allclose(found, [w for cell in slow(sets, [4, 1, 7, 2, 3]) for w in cell])
 
@@ -101,9 +109,9 @@ def test_nodes_are_learnt_as_their_leaves_one_by_one_are():
 def test_each_value_of_a_set_is_given_a_row_and_the_others_go_by_learnt_shares():
     # {0, 1} of 5 rows and {1} of 3: after a round value 1 has 5.5 of 8; a set of fewer rows than values stays learnt
     codes, offsets = np.array([0, 1, 1]), np.array([0, 2, 3])
-    found = member_weights(codes, offsets, np.array([5.0, 3.0]))
+    found = member_weights(lists(codes, offsets), np.array([5.0, 3.0]))
     assert np.allclose(found, [(1 + 3 * 2.5 / 8) / 5, (1 + 3 * 5.5 / 8) / 5, 1])
-    assert np.allclose(member_weights(codes, offsets, np.array([1.0, 0.0])), [0.5, 0.5, 1])
+    assert np.allclose(member_weights(lists(codes, offsets), np.array([1.0, 0.0])), [0.5, 0.5, 1])
 
 
 def test_boxes_that_overlap_with_nothing_stay_even_and_so_do_those_of_no_rows():
@@ -111,7 +119,7 @@ def test_boxes_that_overlap_with_nothing_stay_even_and_so_do_those_of_no_rows():
         for (low, high), share in zip(cells, weights(cells, rows), strict=True):
             assert np.allclose(share, 1 / (high - low + 1))
     for cells in ([(5, 5), (7, 7)], [(0, 2**62), (0, 5)]):  # nothing to learn, and no line to learn on
-        assert not len(boxes(cells, [3, 4]).density()[1])
+        assert not len(density(cells, [3, 4])[1])
 
 
 @pytest.mark.parametrize(("kind", "cells", "asked", "share"), [

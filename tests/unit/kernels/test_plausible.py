@@ -5,24 +5,32 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.cell_shares import Lists, Ranges, learn_shares
+from duckdb_anon.kernels.cells.cells import Lists, Noisy, Ranges
+from duckdb_anon.kernels.cells.learn import learn_shares
+from duckdb_anon.kernels.cells.line import Line
 from duckdb_anon.kernels.plausible.augmentation import Augmentation, Evidence
-from duckdb_anon.kernels.plausible.columns import Column, Noisy
+from duckdb_anon.kernels.plausible.columns import Column
 from duckdb_anon.kernels.plausible.reading import _are_tight
 from duckdb_anon.kernels.plausible.tree import Completion, Options, fitted, information, structure
 
 PLAIN = Options(levels=1)
 
 
+def line(size: int) -> Line:
+    """A line of single values."""
+    return Line.of_widths(np.ones(size))
+
+
 def exact(codes: list[int], size: int) -> Column:
     """A column of values."""
-    return Column.of(Ranges(np.arange(size), np.arange(size)), np.array(codes), np.bincount(codes) + 0.1, 32)
+    each = Ranges(line(size), np.arange(size), np.arange(size))
+    return Column.of(each, np.array(codes), np.bincount(codes) + 0.1, 32)
 
 
 def ranges(cells: list[tuple[int, int]], size: int) -> Column:
     """A column of ranges, one a row."""
     different, cell = np.unique(np.array(cells), axis=0, return_inverse=True)
-    found = Ranges(different[:, 0], different[:, 1])
+    found = Ranges(line(size), different[:, 0], different[:, 1])
     shares = learn_shares(found, np.bincount(cell.ravel()).astype(float), np.ones(size))
     return Column.of(found, cell.ravel(), shares, 32)
 
@@ -47,7 +55,7 @@ def test_a_box_is_filled_by_what_the_exact_column_tells():
 def test_noisy_cells_draw_from_the_posterior():
     shares, keep, size = np.array([0.5, 0.3, 0.2]), 0.6, 3
     base = np.full(size, (1 - keep) / 2)
-    noisy = Noisy(np.arange(size), np.full(size, keep - base[0]), base)
+    noisy = Noisy(line(size), np.arange(size), np.arange(size), extra=np.full(size, keep - base[0]), base=base)
     column = Column.of(noisy, np.full(90_000, 2), shares, 2)
     evidence = Evidence((column,), (False,))
     (atoms,) = next(draws(evidence, 1, options=Options(rounds=0, margin_prior=0.0)))
@@ -78,7 +86,8 @@ def test_the_tree_joins_what_tells_most_of_each_other():
 
 def test_each_value_that_a_set_lists_is_given_a_row_of_its_class():
     # 0 is common; y tells which rows have the rare 1 and 2
-    cells = Lists(np.array([0, 1, 3, 5]), np.array([0, 0, 1, 0, 2]), np.ones(5))
+    atoms = np.array([0, 0, 1, 0, 2])
+    cells = Lists(line(3), atoms, atoms, offsets=np.array([0, 1, 3, 5]), weight=np.ones(5))
     cell = np.array([0] * 400 + [1] * 5 + [2] * 5 + [1] * 1)
     x = Column.of(cells, cell, np.array([0.98, 0.01, 0.01]), 32)
     own = np.zeros(len(cell), dtype=int)
@@ -96,7 +105,8 @@ def test_the_row_that_has_a_rare_value_follows_the_other_columns():
     known = rng.integers(0, 2, size=4000)
     hidden = np.concatenate([np.array([0, 0, 0, 1])] * 500)
     # rows of known x teach that x follows y; in the classes of four one row has y = 1
-    cells = Lists(np.array([0, 1, 2, 4]), np.array([0, 1, 0, 1]), np.ones(4))
+    atoms = np.array([0, 1, 0, 1])
+    cells = Lists(line(2), atoms, atoms, offsets=np.array([0, 1, 2, 4]), weight=np.ones(4))
     x = Column.of(cells, np.concatenate([known, np.full(2000, 2)]), np.array([0.5, 0.5]), 32)
     y = exact(np.concatenate([known, hidden]).tolist(), 2)
     classes = ranges([(0, 500)] * 4000 + [(k // 4, k // 4) for k in range(2000)], 501)
@@ -111,4 +121,4 @@ def test_intervals_of_a_hierarchy_are_not_tight():
     nested = [(0, 9), (0, 4), (5, 9), (3, 4), (10, 19)]
     for more, tight in (([], False), ([(4, 6)], True), ([(9, 12)], True), ([(20, 25), (0, 30)], False)):
         first, last = np.array(nested + more).T
-        assert _are_tight(Ranges(first, last), np.ones(len(first), dtype=bool)) == tight
+        assert _are_tight(Ranges(line(int(last.max()) + 1), first, last), np.ones(len(first), dtype=bool)) == tight

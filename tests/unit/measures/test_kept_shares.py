@@ -48,7 +48,7 @@ def test_the_second_query_learns_nothing(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, bounds: str
 ) -> None:
     first = estimate(con, bounds)
-    for name in ("Boxes", "member_shares"):
+    for name in ("learnt_density", "member_shares"):
         monkeypatch.setattr(estimator_udfs, name, lambda *_: pytest.fail("learnt again"))
     assert estimate(con, bounds) == first
 

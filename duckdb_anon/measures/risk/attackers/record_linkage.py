@@ -20,11 +20,11 @@ from functools import partial
 
 import numpy as np
 
-from duckdb_anon.measures.cells import PublishedCells, quantile_bins
+from duckdb_anon.kernels.cells.cells import Randomization, Ranges
+from duckdb_anon.kernels.cells.line import quantile_bins
 from duckdb_anon.measures.risk.attacks import Attacker, ColumnScore, NotApplicable, Scoring
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, Replay, once_per_release
 from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
-from duckdb_anon.model.release_table import Randomization
 
 OUTSIDE = -40.0
 """Log-likelihood of what cannot be; far below every sum of log ratios, yet finite, so that the fewest count."""
@@ -46,7 +46,7 @@ def exact(release: PublishedRecords) -> Scoring:
 def nearest(release: PublishedRecords) -> Scoring:
     """Score minus the sum of distances."""
 
-    def closeness(cells: PublishedCells, values: CodeArray) -> FloatArray:
+    def closeness(cells: Ranges, values: CodeArray) -> FloatArray:
         return -cells.distance(values)
 
     return Scoring([partial(closeness, cells) for cells in release.columns])
@@ -78,42 +78,42 @@ def most_equal(replay: Replay) -> int:
     return int(np.flatnonzero(np.cumsum(share[::-1])[::-1] > RARE).max(initial=0))
 
 
-def _inside(cells: PublishedCells, inside: float | FloatArray, outside: float, values: CodeArray) -> FloatArray:
-    return np.where(cells.covered(values), inside, outside)
+def _inside(cells: Ranges, inside: float | FloatArray, outside: float, values: CodeArray) -> FloatArray:
+    return np.where(cells.covers(values), inside, outside)
 
 
 def _ratio(release: PublishedRecords, a: int) -> ColumnScore:
     """Log-likelihood ratios of the cells of a column."""
     cells = release.columns[a]
-    if cells.column.channel is not None:
-        return _of_channel(cells, cells.column.channel)
+    if cells.channel is not None:
+        return _of_channel(cells, cells.channel)
     if release.replay is not None:
         return learned(cells, release.replay.before[a], release.replay.after[a])
-    if cells.column.lists_nodes:
+    if cells.lists_nodes:
         return partial(_listed, cells)
     return partial(_inside, cells, -np.log(np.maximum(cells.sizes, 1)), OUTSIDE)
 
 
-def _listed(cells: PublishedCells, values: CodeArray) -> FloatArray:
+def _listed(cells: Ranges, values: CodeArray) -> FloatArray:
     chance = cells.chance(values)
     scores: FloatArray = np.log(chance, out=np.full(chance.shape, OUTSIDE), where=chance > 0)
     return scores
 
 
-def _of_channel(cells: PublishedCells, channel: Randomization) -> ColumnScore:
+def _of_channel(cells: Ranges, channel: Randomization) -> ColumnScore:
     """Log P(y | x) / P(y) of randomized response, P(y) from the release."""
     other = (1.0 - channel.p) / max(len(channel.domain) - 1, 1)
     marginal = cells.weights / cells.weights.sum()
 
     def score(values: CodeArray) -> FloatArray:
         with np.errstate(divide="ignore"):
-            ratio = np.log(np.where(cells.covered(values), channel.p, other)) - np.log(marginal)
+            ratio = np.log(np.where(cells.covers(values), channel.p, other)) - np.log(marginal)
         return np.asarray(np.maximum(ratio, OUTSIDE))
 
     return score
 
 
-def learned(cells: PublishedCells, before: CodeArray, after: CodeArray) -> ColumnScore:
+def learned(cells: Ranges, before: CodeArray, after: CodeArray) -> ColumnScore:
     """Log-likelihood ratios of a column's cells, plain values, from pairs of codes before and after the call."""
     # between quantile bins of many ordered values, that a value stays exactly the same is counted separately
     bin_of_code, bins = _bins(cells.domain, before)
@@ -130,13 +130,15 @@ def learned(cells: PublishedCells, before: CodeArray, after: CodeArray) -> Colum
     share = np.bincount(after, minlength=cells.domain.size) + SMOOTHING
 
     def score(values: CodeArray) -> FloatArray:
-        scores: FloatArray = ratio[bin_of_code[values]].take(bin_of_code[cells.codes], axis=1)
+        scores: FloatArray = ratio[bin_of_code[values]].take(bin_of_code[cells.value_codes()], axis=1)
         if not single:
-            cell = cells.cell_of_code[values]
+            cell = cell_of_code[values]
             record = np.flatnonzero(cell >= 0)
             scores[record, cell[record]] = stay[values[record]]
         return scores
 
+    cell_of_code = np.full(cells.domain.size, -1, dtype=np.int64)
+    cell_of_code[cells.value_codes()] = np.arange(cells.number)
     stay = np.zeros(0) if single else np.log(stayed / total)[bin_of_code] - np.log(share / share.sum())
     return score
 

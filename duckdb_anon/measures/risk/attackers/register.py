@@ -12,19 +12,18 @@ from __future__ import annotations
 import numpy as np
 import scipy
 
+from duckdb_anon.kernels.cells.table import Boxes
 from duckdb_anon.kernels.jit import compiled
 from duckdb_anon.kernels.partition.sort_count import ranges
 from duckdb_anon.kernels.row_keys import keys_of
-from duckdb_anon.measures.cells import Boxes, PublishedCells
 from duckdb_anon.measures.risk.attackers.record_linkage import REACH
 from duckdb_anon.measures.risk.attackers.regroup import GroupValues
 from duckdb_anon.measures.risk.attackers.sensitive_model import models_of
 from duckdb_anon.measures.risk.attacks import Attacker, Label, NotApplicable, Scoring
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, Register
 from duckdb_anon.measures.risk.targets import Targets
-from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.coded_table import BoolArray, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import BoolArray
 
 MOST_SCORES, MOST_PAIRS = 1_000_000_000, 30_000_000
 CANDIDATES = 3
@@ -91,7 +90,7 @@ def _shared(side: IntArray, chance: FloatArray, total: FloatArray) -> None:
 
 def _located(release: PublishedRecords, register: Register, released_group: IntArray) -> _Pairs:
     """Pairs of individuals and rows of one group, by the groups of the register or of the release that fit better."""
-    released = np.stack([cells.codes[cells.of_row] for cells in release.columns])
+    released = np.stack([cells.value_codes()[cells.of_row] for cells in release.columns])
     domains = [cells.domain.size for cells in release.columns]
     person, row, score, fit = _in_groups(register.values, register.known, released_group, released, domains)
     if register.group is None or register.published is None:
@@ -145,7 +144,7 @@ def _covered(release: PublishedRecords, register: Register, group_of_unit: IntAr
     if different * len(first) > MOST_SCORES:
         raise NotApplicable(f"{different:,} individuals and {len(first):,} classes are too many; measure a sample")
     rows, known = release.first_row[first], np.flatnonzero(register.known)
-    columns = [PublishedCells.of_rows(release.columns[a].column, rows) for a in known]
+    columns = [release.columns[a].of_rows(rows) for a in known]
     fits = Boxes(number, rows, columns).matches(facts).tocoo()
     width = np.sum([np.log(np.maximum(cells.sizes, 1)) for cells in columns], axis=0)
     row, person, score = _members(number[release.unit_of_row], size, fits.row, fits.col, -width[fits.col])

@@ -21,8 +21,7 @@ from duckdb_anon.measures.risk.attackers.record_linkage import likelihood
 from duckdb_anon.measures.risk.attacks import Attacker, ColumnScore, Label, NotApplicable, Scoring
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords
 from duckdb_anon.measures.risk.targets import Targets
-from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
-from duckdb_anon.model.release_table import BoolArray
+from duckdb_anon.model.coded_table import BoolArray, CodeArray, FloatArray, IntArray
 
 CHANNEL = 0.25
 """Weight of a row's own likelihood against that of its group."""
@@ -82,7 +81,7 @@ def scoring(release: PublishedRecords) -> Scoring:
     if release.replay is None or release.replay.group is None:
         raise NotApplicable("This attacker needs a release of plain values whose method moves them inside groups")
     group, base = release.replay.group, likelihood(release)
-    codes = np.stack([cells.codes[cells.of_row] for cells in release.columns])
+    codes = np.stack([cells.value_codes()[cells.of_row] for cells in release.columns])
     values = GroupValues.of(group, codes, [cells.domain.size for cells in release.columns])
 
     def tempered(score: ColumnScore, codes: CodeArray) -> FloatArray:

@@ -22,9 +22,8 @@ from duckdb_anon.measures.risk.baseline_inference import Bins, bins_of
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, once_per_release
 from duckdb_anon.measures.risk.sensitive_attributes import Secret
 from duckdb_anon.measures.risk.targets import Targets
-from duckdb_anon.model.coded_table import CodeArray, FloatArray, IntArray
+from duckdb_anon.model.coded_table import BoolArray, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.progress import tick
-from duckdb_anon.model.release_table import BoolArray
 
 MOST_ROWS, MOST_COEFFICIENTS = 20_000, 500_000
 STEPS = 40

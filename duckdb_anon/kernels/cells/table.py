@@ -1,97 +1,31 @@
 """Tables as measures see them: originals and releases of any shape, coded on one common domain.
 
-Columns of the same name are coded together over all tables of a call, so that codes can be compared. A
-released column is read by its type: STRUCT(lower, upper) is an interval, a list is a set of values, a MAP is
-value counts, another STRUCT is a slice whose fields become columns, and a text under a hierarchy is a node.
+Columns of the same name are coded together over all tables of a call, so that codes can be compared. A released column
+is read by its type: STRUCT(lower, upper) is an interval, a list is a set of values, a MAP is value counts, another
+STRUCT is a slice whose fields become columns, and a text under a hierarchy is a node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
-from duckdb_anon.model.coded_table import Attribute, CodeArray, FloatArray, IntArray
+from duckdb_anon.kernels.cells.cells import SWAPPED, Ranges
+from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import Params, Roles
 from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.progress import tick
 from duckdb_anon.model.release_formats import Contents
 
-BoolArray = NDArray[np.bool_]
-_SWAPPED = ", and a table of true values is needed. Is a release in the place of its original?"
-
-
-@dataclass(frozen=True)
-class Randomization:
-    """How a released column was randomized."""
-
-    p: float  # probability that a released value is the true one
-    domain: CodeArray  # codes of the values it was drawn from, in the common domain, shape (size,)
-
-
-@dataclass(frozen=True)
-class ReadColumn:
-    """One column of one table; which arrays are set says how its cells are read."""
-
-    domain: Attribute  # the attribute the codes are of, which all tables of a call share; it has no rows of its own
-    codes: CodeArray | None = None  # code of each row; of sets and counts one after another
-    lower: CodeArray | None = None  # of intervals, codes of both ends; -1, -1 means anything, NULL included
-    upper: CodeArray | None = None
-    offsets: IntArray | None = None  # of sets and counts, row i has codes[offsets[i]:offsets[i + 1]]
-    counts: IntArray | None = None  # count of each code
-    node: CodeArray | None = None  # node number in `domain.hierarchy`; of lists of nodes one after another
-    slice: str = ""  # name of the STRUCT column it was a field of, '' for none
-    channel: Randomization | None = None  # how it was randomized, where the release's `rr` column has it
-
-    @property
-    def plain(self) -> bool:
-        """Whether a cell is one value."""
-        return self.codes is not None and self.offsets is None
-
-    @property
-    def counted(self) -> bool:
-        """Whether a cell holds the counts of the values of a bucket."""
-        return self.counts is not None
-
-    @property
-    def interval(self) -> bool:
-        """Whether a cell is an interval."""
-        return self.lower is not None
-
-    @property
-    def several(self) -> bool:
-        """Whether a cell has members: those of a set, values with their counts, or nodes."""
-        return self.offsets is not None
-
-    @property
-    def ordered(self) -> bool:
-        """Whether a cell is a number, or an interval of numbers."""
-        return self.domain.kind == "ordered" and not self.several
-
-    @property
-    def lists_nodes(self) -> bool:
-        """Whether a cell is a list of nodes of a hierarchy, one for each value of a person."""
-        return self.several and self.codes is None
-
-    @property
-    def cells(self) -> str:
-        """What its cells are, for messages."""
-        if self.plain:
-            return "plain values"
-        if self.interval:
-            return "intervals"
-        if self.several:
-            return "counts" if self.counted else "sets"
-        return "nodes"
-
-    def value_codes(self) -> CodeArray:
-        """Codes of a column of plain values."""
-        if not self.plain or self.codes is None:
-            raise ColumnError(f"column '{self.domain.name}' has no plain values{_SWAPPED}")
-        return self.codes
+_MOST_COMPARED = 4_000_000
+"""Individuals times boxes that are compared at a time."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +33,7 @@ class ReadTable:
     """A table of any shape; row i of every column is the same row."""
 
     rows: int  # number of rows
-    columns: dict[str, ReadColumn]  # the original's columns, whatever carries them
+    columns: dict[str, Ranges]  # the original's columns, whatever carries them: the cell of each row
     contents: Contents = field(default_factory=Contents)  # what the table carries; empty for an original
     # values of each carrier of `contents`, by its column, shape (rows,): buckets numbered from 0, NaN for NULL
     numbers: Mapping[str, FloatArray] = field(default_factory=dict)
@@ -125,7 +59,7 @@ class ReadTable:
     def buckets(self) -> IntArray:
         """Bucket of each row, numbered from 0 in their order; only where `contents.bucket` is."""
         if not self.contents.bucket:
-            raise ColumnError(f"a table of slices has no buckets{_SWAPPED}")
+            raise ColumnError(f"a table of slices has no buckets{SWAPPED}")
         return self.numbers[self.contents.bucket].astype(np.int64)
 
     @property
@@ -146,9 +80,59 @@ class ReadTable:
     def attribute(self, name: str) -> Attribute:
         """Column `name` (plain values) as an attribute with rows."""
         if name not in self.columns:
-            raise ColumnError(f"there is no column '{name}'{_SWAPPED}")
+            raise ColumnError(f"there is no column '{name}'{SWAPPED}")
         column = self.columns[name]
         return column.domain.with_codes(column.value_codes())
+
+    def boxes(self, names: Sequence[str]) -> Boxes:
+        """The different combinations of cells of some columns."""
+        columns = [self.columns[name] for name in names]
+        keys = keys_of([column.names for column in columns])
+        return Boxes(keys.of_row, keys.first, [column.taken(keys.first) for column in columns])
+
+    def slices(self, names: Sequence[str]) -> dict[str, list[int]]:
+        """Places of columns by the slice that they are fields of; a column of its own is a slice of its own."""
+        found: dict[str, list[int]] = {}
+        for position, name in enumerate(names):
+            found.setdefault(self.columns[name].slice or f" {name}", []).append(position)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """The different combinations of cells of several columns."""
+
+    of_row: IntArray  # box of each released row
+    first_row: IntArray  # a released row of each box
+    columns: list[Ranges]  # their cells, one a box
+
+    @property
+    def number(self) -> int:
+        """How many there are."""
+        return len(self.first_row)
+
+    def matches(self, values: Sequence[NDArray[Any]]) -> scipy.sparse.csr_matrix:
+        """Which boxes cover each individual, from codes by column: 1 where one does, shape (individuals, boxes)."""
+        if all(cells.plain for cells in self.columns):
+            pairs = zip(self.columns, values, strict=True)
+            keys = keys_of([np.concatenate([cells.value_codes(), codes]) for cells, codes in pairs])
+            of_box, of_individual = keys.of_row[: self.number], keys.of_row[self.number :]
+            box = np.full(keys.number, -1, dtype=np.int64)
+            box[of_box] = np.arange(self.number)
+            found = np.flatnonzero(box[of_individual] >= 0)
+            entries = (found, box[of_individual[found]])
+            return scipy.sparse.csr_matrix((np.ones(len(found)), entries), (len(of_individual), self.number))
+        alike = keys_of(values)
+        step = max(1, _MOST_COMPARED // self.number)
+        blocks = []
+        for at in range(0, alike.number, step):
+            tick()
+            some = alike.first[at : at + step]
+            covered = self.columns[0].covers(values[0][some])
+            for cells, codes in zip(self.columns[1:], values[1:], strict=True):
+                covered &= cells.covers(codes[some])
+            blocks.append(scipy.sparse.csr_matrix(covered, dtype=np.float64))
+        return scipy.sparse.vstack(blocks, format="csr")[alike.of_row]
 
 
 @dataclass(frozen=True)
