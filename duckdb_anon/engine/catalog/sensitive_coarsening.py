@@ -2,7 +2,8 @@
 
 A sensitive column is published unchanged, so a unique wage identifies its holder, whatever becomes of the other
 columns. `sensitive_edges := k` has the planner put a table with coarser values in the place of the
-source: ends coded, neighbours joined, rare names become 'other' (`kernels.rare_value_coding`). Methods, rules and the
+source: rare numbers and dates are joined with their neighbours and published as the mean, rare names become 'other'
+(`kernels.rare_value_coding`). Methods, rules and the
 release then have these values alone, and a constant column of the release has k. Carriers are rows of the source,
 individuals where a column identifies them; a method that leaves rows out may show fewer of them.
 A sensitive column with a hierarchy is refused: one_to_m_generalize and rmr publish its nodes, each of k persons; the
@@ -19,16 +20,16 @@ import pyarrow as pa
 
 from duckdb_anon.engine.catalog.catalog import Relation
 from duckdb_anon.engine.sql_quoting import ident, literal
-from duckdb_anon.kernels.rare_value_coding import coded, grouped
+from duckdb_anon.kernels.rare_value_coding import OTHER, grouped, joined
 from duckdb_anon.model.errors import ColumnError, RequirementError
 from duckdb_anon.model.function_specs import ColumnInfo, Method, Parameter, Roles
 from duckdb_anon.model.release_formats import EDGES
+from duckdb_anon.model.release_formats.duckdb_types import is_number
 
 PARAMETER = Parameter(
     EDGES.word,
-    "minimum number of records (individuals) per released sensitive value: extremes are coded, "
-    "rare neighbouring values are merged, rare categories become 'other'; 2 or more (default: "
-    "values are unchanged)",
+    "minimum number of records (individuals) per released sensitive value: rare neighbouring values are published as "
+    "their mean, rare categories become 'other'; 2 or more (default: values are unchanged)",
     "integer",
     low=2,
 )
@@ -106,26 +107,41 @@ def _values(function: str, info: ColumnInfo, value: str, person: str | None, num
     numbers = f"(select {person} as w, row_number() over () as p from (select distinct {person} from _anon_whole))"
     source = f"_anon_whole left join {numbers} on w is not distinct from {person}" if person else "_anon_whole"
     carriers = "list(distinct p)" if person else "null::bigint[]"
+    mean = _mean(f"_anon_whole.{value}", info.type) if ordered else "null"
     other = literal(REST) if info.type.startswith(_TEXT) else f"error({unnamed})"
     return (
         f"{by} as materialized (select {value} as v, {counted} as n, {carriers} as p, "
         f"row_number() over (order by {value} nulls last) - 1 as i from {source} group by {value}),\n"
         f"{by}t as materialized (select {FUNCTION}({{k: {k}::bigint, ordered: {str(ordered).lower()}, "
         f"counts: list(n order by i), persons: {persons_of_values}}}) as r from {by} where v is not null),\n"
+        f"_anon_m{number} as materialized (select t.r[a.i + 1] as g, {mean} as r from _anon_whole join {by} as a "
+        f"on _anon_whole.{value} = a.v cross join {by}t as t where t.r[a.i + 1] < {OTHER} group by g),\n"
         f"_anon_e{number} as materialized (select a.v, case when a.v is null then case when a.n < {k} then "
-        f"error({rare}) end when t.r is null or len(t.r) = 0 then error({few}) when t.r[a.i + 1] < 0 then {other} "
-        f"else b.v end as r from {by} as a cross join {by}t as t left join {by} as b on b.i = t.r[a.i + 1]),\n"
+        f"error({rare}) end when t.r is null or len(t.r) = 0 then error({few}) when t.r[a.i + 1] = {OTHER} then {other} "
+        f"else coalesce(m.r, b.v) end as r from {by} as a cross join {by}t as t left join {by} as b "
+        f"on b.i = t.r[a.i + 1] left join _anon_m{number} as m on m.g = t.r[a.i + 1]),\n"
     )
 
 
+def _mean(value: str, kind: str) -> str:
+    """SQL of the mean of values in their type: of the finite ones, where there are some."""
+    if kind.startswith(("DATE", "TIMESTAMP")):
+        moment = f"{value}{'::timestamp' if kind == 'DATE' else ''}"
+        mean = f"avg({moment}) filter (isfinite({value}))"
+    else:
+        number = is_number(kind) or kind == "BIGNUM"
+        mean = f"avg({value}::double) filter (isfinite({value}::double))" if number else f"avg({value})"
+    return f"coalesce(try_cast({mean} as {kind}), min({value}))"
+
+
 def published(call: pa.StructArray) -> pa.Array:
-    """Place of the published value of each value, or -1: the SQL function behind the CTEs; [] where k cannot be met."""
+    """Place of the published value of each value, or what is below 0 (`joined`, `grouped`); [] where k cannot be met."""
     answers = []
     for row in call:
         counts = np.array(row["counts"].as_py() or [], dtype=np.int64)
         persons = None if row["persons"].as_py() is None else row["persons"].values.to_numpy(zero_copy_only=False)
         k = row["k"].as_py()
         many = int(counts.sum()) if persons is None else len(np.unique(persons))
-        make = coded if row["ordered"].as_py() else grouped
+        make = joined if row["ordered"].as_py() else grouped
         answers.append(make(counts, k, persons) if many >= k else np.zeros(0, dtype=np.int64))
     return pa.array([a.tolist() for a in answers], pa.list_(pa.int64()))

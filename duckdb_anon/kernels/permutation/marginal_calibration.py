@@ -3,7 +3,9 @@
 Permuting columns inside groups preserves every histogram and blurs associations between columns. Here values of two
 rows of a group are exchanged, at random, where the published counts of all triples of columns, and the sums of each
 numeric sensitive column in the cells of three quasi-identifiers, do not move away from their targets: the sum of
-|published - target| must not rise. Sums are taken in units of the column's mean. Columns are binned.
+|published - target| must not rise. Sums are taken in units of the column's mean. Ordered columns are in `FINE_BINS`
+bins where three quasi-identifiers or more have so many values and most rows are in cells that steer even so: then
+sums over ranges err less. Otherwise finer bins gain nothing, and there are `BINS`.
 
 What it reveals: exchanges are steered by counts and sums of the table, rounded at random to multiples of `BASE`
 (unbiased), and cells of fewer than `LEAST_COUNT` rows steer nothing. A value of more than `BASE` means counts as that,
@@ -33,7 +35,8 @@ from duckdb_anon.model.progress import stop_flag, tick
 BASE = 10
 LEAST_COUNT = 50
 MOST_BINS = 12
-BINS = 10
+FINE_BINS, BINS = 20, 10
+STEERED = 0.8  # least share of the rows in cells that steer, on average over tables, for fine bins
 ROUNDS, ROUNDS_LARGE = 5, 2  # in a large table cells are large, and two rounds bring them as near
 UNIT = 64  # what a row counts as, so that sums in units of a mean are whole numbers too
 _LEFT_ALONE = -(2**62)
@@ -62,20 +65,20 @@ def repaired(
     columns = [*qi, *sensitive]
     if len(columns) < 2 or len(qi) == 0:
         return source
-    bins_of_column = parallel_map(_binned, columns)
-    bins = np.stack(bins_of_column, axis=1)
-    widths = [int(column.max(initial=0)) + 1 for column in bins_of_column]
-    size = 3 if 3 <= len(widths) <= _MOST_FOR_TRIPLES else 2
-    tables = Marginals.of(widths, list(combinations(range(len(widths)), size)), len(qi))
-    values = _summed(sensitive, len(bins))
-    one_each, every, summed = np.ones(len(bins), dtype=np.int32), len(tables.tables), tables.summed_tables
-    target = _rounded(tables.totals(bins, one_each, every), BASE, rng)
+    bins = FINE_BINS if sum(a.kind == "ordered" and a.domain > BINS for a in qi) >= 3 else BINS
+    bins_of_column, tables, counts = _laid_out(columns, len(qi), bins)
+    if bins > BINS and counts[counts >= LEAST_COUNT].sum() < STEERED * counts.sum():
+        bins_of_column, tables, counts = _laid_out(columns, len(qi), BINS)
+    published = np.stack(bins_of_column, axis=1)
+    one_each, every, summed = np.ones(len(published), dtype=np.int32), len(tables.tables), tables.summed_tables
+    target = _rounded(counts, BASE, rng)
+    values = _summed(sensitive, len(published))
     sum_targets = [
-        _rounded(tables.totals(bins, np.ascontiguousarray(column), summed), BASE * UNIT, rng) for column in values.T
+        _rounded(tables.totals(published, np.ascontiguousarray(column), summed), BASE * UNIT, rng) for column in values.T
     ]
     rows, starts = rows_by_group(group_of_row)
     values = values[rows]
-    published, result = bins, np.empty((len(rows), len(qi)), dtype=source.dtype)
+    result = np.empty((len(rows), len(qi)), dtype=source.dtype)
 
     def in_groups(low: int, high: int) -> None:
         block = rows[low:high]
@@ -102,6 +105,16 @@ def repaired(
 
     parallel_map(by_row, range(len(qi)))
     return source
+
+
+def _laid_out(columns: Sequence[Attribute], qi: int, bins: int) -> tuple[list[BinArray], Marginals, IntArray]:
+    """Bin of each row in each column, the tables of their counts, and the counts."""
+    bins_of_column = parallel_map(lambda column: _binned(column, bins), columns)
+    widths = [int(column.max(initial=0)) + 1 for column in bins_of_column]
+    size = 3 if 3 <= len(widths) <= _MOST_FOR_TRIPLES else 2
+    tables = Marginals.of(widths, list(combinations(range(len(widths)), size)), qi)
+    one_each = np.ones(len(bins_of_column[0]), dtype=np.int32)
+    return bins_of_column, tables, tables.totals(np.stack(bins_of_column, axis=1), one_each, len(tables.tables))
 
 
 def _summed(sensitive: Sequence[Attribute], rows: int) -> CodeArray:
@@ -208,10 +221,10 @@ class Marginals:
         return sums
 
 
-def _binned(attribute: Attribute) -> BinArray:
+def _binned(attribute: Attribute, bins: int) -> BinArray:
     """Bin of each row: values where they are few, else the most frequent nominal ones and bins of equal frequency."""
     counts = np.bincount(attribute.codes, minlength=attribute.domain)
-    if np.count_nonzero(counts) <= MOST_BINS:
+    if np.count_nonzero(counts) <= (MOST_BINS if attribute.kind == "nominal" else max(MOST_BINS, bins)):
         bin_of_code = np.cumsum(counts > 0) - 1
     elif attribute.kind == "nominal":
         bin_of_code = np.minimum(np.argsort(np.argsort(-counts, kind="stable"), kind="stable"), MOST_BINS - 1)
@@ -219,7 +232,7 @@ def _binned(attribute: Attribute) -> BinArray:
         index = attribute.left_to_right
         share = np.cumsum(counts[index]) - counts[index] / 2
         bin_of_code = np.empty(len(counts), dtype=np.int64)
-        bin_of_code[index] = np.minimum(share * BINS // counts.sum(), BINS - 1)
+        bin_of_code[index] = np.minimum(share * bins // counts.sum(), bins - 1)
         _, bin_of_code = np.unique(bin_of_code, return_inverse=True)
     return bin_of_code.astype(np.int8)[attribute.codes]
 
