@@ -117,8 +117,8 @@ def _values(function: str, info: ColumnInfo, value: str, person: str | None, num
         f"_anon_m{number} as materialized (select t.r[a.i + 1] as g, {mean} as r from _anon_whole join {by} as a "
         f"on _anon_whole.{value} = a.v cross join {by}t as t where t.r[a.i + 1] < {OTHER} group by g),\n"
         f"_anon_e{number} as materialized (select a.v, case when a.v is null then case when a.n < {k} then "
-        f"error({rare}) end when t.r is null or len(t.r) = 0 then error({few}) when t.r[a.i + 1] = {OTHER} then {other} "
-        f"else coalesce(m.r, b.v) end as r from {by} as a cross join {by}t as t left join {by} as b "
+        f"error({rare}) end when t.r is null or len(t.r) = 0 then error({few}) when t.r[a.i + 1] = {OTHER} "
+        f"then {other} else coalesce(m.r, b.v) end as r from {by} as a cross join {by}t as t left join {by} as b "
         f"on b.i = t.r[a.i + 1] left join _anon_m{number} as m on m.g = t.r[a.i + 1]),\n"
     )
 

@@ -36,7 +36,7 @@ BASE = 10
 LEAST_COUNT = 50
 MOST_BINS = 12
 FINE_BINS, BINS = 20, 10
-STEERED = 0.8  # least share of the rows in cells that steer, on average over tables, for fine bins
+STEERED = 0.8  # least share of rows in cells that steer, over the tables that have sums, for fine bins
 ROUNDS, ROUNDS_LARGE = 5, 2  # in a large table cells are large, and two rounds bring them as near
 UNIT = 64  # what a row counts as, so that sums in units of a mean are whole numbers too
 _LEFT_ALONE = -(2**62)
@@ -67,14 +67,15 @@ def repaired(
         return source
     bins = FINE_BINS if sum(a.kind == "ordered" and a.domain > BINS for a in qi) >= 3 else BINS
     bins_of_column, tables, counts = _laid_out(columns, len(qi), bins)
-    if bins > BINS and counts[counts >= LEAST_COUNT].sum() < STEERED * counts.sum():
+    summed = counts[: tables.first[tables.summed_tables]]
+    if bins > BINS and summed[summed >= LEAST_COUNT].sum() < STEERED * summed.sum():
         bins_of_column, tables, counts = _laid_out(columns, len(qi), BINS)
     published = np.stack(bins_of_column, axis=1)
-    one_each, every, summed = np.ones(len(published), dtype=np.int32), len(tables.tables), tables.summed_tables
+    one_each, every, sums = np.ones(len(published), dtype=np.int32), len(tables.tables), tables.summed_tables
     target = _rounded(counts, BASE, rng)
     values = _summed(sensitive, len(published))
     sum_targets = [
-        _rounded(tables.totals(published, np.ascontiguousarray(column), summed), BASE * UNIT, rng) for column in values.T
+        _rounded(tables.totals(published, np.ascontiguousarray(column), sums), BASE * UNIT, rng) for column in values.T
     ]
     rows, starts = rows_by_group(group_of_row)
     values = values[rows]
@@ -94,7 +95,7 @@ def repaired(
     counts = tables.totals(published, one_each, every)
     dev[:, 0] = np.where(target >= LEAST_COUNT, UNIT * (counts - target), _LEFT_ALONE)
     for c, sum_target in enumerate(sum_targets):
-        moved = tables.totals(published, np.ascontiguousarray(values[:, c]), summed)
+        moved = tables.totals(published, np.ascontiguousarray(values[:, c]), sums)
         dev[: len(moved), 1 + c] = moved - sum_target
     for _ in range(ROUNDS if len(rows) < _LARGE else ROUNDS_LARGE):
         exchange_all(starts, published, values, result, tables.of_column, dev, rng)
