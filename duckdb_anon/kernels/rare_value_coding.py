@@ -23,8 +23,9 @@ OTHER = -1
 
 
 def joined(counts: IntArray, k: int, persons: IntArray | None = None) -> IntArray:
-    """Place of the value that each value of an ordered column is published as, or `OTHER` - 1, `OTHER` - 2, ... for a
-    group that is published as its mean.
+    """Place of the value that each value of an ordered column is published as; less than `OTHER` for a mean.
+
+    Values of one negative number are published together, as their mean.
 
     Args:
         counts: carriers of each value, values in their order, shape (values,).
@@ -35,7 +36,7 @@ def joined(counts: IntArray, k: int, persons: IntArray | None = None) -> IntArra
     [-2, 1, 2, -2, -3, -3]
     >>> joined(np.array([1, 9, 8]), 4).tolist()
     [1, 1, 2]
-    """  # noqa: D205, D209
+    """
     target = np.arange(len(counts), dtype=np.int64)
     ids, seen = _numbered(counts, persons)
     _joined(counts.astype(np.int64), np.cumsum(counts) - counts, ids, seen, k, target)

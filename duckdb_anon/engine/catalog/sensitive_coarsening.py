@@ -135,7 +135,7 @@ def _mean(value: str, kind: str) -> str:
 
 
 def published(call: pa.StructArray) -> pa.Array:
-    """Place of the published value of each value, or what is below 0 (`joined`, `grouped`); [] where k cannot be met."""
+    """Place of the published value of each value, or less than 0 (`joined`, `grouped`); [] where k cannot be met."""
     answers = []
     for row in call:
         counts = np.array(row["counts"].as_py() or [], dtype=np.int64)
