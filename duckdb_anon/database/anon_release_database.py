@@ -81,9 +81,9 @@ def _risk(con: Any, info: Mapping[str, Any], rows: Mapping[str, Any]) -> list[di
 
 RELEASE = Task(
     name="anon_release_database",
-    summary="release several tables together: they still join, and k individuals share every known record",
-    example="FROM anon_release_database(['patients', 'visits'], individuals := 'patients', key := 'pid', k := 5, "
-    "keys := {'visits.pid': 'patients.pid'}, independent := true, replace := true)",
+    summary="release several tables together: they still join, and what is known of an individual does not find it",
+    example="FROM anon_release_database(['patients', 'visits'], individuals := 'patients', key := 'pid', "
+    "delta := 0.1, keys := {'visits.pid': 'patients.pid'}, independent := true, replace := true)",
     section="Preparing a call",
     smallest=f"{_CALL}, independent := true, replace := true",
     parameters=_parameters(

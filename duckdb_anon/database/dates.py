@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from duckdb_anon.database.plan import NAME, Plan, Table
-from duckdb_anon.database.record import Work
+from duckdb_anon.database.work import Work
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.release_formats.duckdb_types import is_moment
@@ -51,6 +51,36 @@ def refuse_determined(work: Work) -> None:
                 )
 
 
+def go_together(work: Work, table: Table, parent: Table) -> list[int]:
+    """For each known column the number of the date that it moves with, -1 for none.
+
+    That is an earlier known date of the table or one of its parent, which determines it within a week. The columns of
+    the table are numbered first, then those of the parent.
+    """
+    own = [(table, info.name) for info in table.known]
+    above = [] if parent in (table, work.plan.individuals) else [(parent, info.name) for info in parent.known]
+    found = [-1] * len(own)
+    for k, (_, name) in enumerate(own):
+        for n, (other, column) in enumerate([*own, *above]):
+            leads = found[k] < 0 and (n >= len(own) or (n < k and found[n] < 0))
+            if leads and _is_date(table.relation.columns[name]) and _is_date(other.relation.columns[column]):
+                is_own = other is table
+                lead, joined = ("t", "") if is_own else ("p", f"join {work.of(other)} as p on p._anon_n = t._anon_p")
+                apart = f"{days(f't.{ident(name)}')} - {days(f'{lead}.{ident(column)}')}"
+                some = f"{work.of(table)} as t {joined} order by hash(t._anon_n) limit {_INDIVIDUALS}"
+                found[k] = n if _near_median(work, f"select {apart} as d from {some}") >= _SHARE else -1
+    return found
+
+
+def _near_median(work: Work, distances: str) -> float:
+    """Share of distances `d`, in days, within a week of their median."""
+    [(share,)] = work.con.execute(
+        f"with distances as materialized ({distances}) select avg((abs(d - (select median(d) from distances)) <= "
+        f"{_DAYS})::integer) from distances where d is not null"
+    ).fetchall()
+    return float(share or 0)
+
+
 def _leaving(plan: Plan) -> Iterator[tuple[Table, str]]:
     """Dates that leave shifted or unchanged."""
     for table in plan.tables:
@@ -73,8 +103,4 @@ def _determined(work: Work, table: Table, name: str, other: Table, known: str) -
         f"semi join (select _anon_i from {first} order by hash(_anon_i) limit {_INDIVIDUALS}) using (_anon_i) "
         "where s is not null and q is not null qualify row_number() over (partition by n order by abs(s - q)) = 1"
     )
-    [(share,)] = work.con.execute(
-        f"with nearest as ({nearest}) select avg((abs(d - (select median(d) from nearest)) <= {_DAYS})::integer) "
-        "from nearest"
-    ).fetchall()
-    return float(share or 0)
+    return _near_median(work, nearest)

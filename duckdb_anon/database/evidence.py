@@ -15,10 +15,10 @@ from pathlib import Path
 
 import duckdb
 
-from duckdb_anon.database.plan import NAME, Table
-from duckdb_anon.database.record import Work
+from duckdb_anon.database.plan import NAME, Plan, Table
 from duckdb_anon.database.released_tables import DatabaseRelease, released_rows
 from duckdb_anon.database.risk import STRONGEST, Risk
+from duckdb_anon.database.work import Work
 from duckdb_anon.engine.records.release_digest import release_digest
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.version import __version__
@@ -61,7 +61,9 @@ def evidence_page(
     provenance = {
         "individuals": f"one row of {plan.individuals.name} each, identified by {plan.key}",
         "made on, with": f"{datetime.date.today().isoformat()}, duckdb-anon {__version__}",
-        "known events": f"at most {plan.events} of each table and individual are released",
+        "known events": f"at most {plan.events} of each table and individual are released" if plan.delta is None else (
+            "the members of a group keep equally many"
+        ),
         "key of pseudonyms and shifts": "read from a file, the same in other releases" if plan.key_file else (
             "drawn for this release and thrown away"
         ),
@@ -78,8 +80,9 @@ def evidence_page(
             "provenance": [{"fact": fact, "value": value} for fact, value in provenance.items()],
         },
         individuals=individuals, smallest=made.smallest, linked=plan.linked, limit=limit,
+        permuted=plan.delta is not None,
     )  # fmt: skip
-    answer_with_database(found, plan.k, plan.key_file is not None)
+    answer_with_database(found, _method(plan), plan.key_file is not None)
     content = as_json(found)
     with written(NAME, path, page(found, content), content):
         yield
@@ -110,7 +113,7 @@ def restate(path: Path, context: HoldersContext) -> bool:
         ],
         figures={name: Figure(*figure) for name, figure in facts["figures"].items()}, unanswered=facts["unanswered"],
         facts={name: facts[name] for name in tables},
-        **{name: facts[name] for name in ("individuals", "smallest", "linked", "limit")},
+        **{name: facts[name] for name in ("individuals", "smallest", "linked", "limit", "permuted")},
     )  # fmt: skip
     answer_risk(found)
     content = as_json(found)
@@ -151,7 +154,9 @@ def _table(work: Work, made: DatabaseRelease, table: Table) -> dict[str, object]
         "rows": released_table.rows + released_table.dropped_rows,
         "released": released_table.rows,
         "individuals": individuals,
-        "method": f"mondrian on {record}" if table.known else "rows follow the individual",
+        "method": f"{'mondrian' if plan.delta is None else 'muco'} on {record}"
+        if table.known
+        else "rows follow the individual",
         "known columns": ", ".join(info.name for info in table.known) or None,
         "key": link,
     }
@@ -169,7 +174,7 @@ def _columns(con: duckdb.DuckDBPyConnection, made: DatabaseRelease, table: Table
             "type": kind,
             "label": labels.get(name),
             "treatment": released.get(name, "dropped"),
-            "promise": _promise(table, name, released.get(name, "dropped"), labels.get(name)),
+            "promise": _promise(made.plan, table, name, released.get(name, "dropped"), labels.get(name)),
             "warning": weak.get((table.name, name)),
             "accepted because": context.accepted(table.name, name),
         }
@@ -177,7 +182,7 @@ def _columns(con: duckdb.DuckDBPyConnection, made: DatabaseRelease, table: Table
     ]
 
 
-def _promise(table: Table, name: str, done: str, label: str | None) -> str:
+def _promise(plan: Plan, table: Table, name: str, done: str, label: str | None) -> str:
     """What is promised of a released column, or why one was dropped."""
     if done == "dropped":
         if name in table.treatments:
@@ -187,9 +192,17 @@ def _promise(table: Table, name: str, done: str, label: str | None) -> str:
         return f"Dropped: {'labelled identifier' if label == 'identifier' else 'no label'}, and no treatment."
     if done == "generalized":
         return "At least k individuals share the known record."
+    if done == "permuted":
+        return f"The value is that of one of {plan.least} individuals or more, equally likely before calibration."
     if done == "unchanged":
         return "None: an attacker is assumed not to know it."
     return parsed(NAME, f"{table.name}.{name}", done)[0].promise
+
+
+def _method(plan: Plan) -> str:
+    """The method and its promise."""
+    (name, value), *_ = plan.promise.items()
+    return f"{'mondrian' if plan.delta is None else 'muco'}, {name} = {value}"
 
 
 def _guarantees(made: DatabaseRelease) -> Rows:
@@ -197,7 +210,11 @@ def _guarantees(made: DatabaseRelease) -> Rows:
     plan, rows = made.plan, list[dict[str, object]]()
     for one in made.counted:
         text = f"k >= {plan.k} individuals with one known record of {one.of}"
-        rows.append({"guarantee": text, "counted": one.smallest, "holds": one.smallest >= plan.k or not one.smallest})
+        if plan.delta is not None:
+            text = f"groups of {plan.least} individuals or more with equally many rows of {one.of}"
+        rows.append(
+            {"guarantee": text, "counted": one.smallest, "holds": one.smallest >= plan.least or not one.smallest}
+        )
     meanings = (("values", "value", "no sensitive value"), ("lists", "list", "no list of sensitive values"))
     for one in made.counted if plan.l is not None else ():
         for counts, field, what in meanings:
@@ -218,11 +235,11 @@ def _lost(work: Work, table: Table) -> Rows:
         f"(select count(*) from {work.of(table, 'kept')})"
     ).fetchall()[0]
     beyond = 0
-    if table.known and table is not plan.individuals:
+    if table.known and table is not plan.individuals and plan.delta is None:
         [(beyond,)] = con.execute(
             f"select count(*) from {work.of(table, 'events')} where _anon_s >= {plan.events}"
         ).fetchall()
-    rest = "an individual of its class has no such row" if table.known else "its parent row was dropped"
+    rest = "an individual of its class or group has no such row" if table.known else "its parent row was dropped"
     reasons = {
         "belongs to no individual": total - of_individuals,
         f"beyond the {plan.events} events that are released of an individual": beyond,

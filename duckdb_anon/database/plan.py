@@ -1,19 +1,23 @@
 """What a release of a database is to be: tables, how their rows belong to individuals, roles, treatments, the promise.
 
 Roles are the labels of columns. A column labelled quasi, in whatever table, is one that an attacker may know; columns
-without label and treatment are dropped, as are identifiers without a treatment. Key columns become pseudonyms.
+without label and treatment are dropped, as are identifiers without a treatment. Key columns become pseudonyms. The
+promise is delta (mutual cover) or k.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
 from typing import Any
 
 import duckdb
 
 from duckdb_anon.engine.catalog.catalog import Catalog, Relation, require_visible
 from duckdb_anon.engine.catalog.column_roles import column_of, resolve_roles
+from duckdb_anon.methods.muco import least_size
 from duckdb_anon.model.errors import ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import ColumnInfo, Roles
 from duckdb_anon.model.identifier_case import fold
@@ -22,10 +26,24 @@ from duckdb_anon.treatments import parsed
 
 NAME = "release_database"
 _OF_KEYS = ("pseudonym", "redact")
+_EVENTS = 12
 OPTIONS = (
     Parameter("individuals", "table with one row per individual", "text", REQUIRED),
     Parameter("key", "column of that table that identifies the individual", "text", REQUIRED),
-    Parameter("k", "minimum number of individuals with the same known record", "integer", REQUIRED, low=2),
+    Parameter("k", "minimum number of individuals with the same known record", "integer", low=2),
+    Parameter(
+        "delta",
+        "in place of k: maximum probability of re-identifying an individual by mutual cover, in (0, 0.5]",
+        "fraction",
+        high=0.5,
+        above=0,
+    ),
+    Parameter(
+        "method",
+        "'muco' permutes values, with delta (default); 'mondrian' generalizes them, with k",
+        "text",
+        choices=("muco", "mondrian"),
+    ),
     Parameter("l", "no sensitive value is that of more than a share 1/l of a class's individuals", "number", low=1),
     Parameter(
         "l_counts",
@@ -35,7 +53,13 @@ OPTIONS = (
         ("values", "lists"),
     ),
     Parameter("linked", "whether the released tables join", "boolean", True),
-    Parameter("events", "most known events per individual and table that are released", "integer", 12, low=1, high=50),
+    Parameter(
+        "events",
+        "mondrian: most known events per individual and table that are released (default: 12)",
+        "integer",
+        low=1,
+        high=50,
+    ),
     Parameter("keys", "foreign keys, {'visits.patient_id': 'patients.patient_id'}", "mapping", {}),
     Parameter("force", "columns that leave although a check refuses them, ['visits.discharge']", "names", []),
     Parameter("key_file", "file with the key of pseudonyms and shifts (default: drawn and thrown away)", "text"),
@@ -85,13 +109,29 @@ class Plan:
 
     tables: Sequence[Table]  # parents before their children; the first is that of the individuals
     key: str  # identifies the individual in the first table
-    k: int  # the promise, with l where one is asked for
+    k: int | None  # the promise, with l where one is asked for: k individuals have one known record, or
+    delta: Fraction | None  # groups of individuals are permuted
     l: float | None  # noqa: E741 -- the field's name
-    events: int  # most known events of an individual and table
+    events: int  # most known events of an individual and table, with k
     linked: bool = True  # whether the released tables join
     l_counts: str = "values"  # whether l bounds the share of each value, or of the list of an individual's values
     force: Sequence[str] = ()  # columns, 'table.column', that leave although a check refuses them
     key_file: str | None = None  # file with the key of pseudonyms; None to draw one
+
+    @property
+    def least(self) -> int:
+        """The least number of individuals that share a known record, or a group."""
+        return self.k or ceil(1 / (self.delta or 1))
+
+    @property
+    def size(self) -> int:
+        """The least number of individuals of a class or group that is cut."""
+        return self.k or least_size({"delta": self.delta})
+
+    @property
+    def promise(self) -> dict[str, Any]:
+        """K or delta, as a call names it."""
+        return {"k": self.k} if self.delta is None else {"delta": self.delta}
 
     @property
     def individuals(self) -> Table:
@@ -115,6 +155,7 @@ class Plan:
         if not tables:
             raise ParameterError(f"{NAME}: no table is named. Name all tables that are to be released together")
         checked = {name: p.check(NAME, options.get(name)) for name, p in parameters.items()}
+        _check_promise(checked)
         for name in (checked["individuals"], *treatments):
             if name not in tables:
                 raise ParameterError(
@@ -144,9 +185,26 @@ class Plan:
         _require_known_parents(found)
         if checked["l"] is not None and not any(table.roles.sensitive for table in found):
             raise ParameterError(f"{NAME}: l needs a column labelled sensitive. Label one, or leave l out")
-        given = {name: checked[name] for name in ("k", "l", "events", "linked", "l_counts", "key_file")}
+        given = {name: checked[name] for name in ("k", "delta", "l", "linked", "l_counts", "key_file")}
+        given["events"] = checked["events"] or _EVENTS
         given["force"] = [".".join(_column(relations, text, "force names")) for text in checked["force"] or ()]
         return Plan(found, key, **given)
+
+
+def _check_promise(checked: Mapping[str, Any]) -> None:
+    """One of k and delta is the promise, and the method goes with it."""
+    k, delta, method = (checked[name] for name in ("k", "delta", "method"))
+    if (k is None) == (delta is None):
+        wrong = "no promise is named" if k is None else "k and delta do not go together"
+        raise ParameterError(
+            f"{NAME}: {wrong}. Say delta := 0.1, the largest probability of re-identification by mutual cover, or "
+            "k := 5, for generalized records"
+        )
+    if method not in (None, "muco" if k is None else "mondrian"):
+        goes_with = "delta" if method == "muco" else "k"
+        raise ParameterError(f"{NAME}: method := '{method}' goes with {goes_with}. Name that")
+    if delta is not None and checked["events"] is not None:
+        raise ParameterError(f"{NAME}: events goes with k. With delta, the members of a group keep equally many rows")
 
 
 def _links(relations: Mapping[str, Relation], keys: Mapping[str, Any]) -> dict[str, Link]:
@@ -219,7 +277,7 @@ def _table(
         if column in quasi:
             what = "treated" if column in given else "a key"
             raise ParameterError(
-                f"{NAME}: {name}.{column} is labelled quasi and {what}. Quasi-identifiers are generalized. Keep one"
+                f"{NAME}: {name}.{column} is labelled quasi and {what}. What is quasi is not treated. Keep one"
             )
     return Table(name, relation, roles, link, given, keys)
 

@@ -16,9 +16,11 @@ from dataclasses import dataclass
 
 import duckdb
 
-from duckdb_anon.database.plan import NAME, Plan, Table
+from duckdb_anon.database.cover import cover, number_values
+from duckdb_anon.database.plan import NAME, Table
+from duckdb_anon.database.work import Work
 from duckdb_anon.engine.sql_quoting import ident, idents, literal
-from duckdb_anon.model.errors import AnonError, RequirementError, code_of, without_code
+from duckdb_anon.model.errors import RequirementError, code_of, without_code
 from duckdb_anon.model.function_specs import ColumnInfo
 
 
@@ -32,81 +34,15 @@ class Cell:
     info: ColumnInfo | None
 
 
-@dataclass(frozen=True)
-class Work:
-    """The working tables of a release, in a database in memory of their own."""
-
-    con: duckdb.DuckDBPyConnection  # the connection
-    plan: Plan  # what is released
-    space: str  # name of the database
-
-    def of(self, table: Table, what: str = "rows") -> str:
-        """A working table of a table of the plan."""
-        # rows: with individual _anon_i, its key _anon_k, their number _anon_n, their parent's _anon_p; events: known
-        # events with their place _anon_s; kept: numbers and places of released rows; release: what is released
-        return f"{self.space}.{ident(f'{what} of {table.name}')}"
-
-    @property
-    def wide(self) -> str:
-        """One row an individual: `i`, and its known record."""
-        return f"{self.space}.wide"
-
-    @property
-    def cut(self) -> str:
-        """Those rows of `wide` whose classes are made next."""
-        return f"{self.space}.cut"
-
-    @property
-    def boxes(self) -> str:
-        """One row an individual: `i`, class `c`, and its generalized record."""
-        return f"{self.space}.boxes"
-
-    def parent(self, table: Table) -> Table | None:
-        """The parent of a table; None for the table of individuals and what is linked to it."""
-        above = table.link.parent if table.link else self.plan.individuals.name
-        return next((other for other in self.plan.tables[1:] if other.name == above), None)
-
-
-def read_rows(work: Work) -> None:
-    """Number the individuals, and find the individual of every row."""
-    con, plan = work.con, work.plan
-    first = plan.individuals
-    _require_unique(con, first, plan.key)
-    con.execute(
-        f"create table {work.of(first)} as select row_number() over () - 1 as _anon_i, {ident(plan.key)} as _anon_k, "
-        f"row_number() over () - 1 as _anon_n, null::bigint as _anon_p, * from {first.relation.sql} "
-        f"where {ident(plan.key)} is not null"
-    )
-    for table in plan.tables[1:]:
-        if table.link is None:
-            continue
-        parent = next(other for other in plan.tables if other.name == table.link.parent)
-        if parent is not first:
-            _require_unique(con, parent, table.link.to)
-        con.execute(
-            f"create table {work.of(table)} as select p._anon_i, p._anon_k, row_number() over () - 1 as _anon_n, "
-            f"p._anon_n as _anon_p, t.* from {table.relation.sql} as t join {work.of(parent)} as p "
-            f"on t.{ident(table.link.column)} = p.{ident(table.link.to)}"
-        )
-
-
-def _require_unique(con: duckdb.DuckDBPyConnection, table: Table, column: str) -> None:
-    present, distinct = con.execute(
-        f"select count({ident(column)}), count(distinct {ident(column)}) from {table.relation.sql}"
-    ).fetchall()[0]
-    if distinct < present:
-        raise AnonError(
-            f"{NAME}: {table.name}.{column} has {distinct} values in {present} rows. A key that other tables refer to "
-            "is unique. Remove the duplicates, or name another column"
-        )
-
-
 def make_record(work: Work, tables: Sequence[Table]) -> list[Cell]:
     """Make the known record of each individual of some tables."""
     con, first = work.con, work.plan.individuals
     events = [table for table in tables if table is not first and table.known]
     parts, cells = [_base(work, tables)], []
-    if first in tables:
+    if work.plan.delta is not None:
+        number_values(work, tables)
+        events = []
+    elif first in tables:
         cells = [Cell(f"d{k}", first.name, 0, info) for k, info in enumerate(first.known)]
     for number, table in enumerate(events):
         found = _places(work, number, table, events)
@@ -125,14 +61,18 @@ def make_classes(work: Work, tables: Sequence[Table], cells: Sequence[Cell], k: 
 
     `again`: whether the other individuals stay in the classes that they have.
     """
-    if cells:
+    by_cover = work.plan.delta is not None and any(table.known for table in tables)
+    if by_cover:
+        cover(work, tables, k, again=again)
+    elif cells:
         _cut(work, cells, k, again=again)
     else:
         work.con.execute(
             f"create or replace table {work.boxes} as select 0::ubigint as _anon_c, i as _anon_i from {work.wide}"
         )
     for table in tables:
-        _keep(work, table, tables, table is not work.plan.individuals and bool(table.known))
+        if not (by_cover and table.known):
+            _keep(work, table, tables, table is not work.plan.individuals and bool(table.known))
 
 
 def _base(work: Work, tables: Sequence[Table]) -> str:

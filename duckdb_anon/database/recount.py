@@ -1,7 +1,8 @@
 """k and l of a database as it leaves: counted on the finished rows, of each table by itself and of the joined tables.
 
 An individual's record is the multiset of its released known cells with their places; a class is the individuals with
-one record. A table without known columns is one class of the individuals that have rows in it. Sensitive values count
+one record. Where values are permuted it is the places alone, and a class is the individuals of a group with the same
+ones. A table without known columns is one class of the individuals that have rows in it. Sensitive values count
 as they leave, after treatments and dropped rows; NULL is a value, a row that is not there is none.
 Cost: a few aggregations of the released rows.
 """
@@ -12,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from duckdb_anon.database.plan import NAME, Plan, Table
-from duckdb_anon.database.record import Work
+from duckdb_anon.database.work import Work
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import RequirementError
 
@@ -84,9 +85,13 @@ def _records(work: Work, tables: Sequence[Table], released: Released) -> str:
     parts = []
     for number, table in enumerate(tables):
         known = [ident(info.name) for info in table.known if info.name in released[table.name]]
+        known = ["_anon_c"] if known and work.plan.delta is not None else known
         place = [] if table is work.plan.individuals else ["_anon_s", "_anon_ps"]
         record = f"hash({', '.join([str(number), *place, *known])})" if known else "0"
-        parts.append(f"select _anon_i as i, {record}::hugeint as h from {work.of(table, 'release')}")
+        parts.append(
+            f"select _anon_i as i, {record}::hugeint as h from {work.of(table, 'release')} "
+            f"join {work.boxes} using (_anon_i)"
+        )
     return f"select i, sum(h) as h from ({' union all '.join(parts)}) group by i"
 
 
@@ -102,13 +107,30 @@ def _held(work: Work, tables: Sequence[Table], released: Released) -> str:
     return " union all ".join(parts) or "select 0 as i, '' as c, '' as v where false"
 
 
+def require_permuted(work: Work, tables: Sequence[Table]) -> None:
+    """Refuse known columns whose released values are not those of the originals, in each place of each group."""
+    for table in tables:
+        sums = ", ".join(f"sum(hash({ident(info.name)})::hugeint)" for info in table.known)
+        by_place = f"select _anon_c, _anon_s, count(*), {sums} from {{}} join {work.boxes} using (_anon_i) group by all"
+        kept = f"(select _anon_s, o.* from {work.of(table, 'kept')} join {work.of(table)} as o using (_anon_n))"
+        [(wrong,)] = work.con.execute(
+            f"select count(*) from ({by_place.format(work.of(table, 'release'))} except {by_place.format(kept)})"
+        ).fetchall()
+        if wrong:
+            raise RequirementError(
+                f"{NAME}: {table.name}: released values of {wrong} places are not those of the group. Nothing is "
+                "released. Report this as an error"
+            )
+
+
 def require_promise(plan: Plan, found: Sequence[Counted]) -> None:
     """Refuse a release that does not keep k and l, as counted."""
     for one in found:
-        if 0 < one.smallest < plan.k:
+        if 0 < one.smallest < plan.least:
+            asked = f"k := {plan.k}" if plan.delta is None else f"delta := {plan.delta}"
             raise RequirementError(
-                f"{NAME}: {one.of}: a released record is that of {one.smallest} individuals, and k := {plan.k}. "
-                "Leave the table out, or ask for a smaller k"
+                f"{NAME}: {one.of}: a released record is that of {one.smallest} individuals, and {asked} needs "
+                f"{plan.least}. Leave the table out, or ask for less"
             )
         share = one.share(plan)
         if plan.l is not None and share is not None and share * plan.l > 1 + 1e-12:

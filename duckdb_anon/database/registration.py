@@ -97,9 +97,9 @@ class DatabaseRegistration:
         links = {f"{t.name}.{t.link.column}": f"{t.link.parent}.{t.link.to}" for t in plan.tables if t.link}
         treatments = {table.name: dict(table.treatments) for table in plan.tables if table.treatments}
         options = {
-            "individuals": plan.individuals.name, "key": plan.key, "keys": links, "k": plan.k, "l": plan.l,
+            "individuals": plan.individuals.name, "key": plan.key, "keys": links, **plan.promise, "l": plan.l,
             "l_counts": None if plan.l is None else plan.l_counts,
-            "linked": plan.linked, "events": plan.events, "treatments": treatments,
+            "linked": plan.linked, "events": None if plan.k is None else plan.events, "treatments": treatments,
         }  # fmt: skip
         given = "".join(f", {name} := {literal(value)}" for name, value in options.items() if value is not None)
         return f"{NAME}({literal([table.name for table in plan.tables])}{given})"

@@ -1,7 +1,9 @@
-"""release_database: tables that still join, where k individuals share every known record of the joined tables.
+"""release_database: tables that still join, where what is known of an individual does not find its rows.
 
-Keys between tables are released as pseudonyms, equal in all tables, because the joined record satisfies k and l: this
-is proved once more on the finished tables. With `linked := false` each table satisfies them by itself, which loses
+With delta, known columns are permuted in groups of individuals (`database.cover`); with k they are generalized until
+k individuals share every known record of the joined tables (`database.record`). Keys between tables are released as
+pseudonyms, equal in all tables, because the joined record keeps the promise: this is counted once more on the finished
+tables. With `linked := false` each table satisfies them by itself, which loses
 less, and has pseudonyms of its own, so that the tables do not join. Everything is written in one transaction.
 
 Sensitive and insensitive columns follow the individual. What they reveal to an attacker who knows other columns than
@@ -44,7 +46,7 @@ def release_database(
     """Release several tables of the same individuals into a schema, or leave nothing behind.
 
     Columns are treated by their labels (COMMENT ON COLUMN ... IS 'anon: quasi'). Those labelled quasi are what an
-    attacker may know, in all tables together: they are generalized. Those labelled sensitive or insensitive are
+    attacker may know, in all tables together: they are permuted or generalized. Those labelled sensitive or insensitive are
     released unchanged, key columns as pseudonyms, treated columns as their treatment says, and all others are dropped.
     The release is entered in the register (`anon_register`), as one entry for each table.
 
@@ -57,7 +59,7 @@ def release_database(
         independent: release the tables regardless of their earlier releases; the comments of the tables show it.
         register: attached database that keeps the register; by default the one that holds the individuals.
         evidence: an HTML file to write: tables, treatments, the risk on the join, what was dropped (extra report).
-        options: individuals, key, keys, k, l, linked, events, key_file (`database.plan.OPTIONS`).
+        options: individuals, key, keys, delta or k, l, linked, key_file and others (`database.plan.OPTIONS`).
 
     Returns:
         What was released and dropped of each table.
@@ -74,10 +76,10 @@ def release_database(
         >>> _ = con.execute("comment on column patients.age is 'anon: quasi'")
         >>> _ = con.execute("comment on column visits.ward is 'anon: quasi categorical'")
         >>> made = duckdb_anon.release_database(
-        ...     con, ["patients", "visits"], individuals="patients", key="id", k=5,
+        ...     con, ["patients", "visits"], individuals="patients", key="id", delta=0.1,
         ...     keys={"visits.patient": "patients.id"},
         ... )
-        >>> made.linked, made.smallest >= 5
+        >>> made.linked, made.smallest >= 16
         (True, True)
     """
     plan = Plan.of(load(con), tables, options, treatments or {})

@@ -17,10 +17,12 @@ from typing import Any
 
 import duckdb
 
+from duckdb_anon.database.cover import released_column
 from duckdb_anon.database.dates import refuse_determined
 from duckdb_anon.database.plan import NAME, Plan, Table
-from duckdb_anon.database.record import Cell, Work, cut_again, make_classes, make_record, read_rows
-from duckdb_anon.database.recount import Counted, counted, make_alike, require_promise
+from duckdb_anon.database.record import Cell, cut_again, make_classes, make_record
+from duckdb_anon.database.recount import Counted, counted, make_alike, require_permuted, require_promise
+from duckdb_anon.database.work import Work, read_rows
 from duckdb_anon.engine.catalog.catalog import write_comments
 from duckdb_anon.engine.records.release_digest import release_digest, row_checksum
 from duckdb_anon.engine.records.release_seal import sealed
@@ -99,6 +101,8 @@ class DatabaseRelease:
             columns = f"; columns dropped: {', '.join(table.dropped)}" if table.dropped else ""
             found.append(f"{table.name}: {table.rows} rows{lost}{columns}")
         promise = f"every known record is that of {self.smallest} individuals or more"
+        if self.plan.delta is not None:
+            promise = f"known values are permuted in groups of {self.smallest} individuals or more"
         if self.linked:
             return [*found, f"the tables join; {promise}"]
         return [*found, f"the tables are not linked, each has pseudonyms of its own; in each {promise}"]
@@ -143,14 +147,17 @@ def _made(work: Work, group: Sequence[Table], key: Key) -> tuple[list[Cell], lis
     record = make_record(work, group)
     _draw(work, group[0], key)
     [(individuals,)] = con.execute(f"select count(*) from {work.wide}").fetchall()
-    k, again = max(plan.k, math.ceil(plan.l or 1)) if record else plan.k, False
+    can_cut = bool(record) or (plan.delta is not None and any(table.known for table in group))
+    k, again = max(plan.least, min(max(plan.size, math.ceil(plan.l or 1)), individuals)), False
     while True:
         make_classes(work, group, record, k, again=again)
         made = [write_table(work, table, record, key) for table in group]
         released = {one.name: list(one.columns) for one in made}
         alike = make_alike(work, group, released) if plan.l is not None else 0
         k, again = 2 * k, True
-        if not alike or not record or k > individuals:
+        if not alike or not can_cut or k > individuals:
+            if plan.delta is not None:
+                require_permuted(work, [table for table in group if table.known])
             return record, made, counted(work, group, released)
         cut_again(work, max(2 * alike, k))
 
@@ -182,10 +189,11 @@ def write_table(work: Work, table: Table, record: Sequence[Cell], key: Key) -> R
             items.append(f"{sql} as {ident(name)}")
     if not items:
         raise AnonError(f"{NAME}: no column of {table.name} is released. Label one, or leave the table out")
+    order = "random()" if plan.delta is not None else "_anon_s"  # the place of a permuted row is that of the original
     con.execute(
         f"create or replace table {work.of(table, 'release')} as select _anon_i, _anon_s, _anon_ps, {', '.join(items)} "
         f"from {work.of(table, 'kept')} join {work.boxes} using (_anon_i) join {work.space}.individuals "
-        f"using (_anon_i) join {work.of(table)} using (_anon_n, _anon_i) order by _anon_id, _anon_s"
+        f"using (_anon_i) join {work.of(table)} using (_anon_n, _anon_i) order by _anon_id, {order}"
     )
     rows, before = con.execute(
         f"select (select count(*) from {work.of(table, 'release')}), (select count(*) from {table.relation.sql})"
@@ -205,6 +213,9 @@ def _released(
         return "pseudonym", "_anon_id" if is_individual else treated(NAME, column, "pseudonym", key)
     if name in table.unchanged():
         return "unchanged", column.sql
+    known = [info.name for info in table.known]
+    if name in known and not record:
+        return "permuted", released_column(known.index(name))
     cells = [c for c in record if c.table == table.name and c.info is not None and c.info.name == name]
     if not cells:
         return "dropped", None
@@ -225,7 +236,7 @@ def _description(work: Work, table: Table) -> tuple[Description, dict[str, str]]
     labels = {name: text for name, text in labels.items() if name not in table.treatments}
     labels |= dict.fromkeys(table.keys, "anon: pseudonym")
     labels |= {name: "anon: pseudonym" for name, text in table.treatments.items() if text.startswith("pseudonym")}
-    together: dict[str, Any] = {"tables": [other.name for other in plan.tables], "k": plan.k}
+    together: dict[str, Any] = {"tables": [other.name for other in plan.tables], **plan.promise}
     forced = [name for name in plan.force if name.startswith(f"{table.name}.")]
     together |= {name: value for name, value in (("l", plan.l), ("force", forced)) if value}
     together |= {} if plan.linked else {"linked": False}
@@ -243,11 +254,12 @@ def _check(work: Work, made: Sequence[ReleasedTable]) -> None:
         originals[relation.sql] = described_table(con, relation.sql, table.name, relation.comment, comments)
     tables = [*originals.values(), *(other for other in tables_of(con) if other.sql not in originals)]
     for table, one in zip(plan.tables, made, strict=True):
-        # pseudonyms and generalized values have none
+        # pseudonyms and generalized values have none, and permuted ones are those of another individual
+        made_anew = ("generalized", "permuted", "pseudonym")
         copied = [
             name
             for name, done in one.columns.items()
-            if done != "generalized" and not done.startswith("pseudonym") and f"{table.name}.{name}" not in plan.force
+            if not done.startswith(made_anew) and f"{table.name}.{name}" not in plan.force
         ]
         if copied:
             description, labels = _description(work, table)

@@ -21,8 +21,9 @@ import duckdb
 
 from duckdb_anon.database.dates import days, is_shifted, known_dates
 from duckdb_anon.database.plan import Plan, Table
-from duckdb_anon.database.record import Cell, Work, roles_of
+from duckdb_anon.database.record import Cell, roles_of
 from duckdb_anon.database.released_tables import DatabaseRelease, make_release, working
+from duckdb_anon.database.work import Work
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.measures.risk.attacks import wilson
 from duckdb_anon.model.errors import ParameterError
@@ -104,9 +105,19 @@ def measured(work: Work, made: DatabaseRelease, targets: int, seed: int) -> list
         f"order by hash(_anon_i, {seed}) limit {targets}"
     )
     rows = []
-    for known, events in KNOWN.items():
+    for known, events in KNOWN.items() if plan.delta is None else ():
         before, after = (_found(work, events, seed, released=released) for released in (False, True))
         rows.append(_risk(known, after, sum(before) / len(before)))
+    if plan.delta is not None:
+        before = _found(work, KNOWN[_ALL], seed, released=False)
+        con.execute(
+            f"create or replace table {work.space}.best as select t, _anon_i as r from {work.boxes} join "
+            f"(select _anon_i as t, _anon_c from {work.boxes} semi join {work.space}.targets using (_anon_i)) "
+            "using (_anon_c)"
+        )
+        rows.append(
+            _risk(f"{_ALL} and the groups", _chances(work, f"from {work.space}.best"), sum(before) / len(before))
+        )
     for table, released in zip(plan.tables, made.tables, strict=True):
         sensitive = {info.name for info in table.roles.sensitive}
         for name, done in released.columns.items():
@@ -160,7 +171,7 @@ def _narrowed(misfit: str) -> str:
 
 def _more(work: Work, table: Table, name: str, done: str, seed: int) -> tuple[str, list[str]]:
     """What else an attacker may know of a column, and SELECTs of the misfit of each of the best individuals."""
-    if done == "generalized" or name in table.keys:
+    if done in ("generalized", "permuted") or name in table.keys:
         return "", []
     if is_shifted(table, name):
         pairs = [(other, known) for other, known in known_dates(work.plan) if other is not work.plan.individuals]

@@ -167,7 +167,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def answer_with_database(found: DatabaseFindings, k: int, has_key_file: bool) -> None:
+def answer_with_database(found: DatabaseFindings, method: str, has_key_file: bool) -> None:
     """Fill in the figures of a page on a database."""
     figures, facts = found.figures, found.facts
     roles = [(f"{row['table']}.{row['column']}", str(row["label"])) for row in found.columns]
@@ -177,10 +177,8 @@ def answer_with_database(found: DatabaseFindings, k: int, has_key_file: bool) ->
     figures["identifiers"] = _identifiers(roles)
     figures["columns"] = Figure(f"{len(kept)} of {len(roles)} columns are released.", "labels and treatments")
     smallest, largest = found.smallest, 1 / found.smallest if found.smallest else None
-    figures["distinguishability"] = Figure(
-        f"Every known record of the release is that of {smallest} individuals or more.", "counted on the release"
-    )
-    figures["method"] = Figure(f"release_database with k = {k}: {_methods(facts['tables'])}.", "the plan")
+    figures["distinguishability"] = Figure(f"{found.shared} {smallest} individuals or more.", "counted on the release")
+    figures["method"] = Figure(f"release_database by {method}: {_methods(facts['tables'])}.", "the plan")
     figures["made"] = Figure(f"{facts['provenance'][1]['value']}.", "the run")
     figures["guarantees"] = Figure(
         " ".join(f"{row['guarantee']}: {_HOLDS[row['holds']]}." for row in facts["guarantees"]),
@@ -201,7 +199,7 @@ def answer_with_database(found: DatabaseFindings, k: int, has_key_file: bool) ->
     answer_risk(found)
     figures["maximum"] = Figure(
         f"Average {percent(worst['identity'])}, by the strongest attacker; maximum {percent(largest)}, by the "
-        "smallest class of known records.", "database_risk",
+        "smallest class or group.", "database_risk",
     )  # fmt: skip
     figures["attacks"] = Figure(
         f"{len(facts['risks'])} attackers on {worst['targets']:,} individuals: {_known(facts['risks'])}.",

@@ -102,7 +102,15 @@ class DatabaseFindings(Evidence):
     individuals: int  # number of individuals of the original
     smallest: int  # least number of released individuals with one known record
     linked: bool  # whether the released tables join
+    permuted: bool = False  # whether known values are permuted in groups, not generalized
     limit: float | None  # largest identity that the plan allows; None where it says none
+
+    @property
+    def shared(self) -> str:
+        """What so many individuals share."""
+        if self.permuted:
+            return "Known values are permuted in groups of"
+        return "Every known record of the release is that of"
 
     @property
     def worst(self) -> Row:

@@ -117,6 +117,7 @@ def as_json(found: Evidence, edition: Edition = "internal") -> str:
             "individuals": found.individuals,
             "smallest": found.smallest,
             "linked": found.linked,
+            "permuted": found.permuted,
             "limit": found.limit,
             **found.facts,
         }

@@ -69,9 +69,9 @@ def check_fields(path: Path, given: Mapping[str, Any]) -> None:
     """Check what a plan says of its database before any table is read."""
     require_known("run", f"{path}: database", given, FIELDS)
     require_known("run", f"{path}: database.checks", given.get("checks", {}), CHECKS)
-    for name in ("individuals", "key", "k", "output"):
+    for name in ("individuals", "key", "output"):
         if name not in given:
-            raise AnonError(f"run: {path}: database has no {name}; it needs individuals, key, k and output")
+            raise AnonError(f"run: {path}: database has no {name}; it needs individuals, key, delta or k, and output")
     if not str(given["output"]).endswith(".duckdb"):
         raise AnonError(f"run: {path}: output of the database is a file that ends in .duckdb")
     if "evidence" in given and not str(given["evidence"]).endswith(".html"):

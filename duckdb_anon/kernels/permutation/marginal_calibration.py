@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -54,28 +55,34 @@ def repaired(
     group_of_row: IntArray,
     source: IntArray,
     rng: np.random.Generator,
+    *,
+    fixed: Sequence[Attribute] = (),
+    base: int = BASE,
+    pairs: bool = False,
 ) -> IntArray:
     """Exchange values inside groups.
 
-    `source`: row whose value each row takes, shape (quasi-identifiers, n); changed in place to save memory.
+    `source`: row whose value each row takes, shape (quasi-identifiers and `fixed`, n); the former are changed in place
+    to save memory. `fixed`: quasi-identifiers that are not exchanged; `base`: targets are rounded to its multiples.
+    `pairs`: count all pairs of columns, and those triples whose cells have enough rows on average.
 
     Returns:
         `source`.
     """
-    columns = [*qi, *sensitive]
+    known, columns = len(qi) + len(fixed), [*qi, *fixed, *sensitive]
     if len(columns) < 2 or len(qi) == 0:
         return source
-    bins = FINE_BINS if sum(a.kind == "ordered" and a.domain > BINS for a in qi) >= 3 else BINS
-    bins_of_column, tables, counts = _laid_out(columns, len(qi), bins)
+    bins = FINE_BINS if not pairs and sum(a.kind == "ordered" and a.domain > BINS for a in qi) >= 3 else BINS
+    bins_of_column, tables, counts = _laid_out(columns, len(qi), known, bins, pairs=pairs)
     summed = counts[: tables.first[tables.summed_tables]]
     if bins > BINS and summed[summed >= LEAST_COUNT].sum() < STEERED * summed.sum():
-        bins_of_column, tables, counts = _laid_out(columns, len(qi), BINS)
+        bins_of_column, tables, counts = _laid_out(columns, len(qi), known, BINS)
     published = np.stack(bins_of_column, axis=1)
     one_each, every, sums = np.ones(len(published), dtype=np.int32), len(tables.tables), tables.summed_tables
-    target = _rounded(counts, BASE, rng)
+    target = _rounded(counts, base, rng)
     values = _summed(sensitive, len(published))
     sum_targets = [
-        _rounded(tables.totals(published, np.ascontiguousarray(column), sums), BASE * UNIT, rng) for column in values.T
+        _rounded(tables.totals(published, np.ascontiguousarray(column), sums), base * UNIT, rng) for column in values.T
     ]
     rows, starts = rows_by_group(group_of_row)
     values = values[rows]
@@ -85,7 +92,7 @@ def repaired(
         block = rows[low:high]
         for c in range(len(columns)):
             tick()
-            taken = source[c][block] if c < len(qi) else block
+            taken = source[c][block] if c < known else block
             if c < len(qi):
                 result[low:high, c] = taken
             published[low:high, c] = bins_of_column[c][taken]
@@ -108,13 +115,19 @@ def repaired(
     return source
 
 
-def _laid_out(columns: Sequence[Attribute], qi: int, bins: int) -> tuple[list[BinArray], Marginals, IntArray]:
+def _laid_out(
+    columns: Sequence[Attribute], exchanged: int, known: int, bins: int, *, pairs: bool = False
+) -> tuple[list[BinArray], Marginals, IntArray]:
     """Bin of each row in each column, the tables of their counts, and the counts."""
-    bins_of_column = parallel_map(lambda column: _binned(column, bins), columns)
+    bins_of_column = parallel_map(lambda column: binned(column, bins), columns)
     widths = [int(column.max(initial=0)) + 1 for column in bins_of_column]
     size = 3 if 3 <= len(widths) <= _MOST_FOR_TRIPLES else 2
-    tables = Marginals.of(widths, list(combinations(range(len(widths)), size)), qi)
-    one_each = np.ones(len(bins_of_column[0]), dtype=np.int32)
+    rows, chosen = len(bins_of_column[0]), list(combinations(range(len(widths)), size))
+    if pairs and size == 3:
+        dense = [each for each in chosen if rows >= LEAST_COUNT * prod(widths[c] for c in each)]
+        chosen = [*dense, *combinations(range(len(widths)), 2)]
+    tables = Marginals.of(widths, [each for each in chosen if each[0] < exchanged], known)
+    one_each = np.ones(rows, dtype=np.int32)
     return bins_of_column, tables, tables.totals(np.stack(bins_of_column, axis=1), one_each, len(tables.tables))
 
 
@@ -222,7 +235,7 @@ class Marginals:
         return sums
 
 
-def _binned(attribute: Attribute, bins: int) -> BinArray:
+def binned(attribute: Attribute, bins: int = BINS) -> BinArray:
     """Bin of each row: values where they are few, else the most frequent nominal ones and bins of equal frequency."""
     counts = np.bincount(attribute.codes, minlength=attribute.domain)
     if np.count_nonzero(counts) <= (MOST_BINS if attribute.kind == "nominal" else max(MOST_BINS, bins)):
