@@ -23,6 +23,7 @@ from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.engine.transport.column_coding import code_column
 from duckdb_anon.engine.transport.hierarchy_io import read_tree
+from duckdb_anon.kernels.attacks.linked_records import Covered
 from duckdb_anon.kernels.permutation.linked_records import Kept, Rows, kept_rows, linked_groups, permuted_tables
 from duckdb_anon.kernels.permutation.permute_within_groups import permuted_codes
 from duckdb_anon.model.coded_table import Attribute, IntArray
@@ -78,6 +79,7 @@ def _permute(work: Work, tables: Sequence[Table], read: _Read, group: IntArray) 
     rng = generator(None)
     kept = kept_rows(read.rows, group, rng)
     sources = permuted_tables(read.rows, kept, rng, calibrate=True)
+    work.covered[:] = [Covered(read.rows, kept, sources, group)]
     places: list[IntArray] = []
     for k, (table, rows, source) in enumerate(zip(read.tables, kept, sources, strict=True)):
         individual = read.rows[k].individual[rows.row]

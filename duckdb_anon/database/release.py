@@ -46,7 +46,7 @@ def release_database(
     """Release several tables of the same individuals into a schema, or leave nothing behind.
 
     Columns are treated by their labels (COMMENT ON COLUMN ... IS 'anon: quasi'). Those labelled quasi are what an
-    attacker may know, in all tables together: they are permuted or generalized. Those labelled sensitive or insensitive are
+    attacker may know, in all tables together: they are permuted or generalized. Sensitive and insensitive columns are
     released unchanged, key columns as pseudonyms, treated columns as their treatment says, and all others are dropped.
     The release is entered in the register (`anon_register`), as one entry for each table.
 

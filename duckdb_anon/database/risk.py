@@ -4,7 +4,9 @@ An attacker knows the columns labelled quasi of an individual and one, two, thre
 individuals whose demographics cover the known ones score a point for each known event that one of their released events
 covers; the attacker picks evenly among the best. `identity` is the mean chance to pick the right one; `pseudonyms` is
 the same where tables are released unchanged but for pseudonyms. The strongest attacker of `linkage_risk` knows all and
-sees the generalized record of all places, also of events that are dropped.
+sees the generalized record of all places, also of events that are dropped. Where values are permuted, the attacker
+takes the nearest values; one who knows the groups picks evenly in the own one, or (strongest) learns
+(`kernels.attacks.linked_records`).
 Whoever knows all events is also tried with what leaves ungeneralized: the gaps of shifted dates against those of known
 ones, and for every other column the value of one row of the individual (noisy ones by closeness), as an acquaintance
 has it. That of a sensitive column is outside every promise: it is printed, and no check of a plan judges it.
@@ -18,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import duckdb
+import numpy as np
 
 from duckdb_anon.database.dates import days, is_shifted, known_dates
 from duckdb_anon.database.plan import Plan, Table
@@ -25,7 +28,9 @@ from duckdb_anon.database.record import Cell, roles_of
 from duckdb_anon.database.released_tables import DatabaseRelease, make_release, working
 from duckdb_anon.database.work import Work
 from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.kernels.attacks.linked_records import insider, nearest
 from duckdb_anon.measures.risk.attacks import wilson
+from duckdb_anon.model.coded_table import IntArray
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.function_specs import ColumnInfo
 from duckdb_anon.sql_functions import load
@@ -39,6 +44,7 @@ KNOWN = {
 STRONGEST = "strongest"
 TARGETS = 500
 _ALL = "and all events"
+_GROUPS = "and all events and the groups"
 _DATES = 6  # of an individual, which an attacker aligns
 _KEYED = ("pseudonym", "fake")  # treatments whose values nobody can compare with the original's
 
@@ -105,19 +111,17 @@ def measured(work: Work, made: DatabaseRelease, targets: int, seed: int) -> list
         f"order by hash(_anon_i, {seed}) limit {targets}"
     )
     rows = []
-    for known, events in KNOWN.items() if plan.delta is None else ():
-        before, after = (_found(work, events, seed, released=released) for released in (False, True))
+    for known, events in KNOWN.items():
+        before = _found(work, events, seed, released=False)
+        after = _found(work, events, seed, released=True) if plan.delta is None else _nearest(work, events, seed)
         rows.append(_risk(known, after, sum(before) / len(before)))
     if plan.delta is not None:
-        before = _found(work, KNOWN[_ALL], seed, released=False)
         con.execute(
             f"create or replace table {work.space}.best as select t, _anon_i as r from {work.boxes} join "
             f"(select _anon_i as t, _anon_c from {work.boxes} semi join {work.space}.targets using (_anon_i)) "
             "using (_anon_c)"
         )
-        rows.append(
-            _risk(f"{_ALL} and the groups", _chances(work, f"from {work.space}.best"), sum(before) / len(before))
-        )
+        rows.append(_risk(_GROUPS, _chances(work, f"from {work.space}.best"), None))
     for table, released in zip(plan.tables, made.tables, strict=True):
         sensitive = {info.name for info in table.roles.sensitive}
         for name, done in released.columns.items():
@@ -125,7 +129,23 @@ def measured(work: Work, made: DatabaseRelease, targets: int, seed: int) -> list
             found = [_chances(work, _narrowed(misfit)) for misfit in misfits]
             if found:
                 rows.append(_risk(f"{_ALL} and {what}", max(found, key=sum), None, judged=name not in sensitive))
+    if plan.delta is not None and work.covered:
+        return [*rows, _risk(STRONGEST, insider(work.covered[0], _targets(work)).tolist(), None)]
     return [*rows, _strongest(work, made.record, targets, seed)] if made.record else rows
+
+
+def _targets(work: Work) -> IntArray:
+    """Numbers of the individuals that are looked for, as `_chances` orders them."""
+    found: IntArray = work.con.execute(f"select _anon_i as i from {work.space}.targets order by i").fetchnumpy()["i"]
+    return found
+
+
+def _nearest(work: Work, events: int, seed: int) -> list[float]:
+    """The chance to find each target among permuted records by the nearest values."""
+    if not work.covered:  # nothing is known
+        return [1 / work.con.execute(f"select count(*) from {work.boxes}").fetchall()[0][0]] * len(_targets(work))
+    chances: list[float] = nearest(work.covered[0], _targets(work), events, np.random.default_rng(seed)).tolist()
+    return chances
 
 
 def _risk(known: str, chances: Sequence[float], before: float | None, *, judged: bool = True) -> Risk:

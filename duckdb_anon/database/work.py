@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import duckdb
 
 from duckdb_anon.database.plan import NAME, Plan, Table
 from duckdb_anon.engine.sql_quoting import ident
+from duckdb_anon.kernels.attacks.linked_records import Covered
 from duckdb_anon.model.errors import AnonError
 
 
@@ -18,6 +19,7 @@ class Work:
     con: duckdb.DuckDBPyConnection  # the connection
     plan: Plan  # what is released
     space: str  # name of the database
+    covered: list[Covered] = field(default_factory=list)  # what was permuted last, for attackers to be tried on
 
     def of(self, table: Table, what: str = "rows") -> str:
         """A working table of a table of the plan."""
