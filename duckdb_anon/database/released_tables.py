@@ -26,15 +26,19 @@ from duckdb_anon.database.work import Work, read_rows
 from duckdb_anon.engine.catalog.catalog import write_comments
 from duckdb_anon.engine.records.release_digest import release_digest, row_checksum
 from duckdb_anon.engine.records.release_seal import sealed
+from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.sql_quoting import ident, idents
 from duckdb_anon.gate.checks import refuse
 from duckdb_anon.gate.source_tables import described_table, tables_of
-from duckdb_anon.model.errors import AnonError
+from duckdb_anon.kernels.attacks.linked_records import learnt_risk
+from duckdb_anon.model.errors import AnonError, RequirementError, listed
 from duckdb_anon.model.release_comment import Description
 from duckdb_anon.model.version import __version__
 from duckdb_anon.report.profile.key_columns import refuse_keys
 from duckdb_anon.treatments import Column, Key, parsed, text_in, treated
 
+_MOST_TIMES = 16
+"""Groups are made larger, until an attacker who learns stays at delta, up to so many times their size."""
 _WORKING = "_anon_i, _anon_s, _anon_ps"
 """Columns that only the working tables have."""
 
@@ -151,6 +155,12 @@ def _made(work: Work, group: Sequence[Table], key: Key) -> tuple[list[Cell], lis
     k, again = max(plan.least, min(max(plan.size, math.ceil(plan.l or 1)), individuals)), False
     while True:
         make_classes(work, group, record, k, again=again)
+        if plan.delta is not None and can_cut and (risk := learnt_risk(work.covered[0], generator(None))) > plan.delta:
+            k, again = 2 * k, False
+            if k > min(individuals, _MOST_TIMES * plan.size):
+                raise _too_risky(plan, risk)
+            con.execute(f"create or replace table {work.cut} as from {work.wide}")
+            continue
         made = [write_table(work, table, record, key) for table in group]
         released = {one.name: list(one.columns) for one in made}
         alike = make_alike(work, group, released) if plan.l is not None else 0
@@ -160,6 +170,15 @@ def _made(work: Work, group: Sequence[Table], key: Key) -> tuple[list[Cell], lis
                 require_permuted(work, [table for table in group if table.known])
             return record, made, counted(work, group, released)
         cut_again(work, max(2 * alike, k))
+
+
+def _too_risky(plan: Plan, risk: float) -> RequirementError:
+    names = [f"{table.name}.{info.name}" for table in plan.tables for info in table.roles.sensitive]
+    return RequirementError(
+        f"{NAME}: an attacker who knows the groups, and learns how {listed(names)} depend on known columns, finds "
+        f"{risk:.1%} of individuals in large groups too, and delta := {float(plan.delta or 0):g}. Label what depends "
+        "on them quasi, so that it is permuted, treat it, or leave it out"
+    )
 
 
 def _draw(work: Work, table: Table, key: Key) -> None:

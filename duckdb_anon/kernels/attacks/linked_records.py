@@ -23,6 +23,7 @@ from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.progress import tick
 
 _HAYSTACK = 20_000
+_MEMBERS = 4000  # of the groups in which a release is tried, about
 _PRIOR = 20.0  # rows by which learnt shares are drawn to those of the table
 _ROUNDS = 60
 Bins = NDArray[Any]
@@ -106,6 +107,20 @@ def insider(found: Covered, targets: IntArray) -> FloatArray:
     found_by = [np.concatenate(chances, axis=1) for chances in by_kind]
     strongest = max(found_by, key=lambda each: each[1].sum())
     return np.asarray(strongest[1][np.argsort(strongest[0])])
+
+
+def learnt_risk(found: Covered, rng: np.random.Generator) -> float:
+    """The mean chance of `insider` on some groups, of all their members or of those with most rows: the larger one."""
+    sizes = np.bincount(found.group)
+    chosen = rng.permutation(len(sizes))
+    chosen = chosen[np.cumsum(sizes[chosen]) - sizes[chosen] < _MEMBERS]
+    targets = np.flatnonzero(np.isin(found.group, chosen))
+    chances = insider(found, targets)
+    rows = np.zeros(len(found.group))
+    for table, kept in zip(found.tables[1:], found.kept[1:], strict=True):
+        rows += np.bincount(table.individual[kept.row], minlength=len(rows))
+    most = rows[targets] >= np.median(rows[targets])
+    return float(max(chances.mean(), chances[most].mean()))
 
 
 def _evidence(found: Covered) -> Iterator[tuple[int, tuple[Kept, IntArray, Bins, Bins, list[FloatArray]]]]:

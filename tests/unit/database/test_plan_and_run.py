@@ -154,7 +154,7 @@ def test_a_first_plan_of_a_file_of_rows_runs(tmp_path, capsys):
     ("old", "new", "message"),
     [
         ("k = 4", "kk = 4", "unknown 'kk'"),
-        ("k = 4", "", "has no k"),
+        ("k = 4", "", "no promise is named"),
         ("release.duckdb", "release.parquet", "ends in .duckdb"),
         ("k = 4", 'k = 4\nevidence = "page.pdf"', "ends in .html"),
         ("[treatments.visits]", "[treatments.visit]", "unknown 'visit'"),
