@@ -66,7 +66,7 @@ def cover(work: Work, tables: Sequence[Table], least: int, *, again: bool) -> No
         [(first,)] = con.execute(f"select coalesce(max(_anon_c), -1) + 1 from {work.boxes}").fetchall()
         _write(work, {"_anon_c": first + group, "_anon_i": read.individuals}, f"insert into {work.boxes} from {_GIVEN}")
         read = _read(work, tables, work.wide)
-        groups = con.execute(f"select _anon_c as c from {work.boxes} order by _anon_i").fetchnumpy()["c"]
+        groups = _fetched(work, f"select _anon_c as c from {work.boxes} order by _anon_i")["c"]
         group = np.unique(groups, return_inverse=True)[1]
     else:
         columns = {"_anon_c": group, "_anon_i": read.individuals}
@@ -141,18 +141,19 @@ def _joined(work: Work, table: Table, names: Iterable[str], on: str) -> str:
 
 def _read(work: Work, tables: Sequence[Table], members: str) -> _Read:
     """Read the known tables of some individuals."""
-    con, first = work.con, work.plan.individuals
+    first = work.plan.individuals
     known = [table for table in tables if table.known and table is not first]
-    individuals = con.execute(f"select i from {members} order by i").fetchnumpy()["i"].astype(np.int64)
+    individuals = _fetched(work, f"select i from {members} order by i")["i"]
     read = _Read(individuals, [first, *known])
     for table in read.tables:
         names = _coded(table) if table in tables else {}
         items = "".join(f", v{c}.code as c{c}" for c, _ in enumerate(names))
-        found = con.execute(
+        found = _fetched(
+            work,
             f"select t._anon_i as i, t._anon_n as n, coalesce(t._anon_p, -1) as p{items} from {work.of(table)} as t "
             f"semi join (select i as _anon_i from {members}) using (_anon_i)"
-            + _joined(work, table, names, "t.{n} is not distinct from v{c}.v")
-        ).fetchnumpy()
+            + _joined(work, table, names, "t.{n} is not distinct from v{c}.v"),
+        )
         order = np.argsort(found["n"], kind="stable")
         number, individual = found["n"][order], np.searchsorted(individuals, found["i"][order])
         parent = work.parent(table)
@@ -173,6 +174,11 @@ def _read(work: Work, tables: Sequence[Table], members: str) -> _Read:
             Rows(-1 if table is first else above, parent_row, individual, columns[0], together, columns[1])
         )
     return read
+
+
+def _fetched(work: Work, query: str) -> dict[str, IntArray]:
+    """Columns of whole numbers without NULL."""
+    return {name: np.asarray(column, dtype=np.int64) for name, column in work.con.execute(query).fetchnumpy().items()}
 
 
 def _attribute(work: Work, table: Table, info: ColumnInfo) -> Attribute:

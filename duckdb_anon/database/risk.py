@@ -136,8 +136,8 @@ def measured(work: Work, made: DatabaseRelease, targets: int, seed: int) -> list
 
 def _targets(work: Work) -> IntArray:
     """Numbers of the individuals that are looked for, as `_chances` orders them."""
-    found: IntArray = work.con.execute(f"select _anon_i as i from {work.space}.targets order by i").fetchnumpy()["i"]
-    return found
+    found = work.con.execute(f"select _anon_i from {work.space}.targets order by all").fetchall()
+    return np.array([number for (number,) in found], dtype=np.int64)
 
 
 def _nearest(work: Work, events: int, seed: int) -> list[float]:

@@ -84,7 +84,7 @@ def insider(found: Covered, targets: IntArray) -> FloatArray:
     """The chance to find each target by all original values of its group, shape (targets,)."""
     by_kind: list[list[FloatArray]] = [[], []]
     groups = np.unique(found.group[targets])
-    scores = {int(g): [0.0, 0.0] for g in groups}
+    scores: dict[int, list[Any]] = {int(g): [0.0, 0.0] for g in groups}
     for kind, (rows, first_group, before, after, learnt) in _evidence(found):
         starts = np.searchsorted(first_group, [groups, groups + 1])
         for g, low, high in zip(groups.tolist(), *starts, strict=True):
@@ -99,12 +99,12 @@ def insider(found: Covered, targets: IntArray) -> FloatArray:
         size = members.start[g + 1] - members.start[g]
         known = np.flatnonzero(found.group[targets] == g)
         learnt, moved = (np.zeros((size, size)) + score for score in scores[g])
-        for chances, score in zip(by_kind, (learnt, learnt + moved), strict=True):
+        for found_chances, score in zip(by_kind, (learnt, learnt + moved), strict=True):
             match = _dealt(score)
             best = match >= match.max(axis=1, keepdims=True) * (1 - 1e-9)
             own = place[targets[known]]
-            chances.append(np.stack([known, best[own, own] / best[own].sum(axis=1)]))
-    found_by = [np.concatenate(chances, axis=1) for chances in by_kind]
+            found_chances.append(np.stack([known, best[own, own] / best[own].sum(axis=1)]))
+    found_by = [np.concatenate(each, axis=1) for each in by_kind]
     strongest = max(found_by, key=lambda each: each[1].sum())
     return np.asarray(strongest[1][np.argsort(strongest[0])])
 
@@ -178,4 +178,4 @@ def _dealt(score: FloatArray) -> FloatArray:
     for _ in range(_ROUNDS):
         match /= match.sum(axis=0, keepdims=True)
         match /= match.sum(axis=1, keepdims=True)
-    return match
+    return np.asarray(match)

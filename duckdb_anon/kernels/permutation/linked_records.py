@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from duckdb_anon.kernels.partition.partition import partition
 from duckdb_anon.kernels.partition.privacy_models import KAnonymity
@@ -27,6 +28,7 @@ from duckdb_anon.kernels.permutation.permute_within_groups import permuted, rows
 from duckdb_anon.model.coded_table import Attribute, IntArray
 from duckdb_anon.model.progress import tick
 
+_NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
 _LEVELS = 256  # of a share or mean that groups are cut by
 _FREQUENT = 8  # values of a column whose shares groups are cut by
 _PLACES = 12  # rows of a parent, the fullest first, whose numbers of rows below groups are cut by
@@ -110,7 +112,7 @@ def _strata(numbers: IntArray, least: int) -> IntArray:
     return stratum[kind.reshape(-1)]
 
 
-def _best_cut(numbers: IntArray, weight: IntArray, least: int) -> IntArray | None:
+def _best_cut(numbers: IntArray, weight: IntArray, least: int) -> NDArray[np.bool_] | None:
     """Which kinds go to the one side of the cut that saves most rows; None where none is allowed or saves enough."""
     total, best, chosen = int(weight.sum()), _SAVED * float((numbers.sum(axis=1) * weight).sum()), None
     if total < 2 * least:
@@ -141,7 +143,7 @@ def _profile(table: Rows, individuals: int) -> list[Attribute]:
         for values in measured:
             mean = np.bincount(table.individual, values, individuals) / many
             level = np.minimum(mean * _LEVELS, _LEVELS - 1).astype(np.int32)
-            found.append(Attribute(attribute.name, "ordered", level, np.arange(_LEVELS + 0.0), _LEVELS, -1, level[:0]))
+            found.append(Attribute(attribute.name, "ordered", level, np.arange(_LEVELS + 0.0), _LEVELS, -1, _NO_ROWS))
     return found
 
 
@@ -233,4 +235,4 @@ def _counts(holder: IntArray, holders: int) -> Attribute:
     """How many rows each row of a table has below it."""
     many = np.bincount(holder, minlength=holders).astype(np.int32)
     largest = int(many.max()) + 1
-    return Attribute("rows", "ordered", many, np.arange(largest + 0.0), largest, -1, many[:0])
+    return Attribute("rows", "ordered", many, np.arange(largest + 0.0), largest, -1, _NO_ROWS)
