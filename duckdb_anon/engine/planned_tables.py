@@ -89,11 +89,16 @@ def require_committed(
     """Refuse tables whose committed rows, which a connection of its own reads, are not those of the caller."""
     for table, checksum in zip(tables, checksums, strict=True):
         if row_checksum(con, table) != checksum:
-            raise AnonError(
-                f"{function}: the rows of {table} are not those that are committed, which {function} reads. "
-                "COMMIT or ROLLBACK first, and call again",
-                code=_CODE,
-            )
+            raise uncommitted(function, table)
+
+
+def uncommitted(function: str, table: str) -> AnonError:
+    """The refusal of a table with rows that are not committed."""
+    return AnonError(
+        f"{function}: the rows of {table} are not those that are committed, which {function} reads. "
+        "COMMIT or ROLLBACK first, and call again",
+        code=_CODE,
+    )
 
 
 def _facts(names: Collection[str]) -> str:

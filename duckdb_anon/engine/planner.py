@@ -302,7 +302,7 @@ def _plan_task(entry: Task, context: Context, params: Params) -> str:
     catalog = context.catalog
     base: list[str] = []
     if entry.database == "callers":
-        base = base_tables(catalog)
+        base = base_tables(catalog) if entry.requires_committed else []
         lists = {**lists, ROWS: rows_sql(catalog, base)}
     facts = {"info": info, "base": base, "database": catalog.database, "schema": catalog.schema}
     call = to_json(entry.name, Roles(), {}, facts)

@@ -315,6 +315,7 @@ class Task(Function):
     # 'callers': the connection is another one to the caller's database, in the caller's schema; it sees committed
     # tables, and what it commits stays. 'own': to a database in memory that goes when the work is done.
     database: Literal["callers", "own"] = "callers"
+    requires_committed: bool = True  # False: `work` itself refuses rows that the caller's transaction has changed
     tables: tuple[str, ...] = ("tbl",)  # names of the parameters that are tables
     # of what `plan` said, the SELECT of the answer from `_anon_answer`, where its columns depend on the call
     select: Callable[[Mapping[str, Any]], str] | None = None

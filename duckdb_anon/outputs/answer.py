@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import duckdb
@@ -10,14 +12,16 @@ import numpy as np
 
 from duckdb_anon.engine.catalog.catalog import Catalog
 from duckdb_anon.engine.catalog.column_roles import resolve_roles
+from duckdb_anon.engine.planned_tables import uncommitted
 from duckdb_anon.model.errors import AnonError, ColumnError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.outputs.block import Block, Table, read_block, table_name
-from duckdb_anon.outputs.cells import Row, atoms_of, columns_of, compute
-from duckdb_anon.outputs.ledger import Comparison, Ledger
+from duckdb_anon.outputs.cells import Row, checksum_of, columns_of, compute
+from duckdb_anon.outputs.differencing import Comparison
+from duckdb_anon.outputs.ledger import Ledger
 from duckdb_anon.outputs.policy import Policy, policy_of
 from duckdb_anon.outputs.rules import DIFFERENCING, primary, shown
-from duckdb_anon.outputs.tables import hide, population, suppress_secondary
+from duckdb_anon.outputs.tables import cells_of, hide, suppress_secondary
 
 SUPPRESSED = "suppressed"
 _ONE = threading.Lock()
@@ -93,7 +97,10 @@ def read_question(function: str, catalog: Catalog, query: str) -> Question:
     return Question(block, policy, columns, database, ".".join(place))
 
 
-def answer(con: duckdb.DuckDBPyConnection, function: str, question: Question, query: str, user: str = "") -> Answer:
+def answer(
+    con: duckdb.DuckDBPyConnection, function: str, question: Question, query: str, user: str = "",
+    checksum: str | None = None,
+) -> Answer:  # fmt: skip
     """Compute a query, decide on each of its values, and enter it in the ledger.
 
     Args:
@@ -102,15 +109,17 @@ def answer(con: duckdb.DuckDBPyConnection, function: str, question: Question, qu
         question: what `read_question` read.
         query: the query as it was asked.
         user: who asks; '' enters nothing, and compares with the answers of all users.
+        checksum: of the rows that the asker's transaction sees, by `checksum_sql`; None does not compare them.
     """
     block, policy = question.block, question.policy
-    with _ONE:  # two answers at the same time would not know of one another
-        rows = compute(con, function, block, policy)
+    with _alone(con):
+        rows, atoms, table = compute(con, function, block, policy)
+        if checksum is not None and checksum != checksum_of(table):
+            raise uncommitted(function, question.original)
         for row in rows:
             row.rules = primary(block, policy, row)
-        atoms, table = atoms_of(con, function, block, policy)
         ledger = Ledger(con, question.database, question.original)
-        cells, new = population(block, atoms, rows, table)
+        cells, new = cells_of(block, atoms, rows)
         earlier = ledger.answered(user if user and policy.ledger == "user" else None)
         comparison = Comparison(policy, table, ledger.known(), new, earlier)
         known = {cell for cell, is_known in zip(cells, comparison.known(), strict=True) if is_known}
@@ -132,14 +141,30 @@ def approved(
 ) -> Answer:
     """The whole answer of a query that somebody approves: `why` is the name and the reason, which the ledger keeps."""
     block, policy = question.block, question.policy
-    with _ONE:
-        rows = compute(con, function, block, policy)
-        atoms, table = atoms_of(con, function, block, policy)
-        cells, new = population(block, atoms, rows, table)
+    with _alone(con):
+        rows, atoms, table = compute(con, function, block, policy)
+        cells, new = cells_of(block, atoms, rows)
         ledger = Ledger(con, question.database, question.original)
         entered = Comparison(policy, table, ledger.known(), new, []).entered(np.zeros(len(cells), bool))
         number = ledger.write(user, query, entered, [""] * len(rows) * len(block.aggregates), why)
     return Answer(question, tuple(rows), tuple(rows), number)
+
+
+@contextmanager
+def _alone(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """One answer at a time, since two would not know of one another, in a transaction of its own if there is none."""
+    with _ONE:
+        try:
+            con.begin()
+        except duckdb.TransactionException:
+            yield
+            return
+        try:
+            yield
+            con.commit()
+        except BaseException:
+            con.rollback()
+            raise
 
 
 def catalog_of(con: duckdb.DuckDBPyConnection) -> Catalog:

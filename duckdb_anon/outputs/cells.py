@@ -19,7 +19,7 @@ from duckdb_anon.engine.arrow import batches
 from duckdb_anon.model.errors import AnonError, cause_of
 from duckdb_anon.model.quoting import ident
 from duckdb_anon.outputs.block import EXTREMES, Aggregate, Block
-from duckdb_anon.outputs.ledger import Rows, keys_of
+from duckdb_anon.outputs.ledger import Rows
 from duckdb_anon.outputs.policy import Policy
 
 _ROW = "_anon_row"
@@ -59,28 +59,6 @@ class Row:
     rules: list[str] = field(default_factory=list)  # of each aggregate, the rule that it breaks; '' for none
 
 
-def compute(con: duckdb.DuckDBPyConnection, function: str, block: Block, policy: Policy) -> list[Row]:
-    """The rows of an answer.
-
-    Args:
-        con: a connection to the database of the original.
-        function: name of the function, for errors.
-        block: the query.
-        policy: says how many contributions are needed.
-
-    Raises:
-        AnonError: DuckDB cannot compute the query; its message is not shown, since it may quote values.
-    """
-    writer = _Writer(block, policy)
-    try:
-        found = con.execute(writer.sql()).fetchall()
-    except duckdb.InterruptException:
-        raise
-    except duckdb.Error as error:
-        raise AnonError(f"{function}: {_FAILED}", code="query-failed") from cause_of(error)
-    return [writer.row(values) for values in found]
-
-
 @dataclass(frozen=True)
 class Atoms:
     """Rows that no cell of an answer divides: those with the same keys, for which the same conditions hold."""
@@ -91,28 +69,72 @@ class Atoms:
     sums: dict[str, NDArray[np.float64]]  # of each magnitude
 
 
-def atoms_of(con: duckdb.DuckDBPyConnection, function: str, block: Block, policy: Policy) -> tuple[Atoms, Rows]:
-    """The atoms of an answer, with what they add to counts and sums, and the rows of the whole table by atom."""
+def compute(
+    con: duckdb.DuckDBPyConnection, function: str, block: Block, policy: Policy
+) -> tuple[list[Row], Atoms, Rows]:
+    """The rows of an answer, its atoms with what they add to counts and sums, and the rows of the whole table.
+
+    Args:
+        con: a connection to the database of the original, in a transaction.
+        function: name of the function, for errors.
+        block: the query.
+        policy: says how many contributions are needed.
+
+    Raises:
+        AnonError: DuckDB cannot compute the query; its message is not shown, since it may quote values.
+    """
     writer = _Writer(block, policy)
     try:
-        found = batches(con, writer.atoms_sql()).read_all().combine_chunks()
+        found = con.execute(writer.sql()).fetchall()
+        table = batches(con, writer.rows_sql(), 1 << 24).read_all()  # a copy less than in small batches
     except duckdb.InterruptException:
         raise
     except duckdb.Error as error:
         raise AnonError(f"{function}: {_FAILED}", code="query-failed") from cause_of(error)
-    inside = found.column("_w").to_numpy().astype(bool)
-    label = np.cumsum(inside) * inside
-    labels = np.repeat(label, found.column("_rows").to_numpy())
-    flat = {name: found.column(name).combine_chunks().flatten().to_numpy(zero_copy_only=False)
-            for name in found.column_names if name.startswith("_l")}  # fmt: skip
-    magnitudes = {name: flat[f"_l{place}"].astype(float) for place, name in enumerate(writer.magnitudes)}
-    rows = Rows(keys_of(flat["_lh"]), labels, flat.get("_lu"), magnitudes)
-    shown = found.filter(found.column("_w"))
-    keys = list(zip(*(shown.column(name).to_pylist() for name in writer.keys), strict=True)) or [()] * len(shown)
-    holds = np.array([shown.column(f"_p{j}").to_numpy() for j in writer.conditions], dtype=bool).T
-    sums = {name: shown.column(f"_s{place}").to_numpy() for place, name in enumerate(writer.magnitudes)}
-    sizes = shown.column("_rows").to_numpy().astype(float)
-    return Atoms(keys, holds.reshape(len(shown), len(block.conditions)), sizes, sums), rows
+    columns = {name: table.column(name).combine_chunks().to_numpy() for name in table.column_names}
+    atoms = [values[1:] for values in found if values[0] is not None]
+    labels = _labels(columns["_c"], np.array([values[0] for values in found if values[0] is not None], np.uint64))
+    if labels is None:
+        raise AnonError(f"{function}: {_FAILED}", code="query-failed")
+    magnitudes = {name: columns[f"_m{place}"] for place, name in enumerate(writer.magnitudes)}
+    count = len(atoms) + 1
+    keys, conditions = len(block.keys), len(block.conditions)
+    return (
+        [writer.row(values[1 + conditions :]) for values in found if values[0] is None],
+        Atoms(
+            [values[conditions + 1 : conditions + 1 + keys] for values in atoms],
+            np.array([values[:conditions] for values in atoms], bool).reshape(-1, conditions),
+            np.bincount(labels, minlength=count)[1:].astype(float),
+            {name: np.bincount(labels, each, count)[1:].astype(float) for name, each in magnitudes.items()},
+        ),
+        Rows(columns["_h"], labels, columns.get("_u"), magnitudes),
+    )
+
+
+def _labels(codes: NDArray[np.uint64], atoms: NDArray[np.uint64]) -> NDArray[np.int64] | None:
+    """The atom of each row from its code, counted from 1; 0 of rows with the code 0. None where one has none."""
+    names = np.concatenate([np.zeros(1, np.uint64), atoms])
+    for bits in (16, 22):  # a table of the first bits is faster than a search, and mostly they differ
+        places = names >> np.uint64(64 - bits)
+        if len(np.unique(places)) == len(names):
+            table = np.zeros(1 << bits, np.int64)
+            table[places] = np.arange(len(names))
+            labels = table[codes >> np.uint64(64 - bits)]
+            break
+    else:
+        order = np.argsort(names)
+        labels = order[np.minimum(np.searchsorted(names[order], codes), len(names) - 1)]
+    return labels if bool((names[labels] == codes).all()) else None
+
+
+def checksum_sql(block: Block) -> str:
+    """SELECT of the checksum of the table as a transaction sees it."""
+    return f"select count(*) || ':' || coalesce(sum(hash({_ROW})), 0) % {1 << 64} from {block.table.sql} as {_ROW}"
+
+
+def checksum_of(rows: Rows) -> str:
+    """The same of rows that were read."""
+    return f"{len(rows.hashes)}:{int(rows.hashes.sum(dtype=np.uint64))}"
 
 
 def columns_of(con: duckdb.DuckDBPyConnection, function: str, block: Block) -> list[tuple[str, str]]:
@@ -142,41 +164,35 @@ class _Writer:
         self.magnitudes = list(dict.fromkeys(str(name) for _, name in self.sums))
 
     def sql(self) -> str:
-        """One row a group: grouping, keys, then what `row` reads."""
+        """One row a group: NULLs, grouping, keys, then what `row` reads; and one an atom, with its code and flags."""
         steps = [self._base()]
         steps += self._of_persons() if self.block.table.person is not None else self._of_rows()
-        texts = [f"{key}::varchar" for key in self.keys]
-        select = ["_g", *texts, *self._known(), *self._items()]
+        flags = [f"_f{j}" for j in self.conditions]
+        code = f"case when _t = 0 then hash({', '.join([*self.keys, *flags])}) end"
+        select = [code, *flags, "_g", *(f"{key}::varchar" for key in self.keys), *self._known(), *self._items()]
         return f"with {', '.join(steps)} select {', '.join(select)} from _r order by all"
 
-    def atoms_sql(self) -> str:
-        """One row an atom, and one for the rows outside the query: keys, conditions, sizes, and lists of its rows."""
-        block, flags = self.block, [f"_p{j}" for j in self.conditions]
-        base = [f"{key.sql} as {name}" for key, name in zip(block.keys, self.keys, strict=True)]
-        base += [f"coalesce({c.sql or 'true'}, false) as _p{j}" for j, c in enumerate(block.conditions)]
-        base += [f"{ident(name)}::double as _m{place}" for place, name in enumerate(self.magnitudes)]
-        base += [f"hash({_ROW}) as _h", f"coalesce({block.where.sql or 'true'}, false) as _w"]
-        lists = ["list(_h) as _lh", "count(*) as _rows"]
+    def rows_sql(self) -> str:
+        """The rows of the table in its order: hash of the content, code of the atom, person, and magnitudes."""
+        block = self.block
+        code = f"hash({', '.join([*(key.sql for key in block.keys), *self._flags()])})"
+        if block.where.sql:
+            code = f"case when {block.where.sql} then {code} else 0::ubigint end"
+        found = [f"hash({_ROW}) as _h", f"{code} as _c"]
         if block.table.person is not None:
-            base.append(f"hash({ident(block.table.person)}) as _u")
-            lists.append("list(_u) as _lu")
-        for place, _ in enumerate(self.magnitudes):
-            lists += [f"list(_m{place}) as _l{place}", f"coalesce(sum(_m{place}), 0) as _s{place}"]
-        names = ["_w", *self.keys, *flags]
-        texts = [f"case when _w then {name} end::varchar as {name}" for name in self.keys]
-        held = [f"_w and {name} as {name}" for name in flags]
-        return (
-            f"with _b as (select {', '.join(base)} from {block.table.sql} as {_ROW}), "
-            f"_c as (select * replace ({', '.join([*texts, *held])}) from _b) "
-            f"select {', '.join([*names, *lists])} from _c group by {', '.join(names)} order by _w desc"
-        )
+            found.append(f"hash({ident(block.table.person)}) as _u")
+        found += [f"coalesce({ident(name)}::double, 0) as _m{place}" for place, name in enumerate(self.magnitudes)]
+        return f"select {', '.join(found)} from {block.table.sql} as {_ROW}"
+
+    def _flags(self) -> list[str]:
+        return [f"coalesce({condition.sql or 'true'}, false)" for condition in self.block.conditions]
 
     def _base(self) -> str:
         """The rows of the query: keys, truth of conditions, columns of aggregates and the person."""
         block, keys = self.block, self.keys
         names = dict.fromkeys(name for a in block.aggregates for name in a.arguments)
         base = [f"{key.sql} as {name}" for key, name in zip(block.keys, keys, strict=True)]
-        base += [f"coalesce({c.sql or 'true'}, false) as _p{j}" for j, c in enumerate(block.conditions)]
+        base += [f"{flag} as _p{j}" for j, flag in enumerate(self._flags())]
         base += [ident(name) for name in names]
         person = block.table.person
         if person is not None:
@@ -184,14 +200,21 @@ class _Writer:
         where = f" where {block.where.sql}" if block.where.sql else ""
         return f"_b as (select {', '.join(base)} from {block.table.sql}{where})"
 
-    def _sets(self, extra: str = "") -> str:
-        """GROUP BY over the grouping sets."""
-        sets = ("(" + ", ".join([*(self.keys[k] for k in chosen), *([extra] if extra else [])]) + ")"
-                for chosen in self.block.sets)  # fmt: skip
-        return f"group by grouping sets ({', '.join(sets)})"
+    def _sets(self, *extra: str) -> str:
+        """GROUP BY over the grouping sets, with further columns in each."""
+        sets = [[*(self.keys[k] for k in chosen), *extra] for chosen in self.block.sets]
+        if not extra:  # the atoms
+            sets.append([*self.keys, *(f"_p{j}" for j in self.conditions)])
+        texts = (f"({', '.join(each)})" for each in sets)
+        return f"group by grouping sets ({', '.join(texts)})"
 
     def _grouping(self) -> str:
         return f"grouping({', '.join(self.keys)})" if self.keys else "0"
+
+    def _grouped(self) -> list[str]:
+        """What every group has: grouping, keys, and whether it is an atom (`_t` is 0), with its flags."""
+        flags = (f"_p{j} as _f{j}" for j in self.conditions)
+        return [f"{self._grouping()} as _g", *self.keys, "grouping(_p0) as _t", *flags]
 
     def _aggregates(self) -> list[str]:
         return [f"{self._aggregate(a)} as _a{place}" for place, a in enumerate(self.block.aggregates)]
@@ -206,7 +229,7 @@ class _Writer:
 
     def _of_rows(self) -> list[str]:
         """Groups of a table of which each row is an individual."""
-        found = [f"{self._grouping()} as _g", *self.keys, *self._aggregates()]
+        found = [*self._grouped(), *self._aggregates()]
         for j in self.conditions:
             found += [f"count(*) filter (_p{j}) as _n{j}", f"count(*) filter (not _p{j}) as _o{j}"]
         for place, (j, name) in enumerate(self.sums):
@@ -239,13 +262,12 @@ class _Writer:
         keys = ", ".join(["_g", *self.keys])
         joined = " and ".join(f"_v.{key} is not distinct from _w.{key}" for key in ["_g", *self.keys])
         return [
-            f"_v as (select {self._grouping()} as _g, {', '.join([*self.keys, *self._aggregates()])} "
-            f"from _b {self._sets()})",
+            f"_v as (select {', '.join([*self._grouped(), *self._aggregates()])} from _b {self._sets()})",
             f"_i as (select {', '.join(inner)} from _b {self._sets('_u')})",
             "_j as (select *, sum(_c0) over (partition by _g, _u) as _every from _i)",
             f"_w as (select {', '.join([keys, *outer, 'count(*) filter (_c0 = _every) as _inside'])} from _j "
             f"group by {keys})",
-            f"_r as (select _v.*, _w.* exclude ({keys}) from _v left join _w on {joined})",
+            f"_r as (select _v.*, _w.* exclude ({keys}) from _v left join _w on _v._t = 1 and {joined})",
         ]
 
     def _known(self) -> list[str]:
@@ -267,7 +289,7 @@ class _Writer:
         table, where, person = self.block.table, self.block.where.sql, self.block.table.person
         unit = "count(*)" if person is None else _individuals(ident(person))
         left = f"(select {unit} from {table.sql} where {where} is not true)" if where else "0"
-        inside = "sum(_n0) over (partition by _g) - _n0"
+        inside = "sum(_n0) over (partition by _g, _t) - _n0"
         if person is not None:
             inside = f"(select {_individuals('_u')} from _b) - coalesce(_inside, 0)"
         return f"case when ({inside}) > 0 then {inside} else {left} end"

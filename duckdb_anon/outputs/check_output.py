@@ -13,7 +13,7 @@ from duckdb_anon.model.function_specs import Params, Task
 from duckdb_anon.outputs.answer import Answer, answer, catalog_of, read_question
 from duckdb_anon.outputs.cells import Row
 from duckdb_anon.outputs.rules import DIFFERENCING, DOMINANCE, P_PERCENT, SECONDARY, THRESHOLD, largest_share
-from duckdb_anon.outputs.safe_output import PAPER, QUERY
+from duckdb_anon.outputs.safe_output import PAPER, QUERY, seen
 
 _REASONS = {
     THRESHOLD: "fewer than {threshold} individuals: in the cell, outside it in its total, or on one side of the value",
@@ -26,13 +26,12 @@ _REASONS = {
 
 
 def _plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
-    read_question("check_output", context.catalog, params["query"])
-    return dict(params), {}
+    return dict(params), seen(read_question("check_output", context.catalog, params["query"]).block)
 
 
 def _work(con: Any, info: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, Any]]:
     question = read_question("check_output", catalog_of(con), info["query"])
-    found = answer(con, "check_output", question, info["query"])
+    found = answer(con, "check_output", question, info["query"], checksum=rows["seen"][0].as_py())
     return [cell for row in found.rows for cell in _cells(found, row)]
 
 
@@ -77,5 +76,6 @@ MEASURE = Task(
     },
     plan=_plan,
     work=_work,
+    requires_committed=False,
     tables=(),
 )  # fmt: skip

@@ -16,6 +16,8 @@ from typing import Any
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Task
 from duckdb_anon.model.quoting import ident, literal
 from duckdb_anon.outputs.answer import SUPPRESSED, answer, catalog_of, read_question
+from duckdb_anon.outputs.block import Block
+from duckdb_anon.outputs.cells import checksum_sql
 
 QUERY = Parameter("query", "one SELECT of aggregates of one table that has a policy", "text", REQUIRED)
 PAPER = (
@@ -24,15 +26,22 @@ PAPER = (
 )
 
 
+def seen(block: Block) -> dict[str, str]:
+    """The list of a task with the checksum of the table as the caller's transaction sees it."""
+    return {"seen": f"[({checksum_sql(block)})]"}
+
+
 def _plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str]]:
     question = read_question("safe_output", context.catalog, params["query"])
     block = question.block
-    return {"query": params["query"], "columns": question.columns, "order": block.order, "limit": block.limit}, {}
+    return {"query": params["query"], "columns": question.columns, "order": block.order, "limit": block.limit}, seen(
+        block
+    )
 
 
 def _work(con: Any, info: Mapping[str, Any], rows: Mapping[str, Any]) -> list[dict[str, Any]]:
     question = read_question("safe_output", catalog_of(con), info["query"])
-    found = answer(con, "safe_output", question, info["query"], getpass.getuser())
+    found = answer(con, "safe_output", question, info["query"], getpass.getuser(), rows["seen"][0].as_py())
     return [{"row": json.dumps(values), SUPPRESSED: rule} for values, rule in found.values()]
 
 
@@ -58,5 +67,6 @@ MEASURE = Task(
     plan=_plan,
     work=_work,
     select=select_of,
+    requires_committed=False,
     tables=(),
 )

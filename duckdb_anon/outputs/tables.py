@@ -18,7 +18,6 @@ import scipy
 
 from duckdb_anon.outputs.block import PARAMETERS, Aggregate, Block
 from duckdb_anon.outputs.cells import Atoms, Row
-from duckdb_anon.outputs.ledger import Population, Rows
 from duckdb_anon.outputs.policy import Policy
 from duckdb_anon.outputs.rules import SECONDARY
 from duckdb_anon.outputs.secondary import Bools, Floats, System, protect
@@ -51,15 +50,13 @@ def suppress_secondary(
                 hide(block, rows[number], place, SECONDARY)
 
 
-def population(block: Block, atoms: Atoms, rows: Sequence[Row], table: Rows) -> tuple[list[Cell], Population]:
-    """The values of an answer that have rows, and their populations."""
+def cells_of(block: Block, atoms: Atoms, rows: Sequence[Row]) -> tuple[list[Cell], tuple[Bools, list[str]]]:
+    """The values of an answer that have rows, as sets of atoms, with their statistics."""
     cells = [(number, place) for number, row in enumerate(rows) for place, aggregate in enumerate(block.aggregates)
              if row.groups[aggregate.condition].rows > 0]  # fmt: skip
     conditions = [block.aggregates[place].condition for _, place in cells]
     inside = members_of(block, atoms, rows)[[number for number, _ in cells]].toarray() > 0
-    inside &= atoms.holds.T[conditions]
-    kinds = tuple(_statistic(block.aggregates[place]) for _, place in cells)
-    return cells, Population(table.labels, inside, kinds, np.zeros(len(cells), bool))
+    return cells, (inside & atoms.holds.T[conditions], [_statistic(block.aggregates[place]) for _, place in cells])
 
 
 def _statistic(aggregate: Aggregate) -> str:

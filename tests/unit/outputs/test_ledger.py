@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 
 from duckdb_anon.cli import main
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.outputs import ledger
+from duckdb_anon.outputs import differencing
 from duckdb_anon.outputs.answer import answer, catalog_of, read_question
 from duckdb_anon.serve.approve import approve
 from tests.reference.entry_calls import refusal
@@ -43,7 +43,7 @@ def test_a_total_and_its_parts_in_several_queries_do_not_give_the_missing_part(p
 
 
 def test_answers_that_divide_the_rows_too_finely_are_compared_one_by_one(people, monkeypatch):
-    monkeypatch.setattr(ledger, "_MATRIX", 0)
+    monkeypatch.setattr(differencing, "_MATRIX", 0)
     assert not hidden(people, "select sum(x) from t where sex = 'm' and grp in ('b', 'c')")
     assert not hidden(people, "select count(*) from t where grp in ('a', 'b')")
     assert asked(people, "select count(*) from t where grp in ('a', 'b', 'e')") == [(None, "differencing")]

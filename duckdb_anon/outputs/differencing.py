@@ -1,0 +1,274 @@
+"""Differencing: what several answers tell when they are subtracted.
+
+A new cell is suppressed if its population and those of one or two answered cells of the same statistic have a linear
+combination over 1 to threshold - 1 individuals, or, for sums, a difference that breaks the rules of concentration.
+Where the joint atoms of all answers are few, so are single ones and pairs that any linear combination of answers gives
+(Denning, Denning and Schwartz, The tracker, ACM TODS 4(1), 1979).
+Cost: one pass over the rows for eight digits of labels, then work in cells times joint atoms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import scipy
+
+from duckdb_anon.outputs.ledger import Bools, Floats, Hashes, Ints, Population, Rows, entry, numbered
+from duckdb_anon.outputs.policy import Policy
+
+_ATOMS = 1000  # most joint atoms for which every linear combination is looked at
+_MATRIX = 20_000_000  # most cells times joint atoms of answers that are compared together
+_PAIRS = 1500  # most answered cells of which all pairs are
+
+
+class Comparison:
+    """The cells of a new answer against those of earlier answers."""
+
+    def __init__(
+        self, policy: Policy, rows: Rows, known: Hashes, cells: tuple[Bools, Sequence[str]],
+        earlier: Sequence[Population],
+    ) -> None:  # fmt: skip
+        """Number the rows of the table, and find the joint atoms of all answers.
+
+        Args:
+            policy: the threshold and the rules of concentration.
+            rows: the table.
+            known: hashes of the rows that the ledger numbers.
+            cells: of the answer, as sets of atoms, and their statistics.
+            earlier: populations of earlier answers.
+        """
+        numbers, self._fresh = numbered(rows.hashes, known)
+        size = len(known) + len(self._fresh)
+        labels = rows.labels
+        if len(known):
+            labels = np.zeros(size, np.int64)
+            labels[numbers] = rows.labels
+        self.population = Population.of(labels, *cells)
+        together = _Together(policy, rows, numbers, self.population, earlier, size)
+        self._parts = [together]
+        if not together.is_small:  # all answers together divide the rows too finely: each earlier one by itself
+            self._parts = [_Together(policy, rows, numbers, self.population, [each], size) for each in earlier]
+
+    def entered(self, hidden: Bools) -> tuple[Population, Hashes]:
+        """What the ledger keeps of the answer: its population, and the hashes of rows that are new to it."""
+        return entry(self.population, hidden, self._fresh)
+
+    def known(self) -> Bools:
+        """Which cells have been answered before."""
+        return np.asarray(np.array([part.known() for part in self._parts]).any(axis=0))
+
+    def refused(self, hidden: Bools) -> Bools:
+        """Which cells may not be answered, of those that no rule hides."""
+        return np.asarray(np.array([part.refused(hidden) for part in self._parts]).any(axis=0))
+
+
+class _Together:
+    """A new answer and some earlier ones, by the joint atoms of their rows."""
+
+    def __init__(
+        self, policy: Policy, rows: Rows, numbers: Ints, new: Population, earlier: Sequence[Population], size: int
+    ) -> None:
+        self.policy, self.rows, self._numbers, self._new, self._earlier = policy, rows, numbers, new, earlier
+        every = [new, *earlier]
+        cells = sum(len(each.kinds) for each in every)
+        joint = _joint(every, size, _MATRIX // max(cells, 1) if len(earlier) > 1 else size)
+        self.is_small = joint is not None
+        if joint is not None:
+            self._joint, first = joint
+            self.sizes = np.bincount(self._joint, minlength=len(first)).astype(
+                float
+            )  # rows, those that are gone included
+            self._cells = [each.at(first) for each in every]
+
+    def known(self) -> Bools:
+        """Which cells are among the answered ones."""
+        found = [_among(self._cells[0][place], self._of(kind, hidden=False))
+                 for place, kind in enumerate(self._new.kinds)]  # fmt: skip
+        return np.array(found, bool)
+
+    def refused(self, hidden: Bools) -> Bools:
+        """Which cells may not be answered after these answers, of those that no rule hides."""
+        refused = np.zeros(len(hidden), bool)
+        for kind in dict.fromkeys(self._new.kinds):
+            asked = [p for p, k in enumerate(self._new.kinds) if k == kind and not hidden[p]]
+            cells = self._cells[0][asked]
+            known, kept = self._of(kind, hidden=False), self._of(kind, hidden=True)
+            answered = known.astype(float)
+            if kind == "count":  # the number of rows of a table is known
+                answered = np.vstack([answered, np.ones((1, len(self.sizes)))])
+            checker = _Answered(self, kind, answered, len(asked))
+            found = np.array([(_among(cell, kept) and not _among(cell, known)) or not checker.takes(cell)
+                              for cell in cells], bool)  # fmt: skip
+            if found.any() and not checker.is_exact:  # what overlaps them could give them away
+                found = found | (cells.astype(float) @ cells[found].T.astype(float) > 0).any(axis=1)
+            refused[asked] = found
+        return refused
+
+    def _of(self, kind: str, *, hidden: bool) -> Bools:
+        """Cells of a statistic in earlier answers, answered or hidden ones."""
+        found = [cells[(np.array(each.kinds) == kind) & (each.hidden == hidden)]
+                 for each, cells in zip(self._earlier, self._cells[1:], strict=True)]  # fmt: skip
+        every = np.concatenate([np.zeros((0, self._cells[0].shape[1]), bool), *found])
+        return every if not len(every) else np.unique(every, axis=0)
+
+    def individuals(self, sets: Bools) -> Floats:
+        """Individuals of sets of joint atoms; those of rows that are gone are rows."""
+        counts = np.asarray(sets @ self.sizes)
+        if self.rows.person is not None:
+            for place in np.flatnonzero((counts > 0) & (counts < self.policy.threshold * self.rows.most)):
+                inside = sets[place][self._at]
+                counts[place] += len(np.unique(self.rows.person[inside])) - inside.sum()
+        return counts
+
+    @cached_property
+    def _at(self) -> Ints:
+        """Joint atom of each row of the table."""
+        return self._joint[self._numbers]
+
+    def is_few(self, sets: Bools) -> bool:
+        """Whether a set has some, but fewer individuals than the threshold."""
+        counts = self.individuals(sets)
+        return bool(((counts > 0) & (counts < self.policy.threshold)).any())
+
+    def concentrated(self, magnitude: str, inside: Bools) -> bool:
+        """Whether the sum over a set of joint atoms breaks the rules of concentration."""
+        chosen = inside[self._at]
+        sizes = np.nan_to_num(self.rows.magnitudes[magnitude][chosen], nan=0.0)
+        if self.rows.person is not None:
+            sizes = np.bincount(self.rows.person[chosen], sizes).astype(float)
+        amounts = np.sort(np.abs(sizes))[::-1]
+        total, top, two = float(amounts.sum()), float(amounts[:1].sum()), float(amounts[:2].sum())
+        share = float(amounts[: self.policy.largest].sum())
+        return not share <= self.policy.share * total or total - two < self.policy.p_percent / 100 * top
+
+
+def _among(cell: Bools, others: Bools) -> bool:
+    return bool((others == cell).all(axis=1).any())
+
+
+class _Answered:
+    """Answered cells of one statistic, to which further ones are added."""
+
+    def __init__(self, answers: _Together, kind: str, cells: Floats, more: int) -> None:
+        self._answers, self._kind = answers, kind
+        self._sizes, self._few = answers.sizes, answers.policy.threshold
+        self._count = len(cells)
+        self._cells = np.vstack([cells, np.zeros((more, cells.shape[1]))])
+        self._products = (self._cells * self._sizes) @ self._cells.T
+        self._most = answers.rows.most
+        self.is_exact = cells.shape[1] <= _ATOMS
+        if self.is_exact:  # an orthonormal basis of what linear combinations give
+            basis, weights, _ = scipy.linalg.qr(cells.T, mode="economic", pivoting=True)
+            self._basis = basis[:, : int((np.abs(np.diag(weights)) > 1e-9).sum())]
+            self._given = self._sets_given(cells, self._basis)
+
+    def takes(self, cell: Bools) -> bool:
+        """Whether a cell may be answered after the others; it is one of them then."""
+        new = cell.astype(float)
+        answered = self._cells[: self._count]
+        if (answered == new).all(axis=1).any():
+            return True
+        own = (answered * self._sizes) @ new
+        if self._tells(new, answered, own):
+            return False
+        if self.is_exact:
+            rest = new - self._basis @ (self._basis.T @ new)
+            rest -= self._basis @ (self._basis.T @ rest)
+            length = float(np.linalg.norm(rest))
+            basis = self._basis if length < 1e-7 else np.column_stack([self._basis, rest / length])
+            given = self._sets_given(np.vstack([answered, new]), basis)
+            if not given <= self._given:
+                return False
+            self._basis, self._given = basis, given
+        place = self._count
+        self._cells[place] = new
+        self._products[place, :place] = self._products[:place, place] = own
+        self._products[place, place] = float((new * self._sizes) @ new)
+        self._count += 1
+        return True
+
+    def _tells(self, cell: Floats, answered: Floats, own: Floats) -> bool:
+        """Whether a cell and one or two answered ones have a combination over few individuals."""
+        differences = cell - answered
+        if self._answers.is_few(differences != 0):
+            return True
+        if self._kind.startswith("sum "):
+            nested = ((differences >= 0).all(axis=1) | (differences <= 0).all(axis=1)) & (differences != 0).any(axis=1)
+            if any(self._answers.concentrated(self._kind[4:], each != 0) for each in differences[nested]):
+                return True
+        if len(answered) > _PAIRS:
+            return False
+        return any(self._pair_tells(cell, answered, own, signs) for signs in ((-1, -1), (-1, 1), (1, 1)))
+
+    def _pair_tells(self, cell: Floats, answered: Floats, own: Floats, signs: tuple[int, int]) -> bool:
+        """Whether a cell and two answered ones, with these signs, leave few individuals."""
+        few = (self._few - 1) * self._most
+        totals = answered @ self._sizes
+        order = np.argsort(signs[1] * totals)
+        # the sum of a combination over few rows is small: at most 3 a row
+        goal = -float(cell @ self._sizes) - signs[0] * totals
+        low = np.searchsorted(signs[1] * totals[order], goal - 3 * few, "left")
+        high = np.searchsorted(signs[1] * totals[order], goal + 3 * few, "right")
+        first = np.repeat(np.arange(len(answered)), high - low)
+        second = order[np.arange(len(first)) - np.repeat(np.cumsum(high - low) - high, high - low)]
+        norms = np.diag(self._products)[: len(answered)]
+        lengths = (
+            float((cell * self._sizes) @ cell) + norms[first] + norms[second] + 2 * signs[0] * own[first]
+            + 2 * signs[1] * own[second] + 2 * signs[0] * signs[1] * self._products[first, second]
+        )  # fmt: skip
+        near = np.flatnonzero((lengths > 0.5) & (lengths <= 4 * few) & ((first < second) | (signs[0] != signs[1])))
+        for start in range(0, len(near), 1000):
+            a, b = first[near[start : start + 1000]], second[near[start : start + 1000]]
+            if self._answers.is_few(cell + signs[0] * answered[a] + signs[1] * answered[b] != 0):
+                return True
+        return False
+
+    def _sets_given(self, cells: Floats, basis: Floats) -> set[bytes]:
+        """Sets of few individuals that linear combinations of cells give, as sets of joint atoms.
+
+        Atoms that no cell divides are one. Looked at are these, and pairs of them.
+        """
+        columns, at = np.unique(cells > 0, axis=1, return_inverse=True)
+        at = at.reshape(-1)
+        rows = np.bincount(at, self._sizes)
+        near = np.flatnonzero(columns.any(axis=0) & (rows < self._few * self._most))
+        parts = at == near[:, None]  # coarser atoms x joint atoms
+        counts = self._answers.individuals(parts)
+        parts, counts = parts[counts < self._few], counts[counts < self._few]
+        part = parts @ basis
+        left = np.diag(parts.sum(axis=1)) - part @ part.T  # products of what cells do not tell of these atoms
+        own = np.diag(left)
+        found = {each.tobytes() for each in parts[own < 1e-8]}
+        pairs = own[:, None] + own[None, :] - 2 * np.abs(left) < 1e-8
+        pairs &= counts[:, None] + counts[None, :] < self._few
+        for one, other in np.argwhere(np.triu(pairs, 1)):
+            found.add((parts[one] | parts[other]).tobytes())
+        return found
+
+
+def _joint(populations: Sequence[Population], size: int, most: int) -> tuple[Ints, Ints] | None:
+    """Joint atom of each row, and a row of each joint atom; None where there are more than `most`."""
+    width = -(-size // 8)
+    planes = {plane.tobytes(): plane for each in populations for plane in each.planes}
+    padded = [np.pad(plane, (0, width - len(plane))) for plane in planes.values()]
+    joint: Ints = np.zeros(size, np.int64)
+    atoms = 1
+    for start in range(0, len(padded), 8):
+        eight = padded[start : start + 8]
+        code = np.packbits(np.unpackbits(np.array(eight), axis=1, count=size), axis=0)[0]
+        joint = (joint << 8) | code if start else code.astype(np.int64)
+        if atoms << 8 < 4 * size + 1024:  # a number for each code that occurs, without a sort where there are few
+            there = np.zeros(atoms << 8, bool)
+            there[joint] = True
+            joint = (np.cumsum(there) - 1)[joint]
+            atoms = int(there.sum())
+        else:
+            joint = np.unique(joint, return_inverse=True)[1]
+            atoms = int(joint.max(initial=0)) + 1
+        if atoms > most:
+            return None
+    first = np.zeros(atoms, np.int64)
+    first[joint] = np.arange(size)
+    return joint, first
