@@ -11,6 +11,7 @@ Cost: that of `safe_output`, and some 40 ms to open and close the file.
 from __future__ import annotations
 
 import json
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -42,6 +43,7 @@ _NO_ROWS = (
     "FROM quack_query(...), or of an attached server FROM r.query('SELECT ...')"
 )
 _BUSY = "another program uses the database now; ask again in a moment"
+_THREADS = 8
 _PATIENCE = 5.0  # seconds to wait for another program that uses the file
 
 
@@ -73,8 +75,8 @@ class Researcher(Checked):
         settings = [setting.split(" = ") for setting in (*CLOSED, *LOCKED) if "temp_directory" not in setting]
         self._settings = {**dict(settings), "max_temp_directory_size": "0B", "memory_limit": f"{limits.memory}B"}
         self._settings["python_enable_replacements"] = "false"
-        if limits.threads is not None:
-            self._settings["threads"] = str(limits.threads)
+        # threads of each opening, which takes memory for them when memory is bounded already
+        self._settings["threads"] = str(limits.threads or min(os.cpu_count() or 1, _THREADS))
         self._shapes: list[SourceTable] = []
         self._read: Stamp = ()  # the file when its tables were read
         try:

@@ -75,9 +75,8 @@ def test_memory_of_queries_is_limited_and_the_endpoint_survives(folder: Path, se
 
 def test_endpoint_answers_from_the_moment_it_says_it_is_there(folder: Path, serve: Any) -> None:
     # the server's threads are made while it starts; memory is bounded only after
-    for memory in ("1MB", "80MB"):
-        with serve(folder / "releases.duckdb", "analyst", "--memory", memory, "--threads", "1") as endpoint:
-            assert endpoint.ask("select 1 as one", patience=20).stdout.split() == ["one", "1"], memory
+    with serve(folder / "releases.duckdb", "analyst", "--memory", "1MB", "--threads", "1") as endpoint:
+        assert endpoint.ask("select 1 as one", patience=20).stdout.split() == ["one", "1"]
 
 
 @pytest.mark.parametrize(

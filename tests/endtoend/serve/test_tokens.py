@@ -66,13 +66,13 @@ def started(folder: Path, place: Path, *options: str, host: str = "localhost") -
         process.stdout.close()
 
 
-@pytest.fixture
-def served(folder: Path, serve: Any, tmp_path: Path) -> Iterator[Server]:
-    # one for each test: what is noted and which tokens hold does not depend on the tests before
-    yield from started(folder, tmp_path, "--threads", "1")
+@pytest.fixture(scope="module")
+def served(folder: Path, serve: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    yield from started(folder, tmp_path_factory.mktemp("tokens"), "--threads", "1")
 
 
 def test_each_token_reads_its_tables_and_is_noted_by_name(served: Server) -> None:
+    before = len(served.noted("statement"))
     assert served.ask("select count(*) from boxes", "bob") == [(2000,)]
     assert served.ask("select count(*) from covered", "alice") == [(2000,)]
     for query in ("select count(*) from covered", "from estimate('select count(*) from covered', 'covered')"):
@@ -82,7 +82,7 @@ def test_each_token_reads_its_tables_and_is_noted_by_name(served: Server) -> Non
     assert len(served.ask("from boxes", "bob")) == 2000
     with pytest.raises(duckdb.Error, match="wrong token"):
         served.ask("select 1", "wrong")
-    noted = served.noted("statement")
+    noted = served.noted("statement")[before:]
     assert [(line["token"], line["engine"], line["outcome"]) for line in noted] == [
         ("bob", "release", "answered"), ("alice", "release", "answered"), ("bob", None, "refused"),
         ("bob", None, "refused"), ("bob", "catalog", "answered"), ("bob", "release", "answered"),
@@ -103,16 +103,17 @@ def test_log_has_no_value_of_the_data_not_even_in_an_error(served: Server) -> No
 
 
 def test_token_is_revoked_without_a_restart(served: Server) -> None:
+    served.tokens["carol"] = tokens.add(served.audit.parent / "tokens", "carol")
     with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as con:
         load_quack(con)
-        con.execute(f"attach 'quack:localhost:{served.port}' as r (type quack, token '{served.tokens['alice']}')")
+        con.execute(f"attach 'quack:localhost:{served.port}' as r (type quack, token '{served.tokens['carol']}')")
         assert con.execute("select count(*) from r.boxes").fetchall() == [(2000,)]
-        tokens.revoke(served.audit.parent / "tokens", "alice")
+        tokens.revoke(served.audit.parent / "tokens", "carol")
         with pytest.raises(duckdb.Error, match="revoked"):
             con.execute("select count(*) from r.boxes")
         served.tokens["team"] = tokens.add(served.audit.parent / "tokens", "team")
     with pytest.raises(duckdb.Error, match="wrong token, or one that was revoked"):
-        served.ask("select 1", "alice")
+        served.ask("select 1", "carol")
     assert served.ask("select 1", "team") == [(1,)]
 
 
