@@ -116,6 +116,9 @@ def try_candidates(
             trials = replace(trials, roles={**trials.roles, "sensitive": sensitive[0]})
         suited = [c for c in _suited(candidates, sample) if c.takes_one == (sensitive != secrets) or len(passes) == 1]
         sweeps = [(candidate, sweep) for candidate in suited for sweep in candidate.sweeps]
+        if planned["per_record"]:
+            bounded = [(candidate, _bounded(sweep, trials.max_risk)) for candidate, sweep in sweeps]
+            sweeps = [(candidate, sweep) for candidate, sweep in bounded if sweep is not None]
         for number, (candidate, sweep) in enumerate(sweeps, start=1):
             begun, left = CLOCK.now(), trials.seconds / _PARTS - spent.get(candidate.name, 0.0)
             with progress.running(f"recommend ({number} of {len(sweeps)})"):
@@ -218,6 +221,19 @@ def _calls(candidate: Candidate, sweep: Sweep, sample: Sample) -> list[str]:
     if sample.most_l is None:
         sweep = replace(sweep, arguments=sweep.arguments.replace(", l := {l}", ""))
     return [call + edges for call in sweep.calls(sample.most_l or 2)]
+
+
+def _bounded(sweep: Sweep, risk: float) -> Sweep | None:
+    """Calls of a sweep that bound the risk of each record by 1 / strength; None where the strength is no such bound.
+
+    >>> _bounded(Sweep("k := {n}", (5, 10, 25)), 0.09).strengths, _bounded(Sweep("k := {n}", (5,)), 0.01).strengths
+    ((25,), (100,))
+    """
+    if not re.search(r"\bk := \{n\}|\bdelta := 1/\{n\}", sweep.arguments):
+        return None
+    least = math.ceil(1 / risk - 1e-9) if risk > 0 else 0
+    strong = tuple(n for n in sweep.strengths if n >= least) if least else ()
+    return replace(sweep, strengths=strong or (least,)) if least else None
 
 
 def _with_l_1(arguments: str) -> str:

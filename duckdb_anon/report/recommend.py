@@ -5,8 +5,9 @@ one meets `max_risk` or none stronger can be had, release a random sample of the
 meets the attackers of linkage_risk, who know its call, and answers the same random queries (workload_error, with a
 predicate on the sensitive column). The risk compared with `max_risk` is the strongest attacker's: the greater of the
 mean `identity` and the `advantage`, by which sensitive values are named better than by a model that has not seen the
-target. Where one attacker's success with a quarter of the targets is four standard errors above `max_risk`, a quarter
-is all that is tried. What cannot be measured on a release is NULL, and `note` says why. Measures nothing of its own
+target. `per_record` bounds the risk of each record, too: calls whose k or delta allows a larger one are left out. Where
+one attacker's success with a quarter of the targets is four standard errors above `max_risk`, a quarter is all that is
+tried. What cannot be measured on a release is NULL, and `note` says why. Measures nothing of its own
 and promises nothing: a mean risk over a sample is an estimate, the guarantee is the method's. The rows come with the
 call, so temporary tables work; the trials run in a database of their own, in memory, and nothing is written to the
 caller's. Cost: steps times (the method twice + linkage_risk + workload) on `rows` rows.
@@ -66,7 +67,7 @@ def plan(context: Any, params: Params) -> tuple[Mapping[str, Any], dict[str, str
         "labels": [[info.name, _label(info, roles, list(trees))] for info in columns],
         "workload": options,
         "on_sensitive": on_sensitive,
-        **{name: params[name] for name in ("max_risk", "p_match", "targets", "seconds")},
+        **{name: params[name] for name in ("max_risk", "per_record", "p_match", "targets", "seconds")},
         "seed": seed,
     }
     return planned, lists
@@ -117,6 +118,13 @@ MEASURE = Task(
     smallest="methods := ['mondrian'], rows := 20",
     parameters=(
         Parameter("max_risk", "maximum risk by the strongest attacker, in [0, 1]", "number", 0.05, low=0, high=1),
+        Parameter(
+            "per_record",
+            "true: max_risk bounds the risk of each record by the call's k or delta too, not the mean alone; methods "
+            "without such a bound are not tried",
+            "boolean",
+            False,
+        ),
         Parameter("workload", "options of workload_error, {'dims': 2, 'aggregate': 'sum(salary)'}", "mapping"),
         Parameter(
             "methods",

@@ -59,6 +59,8 @@ CHECKS = {
     "k": ("select k from k_anonymity({release})", "at least"),
     "l": ("select value from l_diversity({release}) where measure = 'frequency'", "at least"),
     "t": ("select t from t_closeness({release})", "at most"),
+    # classes do not bound the risk where values are exchanged: there the method's delta does
+    "prosecutor": ("select coalesce({delta}, (select prosecutor from reidentification_risk({release})))", "at most"),
     "identity": ("select identity_high from linkage_risk({pair}, seed := 1) where attacker = 'strongest'", "at most"),
     "advantage": ("select advantage from linkage_risk({pair}, seed := 1) where attacker = 'strongest'", "at most"),
     "loss": ("select iloss from information_loss({pair}) where attribute = '(all)'", "at most"),
@@ -230,7 +232,9 @@ def _checked(con: duckdb.DuckDBPyConnection, entry: Mapping[str, Any], folder: P
             counted = literal(ident(name))
             if described.persons and linked:
                 counted = f"{literal(linked.table)}, original := {literal(entry['original'])}"
-            found = con.execute(question.format(release=counted, pair=pair)).fetchall()
+            # beside an epsilon, delta is the probability that differential privacy fails
+            delta = None if "epsilon" in described.parameters else described.parameters.get("delta")
+            found = con.execute(question.format(release=counted, pair=pair, delta=literal(delta))).fetchall()
             value = found[0][0] if found else None
             holds = value is not None and (value >= limit if side == "at least" else value <= limit)
             measured = "could not be measured" if value is None else f"is {value:.4g}"

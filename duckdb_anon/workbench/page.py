@@ -7,15 +7,21 @@ app = marimo.App(width="medium", app_title="duckdb-anon workbench")
 
 @app.cell
 def _():
+    from dataclasses import replace
+
+    import altair
     import marimo as mo
 
     from duckdb_anon.model.errors import of_function
+    from duckdb_anon.report.promises import promises
     from duckdb_anon.workbench import view
     from duckdb_anon.workbench.state import NAME, ROLES, current
 
     bench = current()
-    STEPS = ["1 Table", "2 Roles", "3 Promise", "4 Look", "5 Release"]
-    changes, set_changes = mo.state(0)  # counts what this page has changed
+    altair.renderers.set_embed_options(actions=False)  # its menu has no name for a screen reader
+    STEPS = ["Table", "Roles", "Promise", "Look", "Release"]
+    changes, set_changes = mo.state(0, allow_self_loops=True)  # counts what this page has changed
+    results, set_results = mo.state(0)  # counts the work that has ended
     failed, set_failed = mo.state("")  # the last error, in place
 
     def does(change):
@@ -31,7 +37,23 @@ def _():
 
         return called
 
-    return NAME, ROLES, STEPS, bench, changes, does, failed, mo, view
+    return (
+        NAME,
+        ROLES,
+        STEPS,
+        bench,
+        changes,
+        does,
+        failed,
+        mo,
+        promises,
+        replace,
+        results,
+        set_changes,
+        set_failed,
+        set_results,
+        view,
+    )
 
 
 @app.cell
@@ -41,7 +63,6 @@ def _(STEPS, bench, mo, view):
         STEPS,
         value=_asked if _asked in STEPS else STEPS[0],
         inline=True,
-        label="Step",
         on_change=lambda value: mo.query_params().set("step", value),
     )
     mo.Html(
@@ -49,7 +70,7 @@ def _(STEPS, bench, mo, view):
             f"<h1>{view.esc(bench.table)}</h1>",
             view.note(f"{view.esc(bench.source)}, {bench.rows:,} rows. Everything is kept in {view.esc(bench.plan)}."),
             view.note(view.esc(bench.sampled)) if bench.sampled else "",
-            format(step),
+            f'<div class="steps" role="group" aria-label="Step">{step}</div>',
         )
     )
     return (step,)
@@ -169,6 +190,199 @@ def _(STEPS, bench, changes, does, mo, step, view):
         )
     )
     return (reasons,)
+
+
+@app.cell
+def _(bench, changes, does, mo, view):
+    # work in the background: a bar, a button that stops it, and a clock that looks after it
+    changes()
+    _job = bench.jobs.running
+    mo.stop(_job is None)
+    clock = mo.ui.refresh(default_interval="1s")
+    halt = mo.ui.button(label="Stop", on_click=lambda _: _job.stop())
+    mo.Html(view.block(f'<div class="anon-quiet" aria-hidden="true">{clock}</div>{halt}'))
+    return clock, halt
+
+
+@app.cell
+def _(bench, clock, mo, set_changes, set_failed, set_results, view):
+    _beat = clock.value  # this cell runs again each second
+    _job = bench.jobs.last
+    if _job is not None and _job.ended.is_set():
+        set_failed("stopped; what was done before is kept" if _job.stopped else _job.error)
+        set_results(lambda number: number + 1)
+        set_changes(lambda number: number + 1)
+    mo.Html(view.block("" if _job is None or _job.ended.is_set() else view.progress(_job.text, _job.share)))
+
+
+@app.cell
+def _(STEPS, bench, does, mo, replace, step, view):
+    # 3 Promise: who attacks, the limit, and the trials
+    mo.stop(step.value != STEPS[2])
+    _promise = bench.promise()
+    _who = {
+        "prosecutor: looks for one individual, known to be in the table; the limit holds for each record": True,
+        "marketer: looks for as many individuals as possible; the limit holds on average": False,
+    }
+    attacker = mo.ui.radio(
+        _who, value=next(name for name, each in _who.items() if each == _promise.per_record), label="Who may attack",
+        on_change=does(lambda each: bench.set_promise(replace(bench.promise(), per_record=each))),
+    )  # fmt: skip
+    _limits = [0.01, 0.02, 0.03, 0.05, 0.09, 0.1, 0.15, 0.2, 0.25, 0.33, 0.5]
+    limit = mo.ui.slider(
+        steps=sorted({*_limits, _promise.limit}), value=_promise.limit,
+        label="Largest acceptable risk", show_value=True,
+        on_change=does(lambda value: bench.set_promise(replace(bench.promise(), limit=float(value)))),
+    )  # fmt: skip
+    attempt = mo.ui.button(
+        label="Try methods", on_click=does(lambda _: (bench.set_promise(bench.promise()), bench.start("trials")))
+    )
+    mo.Html(
+        view.block(
+            "<h2>3 Promise: what nobody may find</h2>",
+            f"<div>{attacker}</div>",
+            view.note(
+                "A journalist does not know who is in the table. Without a table of the population that risk is the "
+                "prosecutor's. 0.09 is the limit of the European Medicines Agency."
+            ),
+            f"<div>{limit}</div><div>{attempt}</div>",
+        )
+    )
+    return attacker, attempt, limit
+
+
+@app.cell
+def _(STEPS, bench, does, mo, results, step, view):
+    mo.stop(step.value != STEPS[2])
+    results()
+    _tried = view.measured((bench.result("trials")[0] or {"rows": []})["rows"])
+    _calls = {view.label_of(row): row["call"] for row in _tried}
+    _now = bench.release()["call"]
+    point = mo.ui.dropdown(
+        _calls, label="Chosen point", full_width=True, allow_select_none=True,
+        value=next((name for name, call in _calls.items() if call == f"FROM {_now}"), None),
+        on_change=does(lambda call: call and bench.choose(call)),
+    )  # fmt: skip
+    chart = mo.ui.altair_chart(
+        view.points(_tried, bench.promise().limit), chart_selection="point", legend_selection=False,
+        on_change=does(lambda chosen: len(chosen) and bench.choose(chosen["call"].iloc[0])),
+    ) if _tried else ""  # fmt: skip
+    mo.Html(view.block(f"{chart}<div>{point}</div>" if _tried else view.note("Nothing was tried yet.")))
+    return chart, point
+
+
+@app.cell
+def _(STEPS, bench, changes, mo, promises, step, view):
+    mo.stop(step.value != STEPS[2])
+    changes()
+    _now, (_found, _fresh) = bench.release()["call"], bench.result("trials")
+    _held, _open = promises(_now, bench.roles())
+    mo.Html(
+        view.block(
+            "" if _fresh or not _found else view.warning("The table or its roles have changed since the trials."),
+            f"<p>The plan releases by <code>{view.esc(_now)}</code>.</p>",
+            *(view.warning(text) for _, text in bench.warnings()),
+            view.said("What it promises", _held),
+            view.said("What it does not", _open),
+        )
+    )
+
+
+@app.cell
+def _(STEPS, bench, does, mo, step, view):
+    # 4 Look: questions of one's own, and a trial release
+    mo.stop(step.value != STEPS[3])
+    _texts = [*bench.queries(), "", "", ""][:3]
+    questions = mo.ui.array([mo.ui.text(value=text, full_width=True, label="Question in SQL") for text in _texts])
+    trial = mo.ui.button(
+        label="Look at a trial release",
+        on_click=does(lambda _: (bench.set_queries([field.value for field in questions]), bench.start("look"))),
+    )  # fmt: skip
+    mo.Html(
+        view.block(
+            "<h2>4 Look: what an analyst and an attacker find</h2>",
+            *(f"<div>{field}</div>" for field in questions),
+            f"<div>{trial}</div>",
+        )
+    )
+    return questions, trial
+
+
+@app.cell
+def _(STEPS, bench, changes, mo, step, view):
+    mo.stop(step.value != STEPS[3])
+    changes()
+    _found, _fresh = bench.result("look")
+    mo.stop(not _found, mo.Html(view.block(view.note("No trial release was made yet."))))
+    _bars = view.overlaid(_found["marginals"])
+    mo.Html(
+        view.block(
+            "" if _fresh else view.warning("The plan has changed since this trial. Look again."),
+            view.attacked(_found["risk"], bench.promise().limit),
+            *(view.warning(text) for _, text in bench.warnings()),
+            view.answers(_found["queries"]),
+            view.table(_found["rows"], "Ten rows of the trial release"),
+            view.table(bench.ten(), "Ten rows of the original"),
+            view.table(_found["unchanged"], "Columns that leave unchanged"),
+            f"<h3>Distributions</h3>{mo.ui.altair_chart(_bars, chart_selection=False, legend_selection=False)}"
+            if _bars
+            else "",
+            view.said("Not measured", (f"{what}: {why}" for what, why in _found["missing"].items())),
+        )
+    )
+
+
+@app.cell
+def _(STEPS, bench, does, mo, step, view):
+    # 5 Release: the file, and the plan that is carried out
+    mo.stop(step.value != STEPS[4])
+    _entry = bench.release()
+    output = mo.ui.text(
+        value=_entry["output"], label="File in this folder", on_change=does(lambda name: bench.set_release(output=name))
+    )
+    _none = "none: no later release continues this one"
+    key = mo.ui.dropdown(
+        {_none: None, **{column: column for column in bench.columns}},
+        value=_entry.get("key", _none), label="Column that identifies a record",
+        on_change=does(lambda column: bench.set_release(key=column)),
+    )  # fmt: skip
+    again = mo.ui.checkbox(
+        value=_entry.get("independent", False),
+        label="Release again although there are earlier releases: whoever compares them learns more than each reveals",
+        on_change=does(lambda yes: bench.set_release(independent=yes or None)),
+    )
+    publish = mo.ui.button(label="Release", on_click=does(lambda _: bench.start("publish")))
+    mo.Html(
+        view.block(
+            "<h2>5 Release: write and verify</h2>",
+            f"<div>{output}</div><div>{key}</div><div>{again}</div>",
+            view.note(f"Signature: {view.esc(bench.signature)}"),
+            view.note(view.esc(bench.sampled)) if bench.sampled else "",
+            f"<div>{publish}</div>",
+        )
+    )
+    return again, key, output, publish
+
+
+@app.cell
+def _(STEPS, bench, changes, mo, step, view):
+    mo.stop(step.value != STEPS[4])
+    changes()
+    _done, _fresh = bench.result("publish")
+    mo.Html(
+        view.block(
+            *(view.warning(text) for _, text in bench.warnings()),
+            (
+                ("" if _fresh else view.warning("The plan has changed since this release.")) + view.outcome(_done)
+                if _done
+                else view.note("Nothing was released yet.")
+            ),
+            view.code(bench.sql(), "The SQL that does the same"),
+            view.code(
+                bench.plan.read_text(encoding="utf-8"), f"{bench.plan.name}, for duckdb-anon run {bench.plan.name}"
+            ),
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -8,9 +8,15 @@ DuckDB may read and write the plan's folder alone.
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
+import os
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,12 +29,15 @@ from tomlkit.exceptions import TOMLKitError
 from duckdb_anon.database.first_plan import first_plan
 from duckdb_anon.engine.catalog.catalog import write_comments
 from duckdb_anon.engine.records.private_files import draft_of
+from duckdb_anon.engine.records.release_seal import KEY
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, listed, without_code
+from duckdb_anon.model.release_formats.duckdb_types import is_number
 from duckdb_anon.report.weak_labels import weak_label
 from duckdb_anon.shell.run_command import read_plan
 from duckdb_anon.shell.run_input import cleaned_sql, is_file_of_rows, losses, read_table
 from duckdb_anon.sql_functions import connect
+from duckdb_anon.workbench.jobs import Jobs
 
 NAME = "workbench"
 MOST_ROWS = 100_000
@@ -46,6 +55,19 @@ _RAW = "_anon_raw"
 Rows = list[dict[str, Any]]
 
 
+@dataclass(frozen=True)
+class Promise:
+    """What a release is to hold: the largest risk, of each record (prosecutor) or on average (marketer)."""
+
+    limit: float
+    per_record: bool
+
+    @property
+    def aim(self) -> float:
+        """Risk that is looked for: the checks compare the upper end of its 95% interval, of 1,000 targets or more."""
+        return max(self.limit - 1.96 * math.sqrt(self.limit * (1 - self.limit) / 1000), self.limit / 4)
+
+
 class Workbench:
     """One table, its plan, and a connection that pages share."""
 
@@ -53,6 +75,7 @@ class Workbench:
         """Read the table that a plan names."""
         self.plan, self.table = plan, table
         self.lock = threading.RLock()
+        self.jobs = Jobs(plan, table)
         self.con = connect()
         self.con.execute("set python_enable_replacements = false; set enable_progress_bar = false")
         stated = read_plan(plan)
@@ -168,8 +191,13 @@ class Workbench:
         return {row["column_name"]: row for row in self._once("profile", f"from anon_profile({self._name})")}
 
     @cached_property
+    def name(self) -> str:
+        """The table as SQL names it."""
+        return self.table if re.fullmatch(r"[A-Za-z_]\w*", self.table) else ident(self.table)
+
+    @property
     def _name(self) -> str:
-        return literal(ident(self.table))
+        return literal(self.name)
 
     def roles(self) -> dict[str, str]:
         """Role of each column, '' where it is not released."""
@@ -213,6 +241,105 @@ class Workbench:
             return self._once(("tree", column), f"from {call} order by all limit 200"), ""
         except duckdb.Error as error:
             return [], without_code(error)
+
+    def release(self) -> dict[str, Any]:
+        """The release of the table that the plan describes."""
+        found = [entry for entry in self.stated()["releases"] if entry["original"] == self.table]
+        if not found:
+            raise AnonError(f"{NAME}: {self.plan} has no [[releases]] of {self.table}. Add one, or begin a new plan")
+        entry: dict[str, Any] = found[0]
+        return entry
+
+    def set_release(self, **fields: object) -> None:
+        """Change fields of the release; None takes one out."""
+        if "output" in fields and not re.fullmatch(r"[^/\\.][^/\\]*\.parquet", str(fields["output"])):
+            raise AnonError(
+                f"{NAME}: {fields['output']} is no file of this folder that ends in .parquet. Give such a name"
+            )
+        with self.changing() as document:
+            entry = next(entry for entry in document["releases"] if entry["original"] == self.table)
+            for name, value in fields.items():
+                _set(entry, (name,), value)
+
+    def choose(self, call: str) -> None:
+        """Release by a call that recommend wrote."""
+        self.set_release(call=call.removeprefix("FROM "))
+
+    @property
+    def signature(self) -> str:
+        """Whether releases of this process are signed."""
+        if os.environ.get(KEY):
+            return f"the release is signed with the key that {KEY} names."
+        return f"the release is not signed. Make a key with duckdb-anon keygen, and start this page with {KEY}=FILE."
+
+    def promise(self) -> Promise:
+        """The promise that the checks of the release hold it to."""
+        checks = self.release()["checks"]
+        return Promise(float(checks.get("identity", 0.09)), "prosecutor" in checks or "advantage" not in checks)
+
+    def set_promise(self, promise: Promise) -> None:
+        """Let the checks hold the release to a promise, whatever its method; the page of evidence has its limit."""
+        checks = {name: value for name, value in self.release()["checks"].items() if name != "k"}
+        checks |= {"identity": promise.limit, "advantage": promise.limit, "prosecutor": promise.limit}
+        if not promise.per_record:
+            del checks["prosecutor"]
+        self.set_release(checks=checks)
+        with self.changing() as document:
+            _set(document, ("statements", "threshold"), promise.limit)
+
+    def queries(self) -> list[str]:
+        """Questions of the holder's own, which the page of evidence has too; some to begin with."""
+        stated: Sequence[str] = self.stated()["context"].queries
+        if stated:
+            return list(stated)
+        roles, kinds = self.roles(), self.columns
+        groups = [c for c, role in roles.items() if role == "quasi" and self._few(c)][:1]
+        amounts = [c for c, role in roles.items() if role == "sensitive" and is_number(kinds[c])][:1]
+        group = f"select {ident(groups[0])}, count(*) from {self.name} group by 1" if groups else ""
+        mean = f"select avg({ident(amounts[0])}) from {self.name}" if amounts else ""
+        return [text for text in (f"select count(*) from {self.name}", group, mean) if text]
+
+    def _few(self, column: str) -> bool:
+        """Whether a column has few values."""
+        return 1 < int(self.profile().get(column, {}).get("distinct_values", 0)) <= 20
+
+    def set_queries(self, queries: Sequence[str]) -> None:
+        """State the questions."""
+        with self.changing() as document:
+            _set(document, ("statements", "queries"), [text.strip() for text in queries if text.strip()] or None)
+
+    def made_from(self, kind: str) -> str:
+        """Digest of what a piece of work depends on."""
+        plan, file = self.stated(), self.plan.with_name(self.source.partition(":")[0]).stat()
+        parts: list[object] = [plan["cleaning"], plan["labels"], file.st_size, file.st_mtime_ns]
+        if kind != "trials":
+            parts.append({name: value for name, value in self.release().items() if kind == "publish" or name == "call"})
+        if kind == "look":
+            parts.append(self.queries())
+        return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
+
+    def start(self, kind: str) -> None:
+        """Begin a piece of work in the background."""
+        self.jobs.start(kind, self.made_from(kind))
+
+    def result(self, kind: str) -> tuple[Any, bool]:
+        """The last result of a kind of work, and whether it is of the plan as it stands."""
+        return self.jobs.result(kind, self.made_from(kind))
+
+    def sql(self) -> str:
+        """Statements that do what the plan does."""
+        plan, entry = self.stated(), self.release()
+        rows = literal(self.source)
+        database, _, table = self.source.partition(".duckdb:")
+        if table:
+            rows = f"{ident(Path(database).name)}.{table}"
+        lines = [f"ATTACH {literal(f'{database}.duckdb')} (READ_ONLY);"] if table else []
+        lines.append(f"CREATE TABLE {self.name} AS FROM {cleaned_sql(rows, plan['cleaning'].get(self.table, {}))};")
+        for column, role in plan["labels"].get(self.table, {}).items():
+            lines.append(f"COMMENT ON COLUMN {self.name}.{ident(column)} IS {literal(f'anon: {role}')};")
+        call = f"{literal(entry['output'])}, {literal(entry['call'])}"
+        key = f", key := {literal(entry['key'])}" if "key" in entry else ""
+        return "\n".join([*lines, f"FROM anon_release({call}{key});"])
 
 
 def _set(document: Any, path: Sequence[str], value: object) -> None:

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
+import duckdb_anon
 from duckdb_anon.model.errors import AnonError
 
 pytest.importorskip("tomlkit", reason="the workbench extra is not installed")
 pytest.importorskip("stdnum", reason="the profile extra is not installed")
-from duckdb_anon.workbench.state import Workbench, opened
+from duckdb_anon.workbench.state import Promise, Workbench, opened
 
 
 @pytest.fixture
@@ -94,3 +95,41 @@ def test_a_database_of_several_tables_names_them(tmp_path, con):
         opened(str(tmp_path / "p.duckdb"), tmp_path)
     bench = opened(f"{tmp_path / 'p.duckdb'}:b", tmp_path)
     assert bench.columns == {"y": "INTEGER"}
+
+
+def test_a_promise_is_the_checks_of_the_plan_whatever_the_method(bench):
+    assert bench.promise().per_record
+    bench.set_promise(Promise(0.09, per_record=True))
+    assert bench.release()["checks"] == {"identity": 0.09, "advantage": 0.09, "prosecutor": 0.09}
+    bench.set_promise(Promise(0.2, per_record=False))
+    assert bench.promise() == Promise(0.2, per_record=False)
+    assert bench.stated()["context"].threshold == 0.2
+    assert 0 < Promise(0.01, per_record=True).aim < 0.01
+
+
+@pytest.mark.parametrize("name", ["../x.parquet", "/tmp/x.parquet", "x.csv", ".x.parquet", "a\\b.parquet"])
+def test_no_release_is_written_outside_of_the_folder(bench, name):
+    with pytest.raises(AnonError):
+        bench.set_release(output=name)
+
+
+def test_the_sql_does_what_the_plan_does(bench, monkeypatch):
+    monkeypatch.chdir(bench.plan.parent)
+    for column, rows in bench.dirt().items():
+        bench.clean(column, rows[-1]["clean"])
+    bench.set_release(call="mondrian('people', k := 7)", output="by_sql.parquet")
+    with duckdb_anon.connect() as con:
+        for statement in bench.sql().split(";\n"):
+            con.execute(statement)
+        assert con.execute("select k from k_anonymity('by_sql.parquet')").fetchone()[0] >= 7
+
+
+def test_a_result_is_kept_for_another_process_and_goes_out_of_date_with_the_roles(bench):
+    job = bench.jobs.start("trials", bench.made_from("trials"))
+    job.process.kill()
+    assert job.ended.wait(20) and job.error and bench.result("trials") == (None, False)
+    bench.jobs._keep(job, {"rows": []})
+    again = opened(str(bench.plan.with_name("people.csv")), Path())
+    assert again.result("trials") == ({"rows": []}, True)
+    again.set_role("income", "quasi")
+    assert again.result("trials") == ({"rows": []}, False)
