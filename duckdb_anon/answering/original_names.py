@@ -1,8 +1,8 @@
 """Queries that name an original, answered from its release: what makes a dashboard work on what may be shown.
 
 A connection has pairs of names, `people:release`; a query that reads `people` is rewritten to an estimate from
-`release` before it runs, with `<measure>_low` and `<measure>_high` where bounds are asked for. Every other statement
-runs as it is.
+`release` before it runs, with `<measure>_low` and `<measure>_high` where bounds are asked for. What is to be said
+of rows that the release does not decide is a Python warning. Every other statement runs as it is.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -21,6 +22,7 @@ from sqlglot.errors import SqlglotError
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.quoting import literal
+from duckdb_anon.rewrite.marks import NOTE
 from duckdb_anon.rewrite.query.trees import step_of
 
 SHAPE = "anon: columns of an original, without its rows"
@@ -162,7 +164,7 @@ class RewriteQuery:
         call = f"select rewrite_query($1, {literal(releases)}, bounds := '{bounds}')"
         try:
             # to the end: the connection runs another statement next
-            return str(self.con.execute(call, [query]).fetchall()[0][0])
+            text = str(self.con.execute(call, [query]).fetchall()[0][0])
         except duckdb.Error as error:
             for original, release in releases.items():
                 if f"'{release}' is not a committed table" in str(error):
@@ -171,3 +173,9 @@ class RewriteQuery:
                         "is"
                     ) from error
             raise
+        for line in text.splitlines():
+            if line.startswith(NOTE):
+                warnings.warn(line.removeprefix(NOTE), stacklevel=4)
+            elif not line.startswith("--"):
+                break
+        return text

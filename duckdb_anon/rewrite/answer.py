@@ -22,6 +22,7 @@ from duckdb_anon.rewrite.bounds import NO_BOUNDS, FoundBounds, bounds_of
 from duckdb_anon.rewrite.compile_query import Steps, compile_tree
 from duckdb_anon.rewrite.factors import RESERVED, NotLinearError, RandomizedFactor, RetainedFactor
 from duckdb_anon.rewrite.linear import why_not_linear
+from duckdb_anon.rewrite.marks import marks
 from duckdb_anon.rewrite.plausible import COMBINED, over_draws
 from duckdb_anon.rewrite.query.parse import Output, grounded
 from duckdb_anon.rewrite.query.prepare import round_read, try_casts, unrounded
@@ -107,6 +108,7 @@ class Answer:
         bounded: number of each output column that has low and high, and their confidence: 1 for hard bounds.
         notes: what was taken for true.
         unbounded: why a measure without low and high has none.
+        marks: what is to be said of rows that the release does not decide.
         draws: number of plausible tables; 0 of a closed form.
     """
 
@@ -115,6 +117,7 @@ class Answer:
     bounded: Mapping[int, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     unbounded: str = ""
+    marks: tuple[str, ...] = ()
     draws: int = 0
 
 
@@ -159,7 +162,8 @@ def answer(question: Question) -> Answer:
     steps.attach(tree, [release, *question.tables[1:]], question.readable)
     unquote(tree)
     notes += merged_records(question.tree, model)
-    made = Answer(tree, "", found.confidence, tuple(notes), unbounded, draws[0].draws if draws else 0)
+    marked = () if release.joined else marks(question.tree, model)
+    made = Answer(tree, "", found.confidence, tuple(notes), unbounded, marked, draws[0].draws if draws else 0)
     if question.readable:
         return made
     made = replace(made, sql=_named(question, made))

@@ -20,6 +20,7 @@ from sqlglot import exp
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite.answer import LEFT_OUT, WIDE, Answer, Engine, Question, answer
+from duckdb_anon.rewrite.marks import CLOSE, CLOSE_ENDS, PICKED, Cut
 from duckdb_anon.rewrite.query.keys import require_keys_alone, shows_key
 from duckdb_anon.rewrite.query.parse import Describe, Output, grounded, outputs, read_query, unique_names
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
@@ -69,6 +70,7 @@ class _Sides:
         limited: whether the query picks groups.
         alone: whether the original is not read.
         exact: text of the query on the original.
+        cut: what picks rows of the answer, of which it has one more.
     """
 
     tree: exp.Query
@@ -78,6 +80,7 @@ class _Sides:
     limited: bool
     alone: bool
     exact: str
+    cut: Cut | None = None
 
     @property
     def compares(self) -> bool:
@@ -148,6 +151,9 @@ class _Sides:
     @property
     def estimate(self) -> str:
         """SQL of the estimates."""
+        if self.compares and self.cut is not None:
+            is_count = isinstance(self.made_of[self.cut.column], (exp.Count, exp.CountIf))
+            return self.cut.marked(self.answer.sql, self.bounded, is_count)
         if self.compares:
             return self.answer.sql
         placed = f"select *, row_number() over () as _place from (\n{self.answer.sql}\n)"
@@ -277,10 +283,13 @@ def _read(query: str, tables: Sequence[TableInfo], wanted: Wanted, alone: bool =
         goes_over_groups = any(all_of(projection, exp.Window) for projection in leftmost(tree).expressions)
         for key in ("order", *(key for key in picking if key != "having" or not goes_over_groups)):
             open_ended.set(key, None)
+    cut = Cut.of(open_ended) if alone and limited else None
+    if cut is not None:
+        cut.with_next(open_ended)
     how = wanted.bounds, wanted.spread, wanted.engine
     question = Question(open_ended, release, everything, columns, hidden, *how)
     exact = laid_out(grounded(tree.copy(), everything)) if hidden else query.strip().rstrip(";")
-    return _Sides(tree, question, answer(question), levels, limited, alone, exact)
+    return _Sides(tree, question, answer(question), levels, limited, alone, exact, cut)
 
 
 def _joins_itself(query: exp.Query) -> bool:
@@ -389,6 +398,7 @@ def _note(sides: _Sides, number: int) -> str:
         left_out = f"concat(e.{LEFT_OUT}, ' groups that fewer than half of them have are left out')"
         messages.insert(0, f"case when e.{LEFT_OUT} > 0 then {left_out} end")
         messages.insert(0, literal(f"put together from {sides.answer.draws} plausible tables"))
+    messages += _marks(sides)
     if number in sides.bounded:
         low, high, value = (f"try_cast(e._c{number}{end}::varchar as double)" for end in ("_low", "_high", ""))
         wide = f"{high} - {low} > abs({value})"
@@ -398,6 +408,19 @@ def _note(sides: _Sides, number: int) -> str:
         shown = f"concat('the answer is ', e._c{number}::varchar, ', which is not a number')"
         messages.append(f"case when {empty} then {shown} end")
     return f"nullif(concat_ws('; ', {', '.join(messages)}), '')" if messages else "null::varchar"
+
+
+def _marks(sides: _Sides) -> list[str]:
+    """SQL of what is to be said of a row that the release does not decide."""
+    found = [f"case when e.{CLOSE_ENDS} then {literal(CLOSE)} end"] * (sides.cut is not None and sides.compares)
+    texts = [literal(mark) for mark in sides.answer.marks if mark != PICKED or sides.cut is None]
+    counts = [
+        number
+        for number, confidence in sides.bounded.items()
+        if confidence == 1 and isinstance(sides.made_of[number], (exp.Count, exp.Sum))
+    ]
+    sure = " or ".join(["false", *(f"coalesce(e._c{number}_low > 0, false)" for number in counts)])
+    return [*found, *(f"case when not ({sure}) then {text} end" for text in texts)]
 
 
 def _is_number(node: exp.Expr) -> bool:

@@ -15,9 +15,10 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.optimizer.scope import build_scope
 
-from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.errors import RewriteError, when_run
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats.duckdb_types import is_moment, is_number, list_type
+from duckdb_anon.rewrite.likely_groups import NO_GROUP
 from duckdb_anon.rewrite.query.parse import grounded, measure_flags
 from duckdb_anon.rewrite.query.prepare import answers_of
 from duckdb_anon.rewrite.query.refusals import unnests
@@ -29,6 +30,7 @@ from duckdb_anon.rewrite.query.trees import (
     groups_of,
     has_aggregate,
     leftmost,
+    literal,
     quoted,
     step_of,
     without_filter,
@@ -156,13 +158,13 @@ def combined(query: DrawQuery, drawn: str, answers: Sequence[str], types: Sequen
                 together = f"sum({column}) / {len(answers)}"  # a group that a draw lacks counts nothing there
             made.append(f"case when 2 * count({column}) >= count(*) then {together} end as {column}")
     present = "count(*)" if query.kept is None else f"count(*) filter (where c{query.kept})"
-    made += [f"{present} >= {half:g} as kept", f"count(*) < {half:g} as rare"]
+    made += [f"{present} >= {half:g} as kept", f"count(*) < {half:g} as rare", "count(*) as found"]
     by = f" group by {', '.join(groups)}" if groups else ""
     selected = ", ".join(f"c{index} as {quoted(name)}" for index, name in enumerate(query.names))
     text = f"""
         with {drawn}, answers as ({found}),
         {COMBINED} as (select {", ".join(made)} from {source}{by})
-        select {selected} from {COMBINED} where kept"""
+        select {selected} from {COMBINED} where {_kept(len(answers)) if groups else "kept"}"""
     answer = sqlglot.parse_one(text, dialect="duckdb")
     assert isinstance(answer, exp.Select)  # noqa: S101 -- a SELECT
     for position, term in query.order:
@@ -172,6 +174,12 @@ def combined(query: DrawQuery, drawn: str, answers: Sequence[str], types: Sequen
     for key, node in query.limits.items():
         answer.set(key, node.copy())
     return answer
+
+
+def _kept(draws: int) -> str:
+    """SQL of whether a row stays; an error where a draw has a row or more on average, and none is in half of them."""
+    lost = f"(select sum(found) >= {draws} and bool_and(rare) from {COMBINED})"
+    return f"case when {lost} then error({literal(when_run(NO_GROUP))}) else kept end"
 
 
 def _is_additive(node: exp.Expr) -> bool:

@@ -11,6 +11,7 @@ from sqlglot.optimizer.scope import build_scope
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.release_formats.duckdb_types import is_integer
 from duckdb_anon.rewrite.answer import WIDE, Answer, Question, answer
+from duckdb_anon.rewrite.marks import PICKED
 from duckdb_anon.rewrite.query.keys import require_keys_alone
 from duckdb_anon.rewrite.query.parse import Describe, measure_flags, read_query, unique_names, with_values
 from duckdb_anon.rewrite.query.pivots import LookUp
@@ -29,6 +30,8 @@ def rewrite(
     round_counts: bool = False,
     spread: Spread = "uniform",
     describe: Describe | None = None,
+    notes: list[str] | None = None,
+    noted: bool = False,
 ) -> str:
     """Rewrite a query's text; the output columns keep their names.
 
@@ -43,6 +46,8 @@ def rewrite(
         spread: how the rows of a generalized cell are spread over its values: 'learnt' takes functions of this
             package.
         describe: gives DuckDB's names and types of the columns of a query; by default names of the bound query.
+        notes: what is to be said of the answer is added to it.
+        noted: add the column `note` also where estimates pick the rows.
 
     Raises:
         RewriteError: naming what cannot be estimated.
@@ -61,8 +66,11 @@ def rewrite(
     if round_counts:
         _give_types(tree, estimate, types)
     ends = [f"{names[number]}_{end}" for number in estimate.bounded for end in ("low", "high")]
-    if ends:
-        _add_note(leftmost(estimate.tree), names, list(estimate.bounded))
+    marks = estimate.marks if ends or (noted and PICKED in estimate.marks) else ()
+    if ends or marks:
+        _add_note(leftmost(estimate.tree), names, list(estimate.bounded), marks)
+    if notes is not None:
+        notes += [*estimate.notes, *(() if marks else estimate.marks)]
     _rename(leftmost(estimate.tree), [*names, *ends])
     return laid_out(estimate.tree)
 
@@ -117,10 +125,10 @@ def _of_type(node: exp.Expr, kind: str) -> exp.Expr:
     return exp.cast(node, kind, dialect="duckdb") if kind.upper().startswith("DECIMAL") else node
 
 
-def _add_note(select: exp.Select, names: Sequence[str], bounded: Sequence[int]) -> None:
-    """Add a column that names the answers whose bounds are wider than they are."""
+def _add_note(select: exp.Select, names: Sequence[str], bounded: Sequence[int], marks: Sequence[str]) -> None:
+    """Add a column that says what the release does not decide, and which answers have bounds wider than they are."""
     columns = [projection.unalias() for projection in select.expressions]
-    wide = []
+    wide: list[exp.Expr] = [exp.Literal.string(mark) for mark in marks]
     for position, number in enumerate(bounded):
         low, high = columns[len(names) + 2 * position : len(names) + 2 * position + 2]
         holes = {"x": columns[number], "low": low, "high": high}

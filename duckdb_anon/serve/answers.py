@@ -104,7 +104,7 @@ class Answers:
         require_understood(parse(query), lambda names: functions_there(self._catalog, names))
         wanted: Bounds = "none" if bounds == "none" else "sure"
         describe = describing(self._catalog)
-        return rewrite(query, info, released, (), wanted, True, "learnt", describe)
+        return rewrite(query, info, released, (), wanted, True, "learnt", describe, noted=True)
 
     def _reading(self, original: str, release: str) -> tuple[TableInfo, TableInfo]:
         """What the rewriter needs of an original and its release."""

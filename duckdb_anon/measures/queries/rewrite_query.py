@@ -18,6 +18,7 @@ from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.release_formats import EVERY
 from duckdb_anon.rewrite.dialects import DIALECTS, spoken
+from duckdb_anon.rewrite.marks import NOTE
 from duckdb_anon.rewrite.query.tables import PlausibleTables, recorded
 from duckdb_anon.rewrite.rewriter import rewrite
 
@@ -73,6 +74,8 @@ def rewrite_query(context: Any, params: Params) -> str:
         imputed: list[PlausibleTables] = []
         if release.drawn is not None:
             release = replace(release, drawn=recorded(release.drawn, imputed))
-        text = rewrite(params["query"], original, release, others, *how)
+        notes: list[str] = []
+        text = rewrite(params["query"], original, release, others, *how, notes)
         line = _PLAUSIBLE if imputed else _LEARNT if spread == "learnt" else _UNIFORM
-        return f"-- {line}\n{text if dialect == 'duckdb' else spoken(text, dialect)}"
+        head = "\n".join([f"-- {line}", *(f"{NOTE}{' '.join(note.split())}" for note in notes)])
+        return f"{head}\n{text if dialect == 'duckdb' else spoken(text, dialect)}"

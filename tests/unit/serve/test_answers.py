@@ -1,6 +1,7 @@
 """Statements that name an original: what runs in their place, and attempts to read something else."""
 
 import math
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,7 @@ def test_corpus_is_answered_as_estimate_answers_it(analyst: Analyst, request: py
         try:
             found = con.execute(instead(analyst, query)).fetchdf()
         except duckdb.Error as error:
-            assert "only published tables" in str(error) or "not allowed" in str(error), query
+            assert re.search("only published tables|not allowed|one SELECT at a time", str(error)), query
             continue
         for measure, rows in expected.groupby("measure"):
             if measure in found.columns and rows["estimate"].notna().any():
