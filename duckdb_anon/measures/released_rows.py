@@ -8,7 +8,6 @@ from functools import partial
 
 import numpy as np
 
-from duckdb_anon.kernels.cells.cells import Ranges
 from duckdb_anon.kernels.cells.table import ReadTable
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError, RequirementError, listed, nearest
@@ -41,8 +40,7 @@ def with_suppressed_cells(release: ReadTable, original: ReadTable, names: Sequen
             continue
         more = np.bincount(codes, minlength=domain.size) - np.bincount(before.value_codes(), minlength=domain.size)
         if more[domain.null_code] > 0 and np.delete(more, domain.null_code).max(initial=0) <= 0:
-            ends = np.where(codes == domain.null_code, -1, codes).astype(np.int32)
-            columns[name] = Ranges.of_ends(domain, ends, ends, slice=column.slice)
+            columns[name] = column.with_blanks()
     return replace(release, columns=columns)
 
 

@@ -1,11 +1,12 @@
 """Cell suppression: single cells become NULL until k records are equal, and every other value is unchanged.
 
 Releases quasi-identifiers with suppressed cells, of least total importance; all other columns and all records are
-unchanged. Guarantee, with missing := 'value' (default): every record has the published quasi-identifiers, NULL
-included, of at least k records, checked again on the finished cells. With missing := 'wildcard', as sdcMicro counts:
-the values that a record still has are those of at least k records of the table; fewer cells go, but an adversary who
-knows that an individual's value is missing excludes the records that have one. It does not protect against attribute
-disclosure.
+unchanged. Column `suppressed_cells` says how many NULLs of each column are suppressed values, so that answers and
+measures read them as any value. Guarantee, with missing := 'value' (default): every record has the published
+quasi-identifiers, NULL included, of at least k records, checked again on the finished cells. With missing :=
+'wildcard', as sdcMicro counts: the values that a record still has are those of at least k records of the table; fewer
+cells go, but an adversary who knows that an individual's value is missing excludes the records that have one. It does
+not protect against attribute disclosure.
 
 Source: Meyerson and Williams (2004), section 2; importance of columns as in Templ, Kowarik and Meindl (2015), section
 3.2. Readings: NULLs of the table are a value of their own. Of equal records those that lose cells are drawn at random.
@@ -24,9 +25,10 @@ from duckdb_anon.methods.partition_params import plain_layout, unchanged
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
-from duckdb_anon.model.function_specs import REQUIRED, Method, Parameter, Params, Sweep
+from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Method, Parameter, Params, Roles, Sweep
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.model.released_columns import Cells, Coded
+from duckdb_anon.model.release_formats import BLANK
+from duckdb_anon.model.released_columns import Cells, Coded, Struct, Whole
 
 NAME = "suppress"
 
@@ -45,7 +47,17 @@ def release(table: CodedTable, params: Params, rng: np.random.Generator) -> dict
         published[attribute.name] = Coded(attribute.name, codes.astype(np.int32))
     if shared:
         recheck(NAME, list(published.values()), None, np.arange(table.rows, dtype=np.int64), KAnonymity(k))
-    return published | unchanged(table)
+    counts: dict[str, Cells] = {}
+    for j, attribute in enumerate(table.qi):
+        lost = 0 if gone is None else int((gone[:, j] & (attribute.codes != attribute.null_code)).sum())
+        counts[attribute.name] = Whole(np.full(table.rows, lost, dtype=np.int64))
+    return published | {BLANK.key: Struct(counts)} | unchanged(table)
+
+
+def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
+    """Every column keeps its type; `suppressed_cells` says how many cells of each quasi-identifier are suppressed."""
+    counts = tuple(ColumnPlan(info.name, Whole) for info in roles.qi)
+    return (*plain_layout(roles, params), ColumnPlan(BLANK.key, Struct, fields=counts))
 
 
 def weights(table: CodedTable, importance: dict[str, object]) -> list[float]:
@@ -87,6 +99,6 @@ METHOD = Method(
             "text", "value", ("value", "wildcard"),
         ),
     ),
-    layout=plain_layout,
+    layout=layout,
     release=release,
 )  # fmt: skip

@@ -457,6 +457,30 @@ class RandomizedFactor(Factor):
 
 
 @dataclass(frozen=True)
+class SuppressedFactor(Factor):
+    """A column of which some cells were suppressed: NULL is spread over the values of the other rows.
+
+    Attributes:
+        suppressed: SQL of the number of suppressed cells of the column, over a row `r`.
+    """
+
+    suppressed: str = ""
+
+    def listing(self, uses: Uses) -> str:
+        """Each value as itself, and NULL as any of them."""
+        column = quoted(self.columns[0])
+        counted = f"""
+            select {self.cell} as _cell, count(*) as n, any_value({self.suppressed}) as suppressed
+            from {self.release} as r group by all"""
+        return f"""
+            select _cell, _cell as {column}, case when _cell is null then 1 - suppressed / n else 1.0 end as _share
+            from ({counted}) as c where _cell is not null or suppressed < n
+            union all
+            select c._cell, v._cell, c.suppressed / c.n * v.n / sum(v.n) over () from ({counted}) as c, ({counted}) as v
+            where c._cell is null and c.suppressed > 0 and v._cell is not null"""
+
+
+@dataclass(frozen=True)
 class RetainedFactor(Factor):
     """A sensitive column whose values were kept with the published probability, and drawn anew otherwise."""
 

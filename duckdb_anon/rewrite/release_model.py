@@ -28,10 +28,11 @@ from duckdb_anon.rewrite.factors import (
     RetainedFactor,
     SetFactor,
     SliceFactor,
+    SuppressedFactor,
 )
 from duckdb_anon.rewrite.interval_factor import IntervalFactor
 from duckdb_anon.rewrite.query.tables import TableInfo, contents_of
-from duckdb_anon.rewrite.query.trees import all_of, quoted
+from duckdb_anon.rewrite.query.trees import all_of, literal, quoted
 
 
 @dataclass(frozen=True)
@@ -219,6 +220,9 @@ def _factor(
     if content.truth == "replaced":
         retention = f"r.{quoted(contents.retention)}"
         return RetainedFactor(name, columns, cell, table, signed=True, retention=retention)
+    if content.truth == "suppressed":
+        suppressed = f"struct_extract(r.{quoted(contents.blank)}, {literal(content.carrier)})"
+        return SuppressedFactor(name, columns, cell, table, suppressed=suppressed)
     if content.cell == "interval":
         return IntervalFactor(
             name, columns, cell, table, learnt=learnt, records=records, kind=box_type(content.type) or ""

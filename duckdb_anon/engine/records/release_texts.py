@@ -133,9 +133,9 @@ class ReleasePair:
                     yield _Texts(attribute, inner, path, False)
 
     def _is_clear(self, column: str, contents: Contents) -> bool:
-        """Whether values were randomized, or a comment that names the method or a role makes them values."""
+        """Whether values were randomized or suppressed, or a comment on the method or a role makes them values."""
         content = contents.columns.get(fold(column))
-        if content is not None and content.truth == "randomized":
+        if content is not None and content.truth in ("randomized", "suppressed"):
             return True
         comment = next((text for name, text in self.release.comments.items() if fold(name) == fold(column)), "")
         return is_described(self.release) or "anon:" in fold(comment)

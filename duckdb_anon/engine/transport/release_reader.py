@@ -58,12 +58,25 @@ def read_tables(
     return [
         ReadTable(
             len(table),
-            {name: c for name in raws[k] if (c := coded[name][k]) is not None},
+            _blanked(table, {name: c for name in raws[k] if (c := coded[name][k]) is not None}, carried[k]),
             carried[k] or Contents(),
             _numbers(function, table, carried[k] or Contents()),
         )
         for k, table in enumerate(ordered)
     ]
+
+
+def _blanked(table: _Ordered, columns: dict[str, Ranges], contents: Contents | None) -> dict[str, Ranges]:
+    """The columns of a release, of which NULL stands for any value where cells were suppressed."""
+    if contents is None or not contents.blank or not len(table):
+        return columns
+    suppressed = {fold(name): number for name, number in table.field(contents.blank)[0].as_py().items()}
+    for name, column in columns.items():
+        number = suppressed.get(fold(name), 0)
+        nulls = int((column.value_codes() == column.domain.null_code).sum()) if number and column.plain else 0
+        if nulls:
+            columns[name] = column.with_blanks(max(0.0, 1 - number / nulls))
+    return columns
 
 
 class _Ordered:
@@ -137,7 +150,7 @@ def _numbers(function: str, table: _Ordered, contents: Contents) -> dict[str, Fl
     numbers = {}
     weights = {weight.column: weight for weight in contents.weights}
     for name in contents.carriers:
-        if name == contents.channels:
+        if name in (contents.channels, contents.blank):
             continue
         array = plain(table.field(name))
         if name == contents.bucket:

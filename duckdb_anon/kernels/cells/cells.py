@@ -50,6 +50,7 @@ class Ranges:
         holds: what cells are, for messages.
         node: node of the hierarchy that each cell is; None for other cells.
         anything: whether each cell may stand for NULL as well as for values; None where none does.
+        of_null: share of the records of cells that may be anything that are NULL; None where the release says nothing.
         slice: name of the STRUCT column that the column was a field of, '' for none.
         channel: how the column was randomized, where the release says so.
     """
@@ -61,6 +62,7 @@ class Ranges:
     holds: str = "intervals"
     node: CodeArray | None = None
     anything: Any = None
+    of_null: float | None = None
     slice: str = ""
     channel: Randomization | None = None
 
@@ -95,6 +97,15 @@ class Ranges:
         tree, _ = domain.tree()
         first = tree.first_leaf[node].astype(np.int64)
         return cls(Line.of(domain), first, first + tree.leaf_count[node] - 1, holds="nodes", node=node, **more)
+
+    def with_blanks(self, of_null: float | None = None) -> Ranges:
+        """Values as they are, of which NULL may stand for any, since some were suppressed.
+
+        `of_null`: share of NULLs that are the rows' own, where the release says so.
+        """
+        blank = self.value_codes() == self.domain.null_code
+        first, last = np.where(blank, 0, self.first), np.where(blank, len(self.line.codes) - 1, self.last)
+        return replace(self, first=first, last=last, anything=blank, holds="intervals", of_null=of_null)
 
     @property
     def number(self) -> int:

@@ -134,7 +134,7 @@ def _source(
     function: str, name: str, column: Ranges, table: ReadTable, classes: IntArray | None, rng: np.random.Generator
 ) -> Source:
     """A column with a cell for each released row, or for each item of a list."""
-    if column.interval:
+    if column.interval and column.ordered:
         return _intervals(function, name, column, classes)
     if column.counted:
         column = Ranges.of_codes(column.domain, _arranged(function, column, table, rng))
@@ -144,10 +144,22 @@ def _source(
     if column.channel is not None or table.replaced(name):
         noisy, shares = _noisy(cells, table)
         return Source(name, Column.of(noisy, cells.of_row, shares), column.line, False)
+    if cells.interval:
+        return Source(name, _with_blanks(cells), column.line, False)
     shares = learn_shares(cells, cells.weights, column.line.widths)
     content = table.contents.columns[fold(name)]
     exact = content.truth == "exact" and content.cell == "value"
     return Source(name, Column.of(cells, cells.of_row, shares), column.line, exact)
+
+
+def _with_blanks(cells: Ranges) -> Column:
+    """Values, of which NULL, the last atom, may stand for any other one, or for itself."""
+    blank, atoms = cells.anything, len(cells.line.codes)
+    seen = np.bincount(cells.first[~blank], cells.weights[~blank], atoms)[: atoms - 1]
+    values = Ranges(cells.line, np.where(blank, 0, cells.first), np.where(blank, atoms - 2, cells.last))
+    return replace(
+        Column.of(values, cells.of_row, np.append(seen, 0.0)), of_null=np.where(blank, cells.of_null or 0.0, 0.0)
+    )
 
 
 def _intervals(function: str, name: str, column: Ranges, classes: IntArray | None) -> Source:
@@ -162,7 +174,8 @@ def _intervals(function: str, name: str, column: Ranges, classes: IntArray | Non
     wide = ~alone & (line.codes[cells.first] < 0) & (line.codes[cells.last] < 0)
     if found.anything.any():  # share of NULL in cells that may be anything, which are not tight
         alone_null = (~found.anything & (found.first == column.domain.null_code)).any()
-        of_null = np.where(found.anything, OF_NULL if alone_null else OF_RARE_NULL, 0.0)
+        share = (OF_NULL if alone_null else OF_RARE_NULL) if found.of_null is None else found.of_null
+        of_null = np.where(found.anything, share, 0.0)
         wide &= ~found.anything
     if classes is not None and _are_tight(cells, wide):
         tight = np.where(wide[cell], classes, -1)

@@ -24,6 +24,7 @@ from duckdb_anon.model.errors import ColumnError, listed
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats import formats
 from duckdb_anon.model.release_formats.formats import (
+    BLANK,
     BUCKET,
     CHANNELS,
     COUNT,
@@ -38,8 +39,8 @@ from duckdb_anon.model.release_formats.formats import (
 from duckdb_anon.model.release_formats.schema import Carrier, Claims, Content, Contents, refuse_strangers
 
 __all__ = [
-    "BUCKET", "CHANNELS", "COUNT", "EDGES", "EVERY", "GROUP", "RATE", "RETENTION", "SOURCE", "SUPPRESSED", "Content",
-    "Contents", "carriers", "carriers_in_doubt", "in_doubt", "may_carry", "read", "refuse", "released_name",
+    "BLANK", "BUCKET", "CHANNELS", "COUNT", "EDGES", "EVERY", "GROUP", "RATE", "RETENTION", "SOURCE", "SUPPRESSED",
+    "Content", "Contents", "carriers", "carriers_in_doubt", "in_doubt", "may_carry", "read", "refuse", "released_name",
 ]  # fmt: skip
 
 PLAIN = "rows"

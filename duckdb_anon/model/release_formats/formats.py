@@ -70,6 +70,13 @@ RETENTION = Carrier(
 )
 SUPPRESSED = Carrier("suppressed", is_number, "the number of rows left out", "number of rows that were left out")
 
+BLANK = Carrier(
+    "suppressed_cells",
+    lambda kind: all(is_number(inner) for _, inner in struct_fields(kind)) and bool(struct_fields(kind)),
+    "the numbers of suppressed cells",
+    "for each column, how many of its NULLs are suppressed cells",
+)
+
 
 @dataclass(frozen=True)
 class Format:
@@ -137,6 +144,17 @@ def _retained(claims: Claims) -> bool:
     for name in [n for n in claims.unclaimed if fold(n) in claims.sensitive]:
         claims.carry(name, "value", "replaced")
     return True
+
+
+def _blank(claims: Claims) -> bool:
+    """Columns with suppressed cells: other values are the rows' own, so that every measure of rows reads them."""
+    found = claims.find(BLANK)
+    if found is not None:
+        claims.contents.blank, claims.contents.bounded = found, False
+        named = {fold(name) for name, _ in struct_fields(claims.unclaimed.pop(found))}
+        for name in [n for n in claims.unclaimed if fold(n) in named and claims.may_be_original(n)]:
+            claims.carry(name, "value", "suppressed")
+    return False
 
 
 def _sliced(claims: Claims) -> bool:
@@ -264,6 +282,7 @@ FORMATS: tuple[Format, ...] = (
         instead="relative_error answers queries on it; the epsilon it was made with bounds its risk",
     ),
     Format("retained", "has a share of its sensitive values replaced", _retained, (RETENTION,), names=False),
+    Format("blank", "has suppressed cells", _blank, (BLANK,), names=False),
     Format(
         "sliced",
         "has columns permuted independently inside buckets",

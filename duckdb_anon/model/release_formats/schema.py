@@ -12,7 +12,7 @@ from duckdb_anon.model.quoting import literal
 from duckdb_anon.model.release_formats.duckdb_types import bag_type, box_type, is_nested, list_type
 
 Cell = Literal["value", "items", "interval", "set", "node", "nodes", "counts"]
-Truth = Literal["exact", "permuted", "randomized", "replaced"]
+Truth = Literal["exact", "permuted", "randomized", "replaced", "suppressed"]
 WeightMeaning = Literal["rows", "rate", "missing"]
 
 
@@ -89,7 +89,8 @@ class Content:
     # list of labels, for the values of one person; 'counts': MAP from value to count
     cell: Cell
     # whose the cells are. 'exact': the row's own; 'permuted': of some row of the bucket; 'randomized': drawn by the
-    # published channel; 'replaced': the row's own with the published probability of retention.
+    # published channel; 'replaced': the row's own with the published probability of retention; 'suppressed': the row's
+    # own, or NULL for any value.
     truth: Truth = "exact"
     original_type: str = ""  # the column's type in the original, '' where unknown
 
@@ -118,6 +119,7 @@ class Contents:
     bucket: str = ""
     channels: str = ""
     retention: str = ""
+    blank: str = ""  # how many cells of each column were suppressed
     source: str = ""
     bounded: bool = True  # whether every released row is one original row, so that hard bounds exist
     complete: bool = True  # whether every original row is behind some released row
@@ -132,7 +134,7 @@ class Contents:
     @property
     def carriers(self) -> tuple[str, ...]:
         """The release's columns that are no columns of the original."""
-        columns = [self.bucket, self.channels, self.retention, self.source, self.edges, self.group]
+        columns = [self.bucket, self.channels, self.retention, self.blank, self.source, self.edges, self.group]
         columns += [weight.column for weight in self.weights]
         return tuple(dict.fromkeys(name for name in columns if name))
 

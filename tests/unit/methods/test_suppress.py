@@ -7,6 +7,7 @@ import duckdb
 import numpy as np
 import pytest
 
+import duckdb_anon
 from duckdb_anon.kernels import cell_suppression
 from duckdb_anon.kernels.cell_suppression import suppressed_cells
 
@@ -117,3 +118,36 @@ def test_attackers_take_a_suppressed_cell_for_any_value(people):
 def test_wrong_arguments_are_named(people, arguments, names):
     with pytest.raises(duckdb.Error, match=names):
         people.execute(f"from suppress('people', {arguments}, {QI})").fetchall()
+
+
+@pytest.mark.parametrize("engine", ["closed", "imputed"])
+def test_a_suppressed_cell_is_read_as_any_value_of_its_column_in_answers(engine):
+    con = duckdb_anon.connect()
+    con.execute("""create table p as select (hash(i) % 40)::int as age, ['F', 'M', 'X'][1 + (hash(i * 3) % 3)::int] as sex,
+        case when i % 10 > 0 then (hash(i * 7) % 5)::int end as grade, i % 3 as dis from range(900) t(i)""")
+    roles = "qi := ['age', 'sex', 'grade'], sensitive := 'dis'"
+    con.execute(f"create table s as from suppress('p', 4, {roles}, importance := {{'age': 3}}, seed := 1)")
+    left = con.execute("select count(*) filter (grade is null), count(*) filter (sex = 'M') from s").fetchone()
+    assert left[0] > 250 and left[1] < 150
+    for query, tolerance in (("age < 20", 0.03), ("sex = 'M'", 0.15), ("grade is null", 0.05), ("grade = 2", 0.15)):
+        ((found, truth),) = con.execute(
+            f"select estimate, original from relative_error($$select count(*) from p where {query}$$, 'p', 's', {roles}, "
+            f"engine := '{engine}')"
+        ).fetchall()
+        assert abs(found - truth) <= tolerance * truth, query
+    (total,) = con.execute(
+        f"select sum(estimate) from relative_error('select sex, count(*) from p group by sex', 'p', 's', {roles})"
+    ).fetchone()
+    assert total == pytest.approx(900, rel=0.01)
+
+
+def test_an_attacker_reads_a_suppressed_cell_as_any_value_and_a_null_of_the_table_as_one():
+    con = duckdb_anon.connect()
+    con.execute(
+        "create table p as from (values (1, 'a', 'x'), (1, 'b', 'x'), (2, null, 'y'), (2, null, 'y')) t(q, r, s)"
+    )
+    roles = "qi := ['q', 'r'], sensitive := 's'"
+    con.execute(f"create table s as from suppress('p', 2, {roles}, row_id := true, seed := 1)")
+    assert con.execute("select distinct suppressed_cells from s").fetchall() == [({"q": 0, "r": 2},)]
+    # both a and b fit both rows of q = 1
+    assert con.execute(f"select k from k_map('s', 'p', {roles.split(', sens')[0]})").fetchall() == [(2,)]
