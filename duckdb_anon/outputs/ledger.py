@@ -190,6 +190,8 @@ class Ledger:
                  np.packbits(population.cells).tobytes(), list(population.kinds), population.hidden.tolist()],
             ).fetchall()  # fmt: skip
             return int(number)
+        except duckdb.InterruptException:
+            raise
         except duckdb.Error as error:
             raise AnonError(
                 f"safe_output: the ledger of {self.original} cannot be written, so nothing is answered. Open the "

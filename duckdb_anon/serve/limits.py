@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+NO_MEMORY = "the endpoint is short of memory; ask again in a moment, or something shorter"
+
 
 @dataclass(frozen=True)
 class ServingLimits:

@@ -25,7 +25,7 @@ from aiohttp import web
 
 from duckdb_anon.serve import messages
 from duckdb_anon.serve.audit import Audit, Request, fingerprint
-from duckdb_anon.serve.limits import ServingLimits
+from duckdb_anon.serve.limits import NO_MEMORY, ServingLimits
 from duckdb_anon.serve.messages import MalformedError, Message
 from duckdb_anon.serve.sessions import Places, Refusal, Session, Sessions
 from duckdb_anon.serve.supervisor import Supervisor, Worker
@@ -37,7 +37,6 @@ _CHUNK = 64 << 10
 _BARELY = 1.0  # a statement whose worker went within this many seconds did not make it go, as a rule
 _NOTICED = 0.3  # seconds within which the supervisor knows that a worker has ended
 _RESTART = 20.0  # seconds to wait for the next worker; the client's own patience is 30
-_NO_MEMORY = "the endpoint is short of memory; ask again in a moment, or something shorter"
 _AGAIN = "the session has ended; connect again"
 _TYPE = "application/vnd.duckdb"
 _EVENTS = {messages.STATEMENT: "statement", messages.FETCH: "fetch", messages.APPEND: "insert"}
@@ -273,7 +272,7 @@ class Front:
             if again or time.monotonic() - started > _BARELY:
                 break
         raise Refusal(
-            "the endpoint was started again while this was asked; ask again" if worker.has_ended() else _NO_MEMORY
+            "the endpoint was started again while this was asked; ask again" if worker.has_ended() else NO_MEMORY
         )
 
     async def _greeted(self, worker: Worker, client: Client, hello: Message) -> bytes:
@@ -297,7 +296,7 @@ class Front:
             if greeting.kind == messages.ERROR and not greeting.says(messages.NOT_ADMITTED):
                 raise Refusal(greeting.text.decode(errors="replace"))  # another version of Quack
             await asyncio.sleep(pause)  # its own token cannot be wrong: it had no memory to compare it
-        raise Refusal(_NO_MEMORY)
+        raise Refusal(NO_MEMORY)
 
     async def _judged(self, worker: Worker, session: Session, message: Message, noted: Request) -> _Answer:
         """The worker's answer to a request of a session; one that it had no memory to read is sent again."""
@@ -324,7 +323,7 @@ class Front:
             if is_memory_error:
                 break
             await asyncio.sleep(pause)
-        raise Refusal(_NO_MEMORY)
+        raise Refusal(NO_MEMORY)
 
     async def _ask(self, worker: Worker, body: bytes) -> _Answer:
         """The beginning of the worker's answer. A statement that the worker does not end in time ends the worker."""

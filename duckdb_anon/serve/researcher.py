@@ -28,10 +28,10 @@ from duckdb_anon.outputs.ledger import decision
 from duckdb_anon.outputs.policy import has_policy, policy_of
 from duckdb_anon.outputs.safe_output import select_of
 from duckdb_anon.serve.answers import Answer, asks_for_rows
-from duckdb_anon.serve.catalog import CLOSED, LOCKED, Catalog
+from duckdb_anon.serve.catalog import Catalog
 from duckdb_anon.serve.function_allowlist import HARMLESS
 from duckdb_anon.serve.guard import ANSWERING, Guard, Refused, Statement
-from duckdb_anon.serve.limits import ServingLimits
+from duckdb_anon.serve.limits import NO_MEMORY, ServingLimits
 from duckdb_anon.serve.server import Checked
 from duckdb_anon.serve.tokens import Client
 
@@ -42,6 +42,7 @@ _NO_ROWS = (
     "rows of the original do not leave. Ask for aggregates, and send the statement to the server: "
     "FROM quack_query(...), or of an attached server FROM r.query('SELECT ...')"
 )
+_FAILED = "the query cannot be computed on this table"
 _BUSY = "another program uses the database now; ask again in a moment"
 _THREADS = 8
 _PATIENCE = 5.0  # seconds to wait for another program that uses the file
@@ -72,9 +73,9 @@ class Researcher(Checked):
         super().__init__(limits)
         self.bound(limits)
         self._file = database
-        settings = [setting.split(" = ") for setting in (*CLOSED, *LOCKED) if "temp_directory" not in setting]
-        self._settings = {**dict(settings), "max_temp_directory_size": "0B", "memory_limit": f"{limits.memory}B"}
-        self._settings["python_enable_replacements"] = "false"
+        off = ("enable_external_access", "autoinstall_known_extensions", "autoload_known_extensions")
+        self._settings = dict.fromkeys((*off, "python_enable_replacements"), "false")
+        self._settings |= {"max_temp_directory_size": "0B", "memory_limit": f"{limits.memory}B"}
         # threads of each opening, which takes memory for them when memory is bounded already
         self._settings["threads"] = str(limits.threads or min(os.cpu_count() or 1, _THREADS))
         self._shapes: list[SourceTable] = []
@@ -92,7 +93,9 @@ class Researcher(Checked):
 
     def _opened(self) -> duckdb.DuckDBPyConnection:
         """A connection to the original, which is closed to everything but its file."""
-        return open_file(self._file, self._settings)
+        con = open_file(self._file, self._settings)
+        con.execute("set enable_progress_bar = false")  # standard output is the protocol's, or a log
+        return con
 
     def _visible(self, tables: tuple[str, ...] | None) -> tuple[Guard, Catalog]:
         now = _stamp(self._file)
@@ -117,9 +120,14 @@ class Researcher(Checked):
             raise Refused(_NO_ROWS)
         # what is wrong with names and types is said of tables without rows, where no error can quote a value
         self._visible(client.tables)[1].answer(f"describe {statement}")
-        with self._opened() as con, self.statements.watched(session, client.name, con):
-            question = read_question(_ASKING, catalog_of(con), statement)
-            given = answer(con, _ASKING, question, statement, client.name)
+        try:
+            with self._opened() as con, self.statements.watched(session, client.name, con):
+                question = read_question(_ASKING, catalog_of(con), statement)
+                given = answer(con, _ASKING, question, statement, client.name)
+        except MemoryError as error:  # to send it again would take as much
+            raise Refused(NO_MEMORY) from error
+        except OSError as error:  # DuckDB's in Arrow's words, which may quote values
+            raise Refused(NO_MEMORY if "Out of Memory" in str(error) else _FAILED) from None
         rows = ", ".join(
             f"({literal(json.dumps(values))}, {literal(rule)}::varchar)" for values, rule in given.values()
         )

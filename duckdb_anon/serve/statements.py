@@ -25,11 +25,11 @@ import duckdb
 
 from duckdb_anon.serve import messages
 from duckdb_anon.serve.guard import Refused
+from duckdb_anon.serve.limits import NO_MEMORY
 from duckdb_anon.serve.messages import Message
 
 FLUSH = "select 'the rows of the statement before are dropped'"
 """Statement by which the worker makes Quack drop the result of a session."""
-_NO_MEMORY = "the endpoint is short of memory; ask again in a moment, or something shorter"
 _YIELDED = "ended, since memory was short and no client had more statements and results; ask again in a moment"
 _CANCELLED = "ended, since the client is gone"
 _FEW = 10_000  # rows that take no memory worth dropping them for
@@ -96,7 +96,7 @@ class Statements:
                 self._end(mine, stored=False)
             if not self._make_room(mine):
                 break
-        raise Refused(_NO_MEMORY) if isinstance(short, MemoryError) else short
+        raise Refused(NO_MEMORY) if isinstance(short, MemoryError) else short
 
     @contextmanager
     def watched(self, session: str, client: str, cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:

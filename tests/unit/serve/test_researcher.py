@@ -145,6 +145,24 @@ def test_errors_of_types_and_values_quote_none(researcher: Researcher) -> None:
         assert not any(value in said for value in ("'n", "1999", "north", "Atlantis")), (query, said)
 
 
+@pytest.mark.parametrize("error", [MemoryError(), OSError("Conversion Error: 'n7'"), OSError("Out of Memory Error: x")])
+def test_errors_while_an_answer_is_computed_say_what_is_short_and_no_value(
+    researcher: Researcher, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("duckdb_anon.serve.researcher.answer", fail)
+    refused = researcher.answer("select count(*) from people", ANN).refused
+    assert ("short of memory" in refused) == ("Conversion" not in str(error)) and "n7" not in refused
+
+
+def test_the_original_reaches_no_file_and_prints_no_progress(researcher: Researcher) -> None:
+    with researcher._opened() as con:
+        for setting in ("enable_external_access", "enable_progress_bar", "autoload_known_extensions"):
+            assert con.execute(f"select current_setting('{setting}')").fetchall() == [(False,)]
+
+
 def test_a_token_reads_its_tables_alone(researcher: Researcher) -> None:
     narrow = Client("intern", ("young",))
     assert rows(researcher, "show tables", narrow) == [("young",)]
