@@ -45,7 +45,7 @@ def _work(con: Any, info: Mapping[str, Any], rows: Mapping[str, Any]) -> list[di
     return [{"row": json.dumps(values), SUPPRESSED: rule} for values, rule in found.values()]
 
 
-def select_of(info: Mapping[str, Any]) -> str:
+def _select(info: Mapping[str, Any]) -> str:
     """The columns of the query, with their types, and the rules: from rows of `_anon_answer` as JSON."""
     columns = [
         f"cast(row ->> {literal(f'$[{place}]')} as {kind}) as {ident(name)}"
@@ -66,7 +66,7 @@ MEASURE = Task(
     returns={"row": "VARCHAR", SUPPRESSED: "VARCHAR"},
     plan=_plan,
     work=_work,
-    select=select_of,
+    select=_select,
     requires_committed=False,
     tables=(),
 )

@@ -7,7 +7,7 @@ it returned as values. So no such statement can name anything else, whatever it 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import duckdb
@@ -51,10 +51,15 @@ class Catalog:
             raise Refused(one_line(error)) from error
         if len(rows) > _MOST:
             raise Refused(f"a statement over the catalog may return {_MOST} rows")
-        shown = ", ".join(f"c{place}::{kind} as {ident(name)}" for place, (name, kind) in enumerate(named))
-        columns = ", ".join(f"c{place}" for place, _ in enumerate(named))
-        listed = ", ".join(f"({', '.join(map(_value, row))})" for row in rows or [(None,) * len(named)])
-        return f"select {shown} from (values {listed}) as t({columns}){'' if rows else ' where false'}"
+        return values_sql(named, rows)
+
+
+def values_sql(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]]) -> str:
+    """SQL that returns rows as constants, its columns by name and type."""
+    shown = ", ".join(f"c{place}::{kind} as {ident(name)}" for place, (name, kind) in enumerate(columns))
+    numbered = ", ".join(f"c{place}" for place, _ in enumerate(columns))
+    listed = ", ".join(f"({', '.join(map(_value, row))})" for row in rows or [(None,) * len(columns)])
+    return f"select {shown} from (values {listed}) as t({numbered}){'' if rows else ' where false'}"
 
 
 def _value(value: Any) -> str:

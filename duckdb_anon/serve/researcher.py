@@ -10,7 +10,6 @@ Cost: that of `safe_output`, and some 40 ms to open and close the file.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from dataclasses import replace
@@ -19,16 +18,14 @@ from pathlib import Path
 import duckdb
 
 from duckdb_anon.engine.catalog.column_roles import label_of
-from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.gate.source_tables import SourceTable, tables_of
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.model.release_formats.duckdb_types import without_enums
-from duckdb_anon.outputs.answer import answer, catalog_of, read_question
+from duckdb_anon.outputs.answer import SUPPRESSED, answer, catalog_of, read_question
 from duckdb_anon.outputs.ledger import decision
 from duckdb_anon.outputs.policy import has_policy, policy_of
-from duckdb_anon.outputs.safe_output import select_of
 from duckdb_anon.serve.answers import Answer, asks_for_rows
-from duckdb_anon.serve.catalog import Catalog
+from duckdb_anon.serve.catalog import Catalog, values_sql
 from duckdb_anon.serve.function_allowlist import HARMLESS
 from duckdb_anon.serve.guard import ANSWERING, Guard, Refused, Statement
 from duckdb_anon.serve.limits import NO_MEMORY, ServingLimits
@@ -128,16 +125,13 @@ class Researcher(Checked):
             raise Refused(NO_MEMORY) from error
         except OSError as error:  # DuckDB's in Arrow's words, which may quote values
             raise Refused(NO_MEMORY if "Out of Memory" in str(error) else _FAILED) from None
-        rows = ", ".join(
-            f"({literal(json.dumps(values))}, {literal(rule)}::varchar)" for values, rule in given.values()
-        )
-        columns = [(name, without_enums(kind)) for name, kind in question.columns]
-        info = {"columns": columns, "order": question.block.order, "limit": question.block.limit}
-        source = f"values {rows}" if rows else "select null, null::varchar where false"
+        columns = [*((name, without_enums(kind)) for name, kind in question.columns), (SUPPRESSED, "VARCHAR")]
+        order = f" order by {', '.join(question.block.order)}" if question.block.order else ""
+        sql = values_sql(columns, [(*values, rule) for values, rule in given.values()]) + order + question.block.limit
         rules = [rule for row in given.rows for rule in row.rules]
         facts = {"output": given.number, "decision": decision(rules), "cells": len(rules)}
         facts["suppressed"] = sum(map(bool, rules))
-        return Answer(f"with _anon_answer(row, suppressed) as ({source}) {select_of(info)}", "original", facts=facts)
+        return Answer(sql, "original", facts=facts)
 
 
 def _stamp(file: str) -> Stamp:
