@@ -29,7 +29,7 @@ class Counted:
         of: the table; 'the joined tables'.
         smallest: least number of individuals with one record; 0 where no row is released.
         value: largest share of one sensitive value among the individuals with one record: of those that have it in
-            any of their rows; None where no sensitive value is released.
+            any of their rows; None where no sensitive value is released, or the plan has no l.
         column: the column of that value.
         list: largest share of one list of all sensitive values of an individual, likewise.
     """
@@ -49,6 +49,10 @@ def counted(work: Work, tables: Sequence[Table], released: Released) -> list[Cou
     """Count k and l of tables that join, and of each of them by itself; the joined ones come first."""
     alone = [] if len(tables) == 1 else [one for table in tables for one in counted(work, [table], released)]
     of = tables[0].name if len(tables) == 1 else "the joined tables"
+    if work.plan.l is None:
+        sizes = f"select count(*) as n from ({_records(work, tables, released)}) group by h"
+        [(smallest,)] = work.con.execute(f"select coalesce(min(n), 0) from ({sizes})").fetchall()
+        return [Counted(of, int(smallest), None, None, None), *alone]
     smallest, value, column, share = work.con.execute(
         f"{_with_shares(work, tables, released)}, "
         "worst as (select c, m / n as share from of_values join sizes using (h) order by share desc, c limit 1) "

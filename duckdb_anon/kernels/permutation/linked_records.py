@@ -170,15 +170,28 @@ def _kept(table: Rows, below: IntArray, above: Kept, rows_above: int, rng: np.ra
     rows = np.flatnonzero(parent >= 0)
     many = np.bincount(parent[rows], minlength=len(above.row))
     fewest = np.minimum.reduceat(many, above.start[:-1]) if len(above.row) else many
-    rows = rows[np.lexsort((rng.random(len(rows)), -below[rows], parent[rows]))]
+    fullest = below.max(initial=0) - below
+    rows = _sorted(rng.permutation(rows), [parent, fullest])
     rows = rows[_place(parent[rows]) < fewest[above.cell[parent[rows]]]]
-    by_columns = [attribute.ranks[rows] for attribute in reversed(table.columns)]
-    rows = rows[np.lexsort((rng.random(len(rows)), *by_columns, -below[rows], parent[rows]))]
+    # chance decided above between rows that are alike
+    rows = _sorted(rows, [parent, fullest, *(attribute.ranks for attribute in table.columns)])
     first_cell = np.concatenate([[0], np.cumsum(fewest)]).astype(np.int64)
-    cell = first_cell[above.cell[parent[rows]]] + _place(parent[rows])
-    order = np.lexsort((parent[rows], cell))
-    rows, cell = rows[order], cell[order]
+    cell = np.empty(len(parent), dtype=np.int64)
+    cell[rows] = first_cell[above.cell[parent[rows]]] + _place(parent[rows])
+    rows = _sorted(rows, [cell, parent])
+    cell = cell[rows]
     return Kept(rows, parent[rows], cell, np.searchsorted(cell, np.arange(first_cell[-1] + 1)))
+
+
+def _sorted(rows: IntArray, keys: Sequence[IntArray]) -> IntArray:
+    """Rows by keys, which are not negative, those that are alike in the order that they have."""
+    listed = [key[rows] for key in keys]
+    joint, size = np.zeros(len(rows), dtype=np.int64), 1
+    for key in listed:
+        size *= int(key.max(initial=0)) + 1
+        joint = joint * (int(key.max(initial=0)) + 1) + key
+    order = np.argsort(joint, kind="stable") if size < 2**62 else np.lexsort(listed[::-1])
+    return np.asarray(rows[order])
 
 
 def _place(holder: IntArray) -> IntArray:

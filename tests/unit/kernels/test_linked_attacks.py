@@ -15,13 +15,13 @@ def _coded(codes, kind="ordered"):
     return Attribute("x", kind, codes, np.arange(codes.max() + 1.0), int(codes.max()) + 1, -1, codes[:0])
 
 
-def _covered(disease_of_age, *, size=20, calibrate=False, permute=True):
-    """Individuals of ages 0 to 9 in groups of random members, with three visits each; a disease follows the age."""
+def _covered(disease_of_ward, *, size=20, calibrate=False, permute=True):
+    """Individuals of ages 0 to 9 in groups of random members, with three visits each; a disease follows the ward."""
     rng = np.random.default_rng(1)
     age = rng.integers(0, 10, PEOPLE)
     owner = np.repeat(np.arange(PEOPLE), VISITS)
-    disease = np.where(rng.random(len(owner)) < disease_of_age, age[owner], rng.integers(0, 10, len(owner)))
     day, ward = rng.integers(0, 300, len(owner)), rng.integers(0, 6, len(owner))
+    disease = np.where(rng.random(len(owner)) < disease_of_ward, ward, rng.integers(0, 6, len(owner)))
     tables = [
         Rows(-1, np.arange(PEOPLE), np.arange(PEOPLE), [_coded(age)]),
         Rows(0, owner, owner, [_coded(day), _coded(ward, "nominal")], sensitive=[_coded(disease, "nominal")]),
@@ -41,8 +41,8 @@ def test_an_insider_finds_one_in_the_group_where_nothing_depends_on_the_known_va
 
 
 def test_an_insider_learns_sensitive_values_from_the_release():
-    # calibrated: the release has the association of age and disease, which permuting in random groups cuts
-    assert insider(_covered(0.9, calibrate=True), np.arange(PEOPLE)).mean() > 0.1
+    # calibrated: the release has the association of ward and disease, which permuting in random groups cuts
+    assert insider(_covered(0.9, calibrate=True), np.arange(PEOPLE)).mean() > 0.3
 
 
 def test_an_insider_finds_rows_that_were_not_permuted():
