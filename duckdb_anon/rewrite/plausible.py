@@ -254,7 +254,8 @@ def over_draws(
     measures = [
         flag and not isinstance(node.unalias(), exp.Grouping) for flag, node in zip(flags, outputs, strict=True)
     ]
-    read = {fold(column.name) for column in all_of(tree, exp.Column)}
+    shown = {projection.alias_or_name for projection in outputs}
+    read = {fold(column.name) for column in all_of(tree, exp.Column) if column.table or column.name not in shown}
     pairs = [(tables[0], replace(release, drawn=drawn)), *release.joined]
     plausible = [_plausible(original, other, read) for original, other in pairs]
     if not any(measures) and not tree.args.get("group"):

@@ -32,7 +32,10 @@ from duckdb_anon.rewrite.factors import (
 )
 from duckdb_anon.rewrite.interval_factor import IntervalFactor
 from duckdb_anon.rewrite.query.tables import TableInfo, contents_of
-from duckdb_anon.rewrite.query.trees import all_of, literal, quoted
+from duckdb_anon.rewrite.query.trees import all_of, is_aggregate, literal, quoted
+
+_LEARNT_FROM = range(1_000, 500_001)
+"""Numbers of rows of a release of cells that plausible tables answer by default."""
 
 
 @dataclass(frozen=True)
@@ -264,13 +267,20 @@ def _weight(column: str, says: str, release: TableInfo) -> str:
 
 
 def prefers_draws(tree: exp.Query, release: TableInfo, original: TableInfo) -> bool:
-    """Whether plausible tables answer better than the closed form.
+    """Whether plausible tables answer better than the closed form: by what the release does to what the query reads.
 
-    They do where permuted values of buckets or slices are read together with other columns, which a closed form takes
-    for independent inside each bucket, and where several randomized columns are, whose inversions multiply their noise.
+    They do where generalized cells are read, or permuted values of buckets and slices together with other columns: the
+    closed form takes columns for independent there. Small releases of cells teach too little, and drawing large ones
+    takes long. They do where several randomized columns are, unless the rows are only counted: sums and means of
+    inverted channels multiply the noise. `examples/studies/plausible.py` measures both.
     """
     contents = contents_of(release, original)
     read = {fold(column.name) for column in all_of(tree, exp.Column)} & contents.columns.keys()
-    carriers = {contents.columns[name].carrier for name in read}
-    truths = [contents.columns[name].truth for name in read]
-    return (len(carriers) > 1 and "permuted" in truths) or truths.count("randomized") > 1
+    columns = [contents.columns[name] for name in read]
+    truths = [column.truth for column in columns]
+    if any(column.truth == "exact" and column.cell in ("interval", "set", "node") for column in columns):
+        found = release.rows(f"select count(*) from {release.sql}") if release.rows is not None else []
+        return bool(found) and found[0][0] in _LEARNT_FROM
+    if truths.count("randomized") > 1:
+        return not all(isinstance(node, (exp.Count, exp.CountIf)) for node in tree.walk() if is_aggregate(node))
+    return "permuted" in truths and len({column.carrier for column in columns}) > 1

@@ -25,7 +25,7 @@ ONE_PASS = {
     "_farthest_group": "rows, once a group, between ticks",
     "tally": "rows", "tally_groups": "rows", "_number": "rows", "_gather": "rows", "_widen": "rows",
     "_reorder": "rows", "complete": "a block of rows", "exchange": "a block of buckets",
-    "give_each": "a block of classes", "give_ends": "rows, then classes",
+    "give_each": "a block of classes", "redraw_root": "a block of rows", "give_ends": "rows, then classes",
     "sample_cuts": "a sample of rows",
     "set_cut": "values of a group",
 }  # fmt: skip

@@ -7,13 +7,14 @@ Cost: a pass over rows and edges for each round and each draw, see `sampling` an
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from duckdb_anon.kernels.partition.sort_count import offsets_of, order_by
 from duckdb_anon.kernels.plausible.columns import Column
-from duckdb_anon.kernels.plausible.sampling import CellBins, Tree, complete, exchange, give_each, give_ends
+from duckdb_anon.kernels.plausible.sampling import CellBins, Tree, complete, exchange, give_each, give_ends, redraw_root
 from duckdb_anon.kernels.plausible.tree import Completion, Options, fitted, independent, information, structure
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.kernels.thread_pool import parallel_map
@@ -62,7 +63,7 @@ class Augmentation:
         self.block = np.array(evidence.block or (0,) * len(columns))
         self.sizes = np.array([column.size for column in columns])
         self.level: CodeArray = np.zeros(self.cell.shape[1], dtype=np.int32)
-        self.levels, self.root = 1, 0
+        self.levels, self.root, self.level_of_bin = 1, 0, np.zeros(0, dtype=np.int32)
         self.cells = _cell_bins(columns)
         if evidence.bucket is not None:
             self.members, self.starts = _by_number(evidence.bucket)
@@ -127,7 +128,11 @@ class Augmentation:
         return self.rng.integers(0, 2**64, dtype=np.uint64)
 
     def _complete(self, tree: Tree) -> None:
-        self._completed(tree, self.cell)
+        if self.levels > 1 and self.evidence.columns[self.root].open:
+            self._completed(tree, self._with_bins([self.root]))
+            self._redraw_root(tree)
+        else:
+            self._completed(tree, self.cell)
         if self.listed:
             self._give_each(tree)
         for k in self.ended:
@@ -138,10 +143,14 @@ class Augmentation:
         # a person has the values of the first record; what varies is drawn again given these
         per_person = np.flatnonzero(self.evidence.per_person)
         self.state[per_person] = self.state[per_person][:, first]
+        self._completed(tree, self._with_bins(per_person))
+
+    def _with_bins(self, columns: Iterable[int]) -> CodeArray:
+        """The cells of the rows, those of some columns the bins that the rows have now."""
         cell = self.cell.copy()
-        for j in per_person:
+        for j in columns:
             cell[j] = self.state[j] + len(self.evidence.columns[j].offsets) - 1
-        self._completed(tree, cell)
+        return cell
 
     def _give_ends(self, j: int, places: IntArray | CodeArray, place: IntArray) -> None:
         """Give the ends of the tight boxes of column `j` to rows of their class. `place`: bin or atom of each atom."""
@@ -179,6 +188,18 @@ class Augmentation:
 
         parallel_map(work, range(0, rows, _ROWS))
 
+    def _redraw_root(self, tree: Tree) -> None:
+        seed, rows = self._word(), self.cell.shape[1]
+
+        def work(low: int) -> None:
+            tick()
+            redraw_root(
+                low, min(low + _ROWS, rows), seed, self.root, self.level_of_bin, self.block, tree, self.cells,
+                self.cell, np.empty(self.sizes[self.root]), self.level, self.state,
+            )  # fmt: skip
+
+        parallel_map(work, range(0, rows, _ROWS))
+
     def _exchange(self, block: int) -> None:
         seed, buckets = self._word(), len(self.starts) - 1
         moves_level = self.levels > 1 and int(self.block[self.root]) == block
@@ -195,22 +216,25 @@ class Augmentation:
     def _choose_root(self) -> None:
         """Take the column that tells the rows' levels.
 
-        It must be known of each row or bucket: a sensitive column if there is one, then one that is permuted; of
-        several the one that tells most of the others.
+        It must be known of each row or bucket, or randomized: a sensitive column if there is one, then one that is
+        permuted, then one that is known; of several the one that tells most of the others.
         """
         columns = self.evidence.columns
-        fit = [j for j, column in enumerate(columns) if not column.open]
+        alone = self.evidence.first is None
+        fit = [j for j, column in enumerate(columns) if not column.open or (alone and column.cells.noisy)]
         if not fit:
             return
         informs = information(self._completion()).sum(axis=1)
-        self.root = max(fit, key=lambda j: (self.evidence.sensitive[j], self.block[j] > 0, informs[j]))
+        self.root = max(
+            fit, key=lambda j: (self.evidence.sensitive[j], self.block[j] > 0, not columns[j].open, informs[j])
+        )
         if self.options.levels < 2:
             return
         shares = columns[self.root].bin_shares
         level = np.floor((np.cumsum(shares) - shares / 2) * self.options.levels)
-        level_of_bin = np.unique(level, return_inverse=True)[1].astype(np.int32)
-        self.levels = int(level_of_bin.max()) + 1
-        self.level = level_of_bin[self.state[self.root]]
+        self.level_of_bin = np.unique(level, return_inverse=True)[1].astype(np.int32)
+        self.levels = int(self.level_of_bin.max()) + 1
+        self.level = self.level_of_bin[self.state[self.root]]
 
 
 def _by_number(number: IntArray) -> tuple[IntArray, IntArray]:

@@ -231,6 +231,34 @@ def _chance(row: int, other: int, block: int, block_of: Array, tree: Tree, state
 
 
 @compiled
+def redraw_root(
+    low: int, high: int, seed: Any, root: int, level_of_bin: Array, block_of: Array, tree: Tree, cells: CellBins,
+    cell: Array, odds: Array, level: Array, state: Array,
+) -> None:  # fmt: skip
+    """Draw the bin of the root, which tells the level, of rows `low` .. `high` - 1 given their other columns.
+
+    `odds`: scratch, shape (bins of the root,).
+    """
+    for i in range(low, high):
+        first = cells.offsets[cells.start[root] + cell[root, i]]
+        last = cells.offsets[cells.start[root] + cell[root, i] + 1]
+        total = 0.0
+        for a in range(first, last):
+            state[root, i] = cells.bins[a]
+            odds[a - first] = cells.odds[a] * _chance(i, i, 0, block_of, tree, state, level_of_bin[cells.bins[a]])
+            total += odds[a - first]
+        left = _unit(_stream(seed, i)) * total
+        chosen = first
+        while chosen < last - 1:
+            left -= odds[chosen - first]
+            if left < 0.0:
+                break
+            chosen += 1
+        state[root, i] = cells.bins[chosen]
+        level[i] = level_of_bin[cells.bins[chosen]]
+
+
+@compiled
 def exchange(
     low: int, high: int, seed: Any, times: int, members: Array, starts: Array, block: int, block_of: Array,
     moves_level: bool, tree: Tree, state: Array, cell: Array, level: Array,
