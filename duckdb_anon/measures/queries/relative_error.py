@@ -38,9 +38,9 @@ SPREAD = Parameter(
 )
 ENGINE = Parameter(
     "engine",
-    "what answers: 'closed' a closed form, 'imputed' plausible tables (see impute); 'auto' a closed form where there "
-    "is one, but plausible tables where values of buckets or slices are asked of together with other columns, unless "
-    "they are spread evenly",
+    "what answers: 'closed' a closed form, 'imputed' plausible tables (see impute); 'auto' plausible tables where they "
+    "err less (releases of generalized cells with 1,000 to 500,000 rows, buckets and slices, and all but counts of "
+    "several randomized columns) and where no closed form exists, unless cells are spread evenly",
     "text",
     "auto",
     ("auto", "closed", "imputed"),

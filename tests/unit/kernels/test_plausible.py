@@ -69,6 +69,23 @@ def test_noisy_cells_draw_from_the_posterior():
     assert set(np.unique(atoms)) <= {0, 1, 2}
 
 
+def test_randomized_columns_keep_what_each_of_them_tells_of_the_sensitive_one():
+    # three columns follow the hidden one, and the tree has two edges to spare; a fifth of all values are random
+    rng, rows = np.random.default_rng(4), 20_000
+    hidden = rng.integers(0, 4, size=rows)
+    true = [np.where(rng.random(rows) < 0.6, hidden, rng.integers(0, 4, size=rows)) for _ in range(3)] + [hidden]
+    every = np.arange(4)
+    cells = Noisy(line(4), every, every, extra=np.full(4, 0.8), base=np.full(4, 0.05))
+    columns = []
+    for values in true:
+        seen = np.where(rng.random(rows) < 0.8, values, rng.integers(0, 4, size=rows))
+        columns.append(Column.of(cells, seen, np.full(4, 0.25), 32))
+    evidence = Evidence(tuple(columns), (False, False, False, True))
+    *others, target = next(draws(evidence, 1, options=Options()))
+    for drawn, values in zip(others, true, strict=False):
+        assert abs((drawn == target).mean() - (values == hidden).mean()) < 0.03
+
+
 def test_the_tree_joins_what_tells_most_of_each_other():
     rng = np.random.default_rng(9)
     a = rng.integers(0, 3, size=3000)

@@ -71,6 +71,21 @@ def test_permuted_values_beside_other_columns_are_imputed_within_their_bounds(pe
     assert {row[0] for row in people.execute(alone).fetchall()} == {"exact"}
 
 
+def test_the_engine_follows_from_the_release_and_the_aggregate(con):
+    con.execute("""create table p as select (hash(i) % 40)::int as a, (hash(i) % 40 + hash(i, 1) % 5)::int as b,
+        (hash(i, 2) % 9)::int as s from range(1000) as r(i)""")
+    roles = "qi := ['a', 'b'], sensitive := 's', seed := 1"
+    con.execute(f"create table boxes as from mondrian('p', 20, {roles})")
+    con.execute(f"create table few as from mondrian('(from p limit 900)', 20, {roles})")
+    con.execute(f"create table random as from rr_distort('p', p := 0.7, {roles})")
+    count, mean = (f"select {x} as n from p where a < 12 and b >= 12" for x in ("count(*)", "avg(s)"))
+    cases = [("boxes", count, "imputed"), ("boxes", mean, "imputed"), ("few", count, "closed form"),
+             ("random", count, "closed form"), ("random", mean, "imputed")]  # fmt: skip
+    for release, query, method in cases:
+        call = f"select method from estimate($1, '{release}', original := 'p', qi := ['a', 'b'], sensitive := 's')"
+        assert (release, query, con.execute(call, [query]).fetchall()) == (release, query, [(method,)])
+
+
 def test_groups_that_few_plausible_tables_have_are_left_out_and_counted(people):
     query = "select age, city, count(*) as n from people group by all"
     found = people.execute(f"select method, note from estimate($${query}$$, 'boxes', engine := 'imputed')").fetchall()
