@@ -35,8 +35,8 @@ def main(given: Namespace) -> int:
         from mcp.types import ToolAnnotations
     except ModuleNotFoundError as error:
         raise AnonError("mcp: the package mcp is missing: pip install 'duckdb-anon[mcp]'") from error
-    limits = ServingLimits()
-    researcher, audit, client = Researcher(given.database, limits), Audit(given.audit), Client(given.user)
+    researcher, audit = Researcher(given.database, ServingLimits()), Audit(given.audit)
+    client = Client(given.user or getpass.getuser())
     researcher.statements.watch("")  # ends what takes too long
     server = MCPServer("duckdb-anon", instructions=_ABOUT)
 
@@ -92,5 +92,5 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of `duckdb-anon mcp`."""
     add = parser.add_argument
     add("database", help="DuckDB file with tables that have a policy for answers")
-    add("--user", default=getpass.getuser(), help="who asks, as the ledger has it (default: the user of the system)")
+    add("--user", metavar="NAME", help="who asks, as the ledger has it (default: the user of the system)")
     add("--audit", metavar="FILE", help="log statements as JSON lines, as serve --audit does")
