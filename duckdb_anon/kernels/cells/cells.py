@@ -87,8 +87,12 @@ class Ranges:
     @classmethod
     def of_ends(cls, domain: Attribute, lower: NDArray[Any], upper: NDArray[Any], **more: Any) -> Self:
         """An interval a row, from the codes of its ends; -1, -1 means anything, NULL included."""
-        anything = lower < 0
-        first, last = np.maximum(lower, 0), np.where(anything, domain.size - 1, np.maximum(upper, lower))
+        if domain.minus_infinity >= 0:  # its code is above those of numbers: an open end reaches to the least of them
+            lower = np.where((lower == domain.minus_infinity) & (upper != lower), 0, lower)
+        anything, first, last = lower < 0, lower, np.maximum(upper, lower)
+        if not anything.any():
+            return cls(Line.of(domain), first, last, **more)
+        first, last = np.maximum(first, 0), np.where(anything, domain.size - 1, last)
         return cls(Line.of(domain), first, last, anything=anything, **more)
 
     @classmethod

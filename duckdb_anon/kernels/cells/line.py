@@ -90,14 +90,16 @@ class Line:
         first, last = np.zeros(len(lower), dtype=np.int64), np.full(len(lower), len(self.codes) - 1)
         last -= int((lower < 0).any())
         inside = np.flatnonzero(self.codes == -1)
+        before = int(inside[0]) if len(inside) else 0
         atom_of_special = {int(code): atom for atom, code in enumerate(self.codes) if code >= 0}
-        for ends, edges, atoms in ((lower, self.low, first), (upper, self.high, last)):
+        starts = np.zeros(0) if self.low is None else self.low[inside]
+        for ends, atoms in ((lower, first), (upper, last)):
             known = (ends >= 0) & (ends < self.domain.special_from)
-            if edges is not None and len(inside):
-                atoms[known] = inside[0] + np.searchsorted(edges[inside], numbers[ends[known]])
+            # the atom of an end alone comes before the segment that starts there
+            atoms[known] = before + np.searchsorted(starts, numbers[ends[known]])
             special = (ends >= 0) & ~known
             atoms[special] = [atom_of_special[int(code)] for code in ends[special]]
-        return first, np.maximum(first, last)
+        return first, last
 
     def numbers(self, atoms: IntArray, random: FloatArray) -> Numbers:
         """Numbers in the segments of atoms, even in each.

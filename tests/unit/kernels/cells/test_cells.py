@@ -258,6 +258,28 @@ def test_a_new_format_is_one_class_that_measures_read(name):
         assert coded["identity"][0] == pytest.approx((4 / 4 + 2 / 2 + 4 / 4) / 10)
 
 
+def test_an_interval_from_minus_infinity_covers_all_numbers_up_to_its_end():
+    ages = replace(AGES, special_from=4, minus_infinity=4)
+    cells = Ranges.of_ends(ages, np.array([4, 4, 1]), np.array([2, 4, 3]))
+    assert cells.covers(np.arange(5)).T.tolist() == [[1, 1, 1, 0, 0], [0, 0, 0, 0, 1], [0, 1, 1, 1, 0]]
+
+
+@pytest.mark.parametrize("line", ["integer", "real"])
+def test_draws_have_both_ends_of_the_classes_whose_boxes_are_tight(line):
+    numbers = np.array([0, 3, 4, 5, 8, 9], dtype=np.int64 if line == "integer" else np.float64)
+    places = numbers.astype(np.float64)
+    domain = Attribute("x", "ordered", NONE, places, 6, -1, NONE, scale=Scale(line, numbers))
+    lower, upper = np.repeat([0, 1, 2], 5), np.repeat([2, 4, 5], 5)
+    names = Ranges.of_codes(NAMES, np.arange(15, dtype=np.int32) % 3)
+    contents = read({"x": "STRUCT(lower DOUBLE, upper DOUBLE)", "s": "INTEGER"}, {"x": "DOUBLE", "s": "INTEGER"})
+    table = ReadTable(15, {"x": Ranges.of_ends(domain, lower, upper), "s": names}, contents)
+    release = read_release("impute", table, ["s"], np.random.default_rng(1))
+    codes, drawn = next(plausible_tables(release, 1, np.random.default_rng(2)))["x"]
+    assert (codes == -1).all()
+    for low, high, found in zip(numbers[lower[::5]], numbers[upper[::5]], drawn.reshape(3, 5), strict=True):
+        assert (found.min(), found.max()) == (low, high)
+
+
 def test_a_new_format_is_drawn_from():
     entry = next(entry for entry in ENTRIES if entry.name == "k_map")
     release = call_of(entry, TEXTS).release
