@@ -3,10 +3,11 @@
 Quasi-identifiers become intervals, sets of values or hierarchy nodes; sensitive and insensitive columns are unchanged,
 and no record is left out. Guarantee: every equivalence class satisfies the required k-anonymity, l-diversity and
 t-closeness, checked once more on the finished boxes. l bounds the share of a value in a class, not what can be inferred
-from other classes (`attribute_risk`). Ends of intervals are rounded so that they do not reveal a single value
-(`kernels.partition.interval_rounding`); sets print the values that occur. With a person column all requirements count
-individuals, l also records, and no individual has more than 1/k (1/l) of a class's records. An individual whose
-quasi-identifiers change may have several boxes, and whoever links these records may still recognize the individual.
+from other classes (`attribute_risk`); 1/k, not what a model of the sensitive values adds (`linkage_risk`, `smallest`).
+With `delta` classes have at least 2 / delta records, where that attacker was measured to stay within delta.
+Ends of intervals are rounded so that they do not reveal a single value (`kernels.partition.interval_rounding`); sets
+print the values that occur. With a person column all requirements count individuals, l also records, and none has more
+than 1/k (1/l) of a class's records. Individuals whose quasi-identifiers change may have several boxes.
 
 Source: LeFevre, DeWitt and Ramakrishnan (2006), strict and relaxed. Departures: each cut takes the attribute and point
 that save most of the normalized certainty penalty (Xu et al. 2006; `cut := 'median'` is the paper's); NULL is a value
@@ -27,7 +28,7 @@ from duckdb_anon.kernels.partition.generalize import boxes
 from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
 from duckdb_anon.kernels.partition.partition import partition
 from duckdb_anon.kernels.slicing.generalized_layout import record_layout
-from duckdb_anon.methods.partition_params import GUARANTEE_TRIALS, WIDTHS, cutting, unchanged
+from duckdb_anon.methods.partition_params import BOX_MARGIN, GUARANTEE_TRIALS, WIDTHS, cutting, least_size, unchanged
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.function_specs import ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
@@ -47,6 +48,8 @@ def refine(params: dict[str, Any]) -> dict[str, Any]:
             "mondrian: mode := 'relaxed' deals equal values to both sides of a median; say cut := 'median' with it"
         )
     params["width"] = params["width"] or "range"
+    if params["delta"] is not None:
+        params["k"] = max(params["k"] or 1, least_size(params, BOX_MARGIN))
     return refine_guarantee(NAME, params)
 
 
@@ -90,6 +93,7 @@ METHOD = Method(
     trials=(
         *GUARANTEE_TRIALS,
         "t := 0.3, distance := 'equal'",
+        "delta := 0.5",
         "k := 2, mode := 'relaxed'",
         "k := 2, cut := 'median'",
         "k := 3, l := 2, cut := 'median', width := 'spread'",
@@ -97,6 +101,11 @@ METHOD = Method(
     formats=("boxes",),
     parameters=(
         *parameters_of_guarantee("frequency"),
+        Parameter(
+            "delta", "maximum probability of re-identifying a record, in (0, 1], for an attacker who knows everybody's "
+"quasi-identifiers and learns the sensitive values: measured, not proven; k is at least 2/delta", "fraction",
+            high=1, above=0,
+        ),
         Parameter(
             "mode", "'strict' keeps equal values on one side of a cut; 'relaxed' splits them at the median", "text",
             "strict", ("strict", "relaxed"),

@@ -19,7 +19,6 @@ Cost: O(n log n) times the quasi-identifiers, and as much for the repair.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import partial
 from math import ceil, floor
 from typing import Any
@@ -42,7 +41,7 @@ from duckdb_anon.kernels.random_output_tables.min_changed import require_movable
 from duckdb_anon.kernels.random_output_tables.output_tables import MutualCover, uniform_cover
 from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.methods import muco_lp
-from duckdb_anon.methods.partition_params import WIDTHS, cut_by_person, cutting, plain_layout, unchanged
+from duckdb_anon.methods.partition_params import WIDTHS, cut_by_person, cutting, least_size, plain_layout, unchanged
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import ParameterError, RequirementError
@@ -54,7 +53,6 @@ from duckdb_anon.model.released_columns import Cells, Coded
 
 PAPER = "Li, B., Li, Y., et al. (2020), arXiv 2008.10771"
 DEFAULT_L = 2.0
-MARGIN = Fraction(8, 5)  # by which groups exceed 1 / delta: what an insider gains by a model of the sensitive values
 LINEAR = (
     Parameter(
         "cut", "linear: 'loss' (default) cuts where information loss falls most, 'median' as Mondrian", "text", None,
@@ -116,16 +114,6 @@ def refine(params: dict[str, Any], function: str = "muco") -> dict[str, Any]:
     if params["l_except"] is None:
         params["l_except"] = [STRUCTURAL] if params["l"] is None else []
     return params
-
-
-def least_size(params: Params) -> int:
-    """Rows (persons) of a group of the uniform tables, at least.
-
-    >>> [least_size({"delta": delta}) for delta in (1, 0.5, 0.1, 0.05)]
-    [1, 4, 16, 32]
-    """
-    delta = Fraction(params["delta"])
-    return 1 if delta >= 1 else ceil(MARGIN / delta)
 
 
 def required(table: CodedTable, params: Params, least: int, *, persons: bool) -> tuple[PrivacyModel, CodeArray | None]:

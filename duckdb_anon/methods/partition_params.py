@@ -5,6 +5,7 @@ Cost: see `kernels.partition`.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import ceil
 from typing import Literal
 
@@ -35,6 +36,20 @@ CUTS = (
         WIDTHS,
     ),
 )
+
+# by which groups, and classes of boxes, exceed 1 / delta: what an insider gains by a model of the sensitive values
+MARGIN, BOX_MARGIN = Fraction(8, 5), Fraction(2)
+
+
+def least_size(params: Params, margin: Fraction = MARGIN) -> int:
+    """Rows (persons) of a group, at least, whose members an insider who learns stays within delta of.
+
+    >>> [least_size({"delta": delta}) for delta in (1, 0.5, 0.1, 0.05)]
+    [1, 4, 16, 32]
+    """
+    delta = Fraction(params["delta"])
+    return 1 if delta >= 1 else ceil(margin / delta)
+
 
 GUARANTEE_TRIALS = (
     "k := 1", "k := 3", "k := 5, l := 1.5", "l := 2", "l := 3, diversity := 'distinct'",

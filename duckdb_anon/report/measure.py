@@ -177,8 +177,10 @@ def against(row: Row, context: HoldersContext, *, all_tried: bool = True) -> Row
     # where an attacker who might find more was not tried, a release may fail and cannot pass
     high = row["identity_high"]
     passes = None if high is None else context.attempt * high <= context.threshold
-    figures = ("identity", "identity_low", "identity_high", "attribute", "baseline", "advantage", "note")
-    return {**{name: row[name] for name in figures}, "meets_threshold": None if passes and not all_tried else passes}
+    figures = ("identity", "identity_low", "identity_high", "smallest", "smallest_low", "attribute", "baseline",
+               "advantage", "note")  # fmt: skip
+    met = None if passes and not all_tried else passes
+    return {**{name: row.get(name) for name in figures}, "meets_threshold": met}
 
 
 def _release(runner: QueryRunner, found: Findings, name: str, checks: Checks) -> Measured:
@@ -245,7 +247,8 @@ def _charts(runner: QueryRunner, found: Findings, made: Measured, qi: Sequence[s
     pair, linked, seed = f"{original}, {released}", f"{original}, {literal(made.check.table)}", f"seed := {plan.seed}"
     together = literal([*found.qi, *sensitive[:1]])
     targets = min(plan.targets, made.rows)
-    figures = "attacker, identity, identity_low, identity_high, attribute, baseline, advantage, channel, note"
+    figures = "attacker, identity, identity_low, identity_high, smallest, smallest_low, attribute, baseline, "
+    figures += "advantage, channel, note"
     attackers = " union all ".join(
         f"select {p}::double as p_match, {figures} "
         f"from linkage_risk({linked}, p_match := {p}, targets := {targets}, {seed})"

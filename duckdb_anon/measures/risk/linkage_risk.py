@@ -5,7 +5,9 @@ vote on the sensitive value (`attackers` lists them). `identity` is the mean cha
 `attribute` that to name the sensitive value (of several columns the most exposed). `baseline` is the success with
 persons of `holdout`, or of naive Bayes on the release without the target's rows; `advantage` = (attribute - baseline) /
 (1 - baseline). 95% intervals of Wilson (1927). `strongest` has the largest identity and the largest advantage of those
-who know the release, its call, and at most everybody's quasi-identifiers; its note has standard errors. With a person
+who know the release, its call, and at most everybody's quasi-identifiers; its note has standard errors. `smallest` is
+what `register` finds of the individuals in the smallest classes or groups (sizes that hold 5% of the rows): where k or
+delta is nearest, a model of the sensitive value finds more than 1 / k. With a person
 column targets are individuals: the attacker knows all their records, and any row or value of theirs is a success.
 `known_values` values of a list may be known as well (Gong et al. 2017). `channel` is how an attacker knows what the
 method makes of a value: 'published' (the cells state it), 'simulated' (the call is run on the release), 'bootstrap'
@@ -26,6 +28,7 @@ import numpy as np
 from duckdb_anon.kernels.cells.table import MeasureCall
 from duckdb_anon.measures.released_rows import OfRelease, released_rows, require_rows, with_suppressed_cells
 from duckdb_anon.measures.risk.attackers import ATTACKERS
+from duckdb_anon.measures.risk.attackers.register import REGISTER
 from duckdb_anon.measures.risk.attacks import Attacker, NotApplicable, Scoring, attack, rate_of, standard_error
 from duckdb_anon.measures.risk.baseline_inference import guesses
 from duckdb_anon.measures.risk.linkage_view import BOOTSTRAP, PublishedRecords, published, register_of
@@ -44,6 +47,9 @@ _FIGURES = (
     "identity", "identity_low", "identity_high", "attribute", "attribute_low", "attribute_high", "baseline",
     "advantage",
 )  # fmt: skip
+_SMALLEST = ("smallest", "smallest_low", "smallest_high")
+SMALLEST = 0.05
+"""Share of the rows that the smallest classes hold, at least."""
 KNOWN = Parameter("known", "quasi-identifiers that the attacker knows (default: all)", "names", of="qi")
 P_MATCH = Parameter(
     "p_match", "probability that the attacker knows each quasi-identifier, in (0, 1]", "number", 1.0, high=1, above=0
@@ -75,6 +81,7 @@ ANSWERS = (
     ),
     returns=fields(
         "attacker VARCHAR, identity DOUBLE OR NULL, identity_low DOUBLE OR NULL, identity_high DOUBLE OR NULL, "
+        "smallest DOUBLE OR NULL, smallest_low DOUBLE OR NULL, smallest_high DOUBLE OR NULL, "
         "attribute DOUBLE OR NULL, attribute_low DOUBLE OR NULL, attribute_high DOUBLE OR NULL, "
         "baseline DOUBLE OR NULL, advantage DOUBLE OR NULL, sensitive VARCHAR, targets BIGINT, channel VARCHAR, "
         "note VARCHAR"
@@ -88,9 +95,30 @@ def linkage_risk(call: MeasureCall) -> Answer:
     """One row an attacker, then the strongest."""
     release, targets, outside = prepared(call, call.sensitive, linked=True)
     rows = rows_of(release, targets, outside, call.params["attackers"])
+    _add_smallest(call, release, rows)
     if release.persons and not release.linked:
         rows[-1]["note"] += f"; {UNLINKED}"
     return rows
+
+
+def _add_smallest(call: MeasureCall, release: PublishedRecords, rows: list[dict[str, Any]]) -> None:
+    """Put what the attacker with a register finds in the smallest classes or groups into its row, and the strongest."""
+    tried = next((row for row in rows if row["attacker"] == REGISTER.name and row.get("identity") is not None), None)
+    if tried is None:
+        return
+    replay = release.replay
+    group = None if replay is None else replay.group
+    if release.group_of_unit is not None:
+        group = release.group_of_unit[release.unit_of_row]
+    if group is None:
+        return
+    row = released_rows(call.original, call.release)
+    size = np.bincount(group)[group]
+    small = np.append(size <= np.quantile(size, SMALLEST, method="inverted_cdf"), False)  # -1: not released
+    few = draw_targets(call, call.original, release, row, np.flatnonzero(small[row]))
+    found = zip(_SMALLEST, rate_of(attack(release, REGISTER.scoring(release), few)[0]), strict=True)
+    for each in (tried, rows[-1]):
+        each |= found if each is tried else {name: tried[name] for name in _SMALLEST}
 
 
 def prepared(

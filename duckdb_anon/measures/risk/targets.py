@@ -76,9 +76,16 @@ class Targets:
 
 
 def draw_targets(
-    call: MeasureCall, table: ReadTable, release: PublishedRecords, row: IntArray | None = None
+    call: MeasureCall,
+    table: ReadTable,
+    release: PublishedRecords,
+    row: IntArray | None = None,
+    among: IntArray | None = None,
 ) -> Targets:
-    """Individuals at random, and what the attacker knows of each; `row`: the released row of each record, if known."""
+    """Individuals at random, and what the attacker knows of each.
+
+    `row`: the released row of each record, if known; `among`: numbers of the individuals to draw from, by default all.
+    """
     params, rng = call.params, call.rng
     names = [*release.qi, *(secret.name for secret in release.secrets)]
     missing = [name for name in names if name not in table.columns]
@@ -92,10 +99,9 @@ def draw_targets(
             "column identifies the individuals of the original; say person := '...' or "
             "COMMENT ON COLUMN ... IS 'anon: person'"
         )
-    total, wanted = int(individual_of_row.max()) + 1, params["targets"]
-    who = np.arange(total, dtype=np.int64)
-    if wanted is not None and wanted < total:
-        who = np.sort(rng.choice(total, wanted, replace=False))
+    who = np.arange(int(individual_of_row.max()) + 1, dtype=np.int64) if among is None else among
+    if (wanted := params["targets"]) is not None and wanted < len(who):
+        who = np.sort(rng.choice(who, wanted, replace=False))
     knows = _known(len(who), known_columns(release.qi, params), params["p_match"], rng)
     rows, target = _rows_of(who, individual_of_row)
     codes = [table.columns[name].value_codes()[rows].astype(np.int32) for name in names]

@@ -118,3 +118,17 @@ def test_many_rows_come_in_one_order_on_every_number_of_threads(con):
         con.execute("create or replace table boxes as from mondrian('many', 20, qi := ['age', 'job'], seed := 1)")
         orders |= set(con.execute(f"select bit_xor(hash({compared})), count(*) from boxes").fetchall())
     assert [rows for _, rows in orders] == [200000]
+
+
+def test_delta_asks_for_classes_in_which_an_insider_stays_within_it(con):
+    con.execute("create table t as select i % 40 as a, i // 40 as b, i % 9 as s from range(2000) t(i)")
+    least = "select min(n) from (select count(*) as n from mondrian('t', {}, qi := ['a', 'b'], sensitive := 's') group by a, b)"
+    for arguments, k in (
+        ("delta := 0.1", 20),
+        ("delta := 0.1, l := 2", 20),
+        ("30, delta := 0.1", 30),
+        ("delta := 1", 1),
+    ):
+        assert con.execute(least.format(arguments)).fetchone()[0] >= k
+    with pytest.raises(duckdb.Error, match="delta := 0 is out of range"):
+        con.execute(least.format("delta := 0"))

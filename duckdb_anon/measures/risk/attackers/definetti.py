@@ -11,7 +11,8 @@ target's row, a bound on what groups could leak; that is no public knowledge, so
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
@@ -67,7 +68,7 @@ def _model(release: PublishedRecords, secret: Secret, bins: Bins) -> tuple[scipy
     if len(bins.marginal) * secret.domain > MOST_CELLS:
         raise NotApplicable(f"'{secret.name}' has {secret.domain} values, too many for a model of each")
     if secret.mixed:
-        return _within_buckets(release, secret, bins), None
+        return bucket_model(release, secret), None
     counts = np.zeros((len(bins.marginal), secret.domain))
     for k, part in enumerate(release.parts):
         if release.start is not None and k != secret.part:
@@ -86,9 +87,35 @@ def _model(release: PublishedRecords, secret: Secret, bins: Bins) -> tuple[scipy
     return secret.by_voter, tilt
 
 
-def _within_buckets(release: PublishedRecords, secret: Secret, bins: Bins) -> scipy.sparse.csr_matrix:
-    """What rows carry that show the counts of their bucket: fitted, in place of even shares."""
-    part, group = release.parts[0], release.group_of_unit
+@dataclass(frozen=True)
+class Fitted:
+    """What a model says of the values in buckets."""
+
+    counts: FloatArray  # records of each bin of a quasi-identifier that have each value, shape (bins, values)
+    weight: FloatArray  # records of each row that have each value of its bucket, row after row
+    alike: Keys  # rows of a bucket that lie in the same bins, which are one row here
+    size: FloatArray  # records of each of them
+    places: IntArray  # their bins, shape (columns, rows)
+    bucket: IntArray  # their buckets
+    values: scipy.sparse.csr_matrix  # how often each bucket shows each value, shape (buckets, values)
+
+    def entries(self) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+        """For each of the weights its row, value, and place among `values`; and how often each place is shown."""
+        width = np.diff(self.values.indptr)[self.bucket]
+        row = np.repeat(np.arange(len(self.bucket)), width)
+        cell = np.arange(len(row)) - np.repeat(np.cumsum(width) - width, width)
+        cell += self.values.indptr[self.bucket][row]
+        return row, self.values.indices[cell], cell, self.values.data
+
+
+def bucket_model(
+    release: PublishedRecords, secret: Secret, reweighed: Callable[[Fitted], FloatArray] | None = None
+) -> scipy.sparse.csr_matrix:
+    """What rows carry that show the counts of their bucket: fitted, in place of even shares.
+
+    `reweighed`: what to make of the weights that naive Bayes gives.
+    """
+    part, group, bins = release.parts[0], release.group_of_unit, bins_of(release)
     if group is None:
         raise TypeError("no buckets")
     _, unit = np.unique(group, return_index=True)  # every unit of a bucket shows the same values
@@ -100,19 +127,20 @@ def _within_buckets(release: PublishedRecords, secret: Secret, bins: Bins) -> sc
     to_bin = scipy.sparse.csr_matrix((np.ones(secret.domain), (np.arange(secret.domain), bin_of_value)))
     binned = scipy.sparse.csr_matrix(values @ to_bin)
     binned.sort_indices()
-    _, fitted, same, size = _fitted(part, bins, group, release.size, binned)
+    found = _fitted(part, bins, group, release.size, binned)
+    weights = found.weight if reweighed is None else reweighed(found)
     # values of one bin share what is theirs by their counts, those who look alike by their sizes
     values_of_unit = np.diff(shown.indptr)
     bucket, value_bin = np.repeat(group, values_of_unit), bin_of_value[shown.indices]
     # the place of each entry among the entries of a matrix, from 1
     places = scipy.sparse.csr_matrix((np.arange(1, binned.nnz + 1.0), binned.indices, binned.indptr), binned.shape)
     position = np.asarray(places[bucket, value_bin]).ravel().astype(np.int64) - 1
-    alike = np.repeat(same.of_row, values_of_unit)
-    width = np.diff(binned.indptr)[group[same.first]]
+    alike = np.repeat(found.alike.of_row, values_of_unit)
+    width = np.diff(binned.indptr)[found.bucket]
     first = np.cumsum(width) - width
     share = people[bucket] / binned.data[position]
     entry = first[alike] + position - binned.indptr[bucket]
-    weight = fitted[entry] * shown.data * share / size[alike]
+    weight = weights[entry] * shown.data * share / found.size[alike]
     return scipy.sparse.csr_matrix((weight, shown.indices, shown.indptr), shown.shape)
 
 
@@ -126,13 +154,13 @@ def _of_permuted(release: PublishedRecords, secret: Secret, part: PublishedPart,
         rows = np.arange(len(bucket))
         values = scipy.sparse.csr_matrix((np.ones(len(rows)), (bucket, rows)), (len(release.size), len(rows))) @ values
         values.sort_indices()
-    return _fitted(part, bins, bucket, np.ones(len(bucket)), values)[0]
+    return _fitted(part, bins, bucket, np.ones(len(bucket)), values).counts
 
 
 def _fitted(
     part: PublishedPart, bins: Bins, bucket: IntArray, size: FloatArray, values: scipy.sparse.csr_matrix
-) -> tuple[FloatArray, FloatArray, Keys, FloatArray]:
-    """What `spread_values` finds, then rows of a bucket that lie in the same bins, which are one, and their sizes.
+) -> Fitted:
+    """What `spread_values` finds.
 
     `values`: how often each bucket shows each value, shape (buckets, domain).
     """
@@ -150,7 +178,8 @@ def _fitted(
         np.ascontiguousarray(places[:, alike.first]), together, start, offsets, values.indices.astype(np.int64),
         values.data, bins.marginal, STRENGTH, ROUNDS, PASSES, values.shape[1], stop_flag(),
     )  # fmt: skip
-    return counts, weight, alike, together
+    own = np.ascontiguousarray(places[:, alike.first])
+    return Fitted(counts, weight, alike, together, own, bucket[alike.first], values)
 
 
 DEFINETTI = Attacker(
@@ -164,5 +193,5 @@ CLASS_MEMBERSHIP = Attacker(
     "definetti or likelihood, with knowledge of the class or bucket of the target's record",
     class_membership,
     outsider=False,
-    order=10,
+    order=11,
 )

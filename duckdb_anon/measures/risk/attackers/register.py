@@ -20,7 +20,7 @@ from duckdb_anon.measures.risk.attackers.record_linkage import REACH
 from duckdb_anon.measures.risk.attackers.regroup import GroupValues
 from duckdb_anon.measures.risk.attackers.sensitive_model import models_of
 from duckdb_anon.measures.risk.attacks import Attacker, Label, NotApplicable, Scoring
-from duckdb_anon.measures.risk.linkage_view import PublishedRecords, Register
+from duckdb_anon.measures.risk.linkage_view import PublishedRecords, Register, once_per_release
 from duckdb_anon.measures.risk.targets import Targets
 from duckdb_anon.model.coded_table import BoolArray, CodeArray, FloatArray, IntArray
 from duckdb_anon.model.progress import tick
@@ -35,6 +35,7 @@ _BLOCK = 128
 _Pairs = tuple[IntArray, IntArray, FloatArray]
 
 
+@once_per_release
 def scoring(release: PublishedRecords) -> Scoring:
     """Score each row by the chance that it is the individual's, under one-to-one assignment."""
     register = release.register
