@@ -109,8 +109,8 @@ def tree() -> tuple[list[str], argparse.ArgumentParser]:
     )  # fmt: skip
     first.add_argument("database", help="DuckDB file with the tables, or a CSV or Parquet file")
     first.add_argument("-o", "--output", help="file to write (default: standard output); it must not exist")
-    individuals = "individuals that share a known record (default: %(default)s)"
-    first.add_argument("-k", type=serve.at_least(1), default=5, help=individuals)
+    individuals = "individuals that share a known record (default: 5; tables that join have delta = 0.1 in its place)"
+    first.add_argument("-k", type=serve.at_least(1), help=individuals)
     publish.add_arguments(command("publish", publish.main, "Copy releases into a file of their own to serve or send"))
     _report(command("report", commands.report, "Write one self-contained page on the risk and utility of releases"))
     plan = command(

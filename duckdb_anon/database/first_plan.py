@@ -2,7 +2,7 @@
 
 A foreign key is found where the column of one table has no value that a unique column of another table lacks, and their
 names agree (`patient_id` and `patient_id`, or `patient` and `id` of `patients`). The table of individuals is the one
-that most tables lead to. All dates of events are proposed as known, so that they are generalized together: a shifted
+that most tables lead to. All dates of events are proposed as known, so that they move together: a shifted
 date beside a known one would identify individuals by its intervals (`database.dates`).
 Tables that no key joins are released by themselves.
 Tables of the OMOP common data model are recognized by their names and have the keys and labels of omop.toml.
@@ -28,6 +28,7 @@ from duckdb_anon.report.checklist import statement_lines
 from duckdb_anon.sql_functions import load
 
 NAME = "plan"
+_K, _DELTA = 5, 0.1
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SIGNS_OF_OMOP = {"person": "year_of_birth", "visit_occurrence": "visit_concept_id"}
 _OF_OMOP = (
@@ -38,7 +39,7 @@ _OF_OMOP = (
 _HEAD = (
     "# A first plan, proposed from names, types, values and foreign keys. Read every line before you run it:",
     "#   duckdb-anon run THIS_FILE",
-    "# quasi: an attacker may know it; the values are generalized until k individuals share each known record.",
+    "# quasi: an attacker may know it; it is permuted (delta), or generalized until k individuals share each record.",
     "# sensitive, insensitive: released unchanged. Identifiers, and columns without a label, are dropped.",
 )
 _FAKES = {
@@ -116,7 +117,7 @@ def _is_key(con: duckdb.DuckDBPyConnection, table: str, column: str) -> bool:
     return bool(rows) and rows == distinct
 
 
-def first_plan(con: duckdb.DuckDBPyConnection, file: str, k: int = 5) -> str:
+def first_plan(con: duckdb.DuckDBPyConnection, file: str, k: int | None = None) -> str:
     """The text of a first plan for the tables of a database, or for the only table, which a CSV or Parquet file has."""
     load(con)
     names = [
@@ -131,7 +132,7 @@ def first_plan(con: duckdb.DuckDBPyConnection, file: str, k: int = 5) -> str:
     if not tables:
         raise AnonError(f"{NAME}: {file} has no tables")
     if not keys:
-        return _separate(con, names, file, k)
+        return _separate(con, names, file, k or _K)
     individuals, key = _individuals(keys)
     linked, stem = _linked(individuals, keys), re.sub(r"[.]duckdb$", "", file)
     left = [name for name in tables if name != individuals and name not in {link.table for link in linked}]
@@ -147,8 +148,10 @@ def first_plan(con: duckdb.DuckDBPyConnection, file: str, k: int = 5) -> str:
         "[database]",
         f"individuals = {_toml(individuals)}  # one row for each individual",
         f"key = {_toml(key)}",
-        f"k = {k}",
-        "# l = 2  # no list of sensitive values has a share above 1/l among the individuals with one record",
+        f"k = {k}"
+        if k
+        else f"delta = {_DELTA}  # largest probability of re-identification; k = {_K} in its place generalizes",
+        "# l = 2  # no sensitive value has a share above 1/l among the individuals of a group",
         f"output = {_toml(f'{stem}_release.duckdb')}",
         f"# evidence = {_toml(f'{stem}_evidence.html')}  # a page for the data holder; needs the extra report",
         "",
@@ -156,7 +159,7 @@ def first_plan(con: duckdb.DuckDBPyConnection, file: str, k: int = 5) -> str:
         *(link.line() for link in linked),
         "",
         "[database.checks]",
-        f"identity = {round(1 / k + 0.05, 2)}  # at most: measured on the join",
+        f"identity = {round((1 / k if k else _DELTA) + 0.05, 2)}  # at most: measured on the join",
     ]
     names = [individuals, *(link.table for link in linked)]
     for name in names if model is None else ():

@@ -1,7 +1,11 @@
 """A database by mutual cover: types stay, members of a group keep equal rows, values are permuted, l holds at the end."""
 
 import datetime
+import json
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from duckdb_anon import AnonError, ParameterError, database_risk, release_database
@@ -9,6 +13,7 @@ from duckdb_anon.database.plan import Plan
 from duckdb_anon.database.released_tables import make_release, working
 from tests.unit.database.test_release_database import KEYS, _hospital
 
+HOSPITAL = Path(__file__).resolve().parents[3] / "examples" / "hospital" / "hospital.py"
 TABLES = ["patients", "visits", "labs"]
 OPTIONS = {"individuals": "patients", "key": "id", "keys": KEYS, "force": ["patients.debt"]}
 
@@ -183,3 +188,104 @@ def test_groups_grow_until_an_insider_who_learns_stays_at_delta(con, share, is_r
         r for r in database_risk(con, ["patients", "visits"], targets=1500, **options) if r.known == "strongest"
     ]
     assert strongest.low <= 0.1
+
+
+def test_gaps_of_a_shifted_date_are_measured_inside_the_group(con):
+    _labelled(con, 120)
+    con.execute("alter table visits add column discharge date")
+    con.execute("update visits set discharge = day + visit % 4")
+    treated = {**OPTIONS, "delta": 0.2, "treatments": {"visits": {"discharge": "shift(days := 180)"}}}
+    with pytest.raises(AnonError) as caught:
+        release_database(con, TABLES, **treated)
+    assert caught.value.code == "determined-date"
+    treated["force"] = ["patients.debt", "visits.discharge"]
+    risks = {risk.known: risk for risk in database_risk(con, TABLES, targets=120, **treated)}
+    gaps = risks["and all events and the gaps of visits.discharge"]
+    assert gaps.judged and gaps.identity > 2 * risks["and all events and the groups"].identity
+
+
+def test_the_page_knows_the_groups_and_a_plan_is_carried_out(con, tmp_path):
+    pytest.importorskip("altair", reason="the report extra is not installed")
+    _labelled(con)
+    page = tmp_path / "page.html"
+    release_database(con, TABLES, delta=0.2, evidence=str(page), **OPTIONS)
+    facts = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
+    assert facts["permuted"] and facts["smallest"] >= 8
+    assert {row["treatment"] for row in facts["columns"] if row["label"] == "quasi"} == {"permuted"}
+    assert all(row["holds"] for row in facts["guarantees"])
+    known = [row["known"] for row in facts["risks"]]
+    assert "demographics and all events and the groups" in known and "muco, delta" in facts["figures"]["method"][0]
+    assert "permuted in groups of" in page.read_text(encoding="utf-8")
+
+
+def _counted(con, schema, questions, boxes):
+    """Counts of the joined tables; of generalized ones as if values were even in their cells."""
+    factors = {
+        (False, "between"): "({0} between '{1}' and '{2}')::integer", (False, "in"): "list_contains({1}, {0})::integer",
+        (True, "between"): "greatest(0, least({0}.upper, date '{2}') - greatest({0}.lower, date '{1}') + 1) / ({0}.upper - {0}.lower + 1)",
+        (True, "in"): "len(list_intersect({0}, {1})) / len({0})",
+    }  # fmt: skip
+    sums = ", ".join(
+        f"sum({' * '.join(factors[boxes, how].format(*given) for how, *given in question)})" for question in questions
+    )
+    return np.array(
+        con.execute(f"select {sums} from {schema}.patients join {schema}.visits using (patient_id)").fetchone(), float
+    )
+
+
+def _questions(con, share, many):
+    """Conditions on two to four known columns of both tables, each of a share of its values."""
+    rng, of_patients = np.random.default_rng(5), ("birth_date", "sex", "postcode")
+    of_visits = ("admitted", "discharged", "ward")
+    values = {c: [v for (v,) in con.execute(f"select distinct {c} from {t} order by 1").fetchall()]
+              for t, columns in (("patients", of_patients), ("visits", of_visits)) for c in columns}  # fmt: skip
+    found = []
+    while len(found) < many:
+        chosen = rng.choice([*of_patients, *of_visits], rng.integers(2, 5), replace=False).tolist()
+        if not set(chosen) & set(of_patients) or not set(chosen) & set(of_visits):
+            continue
+        question = []
+        for column in chosen:
+            size = max(1, int(len(values[column]) * share))
+            if column in ("sex", "postcode", "ward"):
+                some = sorted(values[column][k] for k in rng.choice(len(values[column]), size, replace=False))
+                question.append(("in", column, str(some)))
+            else:
+                first = int(rng.integers(0, len(values[column]) - size + 1))
+                question.append(("between", column, values[column][first], values[column][first + size - 1]))
+        found.append(question)
+    return found
+
+
+@pytest.mark.campaign
+def test_joined_counts_of_a_hospital_have_half_of_the_error_of_boxes_at_a_quarter_of_the_risk(con, tmp_path):
+    spec = spec_from_file_location("hospital", HOSPITAL)
+    assert spec is not None and spec.loader is not None
+    hospital = module_from_spec(spec)
+    spec.loader.exec_module(hospital)
+    hospital.make(tmp_path / "hospital.duckdb", 5000)
+    con.execute(f"attach '{tmp_path / 'hospital.duckdb'}' as source (read_only)")
+    for table in ("patients", "visits"):
+        con.execute(f"create table {table} as from source.{table}")
+    for column in (
+        "patients.birth_date",
+        "patients.sex",
+        "patients.postcode",
+        "visits.admitted",
+        "visits.discharged",
+        "visits.ward",
+    ):
+        con.execute(f"comment on column {column} is 'anon: quasi'")
+    con.execute("comment on column visits.diagnosis is 'anon: sensitive'")
+    options = {"individuals": "patients", "key": "patient_id", "keys": {"visits.patient_id": "patients.patient_id"}}
+    questions = _questions(con, 0.36, 250)
+    truth = _counted(con, "main", questions, False)
+    questions = [question for question, count in zip(questions, truth, strict=True) if count >= 20][:200]
+    truth = _counted(con, "main", questions, False)
+    error = {}
+    for name, promise in (("boxes", {"k": 5}), ("cover", {"delta": 1 / 16})):
+        release_database(con, ["patients", "visits"], **options, **promise, replace=True, independent=True)
+        error[name] = float(np.mean(np.abs(_counted(con, "release", questions, name == "boxes") - truth) / truth))
+    risks = database_risk(con, ["patients", "visits"], **options, delta=1 / 16, targets=1000)
+    assert [risk.known for risk in risks if risk.judged and risk.identity > 1 / 16] == []
+    assert error["cover"] < 0.060 and error["cover"] < 0.6 * error["boxes"], error

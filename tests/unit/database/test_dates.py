@@ -121,7 +121,7 @@ def test_a_first_plan_generalizes_dates_together_and_a_check_judges_gaps(tmp_pat
 
     con = duckdb_anon.connect(str(tmp_path / "h.duckdb"))
     _hospital(con)
-    text = first_plan(con, "h.duckdb")
+    text = first_plan(con, "h.duckdb", 5)
     con.close()
     plan = tomllib.loads(text)
     assert {plan["labels"]["visits"][name] for name in ("day", "discharge")} == {"quasi"} and "shift" not in text

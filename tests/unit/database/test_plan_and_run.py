@@ -135,6 +135,7 @@ def test_declared_keys_come_first(tmp_path):
 
     plan = tomllib.loads(first_plan(con, "shop.duckdb"))
     assert plan["database"]["keys"] == {"orders.buyer": "customer.nr"}
+    assert plan["database"]["delta"] == 0.1 and "k" not in plan["database"]
 
 
 def test_a_first_plan_of_a_file_of_rows_runs(tmp_path, capsys):
