@@ -44,8 +44,6 @@ def main(given: Namespace) -> int:
     limits = ServingLimits(**{name: getattr(given, name) for name in set_here})
     if given.role == "curator":
         limits = replace(limits, seconds=0.0, statement=_CURATORS_STATEMENT)
-    elif given.role == "researcher":
-        limits = replace(limits, at_once=1)  # an answer is compared with all before it
     if not Path(given.database).exists():
         raise AnonError(f"serve: there is no file {given.database}")
     answering = Answering.of(given.answer, str(given.bounds)) if given.answer else Answering({})

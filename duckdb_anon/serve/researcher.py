@@ -11,6 +11,7 @@ Cost: that of `safe_output`, and some 40 ms to open and close the file.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -39,6 +40,7 @@ _NO_ROWS = (
     "rows of the original do not leave. Ask for aggregates, and send the statement to the server: "
     "FROM quack_query(...), or of an attached server FROM r.query('SELECT ...')"
 )
+_WAITED = "other statements are answered now; ask again in a moment"
 _FAILED = "the query cannot be computed on this table"
 _BUSY = "another program uses the database now; ask again in a moment"
 _THREADS = 8
@@ -69,7 +71,7 @@ class Researcher(Checked):
             raise AnonError(f"{_FUNCTION}: there is no database {database}")
         super().__init__(limits)
         self.bound(limits)
-        self._file = database
+        self._file, self._seconds, self._one = database, limits.seconds, threading.Lock()
         off = ("enable_external_access", "autoinstall_known_extensions", "autoload_known_extensions")
         self._settings = dict.fromkeys((*off, "python_enable_replacements"), "false")
         self._settings |= {"max_temp_directory_size": "0B", "memory_limit": f"{limits.memory}B"}
@@ -117,14 +119,20 @@ class Researcher(Checked):
             raise Refused(_NO_ROWS)
         # what is wrong with names and types is said of tables without rows, where no error can quote a value
         self._visible(client.tables)[1].answer(f"describe {statement}")
+        since = time.monotonic()
+        # one after the other, as each is compared with all before it; what waits keeps to its time, too
+        if not self._one.acquire(timeout=self._seconds or -1):
+            raise Refused(_WAITED)
         try:
-            with self._opened() as con, self.statements.watched(session, client.name, con):
+            with self._opened() as con, self.statements.watched(session, client.name, con, since):
                 question = read_question(_ASKING, catalog_of(con), statement)
                 given = answer(con, _ASKING, question, statement, client.name)
         except MemoryError as error:  # to send it again would take as much
             raise Refused(NO_MEMORY) from error
         except OSError as error:  # DuckDB's in Arrow's words, which may quote values
             raise Refused(NO_MEMORY if "Out of Memory" in str(error) else _FAILED) from None
+        finally:
+            self._one.release()
         columns = [*((name, without_enums(kind)) for name, kind in question.columns), (SUPPRESSED, "VARCHAR")]
         order = f" order by {', '.join(question.block.order)}" if question.block.order else ""
         sql = values_sql(columns, [(*values, rule) for values, rule in given.values()]) + order + question.block.limit

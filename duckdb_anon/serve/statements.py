@@ -99,9 +99,9 @@ class Statements:
         raise Refused(NO_MEMORY) if isinstance(short, MemoryError) else short
 
     @contextmanager
-    def watched(self, session: str, client: str, cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    def watched(self, session: str, client: str, cursor: duckdb.DuckDBPyConnection, since: float) -> Iterator[None]:
         """While a statement of a session runs on a cursor of another database; Refused where it was ended."""
-        mine = _Statement(session, client, time.monotonic(), cursor, "")
+        mine = _Statement(session, client, since, cursor, "")
         with self._lock:
             self._statements.add(mine)
         try:

@@ -187,9 +187,28 @@ def test_a_statement_that_takes_too_long_or_of_a_client_that_is_gone_is_ended(fi
     served = Researcher(str(file))
     with duckdb.connect() as con, pytest.raises(Exception, match="gone"):
         threading.Timer(0.2, served.statements.cancel, ["A"]).start()
-        with served.statements.watched("A", "ann", con):
+        with served.statements.watched("A", "ann", con, 0.0):
             con.execute("select count(*) from range(1000000) a, range(1000000) b where a.range * b.range % 7 = 3")
     assert rows(served, "select 1") == [(1,)]
+
+
+def test_statements_are_answered_one_after_the_other_and_the_catalog_meanwhile(file: Path) -> None:
+    served = Researcher(str(file), ServingLimits(seconds=0.3))
+    with served._one:
+        assert "ask again" in served.answer("select count(*) from people", ANN).refused
+        assert rows(served, "show tables") and rows(served, "select 1") == [(1,)]
+    served, found = Researcher(str(file)), []
+    asking = [
+        threading.Thread(
+            target=lambda age=age: found.append(rows(served, f"select count(*) from people where age > {age}"))
+        )
+        for age in (20, 40, 60)
+    ]
+    for one in asking:
+        one.start()
+    for one in asking:
+        one.join()
+    assert sorted(found) == [[(108, None)], [(348, None)], [(588, None)]]
 
 
 def test_what_cannot_be_served_is_said_at_the_start(tmp_path: Path) -> None:
