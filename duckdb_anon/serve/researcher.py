@@ -40,6 +40,7 @@ _NO_ROWS = (
     "rows of the original do not leave. Ask for aggregates, and send the statement to the server: "
     "FROM quack_query(...), or of an attached server FROM r.query('SELECT ...')"
 )
+_OUTSIDE = "the view cannot be read here; views of files outside of the database are not answered from"
 _WAITED = "other statements are answered now; ask again in a moment"
 _FAILED = "the query cannot be computed on this table"
 _BUSY = "another program uses the database now; ask again in a moment"
@@ -131,6 +132,10 @@ class Researcher(Checked):
             raise Refused(NO_MEMORY) from error
         except OSError as error:  # DuckDB's in Arrow's words, which may quote values
             raise Refused(NO_MEMORY if "Out of Memory" in str(error) else _FAILED) from None
+        except AnonError as error:  # the guard has found its policy, so DuckDB cannot read it
+            if error.code != "no-policy":
+                raise
+            raise Refused(_OUTSIDE) from error
         finally:
             self._one.release()
         columns = [*((name, without_enums(kind)) for name, kind in question.columns), (SUPPRESSED, "VARCHAR")]

@@ -211,6 +211,19 @@ def test_statements_are_answered_one_after_the_other_and_the_catalog_meanwhile(f
     assert sorted(found) == [[(108, None)], [(348, None)], [(588, None)]]
 
 
+def test_a_view_of_a_file_is_listed_and_not_answered_from(tmp_path: Path) -> None:
+    place, outside = tmp_path / "p.duckdb", tmp_path / "outside.parquet"
+    with duckdb.connect(str(place)) as con:
+        con.execute(f"copy (select i % 5 as a from range(100) t(i)) to '{outside}'; create view v as from '{outside}'")
+        con.execute(
+            "create table t as from v; comment on table t is 'anon: outputs()'; comment on view v is 'anon: outputs()'"
+        )
+    served = Researcher(str(place))
+    assert rows(served, "show tables") == [("t",), ("v",)] and rows(served, "select count(*) from t") == [(100, None)]
+    refused = served.answer("select count(*) from v", ANN).refused
+    assert "outside of the database" in refused and str(tmp_path) not in refused
+
+
 def test_what_cannot_be_served_is_said_at_the_start(tmp_path: Path) -> None:
     place = tmp_path / "p.duckdb"
     for comment in (None, "anon: outputs(treshold := 3)"):
