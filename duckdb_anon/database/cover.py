@@ -42,6 +42,7 @@ class _Read:
     rows: list[Rows] = field(default_factory=list)
     numbers: list[IntArray] = field(default_factory=list)  # number of each row
     values: list[list[IntArray]] = field(default_factory=list)  # row of `values` that each code of a column stands for
+    attached: list[Rows] = field(default_factory=list)  # of tables without known columns
 
 
 def number_values(work: Work, tables: Sequence[Table]) -> None:
@@ -79,7 +80,7 @@ def _permute(work: Work, tables: Sequence[Table], read: _Read, group: IntArray) 
     rng = generator(None)
     kept = kept_rows(read.rows, group, rng)
     sources = permuted_tables(read.rows, kept, rng, calibrate=True)
-    work.covered[:] = [Covered(read.rows, kept, sources, group)]
+    work.covered[:] = [Covered(read.rows, kept, sources, group, read.attached)]
     places: list[IntArray] = []
     for k, (table, rows, source) in enumerate(zip(read.tables, kept, sources, strict=True)):
         individual = read.rows[k].individual[rows.row]
@@ -124,9 +125,9 @@ def _places(rows: Kept, group: IntArray) -> IntArray:
 
 
 def _coded(table: Table) -> dict[str, ColumnInfo]:
-    """Columns that the kernel sees: the known ones, and sensitive ones that leave unchanged, to be calibrated with."""
-    unchanged = table.unchanged()
-    return {info.name: info for info in (*table.known, *(i for i in table.roles.sensitive if i.name in unchanged))}
+    """Columns that the kernel sees: the known ones, and those that leave unchanged, from which an attacker learns."""
+    unchanged, others = table.unchanged(), (*table.roles.sensitive, *table.roles.keep)
+    return {info.name: info for info in (*table.known, *(info for info in others if info.name in unchanged))}
 
 
 def _values(work: Work, table: Table, name: str) -> str:
@@ -145,7 +146,8 @@ def _read(work: Work, tables: Sequence[Table], members: str) -> _Read:
     known = [table for table in tables if table.known and table is not first]
     individuals = _fetched(work, f"select i from {members} order by i")["i"]
     read = _Read(individuals, [first, *known])
-    for table in read.tables:
+    attached = [table for table in tables if not table.known and table is not first and _coded(table)]
+    for table in (*read.tables, *attached):
         names = _coded(table) if table in tables else {}
         items = "".join(f", v{c}.code as c{c}" for c, _ in enumerate(names))
         found = _fetched(
@@ -163,10 +165,13 @@ def _read(work: Work, tables: Sequence[Table], members: str) -> _Read:
         values = []
         for c, info in enumerate(names.values()):
             is_known = info in table.known
-            with suppress(*(() if is_known else (ColumnError,))):  # nested sensitive values are not counted
+            with suppress(*(() if is_known else (ColumnError,))):  # nested values are not counted
                 attribute = _attribute(work, table, info)
                 columns[not is_known].append(attribute.with_codes(attribute.codes[found[f"c{c}"][order]]))
                 values.append(attribute.first_row)
+        if table in attached:
+            read.attached.append(Rows(above, parent_row, individual, (), (), columns[1]))
+            continue
         together = go_together(work, table, read.tables[above]) if names else []
         read.numbers.append(number)
         read.values.append(values)

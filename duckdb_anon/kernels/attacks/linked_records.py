@@ -37,6 +37,7 @@ class Covered:
     kept: Sequence[Kept]
     sources: Sequence[IntArray]
     group: IntArray  # of each individual
+    attached: Sequence[Rows] = ()  # tables without permuted columns: their sensitive values are evidence too
 
 
 def nearest(found: Covered, targets: IntArray, events: int, rng: np.random.Generator) -> FloatArray:
@@ -85,13 +86,19 @@ def insider(found: Covered, targets: IntArray) -> FloatArray:
     by_kind: list[list[FloatArray]] = [[], []]
     groups = np.unique(found.group[targets])
     scores: dict[int, list[Any]] = {int(g): [0.0, 0.0] for g in groups}
-    for kind, (rows, first_group, before, after, learnt) in _evidence(found):
-        starts = np.searchsorted(first_group, [groups, groups + 1])
+    for kind, (rows, group, before, after, learnt), holder in _evidence(found):
+        starts = np.searchsorted(group, [groups, groups + 1])
         for g, low, high in zip(groups.tolist(), *starts, strict=True):
             tick()
             for cell in range(rows.cell[low] if high > low else 0, rows.cell[high - 1] + 1 if high > low else 0):
                 here = slice(rows.start[cell], rows.start[cell + 1])
-                scores[g][kind] = scores[g][kind] + learnt[g % 2][np.ix_(before[here], after[here])]
+                if holder is None:
+                    scores[g][kind] = scores[g][kind] + learnt[g % 2][np.ix_(before[here], after[here])]
+                    continue
+                some = slice(*np.searchsorted(holder, [here.start, here.stop]))
+                below = np.zeros((here.stop - here.start, len(learnt[0])))
+                np.add.at(below, holder[some] - here.start, learnt[0].T[after[some]])
+                scores[g][kind] = scores[g][kind] + below[:, before[here]].T
     members = found.kept[0]
     place = np.empty(len(found.group), dtype=np.int64)
     place[members.row] = np.arange(len(members.row)) - members.start[members.cell]
@@ -123,8 +130,14 @@ def learnt_risk(found: Covered, rng: np.random.Generator) -> float:
     return float(max(chances.mean(), chances[most].mean()))
 
 
-def _evidence(found: Covered) -> Iterator[tuple[int, tuple[Kept, IntArray, Bins, Bins, list[FloatArray]]]]:
-    """For pairs of a known value and a released one: 0 sensitive, 1 moved; log likelihood ratios for each half."""
+_Pair = tuple[Kept, IntArray, Bins, Bins, list[FloatArray]]
+
+
+def _evidence(found: Covered) -> Iterator[tuple[int, _Pair, IntArray | None]]:
+    """Pairs of a known value and a released one: 0 sensitive, 1 moved; log likelihood ratios for each half.
+
+    The last is the kept row that each released value belongs to, where there may be none or several, ascending.
+    """
     seen: list[list[tuple[Bins, Bins]]] = []
     for table, rows, source in zip(found.tables, found.kept, found.sources, strict=True):
         group = found.group[table.individual[rows.row]]
@@ -133,15 +146,27 @@ def _evidence(found: Covered) -> Iterator[tuple[int, tuple[Kept, IntArray, Bins,
         for k in leading:
             bins = binned(table.columns[k])[rows.row]
             columns.append((bins, bins[source[k]]))
-            yield 1, (rows, group, *columns[-1], _moves(*columns[-1], rows, group))
+            yield 1, (rows, group, *columns[-1], _moves(*columns[-1], rows, group)), None
         if table.parent >= 0:
             columns += [(before[rows.parent], after[rows.parent]) for before, after in seen[table.parent]]
         seen.append(columns)
         for attribute in table.sensitive:
             value = binned(attribute)[rows.row]
             for before, after in columns:
-                ratio = _ratio(_counts(after, value), None)
-                yield 0, (rows, group, before, value, [ratio, ratio])
+                yield 0, (rows, group, before, value, [_ratio(_counts(after, value), None)] * 2), None
+    for table in found.attached:
+        rows = found.kept[table.parent]
+        place = np.full(len(found.tables[table.parent].individual), -1)
+        place[rows.row] = np.arange(len(rows.row))
+        order = np.argsort(place[table.parent_row], kind="stable")
+        order = order[place[table.parent_row[order]] >= 0]
+        holder = place[table.parent_row[order]]
+        group = found.group[found.tables[table.parent].individual[rows.row]]
+        for attribute in table.sensitive:
+            value = binned(attribute)[order]
+            for before, after in seen[table.parent]:
+                shape = (int(before.max(initial=0)) + 1, int(value.max(initial=0)) + 1)
+                yield 0, (rows, group, before, value, [_ratio(_counts(after[holder], value, shape), None)]), holder
 
 
 def _moves(before: Bins, after: Bins, rows: Kept, group: IntArray) -> list[FloatArray]:
@@ -153,12 +178,13 @@ def _moves(before: Bins, after: Bins, rows: Kept, group: IntArray) -> list[Float
     learnt = []
     for half in (0, 1):
         those = group % 2 != half
-        learnt.append(_ratio(_counts(before[those], after[those], shape), _counts(before[those], other[those], shape)))
+        same, others = (_counts(before[those], taken[those], (shape, shape)) for taken in (after, other))
+        learnt.append(_ratio(same, others))
     return learnt
 
 
-def _counts(left: Bins, right: Bins, shape: int = 0) -> FloatArray:
-    many = (shape or int(left.max(initial=0)) + 1, shape or int(right.max(initial=0)) + 1)
+def _counts(left: Bins, right: Bins, shape: tuple[int, int] | None = None) -> FloatArray:
+    many = shape or (int(left.max(initial=0)) + 1, int(right.max(initial=0)) + 1)
     joint = left.astype(np.int64) * many[1] + right
     return np.bincount(joint, minlength=many[0] * many[1]).reshape(many).astype(float)
 

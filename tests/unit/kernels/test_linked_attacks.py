@@ -45,6 +45,18 @@ def test_an_insider_learns_sensitive_values_from_the_release():
     assert insider(_covered(0.9, calibrate=True), np.arange(PEOPLE)).mean() > 0.3
 
 
+def test_an_insider_learns_from_tables_without_permuted_columns():
+    made = _covered(0.0, calibrate=True)
+    visits, rng = made.tables[1], np.random.default_rng(3)
+    below = np.repeat(np.arange(len(visits.individual)), rng.integers(0, 3, len(visits.individual)))
+    released = np.empty(len(visits.individual), dtype=np.int64)  # a test tells the released ward, and the original one
+    released[made.kept[1].row] = visits.columns[1].codes[made.kept[1].row[made.sources[1][1]]]
+    value = np.where(rng.random(len(below)) < 0.5, visits.columns[1].codes[below], released[below])
+    tests = Rows(1, below, visits.individual[below], (), (), [_coded(value, "nominal")])
+    told = Covered(made.tables, made.kept, made.sources, made.group, [tests])
+    assert insider(told, np.arange(PEOPLE)).mean() > 0.15
+
+
 def test_an_insider_finds_rows_that_were_not_permuted():
     assert insider(_covered(0.0, permute=False), np.arange(PEOPLE)).mean() > 0.3
 
