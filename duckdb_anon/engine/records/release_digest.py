@@ -8,7 +8,8 @@ added or moved column. HUGEINT, BIT and TIME WITH TIME ZONE, which Parquet chang
 
 A description also has a checksum by DuckDB's own hash. Where that is the same, nothing else is compared when a
 query is planned: one plain scan. DuckDB may change its hash, and it resists no forger, so a signature is of the digest.
-Cost of the digest: one pass that writes each row as text, 16 bytes a row in memory, and one sort of these.
+Cost of the digest: one pass that writes each row as text, and one sort of 16 bytes a row; of more than eight million
+rows, DuckDB keeps these within its memory limit.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from duckdb_anon.model.release_formats.duckdb_types import (
 )
 
 _ROW = "S16"
+_ROWS_AT_ONCE = 8_000_000
 _ARRAY = re.compile(r"\[\d+\]")
 _COARSE_TIMESTAMP = re.compile(r"\bTIMESTAMP_M?S\b", re.IGNORECASE)
 _digest_agrees: dict[tuple[str, str], bool] = {}
@@ -58,16 +60,39 @@ def release_digest(con: duckdb.DuckDBPyConnection, source: str) -> str:
     """
     columns = column_types(con, source)
     found = hashlib.sha256(json.dumps(list(columns.items()), ensure_ascii=True).encode())
+    hashes, (rows,) = (
+        f"select sha256({row_text(columns)}) as h from {source}",
+        con.execute(f"select count(*) from {source}").fetchall()[0],
+    )
+    ranges = rows // _ROWS_AT_ONCE + 1
+    if ranges == 1:
+        found.update(_sorted(con, hashes))
+        return found.hexdigest()
+    # hashes are kept by DuckDB, which may spill them, and sorted range by range
+    con.execute(f"create or replace temp table _anon_hashes as select unhex(left(h, 32)) as h from ({hashes})")
+    try:
+        ends = [f"'\\x{k * 256 // ranges:02X}'::blob" for k in range(ranges)]
+        for low, high in zip(ends, [*ends[1:], "null"], strict=True):
+            found.update(
+                _sorted(con, f"select hex(h) from temp._anon_hashes where h >= {low} and coalesce(h < {high}, true)")
+            )
+    finally:
+        con.execute("drop table temp._anon_hashes")
+    return found.hexdigest()
+
+
+def _sorted(con: duckdb.DuckDBPyConnection, query: str) -> bytes:
+    """The hashes of a query, written in hexadecimal, in their order."""
     blocks = [np.empty(0, dtype=_ROW)]
-    for block in batches(con, f"select sha256({row_text(columns)}) from {source}"):
-        hexadecimal = block.column(0).cast(pa.string()).buffers()[2]
+    for block in batches(con, query):
         if len(block):
-            hashes = bytes.fromhex(hexadecimal[: 64 * len(block)].to_pybytes().decode())
-            blocks.append(np.frombuffer(hashes, dtype="S32").astype(_ROW))
+            written = block.column(0).cast(pa.string())
+            size = len(written[0].as_py())
+            hashes = bytes.fromhex(written.buffers()[2][: size * len(block)].to_pybytes().decode())
+            blocks.append(np.frombuffer(hashes, dtype=f"S{size // 2}").astype(_ROW))
     rows = np.concatenate(blocks)
     rows.sort()
-    found.update(rows.tobytes())
-    return found.hexdigest()
+    return rows.tobytes()
 
 
 def row_text(columns: Mapping[str, str]) -> str:

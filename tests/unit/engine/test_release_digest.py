@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duckdb_anon.engine.records import release_digest as engine_digest
 from duckdb_anon.engine.records.release_digest import holds_rows_of, release_digest, row_checksum
 
 TEXTS = st.none() | st.text(alphabet="a'\",:()[]{}=\\-0 1Nul\x00é", max_size=4)
@@ -138,3 +139,13 @@ def test_tables_of_several_blocks_of_rows_and_of_none(con):
     assert release_digest(con, "many") != release_digest(con, "turned")
     con.execute("delete from many; create or replace table fewer (i bigint, v varchar)")
     assert release_digest(con, "many") == release_digest(con, "fewer")
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 40, 99, 100])
+def test_hashes_that_are_sorted_range_by_range_have_the_same_digest(monkeypatch, at_once):
+    con = duckdb.connect()
+    con.execute("create table many as select i % 70 as n, 'text ' || i as s from range(100) r(i)")
+    expected = release_digest(con, "many")
+    monkeypatch.setattr(engine_digest, "_ROWS_AT_ONCE", at_once)
+    assert release_digest(con, "many") == expected
+    assert con.execute("select count(*) from duckdb_tables() where table_name <> 'many'").fetchall() == [(0,)]
