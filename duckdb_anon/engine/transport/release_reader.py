@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -47,28 +48,23 @@ def read_tables(
     ordered = [_Ordered(table) for table in tables]
     spelled = {fold(name): name for name in infos}
     carried = list(contents) or [None] * len(tables)
-    raws = [
-        _raw_columns(table, trees, spelled, table_contents)
-        for table, table_contents in zip(ordered, carried, strict=True)
-    ]
-    names = dict.fromkeys(name for raw in raws for name in raw)
-    coded = {
-        name: _code_together(function, name, [r.get(name) for r in raws], infos, trees, literals) for name in names
-    }
+    raws = [_raw_columns(table, trees, spelled, some) for table, some in zip(ordered, carried, strict=True)]
+    columns: list[dict[str, Ranges]] = [dict.fromkeys(raw) for raw in raws]  # type: ignore[arg-type]
+    for name in dict.fromkeys(name for raw in raws for name in raw):
+        having = [k for k, raw in enumerate(raws) if name in raw]
+        info = infos.get(name, ColumnInfo(name))
+        cells = _coded(function, info, [raws[k][name] for k in having], trees.get(name), literals)
+        for k, column in zip(having, cells, strict=True):
+            columns[k][name] = column
     return [
-        ReadTable(
-            len(table),
-            _blanked(table, {name: c for name in raws[k] if (c := coded[name][k]) is not None}, carried[k]),
-            carried[k] or Contents(),
-            _numbers(function, table, carried[k] or Contents()),
-        )
-        for k, table in enumerate(ordered)
+        ReadTable(len(table), _blanked(table, some, known), known, _numbers(function, table, known))
+        for table, some, known in zip(ordered, columns, (some or Contents() for some in carried), strict=True)
     ]
 
 
-def _blanked(table: _Ordered, columns: dict[str, Ranges], contents: Contents | None) -> dict[str, Ranges]:
+def _blanked(table: _Ordered, columns: dict[str, Ranges], contents: Contents) -> dict[str, Ranges]:
     """The columns of a release, of which NULL stands for any value where cells were suppressed."""
-    if contents is None or not contents.blank or not len(table):
+    if not contents.blank or not len(table):
         return columns
     suppressed = {fold(name): number for name, number in table.field(contents.blank)[0].as_py().items()}
     for name, column in columns.items():
@@ -191,44 +187,33 @@ def _raw(array: pa.Array, slice_name: str) -> _Raw:
     return _Raw(_given(array), {}, slice_name)
 
 
-def _code_together(
-    function: str,
-    name: str,
-    raws: Sequence[_Raw | None],
-    infos: Mapping[str, ColumnInfo],
-    trees: Mapping[str, Hierarchy],
-    literals: bool,
-) -> list[Ranges | None]:
-    info = infos.get(name, ColumnInfo(name))
-    tree = trees.get(name)
-    each = [raw.take() if raw is not None else () for raw in raws]
-    arrays = [a for some in each for a in some]
-    lengths = [[len(a) for a in some] for some in each]
+def _coded(
+    function: str, info: ColumnInfo, raws: Sequence[_Raw], tree: Hierarchy | None, literals: bool
+) -> list[Ranges]:
+    """The cells of one column, coded together over the tables that have it."""
+    name, each = info.name, [raw.take() for raw in raws]
+    arrays = [array for some in each for array in some]
+    parts, ends = [len(some) for some in each], np.cumsum([len(array) for array in arrays])
     del each
-    if tree is not None and len({a.type for a in arrays}) > 1:
+    if tree is not None and len({array.type for array in arrays}) > 1:
         # nodes have labels: a number that is a leaf must meet the text that names its ancestor
-        arrays = [labelled(function, name, a, tree) for a in arrays]
+        arrays = [labelled(function, name, array, tree) for array in arrays]
     values = _concatenated(function, name, arrays)
     del arrays
     tick()
     if tree is not None:
-        values = labelled(function, name, values, tree)
-        return _code_in_tree(function, name, raws, lengths, values, tree, literals)
-    kind = "" if info.kind == "hierarchy" else info.kind
-    attribute = code_column(function, name, values, kind, literals=literals)
-    domain = attribute.shared()
-    codes = _divided(attribute.codes, lengths)
-    return [None if raw is None else _column(raw, domain, parts) for raw, parts in zip(raws, codes, strict=True)]
-
-
-def _divided(codes: CodeArray, lengths: Sequence[Sequence[int]]) -> list[list[CodeArray]]:
-    """Codes of concatenated arrays, by table and array."""
-    ends = np.cumsum([length for each in lengths for length in each])
+        codes, domain = _nodes(function, name, labelled(function, name, values, tree), tree, literals)
+    else:
+        attribute = code_column(
+            function, name, values, "" if info.kind == "hierarchy" else info.kind, literals=literals
+        )
+        codes, domain = attribute.codes, attribute.shared()
     pieces = iter(np.split(codes, ends[:-1]))
-    return [[next(pieces) for _ in each] for each in lengths]
+    read = _of_codes if tree is None else _of_nodes
+    return [read(raw, domain, list(islice(pieces, number))) for raw, number in zip(raws, parts, strict=True)]
 
 
-def _column(raw: _Raw, domain: Attribute, parts: list[CodeArray]) -> Ranges:
+def _of_codes(raw: _Raw, domain: Attribute, parts: Sequence[CodeArray]) -> Ranges:
     if "null" in raw.rest:
         anything = (parts[0] == domain.null_code) & ~raw.rest["null"]
         lower, upper = (np.where(anything, -1, ends).astype(np.int32) for ends in parts)
@@ -243,16 +228,17 @@ def _with_channel(raw: _Raw, domain: Attribute, parts: Sequence[CodeArray]) -> R
     return Lists.of_members(values, **raw.rest) if "offsets" in raw.rest else values
 
 
-def _code_in_tree(
-    function: str,
-    name: str,
-    raws: Sequence[_Raw | None],
-    lengths: Sequence[Sequence[int]],
-    values: pa.Array,
-    tree: Hierarchy,
-    literals: bool,
-) -> list[Ranges | None]:
-    """Labels of leaves or inner nodes; a table of leaves only reads as plain values."""
+def _of_nodes(raw: _Raw, domain: Attribute, parts: Sequence[CodeArray]) -> Ranges:
+    """Nodes, alone or in lists; counts, and a column of nothing but leaves, are values."""
+    leaves = [domain.tree()[0].leaf_of_node[nodes] for nodes in parts]
+    if "counts" in raw.rest or ("offsets" not in raw.rest and (leaves[0] >= 0).all()):
+        return _with_channel(raw, domain, [domain.code_of_leaf[leaf] for leaf in leaves])
+    nodes = Ranges.of_nodes(domain, parts[0], slice=raw.slice)
+    return Lists.of_members(nodes, **raw.rest) if "offsets" in raw.rest else nodes
+
+
+def _nodes(function: str, name: str, values: pa.Array, tree: Hierarchy, literals: bool) -> tuple[CodeArray, Attribute]:
+    """Node of each label, that of NULL where there is none, and the attribute of the leaves."""
     leaves = pa.array(tree.leaf_labels, pa.string())
     # a release alone has the leaf of NULL as its label
     encoded = values.dictionary_encode()
@@ -260,28 +246,7 @@ def _code_in_tree(
     has_null = values.null_count > 0 or (NULL_LEAF not in tree.node_of_label and NULL_LEAF in labels)
     leaf_values = pa.concat_arrays([leaves, pa.nulls(int(has_null), pa.string())])
     domain = code_column(function, name, leaf_values, "hierarchy", tree, literals).shared()
-    numbered, _ = domain.tree()
-    code_of_leaf, leaf_of_node = domain.code_of_leaf, numbered.leaf_of_node
-    nodes = _divided(_nodes(function, name, labels, encoded.indices, numbered), lengths)
-    return [
-        None if raw is None else _column_in_tree(raw, domain, parts, leaf_of_node, code_of_leaf)
-        for raw, parts in zip(raws, nodes, strict=True)
-    ]
-
-
-def _column_in_tree(
-    raw: _Raw, domain: Attribute, parts: Sequence[CodeArray], leaf_of_node: CodeArray, code_of_leaf: CodeArray
-) -> Ranges:
-    """Nodes, alone or in lists; counts, and a column of nothing but leaves, are values."""
-    if "counts" in raw.rest or ("offsets" not in raw.rest and (leaf_of_node[parts[0]] >= 0).all()):
-        return _with_channel(raw, domain, [code_of_leaf[leaf_of_node[nodes]] for nodes in parts])
-    nodes = Ranges.of_nodes(domain, parts[0], slice=raw.slice)
-    return Lists.of_members(nodes, **raw.rest) if "offsets" in raw.rest else nodes
-
-
-def _nodes(function: str, name: str, labels: Sequence[str], places: pa.Array, tree: Hierarchy) -> CodeArray:
-    """Node of each place among `labels`, that of NULL where there is none."""
-    node_of_label = tree.node_of_label
+    node_of_label = domain.tree()[0].node_of_label
     missing = [label for label in labels if label not in node_of_label]
     if missing:
         raise ColumnError(
@@ -290,8 +255,8 @@ def _nodes(function: str, name: str, labels: Sequence[str], places: pa.Array, tr
         )
     null_node = node_of_label.get(NULL_LEAF, 0)
     numbers = np.array([node_of_label[label] for label in labels] + [null_node], dtype=np.int32)
-    nodes: CodeArray = numbers[pc.fill_null(places, len(labels)).to_numpy(zero_copy_only=False)]
-    return nodes
+    nodes: CodeArray = numbers[pc.fill_null(encoded.indices, len(labels)).to_numpy(zero_copy_only=False)]
+    return nodes, domain
 
 
 def _concatenated(function: str, name: str, arrays: list[pa.Array]) -> pa.Array:
