@@ -49,17 +49,16 @@ def read_tables(
     spelled = {fold(name): name for name in infos}
     carried = list(contents) or [None] * len(tables)
     raws = [_raw_columns(table, trees, spelled, some) for table, some in zip(ordered, carried, strict=True)]
-    columns: list[dict[str, Ranges]] = [dict.fromkeys(raw) for raw in raws]  # type: ignore[arg-type]
+    coded: dict[str, dict[int, Ranges]] = {}
     for name in dict.fromkeys(name for raw in raws for name in raw):
-        having = [k for k, raw in enumerate(raws) if name in raw]
-        info = infos.get(name, ColumnInfo(name))
-        cells = _coded(function, info, [raws[k][name] for k in having], trees.get(name), literals)
-        for k, column in zip(having, cells, strict=True):
-            columns[k][name] = column
-    return [
-        ReadTable(len(table), _blanked(table, some, known), known, _numbers(function, table, known))
-        for table, some, known in zip(ordered, columns, (some or Contents() for some in carried), strict=True)
-    ]
+        having = {k: raw[name] for k, raw in enumerate(raws) if name in raw}
+        info, tree = infos.get(name, ColumnInfo(name)), trees.get(name)
+        coded[name] = dict(zip(having, _coded(function, info, list(having.values()), tree, literals), strict=True))
+    found = []
+    for k, (table, known) in enumerate(zip(ordered, (some or Contents() for some in carried), strict=True)):
+        columns = _blanked(table, {name: coded[name][k] for name in raws[k]}, known)
+        found.append(ReadTable(len(table), columns, known, _numbers(function, table, known)))
+    return found
 
 
 def _blanked(table: _Ordered, columns: dict[str, Ranges], contents: Contents) -> dict[str, Ranges]:
