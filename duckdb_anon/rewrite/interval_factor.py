@@ -61,6 +61,11 @@ class IntervalFactor(GeneralizedFactor):
         if use.every_value and not self.discrete:
             raise NotLinearError(f"values of '{column}', intervals of a continuous type, cannot be listed")
         values = self._every_value() if use.every_value else self._segments(use)
+        if not (use.constants or use.every_value or use.amounts):  # only whether it is NULL, which needs no ends
+            values = (
+                f"select _cell, {self._value('0')} as {quoted(column)}, 1 - of_null as _share from {self._ends} as e"
+            )
+            values += " where _cell is not null"
         null = f"""
             select _cell, null as {quoted(column)}, of_null as _share from {self._ends} as e where of_null > 0"""
         return f"{values} union all {null}"

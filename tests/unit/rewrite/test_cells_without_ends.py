@@ -177,3 +177,19 @@ def test_nothing_is_learnt_of_a_column_without_any_ends():
     learnt, uniform = (con.execute(f"select sum(estimate) from {call.format(spread)}").fetchall()[0][0]
                        for spread in ("learnt", "uniform"))  # fmt: skip
     assert learnt == pytest.approx(uniform)
+
+
+@pytest.mark.parametrize("kind", ["integer", "date", "double", "timestamp", "time", "decimal(9,2)"])
+def test_whether_a_cell_is_null_is_answered_where_no_interval_of_the_column_has_ends(kind):
+    con = duckdb_anon.connect()
+    con.execute(f"create table people (x {kind}, g integer)")
+    con.execute(f"""create table release as select {{lower: null, upper: null}}::struct(lower {kind}, upper {kind}) as x,
+        i % 2 as g from range(60) as t(i)""")
+    call = "from estimate($1, 'release', original := 'people', qi := ['x'], engine := 'closed')"
+    for condition, share in (("x is null", OF_RARE_NULL), ("x is not null", 1 - OF_RARE_NULL)):
+        query = f"select count(*) as n from people where {condition}"
+        (found,) = con.execute(f"select estimate {call}", [query]).fetchone()
+        assert found == pytest.approx(60 * share)
+    if kind == "integer":
+        with pytest.raises(duckdb.Error, match="cannot-estimate"):
+            con.execute(f"select estimate {call}", ["select count(*) as n from people where x < 30"]).fetchall()
