@@ -430,6 +430,16 @@ def sse_for_others(source: Source) -> None:
             )
 
 
+def study(data: Path, out: Path, seeds: int = 3, targets: int = 1000, names: Any = None, quick: bool = False) -> None:
+    """Measure, print and draw; `names`: of the tables to take, by default all."""
+    out.mkdir(parents=True, exist_ok=True)
+    chosen = [s for s in tables(data) if names is None or s.name in names]
+    found = {source.name: compare(source, seeds, targets, quick) for source in chosen}
+    draw(found, out)
+    for source in chosen:
+        sse_for_others(source)
+
+
 def main() -> None:
     """Run the study."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -440,14 +450,8 @@ def main() -> None:
     parser.add_argument("--tables", nargs="*", help="names of the tables to take; default: all")
     parser.add_argument("--quick", action="store_true", help="one seed, few methods and targets")
     given = parser.parse_args()
-    out = Path(given.out)
-    out.mkdir(parents=True, exist_ok=True)
     seeds, targets = (1, 300) if given.quick else (given.seeds, given.targets)
-    chosen = [s for s in tables(Path(given.data)) if given.tables is None or s.name in given.tables]
-    found = {source.name: compare(source, seeds, targets, given.quick) for source in chosen}
-    draw(found, out)
-    for source in chosen:
-        sse_for_others(source)
+    study(Path(given.data), Path(given.out), seeds, targets, given.tables, given.quick)
 
 
 if __name__ == "__main__":

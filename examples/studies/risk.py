@@ -1,11 +1,15 @@
 """One table for all methods: what attackers find, and what the releases are worth.
 
-    PYTHONPATH=. python examples/studies/risk.py [--data FOLDER] [--out FOLDER] [--rows 2500] [--targets 300]
+    PYTHONPATH=. python examples/studies/risk.py [--data FOLDER] [--out FOLDER] [--rows 2500] [--targets 300] [--alone]
+
+Both pictures of the README of this folder come from this command: frontier.png is drawn by frontier.py after risk.png,
+which `--alone` leaves out.
 
 Takes at most `--rows` rows of census, adult, fair, randhie (where statsmodels is installed) and ARX's adult. For each:
 
 * outside: the strongest attacker of linkage_risk, who knows all quasi-identifiers and the call, finds the record;
-* register: the attacker who also knows everybody's quasi-identifiers;
+* register: the attacker who also knows everybody's quasi-identifiers; smallest: the same, of those in the smallest
+  classes or groups;
 * insider: who also knows the groups; of muco `tests/reference/insider.py` on a second draw, else the attacker `told`;
 * attribute: the largest share of sensitive values that any of them names, and the baseline it is held against;
 * SUM: mean relative error over half of the domain of four quasi-identifiers, of the sensitive column or of age where it
@@ -26,6 +30,7 @@ from pathlib import Path
 import duckdb
 import matplotlib
 from frontier import Source
+from frontier import study as frontier
 from insider import measured as muco_measured
 from insider import more_tables
 
@@ -36,9 +41,7 @@ import matplotlib.pyplot as plt
 from matplotlib.ticker import LogLocator, NullFormatter
 
 TABLES = ("census", "adult", "fair", "randhie", "arx")
-HEAD = ("outside", "register", "insider", "attribute", "baseline", "SUM", "COUNT", "3-way", "s")
-LEAST_L = {"arx": 1}
-"""Three quarters of ARX's adult have one of two sensitive values, so that no group can be 2-diverse."""
+HEAD = ("outside", "register", "smallest", "insider", "attribute", "baseline", "SUM", "COUNT", "3-way", "s")
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ CALLS = (
     Call("merging", "2", "attribute", 1 / 2, VALUE + " 1/l"),
     *(Call("anatomy", f"{n}", "attribute", 1 / n, VALUE + " 1/l") for n in (2, 4)),
     Call("mondrian", "k := 10", "identity", 1 / 10, ROW + " 1/k"),
+    Call("mondrian", "delta := 0.1", "identity", 1 / 10, ROW + " delta"),
     Call("mondrian", "k := 4, l := 4", "attribute", 1 / 4, VALUE + " 1/l"),
     Call("incognito", "k := 10, l := 2", "attribute", 1 / 2, VALUE + " 1/l"),
     Call("rr_distort", "p := 0.8"),
@@ -91,6 +95,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     parser.add_argument("--rows", type=int, default=2500)
     parser.add_argument("--targets", type=int, default=300)
+    parser.add_argument("--alone", action="store_true", help="draw risk.png alone, not frontier.png too")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     found: dict[str, dict[Call, Row]] = {}
@@ -111,6 +116,8 @@ def main() -> None:
     for table, measurements in found.items():
         verdict(table, measurements)
     plot({table: found[table] for table in ("census", "adult") if table in found}, given.out / "risk.png")
+    if not given.alone:
+        frontier(given.data, given.out)
 
 
 def shown(name: str, row: Row) -> str:
@@ -139,8 +146,6 @@ def loaded(source: Source) -> duckdb.DuckDBPyConnection:
 def measured(con: duckdb.DuckDBPyConnection, source: Source, call: Call, targets: int) -> Row:
     """One call; what cannot be done is left out."""
     arguments = call.arguments
-    if source.name in LEAST_L and call.method == "muco":
-        arguments += f", l := {LEAST_L[source.name]}"
     row: Row = {}
     start = time.process_time()
     try:
@@ -154,7 +159,7 @@ def measured(con: duckdb.DuckDBPyConnection, source: Source, call: Call, targets
     workload = "from workload_error('t', 'r', n := 200, style := 'half', selectivity := 0.5, seed := 1"
     asked = (
         "select max(identity) filter (attacker not in ('register', 'told', 'strongest')) as outside, "
-        "max(identity) filter (attacker = 'register') as register, "
+        "max(identity) filter (attacker = 'register') as register, max(smallest) as smallest, "
         "max(identity) filter (attacker = 'told') as insider, "
         "max(identity) filter (attacker = 'strongest') as identity, "
         "max(identity_low) filter (attacker = 'strongest') as identity_low, "
@@ -176,7 +181,6 @@ def measured(con: duckdb.DuckDBPyConnection, source: Source, call: Call, targets
         row |= {name: float(value) for name, value in zip(names, values, strict=True) if value is not None}
     if call.method == "muco" and "'linear'" not in arguments:
         given = {"delta": 1 / float(call.arguments.split("/")[1])}
-        given |= {"l": float(LEAST_L[source.name])} if source.name in LEAST_L else {}
         row["insider"] = muco_measured(source, 1, given, True)[5]
     return row
 
