@@ -31,39 +31,20 @@ OPTIONS = (
     Parameter("individuals", "table with one row per individual", "text", REQUIRED),
     Parameter("key", "column of that table that identifies the individual", "text", REQUIRED),
     Parameter("k", "minimum number of individuals with the same known record", "integer", low=2),
-    Parameter(
-        "delta",
-        "in place of k: maximum probability of re-identifying an individual by mutual cover, in (0, 0.5]",
-        "fraction",
-        high=0.5,
-        above=0,
-    ),
-    Parameter(
-        "method",
-        "'muco' permutes values, with delta (default); 'mondrian' generalizes them, with k",
-        "text",
-        choices=("muco", "mondrian"),
-    ),
+    Parameter("delta", "in place of k: maximum probability of re-identifying an individual, by mutual cover, to 0.5",
+              "fraction", high=0.5, above=0),
+    Parameter("method", "'muco' permutes values, with delta (default); 'mondrian' generalizes them, with k", "text",
+              choices=("muco", "mondrian")),
     Parameter("l", "no sensitive value is that of more than a share 1/l of a class's individuals", "number", low=1),
-    Parameter(
-        "l_counts",
-        "what l counts: each value of an individual, or the list of all of them",
-        "text",
-        "values",
-        ("values", "lists"),
-    ),
+    Parameter("l_counts", "what l counts: each value of an individual, or the list of all of them", "text", "values",
+              ("values", "lists")),
     Parameter("linked", "whether the released tables join", "boolean", True),
-    Parameter(
-        "events",
-        "mondrian: most known events per individual and table that are released (default: 12)",
-        "integer",
-        low=1,
-        high=50,
-    ),
+    Parameter("events", "mondrian: most known events per individual and table that are released (default: 12)",
+              "integer", low=1, high=50),
     Parameter("keys", "foreign keys, {'visits.patient_id': 'patients.patient_id'}", "mapping", {}),
     Parameter("force", "columns that leave although a check refuses them, ['visits.discharge']", "names", []),
     Parameter("key_file", "file with the key of pseudonyms and shifts (default: drawn and thrown away)", "text"),
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
