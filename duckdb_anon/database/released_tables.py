@@ -30,7 +30,8 @@ from duckdb_anon.engine.rng import generator
 from duckdb_anon.engine.sql_quoting import ident, idents
 from duckdb_anon.gate.checks import refuse
 from duckdb_anon.gate.source_tables import described_table, tables_of
-from duckdb_anon.kernels.attacks.linked_records import learnt_risk
+from duckdb_anon.kernels.attacks.linked_records import tried
+from duckdb_anon.measures.risk.attacks import wilson
 from duckdb_anon.model.errors import AnonError, RequirementError, listed
 from duckdb_anon.model.release_comment import Description
 from duckdb_anon.model.version import __version__
@@ -155,7 +156,9 @@ def _made(work: Work, group: Sequence[Table], key: Key) -> tuple[list[Cell], lis
     k, again = max(plan.least, min(max(plan.size, math.ceil(plan.l or 1)), individuals)), False
     while True:
         make_classes(work, group, record, k, again=again)
-        if plan.delta is not None and can_cut and (risk := learnt_risk(work.covered[0], generator(None))) > plan.delta:
+        found = tried(work.covered[0], generator(None)) if plan.delta is not None and can_cut else []
+        risk = max((wilson(float(each.sum()), len(each))[0] for each in found), default=0.0)
+        if plan.delta is not None and risk > plan.delta:
             k, again = 2 * k, False
             if k > min(individuals, _MOST_TIMES * plan.size):
                 raise _too_risky(plan, risk)
@@ -176,8 +179,8 @@ def _too_risky(plan: Plan, risk: float) -> RequirementError:
     names = [f"{table.name}.{info.name}" for table in plan.tables for info in table.roles.sensitive]
     return RequirementError(
         f"{NAME}: an attacker who knows the groups, and learns how {listed(names)} depend on known columns, finds "
-        f"{risk:.1%} of individuals in large groups too, and delta := {float(plan.delta or 0):g}. Label what depends "
-        "on them quasi, so that it is permuted, treat it, or leave it out"
+        f"more than {risk:.1%} of individuals in large groups too, and delta := {float(plan.delta or 0):g}. Label what "
+        "depends on them quasi, so that it is permuted, treat it, or leave it out"
     )
 
 

@@ -116,8 +116,8 @@ def insider(found: Covered, targets: IntArray) -> FloatArray:
     return np.asarray(strongest[1][np.argsort(strongest[0])])
 
 
-def learnt_risk(found: Covered, rng: np.random.Generator) -> float:
-    """The mean chance of `insider` on some groups, of all their members or of those with most rows: the larger one."""
+def tried(found: Covered, rng: np.random.Generator) -> list[FloatArray]:
+    """The chances of `insider` on some groups: of all their members, and of those with most rows."""
     sizes = np.bincount(found.group)
     chosen = rng.permutation(len(sizes))
     chosen = chosen[np.cumsum(sizes[chosen]) - sizes[chosen] < _MEMBERS]
@@ -127,7 +127,7 @@ def learnt_risk(found: Covered, rng: np.random.Generator) -> float:
     for table, kept in zip(found.tables[1:], found.kept[1:], strict=True):
         rows += np.bincount(table.individual[kept.row], minlength=len(rows))
     most = rows[targets] >= np.median(rows[targets])
-    return float(max(chances.mean(), chances[most].mean()))
+    return [chances, chances[most]]
 
 
 _Pair = tuple[Kept, IntArray, Bins, Bins, list[FloatArray]]

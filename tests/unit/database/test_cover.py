@@ -161,11 +161,11 @@ def test_an_insider_of_the_groups_is_measured(con):
     assert not risks["and all events and one value of patients.debt"].judged
 
 
-@pytest.mark.parametrize(("share", "is_refused"), [(0.35, False), (1.0, True)])
-def test_groups_grow_until_an_insider_who_learns_stays_at_delta(con, share, is_refused):
-    con.execute("create table patients as select i as id, i * 7919 % 90 as age from range(1500) t(i)")
+@pytest.mark.parametrize(("share", "people", "is_refused"), [(0.35, 1500, False), (1.0, 560, True)])
+def test_groups_grow_until_an_insider_who_learns_stays_at_delta(con, share, people, is_refused):
+    con.execute(f"create table patients as select i as id, i * 7919 % 90 as age from range({people}) t(i)")
     con.execute(
-        "create table visits as select i % 1500 as pid, hash(i) % 9 as ward, '' as disease from range(4500) t(i)"
+        f"create table visits as select i % {people} as pid, hash(i) % 9 as ward, '' as disease from range(4500) t(i)"
     )
     con.execute(
         f"update visits set disease = 'd' || if(hash(pid, ward) % 1000 < {1000 * share}, ward, hash(pid, rowid) % 9)"
