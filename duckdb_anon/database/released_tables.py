@@ -157,7 +157,7 @@ def _made(work: Work, group: Sequence[Table], key: Key) -> tuple[list[Cell], lis
     while True:
         make_classes(work, group, record, k, again=again)
         found = tried(work.covered[0], generator(None)) if plan.delta is not None and can_cut else []
-        risk = max((wilson(float(each.sum()), len(each))[0] for each in found), default=0.0)
+        risk = max((wilson(float(each.sum()), len(each))[0] for each in found if len(each)), default=0.0)
         if plan.delta is not None and risk > plan.delta:
             k, again = 2 * k, False
             if k > min(individuals, _MOST_TIMES * plan.size):

@@ -83,7 +83,7 @@ def _seen(found: Covered, number: int, haystack: NDArray[np.bool_]) -> tuple[Int
 
 def insider(found: Covered, targets: IntArray) -> FloatArray:
     """The chance to find each target by all original values of its group, shape (targets,)."""
-    by_kind: list[list[FloatArray]] = [[], []]
+    by_kind: list[list[FloatArray]] = [[np.zeros((2, 0))], [np.zeros((2, 0))]]
     groups = np.unique(found.group[targets])
     scores: dict[int, list[Any]] = {int(g): [0.0, 0.0] for g in groups}
     for kind, (rows, group, before, after, learnt), holder in _evidence(found):
@@ -126,7 +126,7 @@ def tried(found: Covered, rng: np.random.Generator) -> list[FloatArray]:
     rows = np.zeros(len(found.group))
     for table, kept in zip(found.tables[1:], found.kept[1:], strict=True):
         rows += np.bincount(table.individual[kept.row], minlength=len(rows))
-    most = rows[targets] >= np.median(rows[targets])
+    most = rows[targets] >= (np.median(rows[targets]) if len(targets) else 0)
     return [chances, chances[most]]
 
 

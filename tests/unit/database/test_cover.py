@@ -128,6 +128,15 @@ def test_too_few_individuals_are_refused(con):
     assert caught.value.code == "requirement-not-met"
 
 
+@pytest.mark.parametrize("emptied", [["labs"], ["labs", "visits"], ["labs", "visits", "patients"]])
+def test_empty_tables_are_released(con, emptied):
+    _hospital(con, 60, 1)
+    for table in emptied:
+        con.execute(f"delete from {table}")
+    made = release_database(con, TABLES, **{**OPTIONS, "force": []}, delta=0.2)
+    assert [table.rows for table in made.tables if table.name in emptied] == [0] * len(emptied)
+
+
 def test_values_of_any_type_hierarchies_and_missing_values_come_back(con):
     con.execute("""create table patients as select i as id, (i * 7919 % 101)::hugeint * 10000000000000000000000000::hugeint as big,
         (['a', 'b', NULL])[1 + i % 3]::enum('a', 'b', 'c') as e, (i % 5)::bit as bits, ['1.5', 'nan', '-inf', NULL][1 + i % 4]::double as d,
