@@ -15,10 +15,10 @@ from duckdb_anon.engine.catalog.column_roles import resolve_roles
 from duckdb_anon.engine.planned_tables import uncommitted
 from duckdb_anon.model.errors import AnonError, ColumnError
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.outputs.block import Block, Table, read_block, table_name
+from duckdb_anon.outputs.block import Block, NoRule, Table, read_block, table_name
 from duckdb_anon.outputs.cells import Row, checksum_of, columns_of, compute
 from duckdb_anon.outputs.differencing import Comparison
-from duckdb_anon.outputs.ledger import Ledger
+from duckdb_anon.outputs.ledger import Ledger, Population
 from duckdb_anon.outputs.policy import Policy, policy_of
 from duckdb_anon.outputs.rules import DIFFERENCING, primary, shown
 from duckdb_anon.outputs.tables import cells_of, hide, suppress_secondary
@@ -90,6 +90,11 @@ def read_question(function: str, catalog: Catalog, query: str) -> Question:
     person = roles.person.name if roles.person else None
     sql = ".".join(f'"{part.replace(chr(34), chr(34) * 2)}"' for part in relation.place[:3])
     block = read_block(function, query, Table(relation.given, sql, relation.columns, by_name, person))
+    for aggregate in block.aggregates if policy.method == "cell_key" else ():
+        if aggregate.measured is None and aggregate.function != "count":
+            raise NoRule(
+                f"{function}: method cell_key has no noise for {aggregate.function}. Ask for count, sum and avg"
+            )
     columns = tuple(columns_of(catalog.cursor, function, block))
     if any(fold(column) == SUPPRESSED for column, _ in columns):
         raise ColumnError(f"{function}: the answer has a column '{SUPPRESSED}' already. Give that column another name")
@@ -113,26 +118,26 @@ def answer(
     """
     block, policy = question.block, question.policy
     with _alone(con):
-        rows, atoms, table = compute(con, function, block, policy)
+        ledger = Ledger(con, question.database, question.original)
+        has_noise = policy.method == "cell_key"
+        rows, atoms, table = compute(con, function, block, policy, ledger.secret() if has_noise else "")
         if checksum is not None and checksum != checksum_of(table):
             raise uncommitted(function, question.original)
         for row in rows:
             row.rules = primary(block, policy, row)
-        ledger = Ledger(con, question.database, question.original)
-        cells, new = cells_of(block, atoms, rows)
-        earlier = ledger.answered(user if user and policy.ledger == "user" else None)
-        comparison = Comparison(policy, table, ledger.known(), new, earlier)
-        known = {cell for cell, is_known in zip(cells, comparison.known(), strict=True) if is_known}
-        suppress_secondary(block, policy, rows, atoms, known)
-        refused = comparison.refused(np.array([bool(rows[n].rules[place]) for n, place in cells], bool))
-        for (number, place), is_refused in zip(cells, refused, strict=True):
-            if is_refused:
-                hide(block, rows[number], place, DIFFERENCING)
-        number = 0
-        if user:
-            hidden = np.array([bool(rows[number].rules[place]) for number, place in cells], bool)
-            rules = [rule for row in rows for rule in row.rules]
-            number = ledger.write(user, query, comparison.entered(hidden), rules)
+        entered = Population.none(), np.zeros(0, np.uint64)
+        if not has_noise:
+            cells, new = cells_of(block, atoms, rows)
+            earlier = ledger.answered(user if user and policy.ledger == "user" else None)
+            comparison = Comparison(policy, table, ledger.known(), new, earlier)
+            known = {cell for cell, is_known in zip(cells, comparison.known(), strict=True) if is_known}
+            suppress_secondary(block, policy, rows, atoms, known)
+            refused = comparison.refused(np.array([bool(rows[n].rules[place]) for n, place in cells], bool))
+            for (number, place), is_refused in zip(cells, refused, strict=True):
+                if is_refused:
+                    hide(block, rows[number], place, DIFFERENCING)
+            entered = comparison.entered(np.array([bool(rows[n].rules[place]) for n, place in cells], bool))
+        number = ledger.write(user, query, entered, [rule for row in rows for rule in row.rules]) if user else 0
     return Answer(question, tuple(rows), tuple(shown(block, policy, rows)), number)
 
 

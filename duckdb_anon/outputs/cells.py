@@ -19,6 +19,7 @@ from duckdb_anon.engine.arrow import batches
 from duckdb_anon.model.errors import AnonError, cause_of
 from duckdb_anon.model.quoting import ident
 from duckdb_anon.outputs.block import EXTREMES, Aggregate, Block
+from duckdb_anon.outputs.cell_key import noise_of_count, noise_of_sum, record_key, uniform
 from duckdb_anon.outputs.ledger import Rows
 from duckdb_anon.outputs.policy import Policy
 
@@ -70,7 +71,7 @@ class Atoms:
 
 
 def compute(
-    con: duckdb.DuckDBPyConnection, function: str, block: Block, policy: Policy
+    con: duckdb.DuckDBPyConnection, function: str, block: Block, policy: Policy, secret: str = ""
 ) -> tuple[list[Row], Atoms, Rows]:
     """The rows of an answer, its atoms with what they add to counts and sums, and the rows of the whole table.
 
@@ -79,11 +80,12 @@ def compute(
         function: name of the function, for errors.
         block: the query.
         policy: says how many contributions are needed.
+        secret: of record keys; '' for values without noise.
 
     Raises:
         AnonError: DuckDB cannot compute the query; its message is not shown, since it may quote values.
     """
-    writer = _Writer(block, policy)
+    writer = _Writer(block, policy, secret)
     try:
         found = con.execute(writer.sql()).fetchall()
         table = batches(con, writer.rows_sql(), 1 << 24).read_all()  # a copy less than in small batches
@@ -152,6 +154,7 @@ class _Writer:
 
     block: Block
     policy: Policy
+    secret: str = ""
 
     def __post_init__(self) -> None:
         block = self.block
@@ -170,7 +173,34 @@ class _Writer:
         flags = [f"_f{j}" for j in self.conditions]
         code = f"case when _t = 0 then hash({', '.join([*self.keys, *flags])}) end"
         select = [code, *flags, "_g", *(f"{key}::varchar" for key in self.keys), *self._known(), *self._items()]
-        return f"with {', '.join(steps)} select {', '.join(select)} from _r order by all"
+        if self.secret:
+            steps += self._noise()
+        return f"with {', '.join(steps)} select {', '.join(select)} from {'_z' if self.secret else '_r'} order by all"
+
+    def _noise(self) -> list[str]:
+        """Values with noise by the keys of cells: first the numbers in [0, 1), then the aggregates."""
+        policy, is_row = self.policy, self.block.table.person is None
+        how = (policy.variance, policy.deviation)
+        scale = policy.p_percent / 100
+        numbers = [f"{uniform(f'_y{j}', 'count')} as _uc{j}" for j in self.conditions]
+        numbers += [f"{uniform(f'_ys{n}', f'sum {name}')} as _us{n}" for n, (_, name) in enumerate(self.sums)]
+        counts = [f"(_n{j} + {noise_of_count(f'_n{j}', f'_uc{j}', *how)})::bigint" for j in self.conditions]
+        rows = counts if is_row else [
+            f"greatest(round(_r{j} + {noise_of_sum(f'_uc{j}', *how)} * {scale} * _m{j}), 0)::bigint"
+            for j in self.conditions
+        ]  # fmt: skip
+        found = []
+        for place, a in enumerate(self.block.aggregates):
+            value = counts[a.condition] if a.fraction else rows[a.condition]
+            if a.measured is not None:
+                n = self.sums.index((a.condition, a.measured))
+                total = f"_d{n} + {noise_of_sum(f'_us{n}', *how)} * {scale} * _t{n}[1]"
+                value = total if a.function == "sum" else f"({total}) / nullif({value}, 0)"
+            found.append(f"coalesce({value}, 0) as _a{place}" if a.function == "count" else f"{value} as _a{place}")
+        return [
+            f"_e as (select *, {', '.join(numbers)} from _r)",
+            f"_z as (select * replace ({', '.join(found)}) from _e)",
+        ]
 
     def rows_sql(self) -> str:
         """The rows of the table in its order: hash of the content, code of the atom, person, and magnitudes."""
@@ -197,8 +227,10 @@ class _Writer:
         person = block.table.person
         if person is not None:
             base.append(f"{ident(person)} as _u")
+        elif self.secret:
+            base.append(f"{record_key(self.secret, f'hash({_ROW})')} as _y")
         where = f" where {block.where.sql}" if block.where.sql else ""
-        return f"_b as (select {', '.join(base)} from {block.table.sql}{where})"
+        return f"_b as (select {', '.join(base)} from {block.table.sql} as {_ROW}{where})"
 
     def _sets(self, *extra: str) -> str:
         """GROUP BY over the grouping sets, with further columns in each."""
@@ -232,10 +264,14 @@ class _Writer:
         found = [*self._grouped(), *self._aggregates()]
         for j in self.conditions:
             found += [f"count(*) filter (_p{j}) as _n{j}", f"count(*) filter (not _p{j}) as _o{j}"]
+            found += [f"sum(_y) filter (_p{j}) as _y{j}"] * bool(self.secret)
         for place, (j, name) in enumerate(self.sums):
             size = f"abs({ident(str(name))}::double)"
             found.append(f"max({size}, {self.contributions}) filter (_p{j}) as _t{place}")
             found.append(f"sum({size}) filter (_p{j}) as _s{place}")
+            if self.secret:
+                found.append(f"sum({ident(str(name))}::double) filter (_p{j}) as _d{place}")
+                found.append(f"sum(_y) filter (_p{j} and {ident(str(name))} <> 0) as _ys{place}")
         for place in self.extremes:
             a = self.block.aggregates[place]
             found.append(
@@ -247,14 +283,18 @@ class _Writer:
         """Groups of a table with several rows of an individual: what a person contributes comes first."""
         inner = [f"{self._grouping()} as _g", *self.keys, "_u"]
         outer: list[str] = []
+        key = record_key(self.secret, "hash(_u)")
         for j in self.conditions:
             inner.append(f"count(*) filter (_p{j}) as _c{j}")
             outer += [f"count(*) filter (_c{j} > 0) as _n{j}", f"count(*) filter (_c0 > _c{j}) as _o{j}"]
             outer += [f"max(_c{j}) as _m{j}", f"sum(_c{j}) as _r{j}"]
+            outer += [f"sum({key}) filter (_c{j} > 0) as _y{j}"] * bool(self.secret)
         for place, (j, name) in enumerate(self.sums):
             inner.append(f"sum({ident(str(name))}::double) filter (_p{j}) as _s{place}")
             outer.append(f"max(abs(_s{place}), {self.contributions}) as _t{place}")
             outer.append(f"sum(abs(_s{place})) as _s{place}")
+            if self.secret:
+                outer += [f"sum(_s{place}) as _d{place}", f"sum({key}) filter (_s{place} <> 0) as _ys{place}"]
         for place in self.extremes:
             a = self.block.aggregates[place]
             inner.append(f"{a.function}({ident(a.arguments[0])}) filter (_p{a.condition}) as _x{place}")

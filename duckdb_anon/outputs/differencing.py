@@ -10,12 +10,13 @@ Cost: one pass over the rows for eight digits of labels, then work in cells time
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 import scipy
 
-from duckdb_anon.outputs.ledger import Bools, Floats, Hashes, Ints, Population, Rows, entry, numbered
+from duckdb_anon.outputs.ledger import Bools, Floats, Hashes, Ints, Population, Rows, numbered
 from duckdb_anon.outputs.policy import Policy
 
 _ATOMS = 1000  # most joint atoms for which every linear combination is looked at
@@ -53,7 +54,7 @@ class Comparison:
 
     def entered(self, hidden: Bools) -> tuple[Population, Hashes]:
         """What the ledger keeps of the answer: its population, and the hashes of rows that are new to it."""
-        return entry(self.population, hidden, self._fresh)
+        return replace(self.population, hidden=hidden), self._fresh
 
     def known(self) -> Bools:
         """Which cells have been answered before."""

@@ -9,8 +9,9 @@ this version does not compute is refused. Cost: 8 bytes a row, and an eighth of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from duckdb_anon.engine.records.register import SCHEMA
 from duckdb_anon.engine.sql_quoting import ident
 from duckdb_anon.model.errors import AnonError, cause_of
+from duckdb_anon.outputs.cell_key import new_secret
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -32,7 +34,9 @@ create table if not exists {schema}.outputs (
   rules varchar, approved_by varchar, why varchar, digits bigint not null, labels blob not null,
   atoms bigint not null, members blob not null, statistics varchar[] not null, hidden boolean[] not null);
 create table if not exists {schema}.output_rows (
-  original varchar not null, part bigint not null, probe ubigint not null, hashes blob not null)"""
+  original varchar not null, part bigint not null, probe ubigint not null, hashes blob not null);
+create table if not exists {schema}.output_secrets (
+  original varchar primary key, probe ubigint not null, secret varchar not null)"""
 # differs where DuckDB's hash of a type does: short and long text, numbers, times, lists
 _PROBE = (
     "hash({'a': 'a', 'b': repeat('ab', 20), 'c': 1, 'd': 1.5::double, 'e': 12.34, 'f': date '2000-02-29', "
@@ -48,6 +52,11 @@ class Population:
     cells: Bools  # cells x atoms
     kinds: tuple[str, ...]  # of each cell, the statistic
     hidden: Bools  # of each cell
+
+    @classmethod
+    def none(cls) -> Population:
+        """No cells."""
+        return cls(np.zeros((0, 0), np.uint8), np.zeros((0, 0), bool), (), np.zeros(0, bool))
 
     @classmethod
     def of(cls, labels: Ints, cells: Bools, kinds: Sequence[str]) -> Population:
@@ -146,18 +155,49 @@ class Ledger:
         """Hashes of the rows that the ledger numbers, in their order."""
         if not self._exists:
             return np.zeros(0, np.uint64)
-        parts = self._con.execute(
-            f"select hashes, probe = {_PROBE} from {self._schema}.output_rows where original = ? order by part",
+        parts = self._checked("hashes", "output_rows", "part")
+        return np.concatenate([np.zeros(0, np.uint64), *(np.frombuffer(part, np.uint64) for part in parts)])
+
+    def secret(self) -> str:
+        """The secret of record keys, which is made and kept where there is none."""
+        self._make()
+        found = self._checked("secret", "output_secrets", "secret")
+        if not found:
+            found = [new_secret()]
+            self._run(f"insert into {self._schema}.output_secrets select $1, {_PROBE}, $2", [self.original, *found])
+        return str(found[0])
+
+    def _checked(self, column: str, table: str, order: str) -> list[Any]:
+        """A column of a table of the ledger, if this version of DuckDB computes its hashes."""
+        found = self._con.execute(
+            f"select {column}, probe = {_PROBE} from {self._schema}.{table} where original = ? order by {order}",
             [self.original],
         ).fetchall()
-        if not all(is_same for _, is_same in parts):
+        if not all(is_same for _, is_same in found):
             raise AnonError(
                 f"safe_output: the ledger of {self.original} was written by a version of DuckDB whose hashes differ, "
                 "so earlier answers cannot be compared. Answer with that version, or begin a new ledger: drop "
                 f"{SCHEMA}.outputs and {SCHEMA}.output_rows",
                 code="no-ledger",
             )
-        return np.concatenate([np.zeros(0, np.uint64), *(np.frombuffer(part, np.uint64) for part, _ in parts)])
+        return [value for value, _ in found]
+
+    def _make(self) -> None:
+        for statement in _TABLES.format(schema=self._schema).split(";") if not self._exists else ():
+            self._run(statement)
+        self._exists = True
+
+    def _run(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        try:
+            return self._con.execute(statement, list(values)).fetchall()
+        except duckdb.InterruptException:
+            raise
+        except duckdb.Error as error:
+            raise AnonError(
+                f"safe_output: the ledger of {self.original} cannot be written, so nothing is answered. Open the "
+                "database for writing, and ask again",
+                code="no-ledger",
+            ) from cause_of(error)
 
     def write(
         self, user: str, query: str, entry: tuple[Population, Hashes], rules: Sequence[str],
@@ -171,40 +211,25 @@ class Ledger:
         population, fresh = entry
         schema = self._schema
         hidden = [rule for rule in rules if rule]
-        try:
-            for statement in _TABLES.format(schema=schema).split(";") if not self._exists else ():
-                self._con.execute(statement)
-            if len(fresh):
-                self._con.execute(
-                    f"insert into {schema}.output_rows select $1, "
-                    f"(select count(*) from {schema}.output_rows where original = $1), {_PROBE}, $2",
-                    [self.original, fresh.tobytes()],
-                )
-            places = ", ".join(f"${place}" for place in range(1, 16))
-            ((number,),) = self._con.execute(
-                f"insert into {schema}.outputs select coalesce(max(number), 0) + 1, now()::timestamp, "
-                f"{places} from {schema}.outputs returning number",
-                [user, self.original, query, "approved" if approval else decision(rules), len(rules), len(hidden),
-                 "; ".join(dict.fromkeys(hidden)) or None, *(approval or (None, None)),
-                 len(population.planes), population.planes.tobytes(), population.cells.shape[1],
-                 np.packbits(population.cells).tobytes(), list(population.kinds), population.hidden.tolist()],
-            ).fetchall()  # fmt: skip
-            return int(number)
-        except duckdb.InterruptException:
-            raise
-        except duckdb.Error as error:
-            raise AnonError(
-                f"safe_output: the ledger of {self.original} cannot be written, so nothing is answered. Open the "
-                "database for writing, and ask again",
-                code="no-ledger",
-            ) from cause_of(error)
+        self._make()
+        if len(fresh):
+            self._run(
+                f"insert into {schema}.output_rows select $1, "
+                f"(select count(*) from {schema}.output_rows where original = $1), {_PROBE}, $2",
+                [self.original, fresh.tobytes()],
+            )
+        places = ", ".join(f"${place}" for place in range(1, 16))
+        ((number,),) = self._run(
+            f"insert into {schema}.outputs select coalesce(max(number), 0) + 1, now()::timestamp, "
+            f"{places} from {schema}.outputs returning number",
+            [user, self.original, query, "approved" if approval else decision(rules), len(rules), len(hidden),
+             "; ".join(dict.fromkeys(hidden)) or None, *(approval or (None, None)),
+             len(population.planes), population.planes.tobytes(), population.cells.shape[1],
+             np.packbits(population.cells).tobytes(), list(population.kinds), population.hidden.tolist()],
+        )  # fmt: skip
+        return int(number)
 
 
 def decision(rules: Sequence[str]) -> str:
     """What is said of an answer, of the rules that its values break; '' for none."""
     return "answered" if not any(rules) else "refused" if all(rules) else "partly answered"
-
-
-def entry(population: Population, hidden: Bools, fresh: Hashes) -> tuple[Population, Hashes]:
-    """What `Ledger.write` takes of an answer with hidden cells."""
-    return replace(population, hidden=hidden), fresh

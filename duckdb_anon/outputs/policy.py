@@ -30,6 +30,11 @@ PARAMETERS = (
     ),
     Parameter("zeros", "whether an answer of 0 individuals is disclosive", "text", "safe", ("safe", "disclosive")),
     Parameter("ledger", "answers are compared with those of all users or of the same", "text", "all", ("all", "user")),
+    Parameter(
+        "method", "values are suppressed, or have noise by cell keys", "text", "suppress", ("suppress", "cell_key")
+    ),
+    Parameter("variance", "variance of the noise of counts, at most `deviation`", "number", 2.0, low=0.1, high=100),
+    Parameter("deviation", "largest noise of a count", "integer", 5, low=1, high=100),
 )  # fmt: skip
 
 
@@ -43,6 +48,9 @@ class Policy:
     p_percent: float = 10.0  # the rest of a sum is at least this percentage of its largest individual
     zeros: str = "safe"  # 'safe' or 'disclosive': what an answer of 0 individuals is
     ledger: str = "all"  # answers are compared with those of 'all' users or of the same 'user'
+    method: str = "suppress"  # or 'cell_key': counts, sums and means have noise
+    variance: float = 2.0  # of the noise of counts
+    deviation: int = 5  # largest noise of a count
 
 
 def has_policy(comment: str) -> bool:
@@ -75,8 +83,9 @@ def policy_of(function: str, table: str, comment: str) -> Policy:
         ParameterError: the policy has an unknown or wrong argument.
 
     Example:
-        >>> policy_of("safe_output", "people", "staff; anon: outputs(threshold := 5, dominance := [1, 0.5])")
-        Policy(threshold=5, largest=1, share=0.5, p_percent=10.0, zeros='safe', ledger='all')
+        >>> policy = policy_of("safe_output", "people", "staff; anon: outputs(threshold := 5, dominance := [1, 0.5])")
+        >>> policy.threshold, policy.largest, policy.share, policy.p_percent, policy.method
+        (5, 1, 0.5, 10.0, 'suppress')
     """
     found = _COMMENT.findall(comment)
     if len(found) != 1:
@@ -94,7 +103,18 @@ def policy_of(function: str, table: str, comment: str) -> Policy:
             )
     values = {name: parameter.check(function, given.get(name)) for name, parameter in known.items()}
     number, share = _dominance(function, values.pop("dominance"))
-    return Policy(largest=number, share=share, **values)
+    policy = Policy(largest=number, share=share, **values)
+    if policy.variance > policy.deviation:  # no noise of a count of 1 has a larger one
+        raise ParameterError(
+            f"{function}: the policy of {table} has variance {policy.variance:g}. It is at most deviation "
+            f"({policy.deviation})"
+        )
+    if policy.method == "cell_key" and not policy.p_percent:
+        raise ParameterError(
+            f"{function}: the policy of {table} has method cell_key and p_percent 0. The noise of sums is p_percent of "
+            "the largest individual; give one above 0"
+        )
+    return policy
 
 
 def _dominance(function: str, given: Any) -> tuple[int, float]:

@@ -66,6 +66,8 @@ def zeros_are_safe(block: Block, policy: Policy, arguments: Sequence[str] = ()) 
 def _rule(block: Block, policy: Policy, row: Row, place: int) -> str:
     aggregate = block.aggregates[place]
     group, least = row.groups[aggregate.condition], policy.threshold
+    if policy.method == "cell_key":  # noise protects; of a few individuals a sum would be too near
+        return THRESHOLD if aggregate.measured is not None and 0 < group.individuals < least else ""
     if group.individuals == 0:
         return "" if zeros_are_safe(block, policy, aggregate.arguments) else THRESHOLD
     degrees = group.individuals - PARAMETERS.get(aggregate.function, 0)

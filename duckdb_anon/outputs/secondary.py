@@ -11,6 +11,10 @@ Cost: one linear program a primary cell at worst, over the atoms of the table; f
 
 from __future__ import annotations
 
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Any
@@ -23,6 +27,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 _EXACT = (60, 700)  # most cells, and cells times programs, of a table whose fewest cells are searched for
 _SECONDS = 5.0  # time limit of that search
+_OUTPUT = threading.Lock()
 _SLACK = 1e-6  # relative to what the rules ask for
 
 
@@ -207,30 +212,44 @@ def _fewest(system: System, hidden: Bools) -> Bools:
         up = np.minimum(room, np.where(np.isfinite(system.high), system.high, np.inf) - system.totals)
         pad[number] = system.members
         moves = scipy.sparse.hstack(pad)
-        rows.append(scipy.sparse.hstack([scipy.sparse.diags_array(-up), moves]))
-        rows.append(scipy.sparse.hstack([scipy.sparse.diags_array(-down), -moves]))
+        rows.append(scipy.sparse.hstack([scipy.sparse.diags_array(-up / asked), moves]))
+        rows.append(scipy.sparse.hstack([scipy.sparse.diags_array(-down / asked), -moves]))
         low += [np.full(2 * cells, -np.inf)]
         high += [np.zeros(2 * cells)]
         one = scipy.sparse.csr_array((1, atoms))
         goal = [one] * len(needs)
         goal[number] = side * system.members[[cell]]
         rows.append(scipy.sparse.hstack([scipy.sparse.csr_array((1, cells)), *goal]))
-        low.append(np.array([asked]))
+        low.append(np.array([1.0]))
         high.append(np.array([np.inf]))
     least = -system.values if system.nonnegative else np.full(atoms, -np.inf)
-    lower = np.concatenate([hidden.astype(float), *([least] * len(needs))])
+    lower = np.concatenate([hidden.astype(float), *(least / asked for *_, asked in needs)])
     upper = np.concatenate([np.where(system.fixed & ~hidden, 0.0, 1.0), np.full(atoms * len(needs), np.inf)])
     costs = np.where(hidden, 0.0, _costs(system, hidden))
-    found = scipy.optimize.milp(
-        np.concatenate([costs, np.zeros(atoms * len(needs))]),
-        constraints=scipy.optimize.LinearConstraint(
-            scipy.sparse.vstack(rows, format="csr"), np.concatenate(low), np.concatenate(high)
-        ),
-        integrality=np.concatenate([np.ones(cells), np.zeros(atoms * len(needs))]),
-        bounds=(lower, upper),
-        options={"time_limit": _SECONDS},
-    )
+    with _quiet():
+        found = scipy.optimize.milp(
+            np.concatenate([costs, np.zeros(atoms * len(needs))]),
+            constraints=scipy.optimize.LinearConstraint(
+                scipy.sparse.vstack(rows, format="csr"), np.concatenate(low), np.concatenate(high)
+            ),
+            integrality=np.concatenate([np.ones(cells), np.zeros(atoms * len(needs))]),
+            bounds=(lower, upper),
+            options={"time_limit": _SECONDS},
+        )
     return hidden if found.x is None else hidden | (found.x[binaries] > 0.5)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without standard output of the process: HiGHS prints a line there where it repairs a solution."""
+    with _OUTPUT, open(os.devnull, "wb") as nothing:
+        kept = os.dup(1)
+        os.dup2(nothing.fileno(), 1)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 1)
+            os.close(kept)
 
 
 def _exchange(system: System, hidden: Bools, cell: int, side: int) -> Bools:

@@ -10,6 +10,7 @@ from duckdb_anon.cli import main
 from duckdb_anon.model.errors import AnonError
 from duckdb_anon.outputs import differencing
 from duckdb_anon.outputs.answer import answer, catalog_of, read_question
+from duckdb_anon.outputs.ledger import numbered
 from duckdb_anon.serve.approve import approve
 from tests.reference.entry_calls import refusal
 from tests.unit.outputs.test_rules import asked, made
@@ -115,6 +116,21 @@ def test_nothing_is_answered_where_the_ledger_cannot_be_written(people, tmp_path
     _, code, _ = refusal(people, "from safe_output('select count(*) from f.t')")
     assert code == "no-ledger"
     assert people.execute("from check_output('select count(*) from f.t')").fetchall()
+
+
+def test_a_ledger_with_hashes_of_another_version_is_not_compared_with(people):
+    assert not hidden(people, "select count(*) from t where grp in ('a', 'b')")
+    people.execute("update anon.output_rows set probe = probe - 1")
+    _, code, _ = refusal(people, "from safe_output('select count(*) from t')")
+    assert code == "no-ledger"
+
+
+def test_rows_are_numbered_by_content_whatever_their_order():
+    known = np.array([5, 7, 7, 9], np.uint64)
+    numbers, fresh = numbered(np.array([7, 4, 9, 7, 7, 5], np.uint64), known)
+    assert numbers.tolist() == [1, 4, 3, 2, 5, 0] and fresh.tolist() == [4, 7]
+    numbers, fresh = numbered(np.array([5, 7, 7, 9, 9], np.uint64), known)
+    assert numbers.tolist() == [0, 1, 2, 3, 4] and fresh.tolist() == [9]
 
 
 def test_the_ledger_shows_what_was_asked_and_decided_and_a_person_may_approve_a_refused_answer(people):

@@ -59,6 +59,13 @@ def test_every_derived_interval_contains_what_the_rule_asks(shape):
             assert interval(system, hidden, cell) == (pytest.approx(low, abs=1e-6), pytest.approx(high, abs=1e-6))
 
 
+def test_nothing_is_printed_by_the_solver(capfd):
+    rng = np.random.default_rng(3)
+    for place in range(8):
+        protect(table([(3, 3), (2, 4), (4, 5), (3, 4)][place % 4], rng))
+    assert capfd.readouterr().out == ""
+
+
 def test_the_audit_finds_a_cell_that_totals_give_away():
     system = table((4, 5), np.random.default_rng(9))
     assert system.hidden.any()
