@@ -472,12 +472,17 @@ class SuppressedFactor(Factor):
         counted = f"""
             select {self.cell} as _cell, count(*) as n, any_value({self.suppressed}) as suppressed
             from {self.release} as r group by all"""
+        nothing = f"each value of {self.columns[0]} is suppressed. Queries that do not read the column are answered"
         return f"""
             select _cell, _cell as {column}, case when _cell is null then 1 - suppressed / n else 1.0 end as _share
             from ({counted}) as c where _cell is not null or suppressed < n
             union all
             select c._cell, v._cell, c.suppressed / c.n * v.n / sum(v.n) over () from ({counted}) as c, ({counted}) as v
-            where c._cell is null and c.suppressed > 0 and v._cell is not null"""
+            where c._cell is null and c.suppressed > 0 and v._cell is not null
+            union all
+            select _cell, case when suppressed > 0 then error({literal(when_run(nothing))}) end, 1.0
+            from ({counted}) as c
+            where suppressed > 0 and not exists (from ({counted}) as v where v._cell is not null)"""
 
 
 @dataclass(frozen=True)

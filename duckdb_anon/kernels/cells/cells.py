@@ -226,10 +226,11 @@ class Ranges:
 
     @cached_property
     def levels(self) -> IntArray:
-        """Level of each cell in the hierarchy; without one 0 for a single value and 1 for several."""
+        """Level of each cell in the hierarchy, which anything has the highest of; without one 1 for several values."""
         if self.node is not None and not self.several:
             return self.domain.tree()[0].level[self.node].astype(np.int64)
-        return (self.sizes > 1).astype(np.int64)
+        tree = self.domain.hierarchy
+        return np.where(self.sizes > 1, 1 if tree is None or self.several else tree.height, 0)
 
     @cached_property
     def mixed(self) -> BoolArray:

@@ -99,7 +99,7 @@ class Line:
             atoms[known] = before + np.searchsorted(starts, numbers[ends[known]])
             special = (ends >= 0) & ~known
             atoms[special] = [atom_of_special[int(code)] for code in ends[special]]
-        return first, last
+        return first, np.maximum(first, last)
 
     def numbers(self, atoms: IntArray, random: FloatArray) -> Numbers:
         """Numbers in the segments of atoms, even in each.

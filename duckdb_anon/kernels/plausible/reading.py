@@ -145,16 +145,18 @@ def _source(
         noisy, shares = _noisy(cells, table)
         return Source(name, Column.of(noisy, cells.of_row, shares), column.line, False)
     if cells.interval:
-        return Source(name, _with_blanks(cells), column.line, False)
+        return Source(name, _with_blanks(function, cells), column.line, False)
     shares = learn_shares(cells, cells.weights, column.line.widths)
     content = table.contents.columns[fold(name)]
     exact = content.truth == "exact" and content.cell == "value"
     return Source(name, Column.of(cells, cells.of_row, shares), column.line, exact)
 
 
-def _with_blanks(cells: Ranges) -> Column:
+def _with_blanks(function: str, cells: Ranges) -> Column:
     """Values, of which NULL, the last atom, may stand for any other one, or for itself."""
     blank, atoms = cells.anything, len(cells.line.codes)
+    if blank.all():
+        raise ColumnError(f"{function}: each value of {cells.domain.name} is suppressed. Name other columns")
     seen = np.bincount(cells.first[~blank], cells.weights[~blank], atoms)[: atoms - 1]
     values = Ranges(cells.line, np.where(blank, 0, cells.first), np.where(blank, atoms - 2, cells.last))
     return replace(

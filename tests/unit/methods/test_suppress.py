@@ -151,3 +151,41 @@ def test_an_attacker_reads_a_suppressed_cell_as_any_value_and_a_null_of_the_tabl
     assert con.execute("select distinct suppressed_cells from s").fetchall() == [({"q": 0, "r": 2},)]
     # both a and b fit both rows of q = 1
     assert con.execute(f"select k from k_map('s', 'p', {roles.split(', sens')[0]})").fetchall() == [(2,)]
+
+
+def test_a_suppressed_cell_is_at_the_root_of_its_hierarchy():
+    con = duckdb_anon.connect()
+    con.execute(
+        "create table towns as from (values ('a', 'n', '*'), ('b', 'n', '*'), ('c', 's', '*')) t(leaf, part, top)"
+    )
+    con.execute(
+        "create table p as select i % 7 as q, ['a', 'b', 'c'][1 + i % 8 % 3] as town, i % 2 as s from range(60) t(i)"
+    )
+    roles = "qi := ['q', 'town'], sensitive := 's', hierarchies := {'town': 'towns'}"
+    con.execute(
+        f"create table r as from suppress('p', 4, {roles}, importance := {{'q': 9}}, row_id := true, seed := 1)"
+    )
+    (suppressed,) = con.execute("select count(*) filter (town is null) / 60 from r").fetchone()
+    assert suppressed > 0.2
+    for measure, column in (("distortion_ratio", "distortion_ratio"), ("information_loss", "ncp")):
+        call = f"{measure}('p', 'r', {roles})"
+        assert con.execute(f"select {column} from {call} where attribute = 'town'").fetchone() == pytest.approx(
+            (suppressed,)
+        )
+    (drawn,) = con.execute(
+        f"select count(*) filter (town in ('a', 'b', 'c')) from impute('r', 1, original := 'p', {roles}, seed := 1)"
+    ).fetchone()
+    assert drawn == 60
+
+
+def test_a_column_of_which_each_value_is_suppressed_is_refused_and_others_are_answered():
+    con = duckdb_anon.connect()
+    con.execute("create table p as select i % 3 as q, 'x' || i as r, i % 2 as s from range(30) t(i)")
+    roles = "qi := ['q', 'r'], sensitive := 's'"
+    con.execute(f"create table r as from suppress('p', 4, {roles}, importance := {{'q': 9}}, seed := 1)")
+    call = f"select estimate from relative_error($1, 'p', 'r', {roles}, engine := $2)"
+    for engine in ("closed", "auto"):
+        assert con.execute(call, ["select count(*) from p where q = 1", engine]).fetchone() == (10,)
+    for engine in ("closed", "auto", "imputed"):
+        with pytest.raises(duckdb.Error, match="suppressed"):
+            con.execute(call, ["select count(*) from p where r = 'x1'", engine]).fetchall()
