@@ -17,7 +17,7 @@ import duckdb
 
 from duckdb_anon.engine.catalog.catalog import Catalog, Relation, require_visible
 from duckdb_anon.engine.catalog.column_roles import column_of, resolve_roles
-from duckdb_anon.methods.muco import least_size
+from duckdb_anon.methods.partition_params import least_size
 from duckdb_anon.model.errors import ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import ColumnInfo, Roles
 from duckdb_anon.model.identifier_case import fold

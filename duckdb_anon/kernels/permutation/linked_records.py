@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -183,7 +184,7 @@ def _kept(table: Rows, below: IntArray, above: Kept, rows_above: int, rng: np.ra
     return Kept(rows, parent[rows], cell, np.searchsorted(cell, np.arange(first_cell[-1] + 1)))
 
 
-def _sorted(rows: IntArray, keys: Sequence[IntArray]) -> IntArray:
+def _sorted(rows: IntArray, keys: Sequence[NDArray[Any]]) -> IntArray:
     """Rows by keys, which are not negative, those that are alike in the order that they have."""
     listed = [key[rows] for key in keys]
     joint, size = np.zeros(len(rows), dtype=np.int64), 1
