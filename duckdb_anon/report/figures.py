@@ -78,6 +78,8 @@ def _made(release: Measured) -> str | None:
 
 def _risk(context: HoldersContext, release: Measured) -> str | None:
     for row in release.facts["risk"]:
+        if row["identity_high"] is not None and row["meets_threshold"] is None:
+            return f"Open: {release.missing['within the limit']}."
         if row["identity_high"] is not None:
             return risk_sentence(context, row["identity_high"])
     return None

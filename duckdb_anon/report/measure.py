@@ -191,7 +191,7 @@ def _release(runner: QueryRunner, found: Findings, name: str, checks: Checks) ->
     runner.missing = made.missing
     qi = [column for column in found.qi if column in types]
     made.charts = _charts(runner, found, made, qi)
-    made.facts["risk"] = _risk(runner, made.charts["attackers"], context)
+    made.facts["risk"] = _risk(runner, made.charts["attackers"], found)
     made.facts["classes"] = _by_class(runner, name, qi, context, made.charts["class_sizes"])
     made.facts["subgroups"] = subgroups(runner, found, made, checks)
     linked = f"{literal(plan.original)}, {literal(check.table)}, seed := {plan.seed}"
@@ -298,13 +298,17 @@ def _diversity(released: str, qi: Sequence[str], sensitive: Sequence[str]) -> st
     return f"select measure, {worst} as value from ({each}) group by measure order by {order}"
 
 
-def _risk(runner: QueryRunner, attackers: Rows, context: HoldersContext) -> Rows:
+def _risk(runner: QueryRunner, attackers: Rows, found: Findings) -> Rows:
     """The strongest attacker who knows everything, against the holder's threshold."""
     rows = [row for row in attackers if row["p_match"] == P_MATCH[-1]]
     likelihood = [row for row in rows if row["attacker"] == LIKELIHOOD.name]
     untried = [row for row in likelihood if row["identity"] is None or row["channel"] == BOOTSTRAP]
-    for row in untried:
-        runner.missing["within the limit"] = f"the strongest attacker was not tried: {row['note']}"
-    found = ("identity", "attribute")
-    strongest = [row for row in rows if row["attacker"] == "strongest" and any(row[name] is not None for name in found)]
-    return [against(row, context, all_tried=not untried) for row in strongest]
+    # an attacker who knows a column that the labels say nobody knows might find more
+    why = [*found.warnings, *(f"the strongest attacker was not tried: {row['note']}" for row in untried)]
+    if why:
+        runner.missing["within the limit"] = "; ".join(why)
+    strongest = [
+        row for row in rows
+        if row["attacker"] == "strongest" and any(row[name] is not None for name in ("identity", "attribute"))
+    ]  # fmt: skip
+    return [against(row, found.context, all_tried=not why) for row in strongest]

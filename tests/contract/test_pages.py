@@ -53,7 +53,9 @@ def test_every_page_can_be_reached_from_readme():
 
 def test_readme_stays_short_and_has_its_pictures():
     assert len(README.splitlines()) <= 120
-    assert re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README) == ["examples/terminal.svg", "examples/studies/risk.png"]
+    assert re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README) == [
+        "examples/terminal.svg", "examples/workbench.png", "examples/studies/risk.png",
+    ]  # fmt: skip
 
 
 def test_the_picture_has_the_figures_of_the_text():

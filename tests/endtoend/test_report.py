@@ -1,7 +1,6 @@
 """The report: one page that stands alone, drawn by a real browser without a network."""
 
 import re
-import shutil
 import subprocess
 from importlib.resources import files
 from pathlib import Path
@@ -11,12 +10,12 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon.cli import main
+from tests.reference.browser import BROWSER
 
 pytestmark = pytest.mark.campaign
 
 pytest.importorskip("altair", reason="the report extra is not installed")
 pytest.importorskip("vl_convert", reason="the report extra is not installed")
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 TABLES = """
 create table census as from anon_sample('census', 1500, seed := 7);

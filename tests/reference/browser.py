@@ -22,6 +22,8 @@ class Browser:
     """One page of the browser."""
 
     socket: Any
+    connect: Any = None  # opens a web socket to an address
+    port: str = ""
     events: list[Mapping[str, Any]] = field(default_factory=list)
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
@@ -53,6 +55,11 @@ class Browser:
                 done = now
             time.sleep(0.2)
 
+    def tab(self, url: str) -> "Browser":
+        """Another page of the same browser."""
+        page = self.call("Target.createTarget", url=url)["targetId"]
+        return Browser(self.connect(f"ws://127.0.0.1:{self.port}/devtools/page/{page}"), self.connect, self.port)
+
     def picture(self, file: Path, *, whole: bool = False) -> Path:
         """Take a picture of the page, below the window's edge too where it is to be whole."""
         taken = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
@@ -75,7 +82,7 @@ def chromium(folder: Path, connect: Any, flags: Sequence[str] = ()) -> Iterator[
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/json", timeout=30) as answer:
             page = next(node for node in json.loads(answer.read()) if node["type"] == "page")
         connection = connect(page["webSocketDebuggerUrl"])
-        yield Browser(connection)
+        yield Browser(connection, connect, port)
         connection.close()
     finally:
         process.terminate()

@@ -3,12 +3,9 @@
 What runs here runs where Superset is installed beside the package; .ci/extra-superset makes such an environment.
 """
 
-import base64
 import io
-import itertools
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -16,17 +13,16 @@ import urllib.error
 import urllib.request
 import uuid
 import zipfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.reference.browser import BROWSER, Browser, chromium
 from tests.reference.ports import free_port
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PASSWORD = "only-for-this-test"
 CONFIGURATION = """
 SECRET_KEY = "a key for one test, which is long enough"
@@ -84,41 +80,8 @@ class Superset:
         assert done == {"message": "OK"}, done
 
 
-@dataclass
-class Browser:
-    """Chromium without a window, driven over its DevTools protocol."""
-
-    socket: Any
-    events: list[Mapping[str, Any]] = field(default_factory=list)
-    numbers: Iterator[int] = field(default_factory=itertools.count)
-
-    def call(self, method: str, **params: Any) -> Any:
-        number = next(self.numbers)
-        self.socket.send(json.dumps({"id": number, "method": method, "params": params}))
-        while True:
-            message = json.loads(self.socket.recv())
-            if message.get("id") == number:
-                assert "error" not in message, (method, message)
-                return message["result"]
-            self.events.append(message)
-
-    def run(self, script: str) -> Any:
-        """Value of a JavaScript expression on the page."""
-        done = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
-        return None if "exceptionDetails" in done else done["result"].get("value")
-
-    def until(self, script: str, seconds: float = 90, doing: str = "") -> None:
-        """Wait for an expression to be true; where the page may not be ready for what makes it so, do that now and then."""
-        begun = done = time.monotonic()
-        if doing:
-            self.run(doing)
-        while not self.run(f"!!({script})"):
-            now = time.monotonic()
-            assert now < begun + seconds, (script, self.run("document.body.innerText")[-2000:])
-            if doing and now > done + 5:  # a second press at once would close what the first one opens
-                self.run(doing)
-                done = now
-            time.sleep(0.2)
+class Dashboards(Browser):
+    """A browser in which somebody is logged in."""
 
     def log_in(self, superset: Superset) -> None:
         self.call("Network.enable")
@@ -145,11 +108,6 @@ class Browser:
                         body = self.call("Network.getResponseBody", requestId=number)["body"]
                         found += json.loads(body).get("result", [])
         return found
-
-    def picture(self, file: Path) -> Path:
-        """Take a picture of the page."""
-        file.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
-        return file
 
 
 @pytest.fixture(scope="session")
@@ -199,23 +157,8 @@ def browser(superset, tmp_path_factory):
     if BROWSER is None:
         pytest.skip("there is no Chromium here")
     websocket = pytest.importorskip("websocket", reason="websocket-client comes with Superset")
-    flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1400,1600"]
     folder = tmp_path_factory.mktemp("browser")
-    expected = [f"--user-data-dir={folder}", "--remote-debugging-port=0", "about:blank"]
-    process = subprocess.Popen([BROWSER, *flags, *expected], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        end, estimated = time.monotonic() + 60, folder / "DevToolsActivePort"
-        while not estimated.exists() or not estimated.read_text().strip():
-            assert time.monotonic() < end, "Chromium did not start"
-            time.sleep(0.1)
-        port = estimated.read_text().split()[0]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json", timeout=30) as answer:
-            page = next(node for node in json.loads(answer.read()) if node["type"] == "page")
-        connection = websocket.create_connection(page["webSocketDebuggerUrl"], timeout=60, suppress_origin=True)
-        made = Browser(connection)
+    with chromium(folder, lambda url: websocket.create_connection(url, timeout=60, suppress_origin=True)) as page:
+        made = Dashboards(page.socket)
         made.log_in(superset)
         yield made
-        connection.close()
-    finally:
-        process.terminate()
-        process.wait(timeout=30)
