@@ -10,15 +10,8 @@ the column (Dempster, Laird and Rubin 1977) and stand in the text.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import date
-from decimal import Decimal
-from itertools import pairwise
-
-import sqlglot
-from sqlglot import exp
 
 from duckdb_anon.model.errors import when_run
 from duckdb_anon.model.learnt import OF_NULL, OF_RARE_NULL
@@ -28,8 +21,8 @@ from duckdb_anon.rewrite.query.trees import literal, quoted
 
 MOST_LISTED = 1_000_000
 _INFINITE = 2**31 - 1  # days of an infinite date
+_DIGITS = 18  # of a number that every type of whole numbers of 64 bits can hold
 _FAR = 10**20  # beyond every whole number of 64 bits
-_LARGEST_KNOWN = 10**17
 
 
 @dataclass(frozen=True)
@@ -235,45 +228,12 @@ class IntervalFactor(GeneralizedFactor):
         Segments of a counted type hold both ends, NULL where there is none; those of a measured one hold neither where
         it is a point too.
         """
-        cuts = [self._known_cut(constant) for constant in constants]
-        known_cuts = sorted({cut for cut in cuts if cut is not None})
-        if None in cuts:
-            return self._pieces_when_run(constants, largest)
-        ends = [(None, None), *known_cuts, (None, None)]
-        pieces: list[tuple[float | None, float | None]] = [cut for cut in known_cuts if cut[0] == cut[1]]
-        for (below, above), (next_below, next_above) in pairwise(ends):
-            # a constant that is a value of a counted type is a piece of its own
-            a = above + 1 if self.discrete and above is not None and below == above else above
-            b = next_below - 1 if self.discrete and next_below is not None and next_below == next_above else next_below
-            if a is None or b is None or a <= b:
-                pieces.append((a, b))
-        kind = self._integer_type if self.discrete else "double"
-        least, most = ("null", "null") if self.discrete else ("'-inf'", f"'{largest}'")
-        rows = [f"({least if a is None else a}::{kind}, {most if b is None else b}::{kind})" for a, b in pieces]
-        return f"select a, b from (values {', '.join(rows)}) as s(a, b)"
-
-    def _known_cut(self, constant: str) -> tuple[float, float] | None:
-        """`_cut` of a constant that is written as a number or a date, None for any other."""
-        tree = sqlglot.parse_one(constant, dialect="duckdb")
-        if self.kind.upper() == "DATE":
-            text = tree.this if isinstance(tree, exp.Cast) and tree.to.is_type("date") else tree
-            try:
-                day = (date.fromisoformat(text.name) - date(1970, 1, 1)).days if text.is_string else None
-            except ValueError:
-                return None
-            return None if day is None else (day, day)
-        if not tree.is_number or not is_number(self.kind):
-            return None
-        number = Decimal(tree.sql("duckdb"))
-        if abs(number) > _LARGEST_KNOWN:
-            return None
-        return (math.floor(number), math.ceil(number)) if self.discrete else (float(number), float(number))
-
-    def _pieces_when_run(self, constants: Sequence[str], largest: str) -> str:
-        """`_pieces` of constants that DuckDB has to evaluate."""
         least, most = "'-inf'::double", f"'{largest}'::double"
         if self.discrete:
             least, most = f"({-_FAR})::hugeint", f"{_FAR}::hugeint"
+        if not constants:
+            whole = ("null", "null") if self.discrete else (least, most)
+            return f"select {whole[0]}::{self._line_type} as a, {whole[1]}::{self._line_type} as b"
         cuts = ", ".join(f"({below}, {above})" for below, above in map(self._cut, constants))
         points = f"select distinct * from (values {cuts}) as c(below, above) where below is not null"
         ends = f"values ({least}, {least}), ({most}, {most})"
@@ -290,6 +250,8 @@ class IntervalFactor(GeneralizedFactor):
     def _cut(self, constant: str) -> tuple[str, str]:
         """The largest value up to a constant and the least from it on; both are the constant where it is a value."""
         if self.discrete and self.kind.upper() != "DATE":
+            if constant.removeprefix("-").isdecimal() and len(constant) <= _DIGITS:
+                return f"{constant}::hugeint", f"{constant}::hugeint"
             far = f"case when {constant} > 0 then {_FAR} when {constant} < 0 then -{_FAR} end"
             near = f"coalesce(try_cast({constant} as hugeint), {far})::hugeint"
             return f"{near} - ({near} > {constant})::integer", f"{near} + ({near} < {constant})::integer"
@@ -313,6 +275,10 @@ class IntervalFactor(GeneralizedFactor):
     def _integer_type(self) -> str:
         """A type of whole numbers in which two values can be added."""
         return "hugeint" if "BIGINT" in self.kind.upper() else "bigint"
+
+    @property
+    def _line_type(self) -> str:
+        return self._integer_type if self.discrete else "double"
 
     def _middle(self, first: str, last: str) -> str:
         """The mean of a segment, exact for whole numbers."""
