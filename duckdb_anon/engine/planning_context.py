@@ -128,7 +128,9 @@ class Context:
         if description.together:
             return f"no bounds: {release.given} lacks the rows that its database could not release"
         try:
-            if holds_rows_of(self.catalog.cursor, release.sql, description.digest, description.checksum):
+            if holds_rows_of(
+                self.catalog.cursor, release.sql, description.digest, description.checksum, release.columns
+            ):
                 self.verified[release.sql] = description.digest
                 private = "epsilon" in description.parameters
                 return "no bounds: the release is made of noisy counts, whose errors no interval states" * private

@@ -120,6 +120,11 @@ class Answer:
     marks: tuple[str, ...] = ()
     draws: int = 0
 
+    @property
+    def method(self) -> str:
+        """What answers: 'imputed' (plausible tables) or 'closed form'."""
+        return "imputed" if self.draws else "closed form"
+
 
 def answer(question: Question) -> Answer:
     """Answer a question.

@@ -255,8 +255,7 @@ def answers(
 
 def _method(sides: _Sides, measure: str) -> str:
     """SQL of how a measure was answered."""
-    method = "imputed" if sides.answer.draws else "closed form"
-    return f"case when {measure}.confidence = 1 and {measure}.low = {measure}.high then 'exact' else '{method}' end"
+    return f"case when {measure}.confidence = 1 and {measure}.low = {measure}.high then 'exact' else '{sides.answer.method}' end"
 
 
 def _read(query: str, tables: Sequence[TableInfo], wanted: Wanted, alone: bool = False) -> _Sides:

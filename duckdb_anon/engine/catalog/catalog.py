@@ -103,6 +103,7 @@ class Catalog:
     # a cursor in one transaction: comments that are read one after the other are of one moment
     snapshot: duckdb.DuckDBPyConnection | None = None
     resolved: list[Relation] = field(default_factory=list)  # every table that was looked up
+    foreign_keys: list[tuple[str, str, str, str]] | None = None  # what `identifier_lineage` read of them
 
     @property
     def comments(self) -> duckdb.DuckDBPyConnection:

@@ -81,13 +81,16 @@ def identifiers_read(catalog: Catalog, relation: Relation) -> Mapping[str, str]:
 
 def _references_of(catalog: Catalog) -> list[tuple[str, str, str, str]]:
     """Table, column, table and column of each declared foreign key, folded."""
+    if catalog.foreign_keys is not None:
+        return catalog.foreign_keys
     columns = [
         "table_name", "unnest(constraint_column_names)", "referenced_table", "unnest(referenced_column_names)",
     ]  # fmt: skip
     rows = catalog.comments.execute(
         f"select {', '.join(columns)} from duckdb_constraints() where constraint_type = 'FOREIGN KEY'"
     ).fetchall()
-    return [(fold(table), fold(column), fold(parent), fold(to)) for table, column, parent, to in rows]
+    catalog.foreign_keys = [(fold(table), fold(column), fold(parent), fold(to)) for table, column, parent, to in rows]
+    return catalog.foreign_keys
 
 
 def _referring(

@@ -100,9 +100,13 @@ def row_text(columns: Mapping[str, str]) -> str:
     return f"concat({', '.join(_text(ident(name), kind) for name, kind in columns.items())})"
 
 
-def row_checksum(con: duckdb.DuckDBPyConnection, source: str) -> str:
-    """Number of rows and the sum of DuckDB's hashes of names, types and rows, as a text without spaces."""
-    checksum: str = con.execute(checksum_sql(column_types(con, source), source)).fetchall()[0][0]
+def row_checksum(con: duckdb.DuckDBPyConnection, source: str, columns: Mapping[str, str] | None = None) -> str:
+    """Number of rows and the sum of DuckDB's hashes of names, types and rows, as a text without spaces.
+
+    `columns`: names and types, where they are known.
+    """
+    types = column_types(con, source) if columns is None else _coarse(columns)
+    checksum: str = con.execute(checksum_sql(types, source)).fetchall()[0][0]
     return checksum
 
 
@@ -113,9 +117,11 @@ def checksum_sql(columns: Mapping[str, str], source: str) -> str:
     return f"select count(*) || ':' || coalesce(sum(hash({row})), 0) from {source}"
 
 
-def holds_rows_of(con: duckdb.DuckDBPyConnection, source: str, digest: str, checksum: str) -> bool:
-    """Whether a table has the rows of a digest."""
-    now = row_checksum(con, source)
+def holds_rows_of(
+    con: duckdb.DuckDBPyConnection, source: str, digest: str, checksum: str, columns: Mapping[str, str] | None = None
+) -> bool:
+    """Whether a table has the rows of a digest; `columns` are its names and types, where they are known."""
+    now = row_checksum(con, source, columns)
     if now == checksum:
         return True
     if (digest, now) not in _digest_agrees:
@@ -127,9 +133,13 @@ def holds_rows_of(con: duckdb.DuckDBPyConnection, source: str, digest: str, chec
 
 def column_types(con: duckdb.DuckDBPyConnection, source: str) -> Mapping[str, str]:
     """Names and types of columns, with one name for types that a Parquet file does not distinguish."""
-    described = con.execute(f"describe select * from {source}").fetchall()
+    return _coarse({name: kind for name, kind, *_ in con.execute(f"describe select * from {source}").fetchall()})
+
+
+def _coarse(columns: Mapping[str, str]) -> Mapping[str, str]:
     return {
-        name: _COARSE_TIMESTAMP.sub("TIMESTAMP", _ARRAY.sub("[]", without_enums(kind))) for name, kind, *_ in described
+        name: _COARSE_TIMESTAMP.sub("TIMESTAMP", _ARRAY.sub("[]", without_enums(kind)))
+        for name, kind in columns.items()
     }
 
 
