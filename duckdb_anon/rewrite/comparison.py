@@ -255,7 +255,8 @@ def answers(
 
 def _method(sides: _Sides, measure: str) -> str:
     """SQL of how a measure was answered."""
-    return f"case when {measure}.confidence = 1 and {measure}.low = {measure}.high then 'exact' else '{sides.answer.method}' end"
+    exact = f"{measure}.confidence = 1 and {measure}.low = {measure}.high"
+    return f"case when {exact} then 'exact' else '{sides.answer.method}' end"
 
 
 def _read(query: str, tables: Sequence[TableInfo], wanted: Wanted, alone: bool = False) -> _Sides:
