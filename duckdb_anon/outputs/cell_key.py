@@ -3,7 +3,8 @@
 Each individual (each row without a person column) has a record key, a hash of a secret and of its content. The sum of
 the keys of a cell, modulo 2^64, is the cell's key, which looks up the noise: for counts in a table of probabilities by
 the count (Thompson, Broadfoot and Elazar, Joint UNECE/Eurostat Work Session, 2013), for sums times the largest
-individual's contribution (Giessing and Tent, UNECE, 2019, with one contribution and a constant multiplier). Noise is
+individual's contribution (Giessing and Tent, UNECE, 2019, with one contribution and the multiplier 1, since with a
+smaller one the sum of a column of zeros and ones would be an exact count). Noise is
 unbiased, has the policy's variance and largest deviation, and of all such distributions the largest entropy (Marley and
 Leaver, 2011). A count of 0 stays 0 and none is negative. Departure: a mean is the published sum over the published
 count. Margins are published as they are: they do not add up. Cost: the query, and a hash for each row.
@@ -99,10 +100,10 @@ def noise_of_count(count: str, number: str, variance: float, deviation: int) -> 
 
 
 def noise_of_sum(number: str, variance: float, deviation: int) -> str:
-    """SQL of the noise of a sum, with the variance 1 and a largest deviation of `deviation` / sqrt(`variance`)."""
+    """SQL of the noise of a sum, in units of the largest contribution."""
     row = _listed(sum_table(variance, deviation))
     places = f"len(list_filter({row}, lambda p: p <= {number}))"
-    return f"(({places} - {deviation * STEPS}) / {STEPS * variance**0.5!r})"
+    return f"(({places} - {deviation * STEPS}) / {STEPS})"
 
 
 def _listed(chances: Floats) -> str:

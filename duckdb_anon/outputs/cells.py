@@ -181,12 +181,11 @@ class _Writer:
         """Values with noise by the keys of cells: first the numbers in [0, 1), then the aggregates."""
         policy, is_row = self.policy, self.block.table.person is None
         how = (policy.variance, policy.deviation)
-        scale = policy.p_percent / 100
         numbers = [f"{uniform(f'_y{j}', 'count')} as _uc{j}" for j in self.conditions]
         numbers += [f"{uniform(f'_ys{n}', f'sum {name}')} as _us{n}" for n, (_, name) in enumerate(self.sums)]
         counts = [f"(_n{j} + {noise_of_count(f'_n{j}', f'_uc{j}', *how)})::bigint" for j in self.conditions]
         rows = counts if is_row else [
-            f"greatest(round(_r{j} + {noise_of_sum(f'_uc{j}', *how)} * {scale} * _m{j}), 0)::bigint"
+            f"greatest(round(_r{j} + {noise_of_sum(f'_uc{j}', *how)} * _m{j}), 0)::bigint"
             for j in self.conditions
         ]  # fmt: skip
         found = []
@@ -194,7 +193,7 @@ class _Writer:
             value = counts[a.condition] if a.fraction else rows[a.condition]
             if a.measured is not None:
                 n = self.sums.index((a.condition, a.measured))
-                total = f"_d{n} + {noise_of_sum(f'_us{n}', *how)} * {scale} * _t{n}[1]"
+                total = f"_d{n} + {noise_of_sum(f'_us{n}', *how)} * _t{n}[1]"
                 value = total if a.function == "sum" else f"({total}) / nullif({value}, 0)"
             found.append(f"coalesce({value}, 0) as _a{place}" if a.function == "count" else f"{value} as _a{place}")
         return [

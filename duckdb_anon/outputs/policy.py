@@ -109,11 +109,6 @@ def policy_of(function: str, table: str, comment: str) -> Policy:
             f"{function}: the policy of {table} has variance {policy.variance:g}. It is at most deviation "
             f"({policy.deviation})"
         )
-    if policy.method == "cell_key" and not policy.p_percent:
-        raise ParameterError(
-            f"{function}: the policy of {table} has method cell_key and p_percent 0. The noise of sums is p_percent of "
-            "the largest individual; give one above 0"
-        )
     return policy
 
 

@@ -229,8 +229,12 @@ def test_random_sessions_derive_no_small_count_and_no_amount(con):
     assert found == [] and answered > 20
 
 
+PIECES = [pytest.param(piece, marks=[pytest.mark.weekly] * (piece > 0)) for piece in range(25)]
+
+
 @pytest.mark.campaign
-@pytest.mark.weekly
+@pytest.mark.parametrize("piece", PIECES)
 @pytest.mark.parametrize("users", [["ann"], ["ann", "bob"]])
-def test_a_thousand_random_sessions_derive_no_small_count_and_no_amount(con, users):
-    assert sessions(con, 1000, users, 4)[0] == []
+def test_a_thousand_random_sessions_derive_no_small_count_and_no_amount(con, users, piece):
+    found, answered = sessions(con, 40, users, 100 + piece)
+    assert found == [] and answered > 1000
