@@ -35,8 +35,8 @@ create table if not exists {schema}.outputs (
   atoms bigint not null, members blob not null, statistics varchar[] not null, hidden boolean[] not null);
 create table if not exists {schema}.output_rows (
   original varchar not null, part bigint not null, probe ubigint not null, hashes blob not null);
-create table if not exists {schema}.output_secrets (
-  original varchar primary key, probe ubigint not null, secret varchar not null)"""
+create table if not exists {schema}.output_keys (
+  original varchar primary key, probe ubigint not null, key varchar not null)"""
 # differs where DuckDB's hash of a type does: short and long text, numbers, times, lists
 _PROBE = (
     "hash({'a': 'a', 'b': repeat('ab', 20), 'c': 1, 'd': 1.5::double, 'e': 12.34, 'f': date '2000-02-29', "
@@ -161,10 +161,10 @@ class Ledger:
     def secret(self) -> str:
         """The secret of record keys, which is made and kept where there is none."""
         self._make()
-        found = self._checked("secret", "output_secrets", "secret")
+        found = self._checked("key", "output_keys", "key")
         if not found:
             found = [new_secret()]
-            self._run(f"insert into {self._schema}.output_secrets select $1, {_PROBE}, $2", [self.original, *found])
+            self._run(f"insert into {self._schema}.output_keys select $1, {_PROBE}, $2", [self.original, *found])
         return str(found[0])
 
     def _checked(self, column: str, table: str, order: str) -> list[Any]:
