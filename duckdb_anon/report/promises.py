@@ -46,6 +46,6 @@ def promises(call: str, roles: Mapping[str, str]) -> tuple[list[str], list[str]]
     exact = [column for column, role in roles.items() if role == "insensitive"]
     if exact:
         not_held.append(
-            f"It says nothing of {', '.join(exact)}, released unchanged: the limit assumes that nobody knows them."
+            f"It says nothing of {', '.join(exact)}, released unchanged: the limit assumes that they are unknown."
         )
     return holds, [*not_held, *NOT_COVERED]

@@ -239,7 +239,7 @@ def _(STEPS, bench, does, mo, replace, step, view):
     )
     mo.Html(
         view.block(
-            "<h2>3 Promise: what nobody may find</h2>",
+            "<h2>3 Promise: the limit of the risk</h2>",
             f"<div>{attacker}</div>",
             view.note(
                 "A journalist does not know who is in the table. Without a table of the population that risk is the "
