@@ -124,7 +124,7 @@ def tree() -> tuple[list[str], argparse.ArgumentParser]:
     workbench.add_arguments(
         command(
             "workbench", workbench.main, "Clean, label, release and verify a table on a local page, without SQL",
-            "The pages work without a network. Their state is plan.toml in the folder of the file, which run carries out.",
+            "The pages work without a network. Their state is plan.toml in the file's folder, which run carries out.",
         )
     )  # fmt: skip
     serve.add_arguments(command("serve", serve.main, "Serve a database over Quack to stock DuckDB shells"))
