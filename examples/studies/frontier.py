@@ -52,7 +52,7 @@ from duckdb_anon.methods import microaggregate, mondrian, muco, rank_swap, slici
 from duckdb_anon.model import released_columns
 from duckdb_anon.model.coded_table import Attribute, CodedTable
 from duckdb_anon.model.errors import AnonError
-from duckdb_anon.model.function_specs import Method
+from duckdb_anon.model.function_specs import ColumnInfo, Method, Roles
 from duckdb_anon.model.number_scale import Scale
 
 matplotlib.use("Agg")
@@ -148,7 +148,11 @@ def params(method: Method, **given: Any) -> dict[str, Any]:
 
 def run(method: Method, table: CodedTable, rng: np.random.Generator, **given: Any) -> Released:
     """Released codes of each quasi-identifier, row i being row i's."""
-    made = method.release(table, params(method, **given), rng)
+    checked = params(method, **given)
+    if method.resolve_params is not None:
+        infos = [tuple(ColumnInfo(a.name, "", a.kind) for a in columns) for columns in (table.qi, table.sensitive)]
+        checked |= method.resolve_params(Roles(infos[0], infos[1]), checked, lambda: table)
+    made = method.release(table, checked, rng)
     rows = made[released_columns.ROWS].rows if released_columns.ROWS in made else None
     fields = dict(made)
     for name, each in made.items():
@@ -159,7 +163,7 @@ def run(method: Method, table: CodedTable, rng: np.random.Generator, **given: An
     if rows is not None and (rows != np.arange(table.rows)).any():
         back = np.argsort(rows)
         published = [codes[back] for codes in published]
-    groups = muco.groups_of(table, params(method, **given)) if method is muco.METHOD else None
+    groups = muco.groups_of(table, checked) if method is muco.METHOD else None
     return published, groups
 
 

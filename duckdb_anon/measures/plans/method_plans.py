@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -78,8 +79,9 @@ def delta_probability(tables: Sequence[CodedTable], params: Params, rng: np.rand
 )
 def structural_values(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> Answer:
     """One row a value that muco excepts, or some cut would separate alone in as many records as a group has or more."""
-    table, rows = tables[0], []
-    call = refine(dict.fromkeys(parameter.name for parameter in METHOD.parameters) | {"tables": "uniform"} | params)
+    table = tables[0]
+    rows: list[tuple[Any, ...]] = []
+    call = refine({**dict.fromkeys(parameter.name for parameter in METHOD.parameters), "tables": "uniform", **params})
     groups = groups_of(table, call, "structural_values")
     for attribute in table.sensitive:
         alone, excepted = rows_alone(table.qi, attribute), excepted_codes(table, attribute, call)

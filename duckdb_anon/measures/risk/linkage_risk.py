@@ -116,9 +116,9 @@ def _add_smallest(call: MeasureCall, release: PublishedRecords, rows: list[dict[
     size = np.bincount(group)[group]
     small = np.append(size <= np.quantile(size, SMALLEST, method="inverted_cdf"), False)  # -1: not released
     few = draw_targets(call, call.original, release, row, np.flatnonzero(small[row]))
-    found = zip(_SMALLEST, rate_of(attack(release, REGISTER.scoring(release), few)[0]), strict=True)
+    found = dict(zip(_SMALLEST, rate_of(attack(release, REGISTER.scoring(release), few)[0]), strict=True))
     for each in (tried, rows[-1]):
-        each |= found if each is tried else {name: tried[name] for name in _SMALLEST}
+        each |= found
 
 
 def prepared(
