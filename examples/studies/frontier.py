@@ -16,16 +16,7 @@ ten bins. Risk, of a person all of whose quasi-identifiers are known:
 Boxes enter as values drawn from them, slices row by row. Each target of frontier.md is printed with what came out;
 after the tables stands what SSE groups do for slicing, merging and anatomy at the same l.
 
-Measured (three seeds, 1,000 targets each and every person by the insider, some five minutes of one core; the plot
-beside this file): all sixteen targets are kept, the nearest of them the insider on census at 1/10, .079 +- .001 where
-.085 was asked. With groups of just ceil(1/delta) rows she had .087 there after the repair; targets of the repair in
-steps of 20 that leave cells under 75 alone brought .086 at a score of 980 in place of 984, one row more a group .080
-at 983.7. On the two tables nobody tuned on MDAV's clusters with permuted columns are better against the outside
-attacker (randhie: error .156 at .055, muco .221 at .053; fair: .179 at .028, muco .200 at .030), and worse against the
-insider (her chance there is one in k, while groups of SSE cuts hold more rows than k where values are few). What the
-paper's setting claims does not come out: error .085 at risk .18 on census. SSE groups lower the mean error of anatomy
-to less than half on all four tables, of slicing and merging by up to a sixth on three; on randhie at l = 2 it rises
-from .091 to .098, where the median falls.
+What was measured is in README.md of this folder, with the plot.
 """
 
 from __future__ import annotations
