@@ -76,19 +76,25 @@ def half_widths(
                 if value is not None and math.isfinite(value):
                     values.append(value)
     outputs = leftmost(tree).expressions
-    wider = [replay.wider.get(_kind(outputs[number].unalias())) for number in measures.wanted]
+    wider = [replay.wider.get(kind_of(outputs[number].unalias())) for number in measures.wanted]
     return {
         key: [_half_width(values, factor) for values, factor in zip(lists, wider, strict=True)]
         for key, lists in found.items()
     }
 
 
-def _kind(node: exp.Expr) -> str:
+def kind_of(node: exp.Expr) -> str:
     """Kind of a measure, as calibrations tell them apart."""
     kinds: dict[str, tuple[type[exp.Expr], ...]] = {
         "count": (exp.Count, exp.CountIf), "sum": (exp.Sum,), "mean": (exp.Avg,), "share": (exp.Div,),
+        "quantile": (exp.Median, exp.Quantile, exp.ApproxQuantile, exp.PercentileCont, exp.PercentileDisc),
     }  # fmt: skip
-    return next((name for name, types in kinds.items() if isinstance(node.unnest(), types)), "other")
+    value = node.unnest()
+    if isinstance(value, (exp.Filter, exp.WithinGroup)):
+        value = value.this
+    if isinstance(value, exp.Count) and isinstance(value.this, exp.Distinct):
+        return "other"
+    return next((name for name, types in kinds.items() if isinstance(value, types)), "other")
 
 
 def _half_width(differences: Sequence[float], wider: float | None) -> float | None:

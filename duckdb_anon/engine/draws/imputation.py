@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +32,7 @@ from duckdb_anon.engine.transport.number_formatting import texts
 from duckdb_anon.engine.transport.release_reader import read_tables
 from duckdb_anon.engine.transport.result_encoding import Result, error_result
 from duckdb_anon.kernels import thread_pool
-from duckdb_anon.kernels.plausible import LinkedRelease, Release, plausible_database, plausible_tables, read_release
+from duckdb_anon.kernels.plausible import Drawing, LinkedRelease, Release, read_release
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import Attribute, CodeArray, IntArray
 from duckdb_anon.model.errors import RequirementError, reported
@@ -46,8 +46,8 @@ LISTS = {NUMBERS: "BIGINT[]", REALS: "DOUBLE[]", PLACES: "INTEGER[]"}
 """Functions that hand a column over, and the types of its lists."""
 ROW = ""
 """Name of the column of released rows."""
-_MOST_BYTES = 1 << 30
-"""Of all stored tables together."""
+_MOST_BYTES, _MOST_BEGUN = 1 << 30, 2
+"""Of all stored tables together; interrupted calls whose draws are kept."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,15 @@ class DrawnTables:
         return sum(column.size for column in self.columns.values())
 
 
+@dataclass(frozen=True)
+class Begun:
+    """Releases that were read, and what is drawn of them."""
+
+    read: list[tuple[Release, dict[str, Attribute]]]  # each release with the domains of its columns
+    drawing: Drawing
+    places: dict[int, int]  # place of each table in the drawing
+
+
 @dataclass
 class HandedOver:
     """Tables that a query takes columns from, until it has all of them."""
@@ -98,6 +107,8 @@ class HandedOver:
 
 
 _drawn_tables: OrderedDict[tuple[object, ...], DrawnTables] = OrderedDict()
+_begun: dict[tuple[object, ...], Begun] = {}
+"""What interrupted queries drew; as many as `_MOST_BEGUN`."""
 _storing = threading.Lock()
 
 
@@ -122,8 +133,9 @@ def _store(key: tuple[object, ...], tables: DrawnTables) -> None:
 def forget_draws(instance: int) -> None:
     """Drop the tables of a database that nothing is connected to any more."""
     with _storing:
-        for key in [key for key in _drawn_tables if key[0] == instance]:
-            del _drawn_tables[key]
+        for stored in (_drawn_tables, _begun):
+            for key in [key for key in stored if key[0] == instance]:
+                del stored[key]
 
 
 @dataclass(frozen=True)
@@ -186,7 +198,7 @@ def run(call: pa.StructArray) -> pa.Array:
                         f"impute: the drawn tables of {planned[facts['place']].table} were dropped while the query "
                         "ran. Run it again"
                     )
-                drawn = _drawn(planned, call)
+                drawn = _drawn(planned, call, _key({**facts, "place": 0}))
                 tables = drawn[facts["place"]]
                 for number, each in enumerate(drawn) if facts["key"] is not None else ():
                     _store(_key({**facts, "place": number}), each)
@@ -214,30 +226,50 @@ def take(calls: pa.StructArray) -> pa.Array:
     return lists
 
 
-def _drawn(calls: Sequence[ImputeCall], given: pa.StructArray) -> list[DrawnTables]:
-    """Read the releases of a call and draw their tables."""
+def _drawn(calls: Sequence[ImputeCall], given: pa.StructArray, key: tuple[object, ...]) -> list[DrawnTables]:
+    """Read the releases of a call and draw their tables, or draw on where an interrupt ended an equal call."""
+    rows = [listed_rows(given.field(f"t{k}")) for k, _ in enumerate(calls)]
+    with _storing:
+        begun = _begun.pop(key, None)
+    begun = begun or _begin(calls, given, rows)
+    try:
+        draws = begun.drawing.draws(calls[0].draws)
+    except BaseException:
+        if calls[0].seed is not None:
+            with _storing:
+                _begun[key] = begun
+                while len(_begun) > _MOST_BEGUN:
+                    del _begun[next(iter(_begun))]
+        raise
+    found = []
+    for table, (call, each, (release, domains)) in enumerate(zip(calls, rows, begun.read, strict=True)):
+        columns = {ROW: StoredColumn(owned(pa.array(release.rows))), **_copied(call, each, release.rows)}
+        for name in [name for name in call.drawn if name in domains]:
+            values = [draw[begun.places[table]].pop(name) for draw in draws]
+            columns[name] = _stored(*_placed(domains[name], values), call.integers.get(name, ""))
+        found.append(DrawnTables(len(release.rows), call.draws, columns))
+    return found
+
+
+def _begin(calls: Sequence[ImputeCall], given: pa.StructArray, rows: Sequence[pa.StructArray]) -> Begun:
+    """Read the releases of a call, the tables of a database by the links of their keys."""
     rng = generator(calls[0].seed)
     names = dict.fromkeys(tree for call in calls for tree in call.trees.values())
     forest = {
         name: read_tree("impute", name, listed_rows(given.field(f"h{k}")).flatten()) for k, name in enumerate(names)
     }
-    rows = [listed_rows(given.field(f"t{k}")) for k, _ in enumerate(calls)]
     read = [_read(call, each, forest, rng) for call, each in zip(calls, rows, strict=True)]
     releases = [release for release, _ in read]
-    drawn: list[dict[str, list[tuple[CodeArray, Any]]]] = [
-        {name: [] for name in call.drawn if name in domains} for call, (_, domains) in zip(calls, read, strict=True)
+    if len(calls) == 1:
+        return Begun(read, Drawing([LinkedRelease(releases[0])], rng), {0: 0})
+    links = key_links([{name: _by_number(each).field(name) for name in call.keys}
+                       for call, each in zip(calls, rows, strict=True)])  # fmt: skip
+    places = {table: place for place, (table, _, _) in enumerate(links)}
+    linked = [
+        LinkedRelease(releases[table], places.get(parent, -1), _row_above(releases, table, parent, row))
+        for table, parent, row in links
     ]
-    for draw in _draws(calls, rows, releases, rng):
-        for values, of_table in zip(drawn, draw, strict=True):
-            for name, listed_values in values.items():
-                listed_values.append(of_table[name])
-    found = []
-    for call, each, (release, domains), values in zip(calls, rows, read, drawn, strict=True):
-        columns = {ROW: StoredColumn(owned(pa.array(release.rows))), **_copied(call, each, release.rows)}
-        for name in list(values):
-            columns[name] = _stored(*_placed(domains[name], values.pop(name)), call.integers.get(name, ""))
-        found.append(DrawnTables(len(release.rows), call.draws, columns))
-    return found
+    return Begun(read, Drawing(linked, rng), places)
 
 
 def _read(
@@ -259,24 +291,6 @@ def _read(
             f"{MOST_ROWS:,}. Ask for fewer draws"
         )
     return release, {name: column.domain for name, column in table.columns.items()}
-
-
-def _draws(
-    calls: Sequence[ImputeCall], rows: Sequence[pa.StructArray], releases: Sequence[Release], rng: np.random.Generator
-) -> Iterator[list[dict[str, Any]]]:
-    """The draws of each table, table by table as the call has them."""
-    if len(calls) == 1:
-        yield from ([draw] for draw in plausible_tables(releases[0], calls[0].draws, rng))
-        return
-    links = key_links([{name: _by_number(each).field(name) for name in call.keys}
-                       for call, each in zip(calls, rows, strict=True)])  # fmt: skip
-    places = {table: place for place, (table, _, _) in enumerate(links)}
-    linked = [
-        LinkedRelease(releases[table], places.get(parent, -1), _row_above(releases, table, parent, row))
-        for table, parent, row in links
-    ]
-    for draw in plausible_database(linked, calls[0].draws, rng):
-        yield [draw[places[table]] for table, _ in enumerate(calls)]
 
 
 def _row_above(releases: Sequence[Release], table: int, parent: int, row: IntArray) -> IntArray:

@@ -6,13 +6,13 @@ bucket as often as it has them, randomized ones from their posterior, samples re
 of the columns is a model: the spread of the draws says nothing of its error.
 
     release = read_release("impute", table, ["income"], rng)
-    for draw in plausible_tables(release, 10, rng):
-        ...
+    Drawing([LinkedRelease(release)], rng).draws(10)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from copy import deepcopy
 
 import numpy as np
 
@@ -23,11 +23,10 @@ from duckdb_anon.model.coded_table import CodeArray, IntArray
 from duckdb_anon.model.number_scale import Numbers
 
 __all__ = [
+    "Drawing",
     "LinkedRelease",
     "Release",
     "Source",
-    "plausible_database",
-    "plausible_tables",
     "read_release",
 ]
 
@@ -35,42 +34,43 @@ Draw = dict[str, tuple[CodeArray, Numbers | None]]
 """By column that is not exact: code of each row, of a hierarchy leaf, and where it is -1 the number on its scale."""
 
 
-def plausible_tables(release: Release, draws: int, rng: np.random.Generator) -> Iterator[Draw]:
-    """Draw tables that may have been the original.
+class Drawing:
+    """Tables that may have been the originals, drawn one after another; what is drawn stays when a draw is interrupted.
 
-    Yields:
-        The columns that are not exact, each with as many rows as `release.rows`.
+    The tables of a database are drawn together, so that an individual has the same values wherever they join.
     """
-    model = Augmentation(release.evidence, rng)
-    for _ in range(draws):
-        model.step()
-        yield {
-            source.name: _values(release, k, model.atoms(k), rng)
-            for k, source in enumerate(release.sources)
-            if not source.exact
-        }
+
+    def __init__(self, releases: Sequence[LinkedRelease], rng: np.random.Generator) -> None:
+        """`releases`: the tables, each after its parent."""
+        self._releases, self._rng = releases, rng
+        self._model: Augmentation | None = None
+        self._done: list[list[Draw]] = []
+
+    def draws(self, number: int) -> list[list[Draw]]:
+        """So many draws, those that were made before first; of each table the columns that are not exact."""
+        if self._model is None and len(self._releases) == 1:
+            rng = deepcopy(self._rng)
+            self._model, self._rng = Augmentation(self._releases[0].release.evidence, rng), rng
+        while len(self._done) < number:
+            rng = deepcopy(self._rng)  # an interrupted draw begins again where it began
+            model = None if self._model is None else self._model.copied(rng)
+            if model is None:
+                atoms = drawn_together(self._releases, rng)
+                drawn = [
+                    {name: _values(one.release, k, of_table[k], rng) for k, name in _drawn_columns(one.release)}
+                    for one, of_table in zip(self._releases, atoms, strict=True)
+                ]
+            else:
+                model.step()
+                release = self._releases[0].release
+                drawn = [{name: _values(release, k, model.atoms(k), rng) for k, name in _drawn_columns(release)}]
+            self._model, self._rng = model, rng
+            self._done.append(drawn)
+        return self._done[:number]
 
 
-def plausible_database(releases: Sequence[LinkedRelease], draws: int, rng: np.random.Generator) -> Iterator[list[Draw]]:
-    """Draw the tables of a database together, so that an individual has the same values wherever tables join.
-
-    Args:
-        releases: the tables, each after its parent.
-        draws: number of draws.
-        rng: the generator.
-
-    Yields:
-        For each table what `plausible_tables` yields.
-    """
-    for _ in range(draws):
-        yield [
-            {
-                source.name: _values(linked.release, k, atoms[k], rng)
-                for k, source in enumerate(linked.release.sources)
-                if not source.exact
-            }
-            for linked, atoms in zip(releases, drawn_together(releases, rng), strict=True)
-        ]
+def _drawn_columns(release: Release) -> list[tuple[int, str]]:
+    return [(k, source.name) for k, source in enumerate(release.sources) if not source.exact]
 
 
 def _values(release: Release, k: int, atoms: IntArray, rng: np.random.Generator) -> tuple[CodeArray, Numbers | None]:

@@ -8,6 +8,7 @@ Cost: a pass over rows and edges for each round and each draw, see `sampling` an
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -120,6 +121,12 @@ class Augmentation:
         if j in self.ended:
             self._give_ends(j, atoms, np.arange(len(self.evidence.columns[j].bin)))
         return atoms[first] if first is not None and self.evidence.per_person[j] else atoms
+
+    def copied(self, rng: np.random.Generator) -> Augmentation:
+        """The same model with rows of its own, and another generator."""
+        made = copy(self)
+        made.rng, made.cell, made.state, made.level = rng, self.cell.copy(), self.state.copy(), self.level.copy()
+        return made
 
     def _completion(self) -> Completion:
         return Completion(self.state, self.sizes, self.level, self.levels)

@@ -10,7 +10,7 @@ Cost: that of `augmentation` for each table and draw; tables whose cells are all
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -32,12 +32,13 @@ class LinkedRelease:
     Attributes:
         release: the release.
         parent: place of the parent among the releases, -1 for none.
-        parent_row: row of the parent's drawn table that each row belongs to, -1 for none, shape (rows,).
+        parent_row: row of the parent's drawn table that each row belongs to, -1 for none, shape (rows,);
+            not read without a parent.
     """
 
     release: Release
-    parent: int
-    parent_row: IntArray
+    parent: int = -1
+    parent_row: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def is_open(self) -> bool:

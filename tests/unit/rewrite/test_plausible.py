@@ -6,6 +6,8 @@ import duckdb
 import pytest
 
 from duckdb_anon.engine.draws import imputation
+from duckdb_anon.kernels.plausible.augmentation import Augmentation
+from duckdb_anon.model.progress import Interrupted
 from duckdb_anon.rewrite import answer, rewriter
 
 QUERIES = (
@@ -113,7 +115,7 @@ def test_a_release_is_drawn_once_until_it_changes(people, monkeypatch):
     people.execute("create table boxes as from mondrian('people', 5)")
     times: list[str] = []
     draw = imputation._drawn
-    monkeypatch.setattr(imputation, "_drawn", lambda calls, given: times.append(calls[0].table) or draw(calls, given))
+    monkeypatch.setattr(imputation, "_drawn", lambda calls, *given: times.append(calls[0].table) or draw(calls, *given))
     query = "select median(age) from people"
     first = rewritten(people, query, "boxes")
     assert rewritten(people, query, "boxes") == first
@@ -126,6 +128,28 @@ def test_a_release_is_drawn_once_until_it_changes(people, monkeypatch):
     people.execute("rollback")
     assert rewritten(people, query, "boxes") == first
     assert len(times) == 2
+
+
+def test_what_an_interrupted_query_drew_stays(people, monkeypatch):
+    query, steps, reads = "select median(age) from people where city <> 'c1'", [], []
+    people.execute("create table random as from rr_distort('people', p := 0.7)")
+    expected = rewritten(people, query, "random")
+    imputation._drawn_tables.clear()
+    step, begin = Augmentation.step, imputation._begin
+
+    def stopped(model):
+        steps.append(model)
+        if len(steps) == 11:  # six rounds of learning, and the fifth draw
+            step(model)  # an interrupted draw has changed some rows
+            raise Interrupted("stopped")
+        step(model)
+
+    monkeypatch.setattr(Augmentation, "step", stopped)
+    monkeypatch.setattr(imputation, "_begin", lambda *given: reads.append(1) or begin(*given))
+    with pytest.raises((duckdb.Error, Interrupted)):
+        rewritten(people, query, "random")
+    assert rewritten(people, query, "random") == expected
+    assert (len(steps), len(reads)) == (17, 1)
 
 
 def test_what_cannot_be_drawn_is_said_while_planning(people):
