@@ -133,7 +133,8 @@ def _store(key: tuple[object, ...], tables: DrawnTables) -> None:
 def forget_draws(instance: int) -> None:
     """Drop the tables of a database that nothing is connected to any more."""
     with _storing:
-        for stored in (_drawn_tables, _begun):
+        stores: tuple[dict[tuple[object, ...], Any], ...] = (_drawn_tables, _begun)
+        for stored in stores:
             for key in [key for key in stored if key[0] == instance]:
                 del stored[key]
 
