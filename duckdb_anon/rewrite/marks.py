@@ -86,7 +86,7 @@ class Cut:
 
 
 def marks(query: exp.Query, model: ReleaseModel) -> tuple[str, ...]:
-    """What is to be said of the rows of a bound query: keys that are shown as cells, and rows that are picked."""
+    """What is to be said of the rows of a bound query: keys that are published as cells, and rows that are picked."""
     spread: dict[str, None] = {}
     for select in [select for select in all_of(query, exp.Select) if reads_original(select)]:
         aliases = {item.alias_or_name for item in from_items(select) if is_original(item)}
