@@ -21,6 +21,7 @@ from duckdb_anon.outputs.policy import Policy
 
 _ATOMS = 1000  # most joint atoms for which every linear combination is looked at
 _MATRIX = 20_000_000  # most cells times joint atoms of answers that are compared together
+_PROGRAMS = 200  # most groups of rows for which bounds of sums are looked at
 _PAIRS = 1500  # most answered cells of which all pairs are
 
 
@@ -104,6 +105,10 @@ class _Together:
                               for cell in cells], bool)  # fmt: skip
             if found.any() and not checker.is_exact:  # what overlaps them could give them away
                 found = found | (cells.astype(float) @ cells[found].T.astype(float) > 0).any(axis=1)
+            if kind.startswith("sum ") and not found.all():
+                new = ~found & ~np.array([_among(cell, known) for cell in cells], bool)
+                if new.any() and self._bounds(kind[4:], [known, cells[new]]) and not self._bounds(kind[4:], [known]):
+                    found = found | new
             refused[asked] = found
         return refused
 
@@ -127,6 +132,25 @@ class _Together:
     def _at(self) -> Ints:
         """Joint atom of each row of the table."""
         return self._joint[self._numbers]
+
+    def _bounds(self, magnitude: str, answered: Sequence[Bools]) -> bool:
+        """Whether sums bound the amount of few individuals within p_percent, as no amount is negative: by programs."""
+        amounts, near = self.rows.magnitudes[magnitude], self.policy.p_percent / 100
+        columns, at = np.unique(np.concatenate(answered), axis=1, return_inverse=True)
+        if not (amounts >= 0).all() or columns.shape[1] > _PROGRAMS:
+            return False
+        totals = np.bincount(at.reshape(-1)[self._at], amounts, columns.shape[1])
+        parts = at.reshape(-1) == np.arange(columns.shape[1])[:, None]
+        few = columns.any(axis=0) & (self.individuals(parts) < self.policy.threshold) & (totals > 0)
+        for place in np.flatnonzero(few):
+            side = np.eye(columns.shape[1])[place]
+            ends = [scipy.optimize.linprog(sign * side, A_eq=columns.astype(float), b_eq=columns @ totals)
+                    for sign in (1, -1)]  # fmt: skip
+            if all(end.status == 0 for end in ends):
+                low, high = ends[0].fun, -ends[1].fun
+                if low >= totals[place] * (1 - near) - 1e-6 and high <= totals[place] * (1 + near) + 1e-6:
+                    return True
+        return False
 
     def is_few(self, sets: Bools) -> bool:
         """Whether a set has some, but fewer individuals than the threshold."""

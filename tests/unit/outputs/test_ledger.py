@@ -229,6 +229,11 @@ def test_random_sessions_derive_no_small_count_and_no_amount(con):
     assert found == [] and answered > 20
 
 
+@pytest.mark.campaign
+def test_sums_of_several_answers_do_not_bound_the_amount_of_few_individuals(con):
+    assert sessions(con, 4, ["ann", "bob"], 503)[0] == []
+
+
 PIECES = [pytest.param(piece, marks=[pytest.mark.weekly] * (piece > 0)) for piece in range(25)]
 
 
