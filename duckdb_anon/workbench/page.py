@@ -340,15 +340,15 @@ def _(STEPS, bench, does, mo, step, view):
     output = mo.ui.text(
         value=_entry["output"], label="File in this folder", on_change=does(lambda name: bench.set_release(output=name))
     )
-    _none = "none: no later release continues this one"
+    _none = "none"
     key = mo.ui.dropdown(
         {_none: None, **{column: column for column in bench.columns}},
-        value=_entry.get("key", _none), label="Column that identifies a record",
+        value=_entry.get("key", _none), label="Key of a record",
         on_change=does(lambda column: bench.set_release(key=column)),
     )  # fmt: skip
     again = mo.ui.checkbox(
         value=_entry.get("independent", False),
-        label="Release again although there are earlier releases: whoever compares them learns more than each reveals",
+        label="Release although there are earlier releases",
         on_change=does(lambda yes: bench.set_release(independent=yes or None)),
     )
     publish = mo.ui.button(label="Release", on_click=does(lambda _: bench.start("publish")))
@@ -356,6 +356,10 @@ def _(STEPS, bench, does, mo, step, view):
         view.block(
             "<h2>5 Release: write and verify</h2>",
             f"<div>{output}</div><div>{key}</div><div>{again}</div>",
+            view.note(
+                "With a key, later releases continue this one. Independent releases of a table add up: an attacker who "
+                "compares them learns more than each reveals."
+            ),
             view.note(f"Signature: {view.esc(bench.signature)}"),
             view.note(view.esc(bench.sampled)) if bench.sampled else "",
             f"<div>{publish}</div>",
