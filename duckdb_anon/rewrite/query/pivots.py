@@ -68,7 +68,8 @@ def _pivots(query: exp.Expr) -> list[exp.Pivot]:
 def _source(pivot: exp.Pivot) -> exp.Expr:
     """What a PIVOT reads, as an item of FROM."""
     if pivot.arg_key != "pivots":
-        return pivot.this.copy()
+        read: exp.Expr = pivot.this.copy()
+        return read
     assert pivot.parent is not None  # noqa: S101 -- a clause of an item
     source = pivot.parent.copy()
     source.set("pivots", None)
