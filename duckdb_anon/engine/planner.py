@@ -5,8 +5,8 @@ Nothing is read here but names, types and comments.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from duckdb_anon.engine.catalog import sensitive_coarsening as edges
@@ -63,6 +63,7 @@ from duckdb_anon.model.release_formats import (
     refuse,
 )
 from duckdb_anon.model.release_formats.duckdb_types import is_nested, struct_fields
+from duckdb_anon.model.release_formats.schema import Contents
 from duckdb_anon.model.released_columns import Interval, Real, Value, Whole
 
 SEED = Parameter(
@@ -216,55 +217,81 @@ def _sample(entry: Method, context: Context, relation: Relation, roles: Roles) -
     return coded_table(entry.name, Roles(plain, sensitive), rows, {}, canonical=False)[0]
 
 
+@dataclass(frozen=True)
+class _PureCall:
+    """What a call of a macro reads: the table, and which of its columns are what."""
+
+    relation: Relation  # as the call names it
+    source: Relation  # with `_anon_person` where an original says who the individuals are
+    contents: Contents  # what its columns carry
+    roles: Roles
+    person: str | None  # column of the individuals
+    household: str | None
+
+    @property
+    def slices(self) -> dict[str, list[str]]:
+        """Fields of each column that is a slice."""
+        return {name: [field.field for field in fields] for name, fields in self.contents.slices().items()}
+
+
 def _plan_pure(entry: PureSql, context: Context, params: dict[str, Any]) -> str:
+    call = _resolved_pure(entry, context, params)
+    if call.person is None and call.household is None:
+        check_described(entry, call.relation)
+        if "sample_weights" in params and params["sample_weights"] is None and call.contents.shape == "rows":
+            require_no_frequency(entry.name, context.catalog, call.relation, call.roles, weights=True)
+    select = f"from _anon_{entry.name}({', '.join(_positional(entry, call))}{_named(entry, context, call, params)})"
+    infos = [info for info in (*call.roles.qi, *call.roles.sensitive)]
+    infos = [info for info in infos if info.name in call.relation.columns or not call.relation.visible]
+    select += f" where {guard(entry.name, infos, call.relation.rows)}"
+    return select if call.relation.visible else _refused_if_release(entry, context, call.relation, select)
+
+
+def _resolved_pure(entry: PureSql, context: Context, params: Params) -> _PureCall:
+    """The table and columns of a call, with individuals of the original where it names one."""
     relation = context.relation("tbl")
     contents = context.contents(relation)
     refuse(entry.name, relation.given, contents, entry.answers)
     source, person = relation, None
     if params["original"] is not None:
         original = context.relation("original", params["original"])
-        person = context.roles(original, only=("person",)).person
-        joined = with_persons(entry, relation, contents, original, person.name if person else None)
-        source = replace(relation, sql=joined, columns={**relation.columns, "_anon_person": ""})
+        labelled = context.roles(original, only=("person",)).person
+        joined = with_persons(entry, relation, contents, original, labelled.name if labelled else None)
+        source, person = replace(relation, sql=joined, columns={**relation.columns, "_anon_person": ""}), "_anon_person"
         context = replace(context, arguments={**context.arguments, "person": None})
-    slices = {name: [field.field for field in fields] for name, fields in contents.slices().items()}
     roles = context.roles(context.flat(relation), needs=entry.needs, nested=True)
-    qi, text = [info.name for info in roles.qi], source.sql if person else source.rows
-    if slices:
-        qi = classes_of_slices(
-            slices, contents.bucket, qi, [info.name for info in roles.sensitive] if "sensitive" in entry.needs else []
-        )
-        text = unsliced(source, slices)
-    by_person = "_anon_person" if person else roles.person.name if roles.person else None
-    household = (
-        roles.household.name if roles.household and any(p.name == "household" for p in entry.parameters) else None
-    )
-    if household is not None and by_person == household:
-        by_person = None  # the risk of a household is put together from those of its records
-    if by_person is None and household is None:
-        check_described(entry, relation)
-        if "sample_weights" in params and params["sample_weights"] is None and contents.shape == "rows":
-            require_no_frequency(entry.name, context.catalog, relation, roles, weights=True)
+    takes_households = any(p.name == "household" for p in entry.parameters)
+    household = roles.household.name if roles.household and takes_households else None
+    person = person or (roles.person.name if roles.person else None)
+    # the risk of a household is put together from those of its records
+    person = None if household is not None and person == household else person
+    return _PureCall(relation, source, contents, roles, person, household)
+
+
+def _positional(entry: PureSql, call: _PureCall) -> list[str]:
+    """Table, quasi-identifiers and the sensitive column, as the macro takes them."""
+    qi, sensitive = [info.name for info in call.roles.qi], [info.name for info in call.roles.sensitive]
+    text = call.source.rows if call.source is call.relation else call.source.sql
+    if call.slices:
+        qi = classes_of_slices(call.slices, call.contents.bucket, qi, sensitive if "sensitive" in entry.needs else [])
+        text = unsliced(call.source, call.slices)
     arguments = [literal(text), literal(qi)]
-    if "sensitive" in entry.needs:
-        arguments.append(literal(roles.one_sensitive(entry.name).name))
-    # a macro with parameters of these names takes all sensitive columns, and the person column
+    return [*arguments, literal(call.roles.one_sensitive(entry.name).name)] if "sensitive" in entry.needs else arguments
+
+
+def _named(entry: PureSql, context: Context, call: _PureCall, params: Params) -> str:
+    """The macro's named arguments; one of a role's name takes the columns of the role."""
     by_role: dict[str, Any] = {
-        "sensitive": [info.name for info in roles.sensitive] or None,
-        "person": by_person,
-        "household": household,
-        "hierarchy": _hierarchy_of(context, roles, params),
+        "sensitive": [info.name for info in call.roles.sensitive] or None,
+        "person": call.person,
+        "household": call.household,
+        "hierarchy": _hierarchy_of(context, call.roles, params),
     }
     given = {p.name: by_role.get(p.name) if params[p.name] is None else params[p.name] for p in entry.parameters}
-    given = {"person": by_role["person"], **given} if entry.unit == "person" else given
-    weights = given.get("sample_weights")
-    if weights is not None:
-        given["sample_weights"] = column_of(entry.name, relation, str(weights))
-    named = "".join(f", {name} := {literal(value)}" for name, value in given.items() if value is not None)
-    select = f"from _anon_{entry.name}({', '.join(arguments)}{named})"
-    infos = [info for info in (*roles.qi, *roles.sensitive) if info.name in relation.columns or not relation.visible]
-    select += f" where {guard(entry.name, infos, relation.rows)}"
-    return select if relation.visible else _refused_if_release(entry, context, relation, select)
+    given = {"person": call.person, **given} if entry.unit == "person" else given
+    if (weights := given.get("sample_weights")) is not None:
+        given["sample_weights"] = column_of(entry.name, call.relation, str(weights))
+    return "".join(f", {name} := {literal(value)}" for name, value in given.items() if value is not None)
 
 
 def _refused_if_release(entry: PureSql, context: Context, relation: Relation, select: str) -> str:
@@ -356,8 +383,54 @@ def _columns_named(entry: Report, roles: Roles, params: Params) -> dict[str, Any
     return found
 
 
+@dataclass(frozen=True)
+class _Comparison:
+    """What a report on several tables reads of each of them."""
+
+    names: list[str]  # the parameters that name the tables, and the names of further ones
+    relations: list[Relation]  # the tables
+    labelled: Relation  # the one whose labels say what columns are
+    roles: Roles
+    wanted: set[str]  # the columns that are compared
+    params: Params
+
+    @property
+    def original(self) -> Relation | None:
+        """The table that the others are releases of."""
+        return self.labelled if len(self.relations) > 1 and self.labelled.visible else None
+
+    @property
+    def of_original(self) -> set[str]:
+        """Columns of the original; those with a role are, read or not."""
+        return self.wanted | set(self.roles.identifier)
+
+
 def _plan_comparison(entry: Report, context: Context, params: dict[str, Any]) -> str:
     """SQL of a report on tables of any shape, coded on a common domain."""
+    found = _resolved_tables(entry, context, params)
+    _require_plain_person(entry.name, found.labelled, found.roles)
+    _check_tables(entry, context, found)
+    if not found.wanted:
+        raise ColumnError(
+            f"{entry.name}: no columns to compare in {found.relations[0].given}. Name them in columns := [...] or "
+            "label them: COMMENT ON COLUMN ... IS 'anon: quasi'"
+        )
+    infos = (*found.roles.attributes, *((found.roles.person,) if found.roles.person else ()))
+    trees, tree_sql = trees_of(context, infos)
+    types = [relation.columns if relation.visible else None for relation in found.relations]
+    extra = {"trees": trees, "types": types, "labelled": sorted(found.of_original), **context.catalog.settings()}
+    params = {**found.params, "tables": [r.sql for r in found.relations], "read": found.names}
+    opened, tables = "", ""
+    for k, relation in enumerate(found.relations):
+        opened += f"{open_buffer(f'_anon_input{k}')},\n"
+        slices = _slices(entry.name, relation, found)
+        tables += f", t{k}: {_buffered(entry.name, f'_anon_input{k}', relation, found.wanted, slices)}"
+    call = to_json(entry.name, found.roles, params, extra)
+    return f"{opened}{run_cte(call, tables + tree_sql)},\n{report_select(entry.returns)}"
+
+
+def _resolved_tables(entry: Report, context: Context, params: dict[str, Any]) -> _Comparison:
+    """The tables of a call with the roles of their columns, and the queries that it reads beside them."""
     relations = [context.relation(name) for name in entry.tables]
     labelled = relations[entry.tables.index(entry.labelled)] if entry.labelled else relations[0]
     if not is_release(labelled.comment):
@@ -367,45 +440,24 @@ def _plan_comparison(entry: Report, context: Context, params: dict[str, Any]) ->
     # nested columns that are released unchanged have no values to compare
     roles = replace(roles, keep=tuple(info for info in roles.keep if not is_nested(info.type)))
     params = {**params, **_columns_named(entry, roles, params)}
-    _require_plain_person(entry.name, labelled, roles)
-    infos = (*roles.attributes, *((roles.person,) if roles.person else ()))
-    read = [*entry.tables, *(name for name in entry.optional if context.arguments.get(name) is not None)]
-    relations += [context.relation(name) for name in read[len(relations) :]]
-    _check_tables(entry, context, relations, labelled, roles)
+    names = [*entry.tables, *(name for name in entry.optional if context.arguments.get(name) is not None)]
+    relations += [context.relation(name) for name in names[len(relations) :]]
     for name, select in (entry.further(context, roles, params) if entry.further else {}).items():
         relations.append(Relation(select, select, {}, {}))
-        read.append(name)
-    trees, tree_sql = trees_of(context, infos)
-    params = {**params, "tables": [r.sql for r in relations], "read": read}
-    wanted = {info.name for info in infos}
+        names.append(name)
+    wanted = {info.name for info in (*roles.attributes, *((roles.person,) if roles.person else ()))}
     if params.get("columns") is not None:
         # columns named for their own sake need no role
         params["columns"] = [column_of(entry.name, flat, name) for name in params["columns"]]
         wanted |= set(params["columns"])
-    if not wanted:
-        raise ColumnError(
-            f"{entry.name}: no columns to compare in {relations[0].given}. Name them in columns := [...] or label "
-            "them: COMMENT ON COLUMN ... IS 'anon: quasi'"
-        )
-    types = [relation.columns if relation.visible else None for relation in relations]
-    of_original = wanted | set(roles.identifier)  # columns with a role are the original's, read or not
-    extra = {"trees": trees, "types": types, "labelled": sorted(of_original), **context.catalog.settings()}
-    call = to_json(entry.name, roles, params, extra)
-    original = labelled if len(entry.tables) > 1 and labelled.visible else None
-    opened, tables = "", ""
-    for k, relation in enumerate(relations):
-        is_original = original is not None and relation.given == labelled.given
-        slices = {} if is_original else _slices(entry.name, relation, original, of_original)
-        opened += f"{open_buffer(f'_anon_input{k}')},\n"
-        tables += f", t{k}: {_buffered(entry.name, f'_anon_input{k}', relation, wanted, slices)}"
-    return f"{opened}{run_cte(call, tables + tree_sql)},\n{report_select(entry.returns)}"
+    return _Comparison(names, relations, labelled, roles, wanted, params)
 
 
-def _check_tables(
-    entry: Report, context: Context, relations: Sequence[Relation], labelled: Relation, roles: Roles
-) -> None:
+def _check_tables(entry: Report, context: Context, found: _Comparison) -> None:
     """Refuse tables whose rows or texts would be read as something else than they are."""
-    for relation in relations if roles.person is None else ():
+    read = len(entry.tables) + sum(context.arguments.get(name) is not None for name in entry.optional)
+    relations, labelled = found.relations[:read], found.labelled
+    for relation in relations if found.roles.person is None else ():
         check_described(entry, relation)
     for relation in relations[1:]:
         require_free_names(entry.name, relation)
@@ -413,7 +465,7 @@ def _check_tables(
         # a query names values: one that the release shows as something else would be answered for certain and wrong
         for relation in relations[1:]:
             if relation.given != labelled.given:
-                context.require_clear_texts(labelled, relation, roles.trees())
+                context.require_clear_texts(labelled, relation, found.roles.trees())
 
 
 def _require_plain_person(function: str, relation: Relation, roles: Roles) -> None:
@@ -423,12 +475,12 @@ def _require_plain_person(function: str, relation: Relation, roles: Roles) -> No
             raise ColumnError(f"{function}: column '{name}' is {kind}. A person is a number, a date or a text")
 
 
-def _slices(
-    function: str, relation: Relation, original: Relation | None, labelled: Collection[str]
-) -> dict[str, list[Content]]:
+def _slices(function: str, relation: Relation, found: _Comparison) -> dict[str, list[Content]]:
     """Columns of a release that are slices, with what their fields carry."""
-    against = original.columns if original is not None else None
-    return read(relation.columns, against, labelled=labelled, table=relation.given, function=function).slices()
+    if found.original is not None and relation.given == found.original.given:
+        return {}
+    against = found.original.columns if found.original is not None else None
+    return read(relation.columns, against, labelled=found.of_original, table=relation.given, function=function).slices()
 
 
 def _buffered(
