@@ -90,8 +90,8 @@ def guarantees(con: duckdb.DuckDBPyConnection, made: Measured, labels: Mapping[s
         if v.check != "delta"
     ]
     bound = parameters.get("delta") or (1 / parameters["k"] if parameters.get("k") else None)
-    for row in made.facts["risk"] if bound is not None else ():
-        if row.get("smallest") is not None:
+    for row in made.facts["risk"]:
+        if bound is not None and row.get("smallest") is not None:
             promise = f"identity <= {float(bound):.3g} in the smallest classes"
             by = "linkage_risk, attacker with a register and a model of the sensitive value"
             rows.append((promise, row["smallest"], row["smallest_low"] <= float(bound), by))

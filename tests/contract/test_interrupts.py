@@ -19,7 +19,7 @@ from tests.reference.entry_calls import smallest_call
 
 PACKAGE = Path(duckdb_anon.__file__).parent
 ONE_PASS = {
-    "_coded": "rows", "_grouped": "rows", "_shuffle": "rows", "_deal": "rows", "_taken": "rows",
+    "_joined": "values", "_grouped": "rows", "_shuffle": "rows", "_deal": "rows", "_taken": "rows",
     "combine_rows": "some megabytes of scores", "bucket_scores": "the same scores", "_add_votes": "the same scores",
     "_shared": "pairs of an individual and a row",
     "_farthest_group": "rows, once a group, between ticks",

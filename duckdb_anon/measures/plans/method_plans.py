@@ -30,10 +30,10 @@ from duckdb_anon.methods.muco import (
     covers,
     excepted_codes,
     groups_of,
-    least_size,
     refine,
     share_in_groups,
 )
+from duckdb_anon.methods.partition_params import least_size
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.function_specs import Answer, Params, Report, fields
 
