@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.partition.privacy_models import All, KAnonymity
-from duckdb_anon.kernels.slicing.chance import ESTIMATE, CommonValue, Population, chance_of_occurrence, largest_rate
-from duckdb_anon.kernels.slicing.generalized_layout import record_layout
+from duckdb_anon.kernels.slicing.chance import CommonValue, Population, chance_of_occurrence, largest_rate
 from duckdb_anon.methods.generalized_baselines import boxed_groups, layout_of, parameters, sampled_rows
+from duckdb_anon.methods.generalized_layout import record_layout
 from duckdb_anon.methods.partition_params import cutting
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ParameterError
@@ -28,6 +28,18 @@ from duckdb_anon.model.function_specs import Cutting, Method, Parameter, Params
 from duckdb_anon.model.quoting import literal
 from duckdb_anon.model.release_formats import RATE
 from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Real, Source
+
+ESTIMATE = (
+    Parameter(
+        "est",
+        "distribution assumed for the other publisher: the table's, or each group's own",
+        "text",
+        "table",
+        ("table", "own"),
+    ),
+    Parameter("beta", "weight of the table's distribution, in records, when est := 'own'", "number", 1.0, above=0),
+)
+
 
 NAME = "composition"
 

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.differential_privacy.diffgen_search import Budget, Predictor, Search
-from duckdb_anon.kernels.differential_privacy.mechanisms import MAX_CELLS, Ledger, Mechanisms, check_written
-from duckdb_anon.kernels.slicing.generalized_layout import cell_layout
+from duckdb_anon.kernels.differential_privacy.mechanisms import Ledger, Mechanisms, check_written
+from duckdb_anon.methods.generalized_layout import cell_layout
 from duckdb_anon.model.coded_table import FARTHEST, Attribute, CodedTable, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
 from duckdb_anon.model.function_specs import REQUIRED, ColumnInfo, ColumnPlan, Method, Parameter, Params, Roles
@@ -33,6 +33,9 @@ from duckdb_anon.model.release_formats import COUNT
 from duckdb_anon.model.release_formats.duckdb_types import is_integer, is_moment
 from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Node, Real, Source, Struct, ValueSet, Whole
 
+MAX_CELLS = Parameter(
+    "max_cells", "maximum number of cells and list entries that are written", "integer", 1_000_000, low=1
+)
 SPENDING = (
     Parameter("epsilon", "privacy budget, for tables that differ by one record", "number", REQUIRED, above=0),
     Parameter("specializations", "number of specializations, h", "integer", 10, low=0, high=1000),

@@ -12,11 +12,11 @@ import numpy as np
 
 from duckdb_anon.kernels.guarantees.verify_release import recheck
 from duckdb_anon.kernels.partition.generalize import boxes
-from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
+from duckdb_anon.kernels.partition.interval_rounding import with_edges
 from duckdb_anon.kernels.partition.privacy_models import PrivacyModel
 from duckdb_anon.kernels.slicing.fake_records import of_records
-from duckdb_anon.kernels.slicing.generalized_layout import record_layout
-from duckdb_anon.methods.partition_params import CUTS, cut_groups
+from duckdb_anon.methods.generalized_layout import record_layout
+from duckdb_anon.methods.partition_params import CUTS, EDGES, cut_groups
 from duckdb_anon.model.coded_table import CodedTable, IntArray
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Layout, Parameter, Params, Roles

@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.guarantees.privacy_spec import all_of
 from duckdb_anon.kernels.partition.privacy_models import (
     All,
     BoolArray,
@@ -43,9 +42,10 @@ from duckdb_anon.kernels.slicing.bucket_permutation import (
     swapped,
 )
 from duckdb_anon.kernels.slicing.fake_records import Records, insensitive_rows, of_records, with_fakes
-from duckdb_anon.kernels.slicing.slice_layout import COLUMNS, checked_grouping, sliced_layout
 from duckdb_anon.kernels.slicing.validity_rules import ValidityRule, parse_rules, rule_of, unseen_pairs
 from duckdb_anon.methods.partition_params import CUTS, cut_by_person, cut_groups, cutting
+from duckdb_anon.methods.privacy_spec import all_of
+from duckdb_anon.methods.slice_layout import COLUMNS, checked_grouping, sliced_layout
 from duckdb_anon.methods.slicing import found_columns, given_columns
 from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError

@@ -21,14 +21,22 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.guarantees.privacy_spec import parameters_of_guarantee, required_model
-from duckdb_anon.kernels.guarantees.privacy_spec import refine as refine_guarantee
 from duckdb_anon.kernels.guarantees.verify_release import recheck
 from duckdb_anon.kernels.partition.generalize import boxes
-from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
+from duckdb_anon.kernels.partition.interval_rounding import with_edges
 from duckdb_anon.kernels.partition.partition import partition
-from duckdb_anon.kernels.slicing.generalized_layout import record_layout
-from duckdb_anon.methods.partition_params import BOX_MARGIN, GUARANTEE_TRIALS, WIDTHS, cutting, least_size, unchanged
+from duckdb_anon.methods.generalized_layout import record_layout
+from duckdb_anon.methods.partition_params import (
+    BOX_MARGIN,
+    EDGES,
+    GUARANTEE_TRIALS,
+    WIDTHS,
+    cutting,
+    least_size,
+    unchanged,
+)
+from duckdb_anon.methods.privacy_spec import parameters_of_guarantee, required_model
+from duckdb_anon.methods.privacy_spec import refine as refine_guarantee
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.function_specs import ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep

@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.guarantees.privacy_spec import all_of, every_column
 from duckdb_anon.kernels.partition.partition import partition
 from duckdb_anon.kernels.partition.privacy_models import (
     FrequencyDiversity,
@@ -42,6 +41,7 @@ from duckdb_anon.kernels.random_output_tables.output_tables import MutualCover, 
 from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.methods import muco_lp
 from duckdb_anon.methods.partition_params import WIDTHS, cut_by_person, cutting, least_size, plain_layout, unchanged
+from duckdb_anon.methods.privacy_spec import all_of, every_column
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import ParameterError, RequirementError

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.guarantees.privacy_spec import all_of, every_column
 from duckdb_anon.kernels.partition.m_invariance import assign
 from duckdb_anon.kernels.partition.privacy_models import FrequencyDiversity, KAnonymity, PrivacyModel
 from duckdb_anon.kernels.random_output_tables.min_changed import randomize_unchanged
 from duckdb_anon.kernels.random_output_tables.output_tables import MutualCover, cover
 from duckdb_anon.methods.partition_params import cut_groups
+from duckdb_anon.methods.privacy_spec import all_of, every_column
 from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.function_specs import Params

@@ -23,7 +23,7 @@ import numpy as np
 
 from duckdb_anon.kernels.guarantees.verify_release import classes_of
 from duckdb_anon.kernels.partition.equivalence_classes import Groups
-from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
+from duckdb_anon.kernels.partition.interval_rounding import with_edges
 from duckdb_anon.kernels.partition.privacy_models import (
     DistinctDiversity,
     EntropyDiversity,
@@ -32,10 +32,11 @@ from duckdb_anon.kernels.partition.privacy_models import (
     PrivacyModel,
 )
 from duckdb_anon.kernels.set_valued.partition_top_down import publish_top_down
-from duckdb_anon.kernels.set_valued.person_output import NodeLists, layout_of_persons, released
+from duckdb_anon.kernels.set_valued.person_output import NodeLists, released
 from duckdb_anon.kernels.set_valued.person_sets import boxes_of_persons, fingerprints_of, person_of_row, row_of_person
 from duckdb_anon.kernels.slicing.fake_records import of_records
-from duckdb_anon.methods.partition_params import CUTS, cut_groups, cutting
+from duckdb_anon.methods.generalized_layout import layout_of_persons
+from duckdb_anon.methods.partition_params import CUTS, EDGES, cut_groups, cutting
 from duckdb_anon.model.coded_table import CodeArray, CodedTable
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.function_specs import REQUIRED, Cutting, Method, Parameter, Params, Sweep

@@ -18,6 +18,15 @@ from duckdb_anon.model.function_specs import ColumnPlan, Cutting, Parameter, Par
 from duckdb_anon.model.progress import tick
 from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Source
 
+EDGES = Parameter(
+    "edges",
+    "ends of intervals: 'rounded': moved outwards to values that at least k records share, or to "
+    "round numbers; 'tight': the smallest and largest value of each group, which may be those of "
+    "one individual",
+    "text",
+    "rounded",
+    ("rounded", "tight"),
+)
 WIDTHS = ("range", "distinct", "spread")
 CUTS = (
     Parameter(

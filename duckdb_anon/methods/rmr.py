@@ -18,12 +18,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from duckdb_anon.kernels.partition.interval_rounding import EDGES, with_edges
+from duckdb_anon.kernels.partition.interval_rounding import with_edges
 from duckdb_anon.kernels.partition.privacy_models import KAnonymity
 from duckdb_anon.kernels.partition.sort_count import run_starts
 from duckdb_anon.kernels.set_valued.apriori_km import publish_globally
 from duckdb_anon.kernels.set_valued.clustering import clusters_of, merge_up_to
-from duckdb_anon.kernels.set_valued.person_output import NodeLists, layout_of_persons, released
+from duckdb_anon.kernels.set_valued.person_output import NodeLists, released
 from duckdb_anon.kernels.set_valued.person_sets import (
     Persons,
     boxes_of_persons,
@@ -33,7 +33,9 @@ from duckdb_anon.kernels.set_valued.person_sets import (
     row_of_person,
 )
 from duckdb_anon.kernels.slicing.fake_records import of_records
+from duckdb_anon.methods.generalized_layout import layout_of_persons
 from duckdb_anon.methods.one_to_m_generalize import CHANGING, EXPLODE, OF_PERSONS
+from duckdb_anon.methods.partition_params import EDGES
 from duckdb_anon.model.coded_table import CodedTable, IntArray
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.function_specs import REQUIRED, Cutting, Method, Parameter, Params, Sweep

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.randomized_response import setup
-from duckdb_anon.kernels.randomized_response.setup import GIVEN, LEVEL, PAPER, RISK_PARAMETERS, choose
 from duckdb_anon.kernels.rng_streams import spawn_generators
 from duckdb_anon.kernels.thread_pool import parallel_map
+from duckdb_anon.methods import rr_params
+from duckdb_anon.methods.rr_params import GIVEN, LEVEL, PAPER, RISK_PARAMETERS, choose
 from duckdb_anon.model import released_columns
 from duckdb_anon.model.coded_table import CodeArray, CodedTable
 from duckdb_anon.model.errors import ParameterError
@@ -37,13 +37,13 @@ NAME = "rr_distort"
 
 def refine(params: dict[str, Any]) -> dict[str, Any]:
     """Check l, p and bins before the table is read."""
-    return setup.refine(NAME, params)
+    return rr_params.refine(NAME, params)
 
 
 def layout(roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
     """Return the released columns: every one keeps its type, and `rr` says how it was randomized."""
     infos = roles.qi + roles.sensitive
-    chosen = setup.randomized_names(NAME, [i.name for i in roles.qi], [i.name for i in roles.sensitive], params)
+    chosen = rr_params.randomized_names(NAME, [i.name for i in roles.qi], [i.name for i in roles.sensitive], params)
     coded = tuple(ColumnPlan(i.name, released_columns.Coded, declared_type=_declared_type(i)) for i in infos)
     channels = tuple(
         ColumnPlan(i.name, released_columns.Channel, declared_type=_declared_type(i)) for i in infos if i.name in chosen

@@ -23,9 +23,15 @@ import numpy as np
 from duckdb_anon.kernels.partition.privacy_models import ConditionalDiversity, FrequencyDiversity, diverse_persons
 from duckdb_anon.kernels.row_keys import compact, joint
 from duckdb_anon.kernels.slicing.attribute_clustering import related_columns
-from duckdb_anon.kernels.slicing.bucket_permutation import check_columns, check_diversity, shuffled_slots, sliced_cells
-from duckdb_anon.kernels.slicing.slice_layout import COLUMNS, Grouping, checked_grouping, sliced_layout
+from duckdb_anon.kernels.slicing.bucket_permutation import (
+    Grouping,
+    check_columns,
+    check_diversity,
+    shuffled_slots,
+    sliced_cells,
+)
 from duckdb_anon.methods.partition_params import CUTS, cut_by_person, cut_groups, cutting
+from duckdb_anon.methods.slice_layout import COLUMNS, checked_grouping, sliced_layout
 from duckdb_anon.model.coded_table import CodedTable, IntArray
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep

@@ -20,16 +20,10 @@ import numpy as np
 
 from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ParameterError, RequirementError
-from duckdb_anon.model.function_specs import Parameter
 from duckdb_anon.model.progress import tick
 
 _PIECE = 8192
 """Counts that OpenDP is given at a time: between two pieces a call can be stopped."""
-
-
-MAX_CELLS = Parameter(
-    "max_cells", "maximum number of cells and list entries that are written", "integer", 1_000_000, low=1
-)
 
 
 @dataclass

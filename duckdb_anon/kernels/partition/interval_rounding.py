@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from duckdb_anon.kernels.jit import compiled
 from duckdb_anon.kernels.thread_pool import parallel_map
 from duckdb_anon.model.coded_table import Attribute, CodeArray, CodedTable, IntArray
-from duckdb_anon.model.function_specs import Parameter, Params
+from duckdb_anon.model.function_specs import Params
 from duckdb_anon.model.number_scale import Numbers, Scale
 from duckdb_anon.model.released_columns import Cells, Interval
 
@@ -141,15 +141,6 @@ def grids(scale: Scale, largest: float) -> Iterator[Grid]:
         yield from (Grid(scale, float(f"{part}e{p}"), -p) for part in (5, 2, 1))
 
 
-EDGES = Parameter(
-    "edges",
-    "ends of intervals: 'rounded': moved outwards to values that at least k records share, or to "
-    "round numbers; 'tight': the smallest and largest value of each group, which may be those of "
-    "one individual",
-    "text",
-    "rounded",
-    ("rounded", "tight"),
-)
 _POWERS = 40
 Some = TypeVar("Some", bound=Cells)
 

@@ -1,4 +1,4 @@
-"""Releases of persons with lists of nodes: planned columns, and columns of lists or of exploded rows.
+"""Releases of persons with lists of nodes: columns of lists or of exploded rows.
 
 Used by every method that publishes sets. Cost: linear in what is published.
 """
@@ -10,12 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckdb_anon.kernels.partition.sort_count import ranges
-from duckdb_anon.kernels.slicing.generalized_layout import box_plans
 from duckdb_anon.model.coded_table import CodeArray, CodedTable, IntArray
-from duckdb_anon.model.errors import ColumnError, listed
-from duckdb_anon.model.function_specs import ColumnPlan, Params, Roles
+from duckdb_anon.model.function_specs import Params
 from duckdb_anon.model.hierarchy import Hierarchy
-from duckdb_anon.model.quoting import literal
 from duckdb_anon.model.released_columns import ROWS, Cells, Interval, Node, NodeSet, Source, ValueSet, Whole
 
 
@@ -27,32 +24,6 @@ class NodeLists:
     offsets: IntArray
     nodes: CodeArray
     list_of_person: IntArray
-
-
-def layout_of_persons(function: str, roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
-    """Return the released columns: boxes, then the sensitive lists; exploded, the person's number first.
-
-    Raises:
-        ColumnError: for columns that belong to rows rather than persons, or a column without the hierarchy
-            or the visible type that the release needs.
-    """
-    if roles.keep:
-        raise ColumnError(
-            f"{function}: {listed(c.name for c in roles.keep)} belong to rows, but one row per person is released; "
-            "say keep := [] to leave them out"
-        )
-    flat = [c.name for c in roles.sensitive if c.kind != "hierarchy"]
-    if flat:
-        raise ColumnError(
-            f"{function}: sensitive values are generalized along a hierarchy, and {listed(flat)} has none; "
-            f"say hierarchies := {{{literal(flat[0])}: 'its_hierarchy_table'}}"
-        )
-    boxes = box_plans(function, roles.qi)
-    cells: type[Cells] = Node if params["explode"] else NodeSet
-    lists = tuple(ColumnPlan(info.name, cells) for info in roles.sensitive)
-    if params["explode"] and roles.person is not None:
-        return (ColumnPlan(roles.person.name, Whole), *boxes, *lists)
-    return (*boxes, *lists)
 
 
 def cells_of_lists(table: CodedTable, lists: NodeLists) -> dict[str, Cells]:

@@ -11,13 +11,13 @@ diverse. Cost: one stable sort per column, O(n log n), a few passes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from duckdb_anon.kernels.partition.privacy_models import BoolArray
 from duckdb_anon.kernels.partition.sort_count import count_cells, run_starts
 from duckdb_anon.kernels.row_keys import compact
-from duckdb_anon.kernels.slicing.slice_layout import Grouping
 from duckdb_anon.model.coded_table import CodeArray, IntArray
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.progress import tick
@@ -25,6 +25,31 @@ from duckdb_anon.model.release_formats import BUCKET
 from duckdb_anon.model.released_columns import ROWS, Cells, Coded, Source, Struct, Whole
 
 _TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Which attributes share a column."""
+
+    # names of the quasi-identifiers of each column that does not have the sensitive attribute
+    qi: tuple[tuple[str, ...], ...]
+    partners: tuple[str, ...]  # quasi-identifiers that share the sensitive attribute's column
+    sensitive: str  # name of the sensitive attribute
+
+    @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        """All columns, the sensitive one last, the sensitive attribute last in it."""
+        return (*self.qi, (*self.partners, self.sensitive))
+
+    def named(self) -> dict[str, tuple[str, ...]]:
+        """Released column name to its attributes; names are the attributes joined by '_'."""
+        names: dict[str, tuple[str, ...]] = {}
+        for column in self.columns:
+            name = "_".join(column)
+            while name in names:
+                name += "_"
+            names[name] = column
+        return names
 
 
 def shuffled_slots(bucket_of_record: IntArray, rng: np.random.Generator) -> IntArray:

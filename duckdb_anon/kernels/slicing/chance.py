@@ -23,20 +23,9 @@ from duckdb_anon.kernels.partition.equivalence_classes import Groups
 from duckdb_anon.kernels.partition.privacy_checks_jit import COMMON, LINKABLE, Check
 from duckdb_anon.kernels.partition.privacy_models import BoolArray, PrivacyModel
 from duckdb_anon.model.coded_table import Attribute, FloatArray, IntArray
-from duckdb_anon.model.function_specs import Parameter
 
 Estimate = Literal["table", "own"]
 _TOLERANCE = 1e-9
-ESTIMATE = (
-    Parameter(
-        "est",
-        "distribution assumed for the other publisher: the table's, or each group's own",
-        "text",
-        "table",
-        ("table", "own"),
-    ),
-    Parameter("beta", "weight of the table's distribution, in records, when est := 'own'", "number", 1.0, above=0),
-)
 
 
 def chance_of_occurrence(share: FloatArray, size: FloatArray) -> FloatArray:

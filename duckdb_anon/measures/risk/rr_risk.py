@@ -19,9 +19,9 @@ from functools import partial
 
 import numpy as np
 
-from duckdb_anon.kernels.randomized_response import setup
 from duckdb_anon.kernels.randomized_response.channel import RetentionChannel, expected_squared_error
-from duckdb_anon.kernels.randomized_response.setup import GIVEN, LEVEL, PAPER, RISK_PARAMETERS, choose
+from duckdb_anon.methods import rr_params
+from duckdb_anon.methods.rr_params import GIVEN, LEVEL, PAPER, RISK_PARAMETERS, choose
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ColumnError
 from duckdb_anon.model.function_specs import REQUIRED, Answer, Params, Report, fields
@@ -40,7 +40,7 @@ from duckdb_anon.model.function_specs import REQUIRED, Answer, Params, Report, f
         "mean_sampling_risk DOUBLE, meets_l DOUBLE, excluded DOUBLE"
     ),
     needs=("sensitive",),
-    refine=partial(setup.refine, "rr_risk"),
+    refine=partial(rr_params.refine, "rr_risk"),
 )
 def rr_risk(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> Answer:
     """Give the risks of each sensitive column over the records the bound covers."""
@@ -76,7 +76,7 @@ def rr_risk(tables: Sequence[CodedTable], params: Params, rng: np.random.Generat
         "attribute VARCHAR, domain_size BIGINT, p DOUBLE, risk_bound DOUBLE, excluded DOUBLE, expected_error DOUBLE"
     ),
     needs=("sensitive",),
-    refine=lambda params: setup.refine("rr_parameters", {**params, "p": None}),  # p is what is chosen
+    refine=lambda params: rr_params.refine("rr_parameters", {**params, "p": None}),  # p is what is chosen
 )
 def rr_parameters(tables: Sequence[CodedTable], params: Params, rng: np.random.Generator) -> Answer:
     """Return attribute, domain size and p of each randomized column, and what holds for the whole release."""

@@ -17,8 +17,8 @@ from typing import Any
 
 from duckdb_anon.engine.sql_quoting import ident, idents, literal
 from duckdb_anon.kernels.randomized_response.risk import MAX_CELLS
-from duckdb_anon.kernels.randomized_response.setup import PAPER
 from duckdb_anon.measures.released_rows import spelled
+from duckdb_anon.methods.rr_params import PAPER
 from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, with_code
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.identifier_case import fold

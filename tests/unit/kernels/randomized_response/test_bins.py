@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.randomized_response.setup import representatives
+from duckdb_anon.methods.rr_params import representatives
 from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import ParameterError
 

@@ -1,13 +1,14 @@
-"""Planned columns of a generalized release: a box per quasi-identifier, then sensitive values or their noisy counts."""
+"""Planned columns of a generalized release: a box per quasi-identifier, then sensitive values, counts or lists."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from duckdb_anon.model.errors import ColumnError, listed
-from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Roles
+from duckdb_anon.model.function_specs import ColumnInfo, ColumnPlan, Params, Roles
+from duckdb_anon.model.quoting import literal
 from duckdb_anon.model.release_formats import COUNT
-from duckdb_anon.model.released_columns import Cells, Coded, Interval, Node, Real, Source, ValueSet, Whole
+from duckdb_anon.model.released_columns import Cells, Coded, Interval, Node, NodeSet, Real, Source, ValueSet, Whole
 
 _BOX: dict[str, type[Cells]] = {"ordered": Interval, "nominal": ValueSet, "hierarchy": Node}
 
@@ -53,3 +54,29 @@ def cell_layout(function: str, roles: Roles) -> tuple[ColumnPlan, ...]:
         *(ColumnPlan(info.name, Coded) for info in roles.sensitive),
         ColumnPlan(COUNT.key, Whole),
     )
+
+
+def layout_of_persons(function: str, roles: Roles, params: Params) -> tuple[ColumnPlan, ...]:
+    """Return the released columns: boxes, then the sensitive lists; exploded, the person's number first.
+
+    Raises:
+        ColumnError: for columns that belong to rows rather than persons, or a column without the hierarchy
+            or the visible type that the release needs.
+    """
+    if roles.keep:
+        raise ColumnError(
+            f"{function}: {listed(c.name for c in roles.keep)} belong to rows, but one row per person is released; "
+            "say keep := [] to leave them out"
+        )
+    flat = [c.name for c in roles.sensitive if c.kind != "hierarchy"]
+    if flat:
+        raise ColumnError(
+            f"{function}: sensitive values are generalized along a hierarchy, and {listed(flat)} has none; "
+            f"say hierarchies := {{{literal(flat[0])}: 'its_hierarchy_table'}}"
+        )
+    boxes = box_plans(function, roles.qi)
+    cells: type[Cells] = Node if params["explode"] else NodeSet
+    lists = tuple(ColumnPlan(info.name, cells) for info in roles.sensitive)
+    if params["explode"] and roles.person is not None:
+        return (ColumnPlan(roles.person.name, Whole), *boxes, *lists)
+    return (*boxes, *lists)

@@ -7,9 +7,9 @@ depends on the table.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from duckdb_anon.kernels.slicing.bucket_permutation import Grouping
 from duckdb_anon.model.errors import ColumnError, ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import ColumnPlan, Parameter, Roles
 from duckdb_anon.model.identifier_case import fold
@@ -27,31 +27,6 @@ COLUMNS = (
         "bins", "intervals an ordered attribute is cut into when measuring association", "integer", 10, low=1, high=1000
     ),
 )
-
-
-@dataclass(frozen=True)
-class Grouping:
-    """Which attributes share a column."""
-
-    # names of the quasi-identifiers of each column that does not have the sensitive attribute
-    qi: tuple[tuple[str, ...], ...]
-    partners: tuple[str, ...]  # quasi-identifiers that share the sensitive attribute's column
-    sensitive: str  # name of the sensitive attribute
-
-    @property
-    def columns(self) -> tuple[tuple[str, ...], ...]:
-        """All columns, the sensitive one last, the sensitive attribute last in it."""
-        return (*self.qi, (*self.partners, self.sensitive))
-
-    def named(self) -> dict[str, tuple[str, ...]]:
-        """Released column name to its attributes; names are the attributes joined by '_'."""
-        names: dict[str, tuple[str, ...]] = {}
-        for column in self.columns:
-            name = "_".join(column)
-            while name in names:
-                name += "_"
-            names[name] = column
-        return names
 
 
 def checked_grouping(function: str, given: Any, qi: Sequence[str], sensitive: str, *, alone: bool) -> Grouping:
