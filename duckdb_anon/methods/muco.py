@@ -292,7 +292,7 @@ def share_in_groups(attribute: Attribute, groups: IntArray, code: int) -> float:
     """Share of a sensitive value in the group of one of its holders, on average: the chance that it is inferred there.
 
     >>> pay = Attribute("pay", "ordered", np.array([0, 0, 1, 0]), np.arange(2.0), 2, -1, np.array([0, 2]))
-    >>> share_in_groups(pay, np.array([0, 0, 1, 1]), 0).round(2).tolist()
+    >>> round(share_in_groups(pay, np.array([0, 0, 1, 1]), 0), 2)
     0.83
     """
     own = np.bincount(groups, weights=attribute.codes == code)

@@ -91,6 +91,7 @@ class Column:
 
         `random`: a number in [0, 1) for each draw.
 
+        >>> from duckdb_anon.kernels.cells.line import Line
         >>> cells = Ranges(Line.of_widths(np.ones(4)), np.array([0]), np.array([3]))
         >>> column = Column.of(cells, np.zeros(2), np.ones(4), 2)
         >>> column.atoms(np.array([0, 0]), np.array([1, 1]), np.array([0.1, 0.9])).tolist()

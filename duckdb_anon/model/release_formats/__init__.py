@@ -140,7 +140,7 @@ def carriers_in_doubt(answers: Collection[str]) -> tuple[str, ...]:
     """Words of the carriers that change what a measure makes of a table: those of formats that it does not answer.
 
     >>> carriers_in_doubt(("rows", "boxes", "buckets", "sliced", "sampled", "suppressed", "retained"))
-    ('bucket', 'moved_within', 'noisy_count', 'rr', 'sensitive_edges')
+    ('bucket', 'moved_within', 'noisy_count', 'rr', 'sensitive_edges', 'suppressed_cells')
     """
     changing = {c.word for s in formats.FORMATS if s.name not in answers for c in s.carriers} - {SOURCE.word}
     return tuple(sorted({*changing, BUCKET.word} if "*" not in answers else {BUCKET.word}))

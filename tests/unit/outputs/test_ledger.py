@@ -234,12 +234,12 @@ def test_sums_of_several_answers_do_not_bound_the_amount_of_few_individuals(con)
     assert sessions(con, 4, ["ann", "bob"], 503)[0] == []
 
 
-PIECES = [pytest.param(piece, marks=[pytest.mark.weekly] * (piece > 0)) for piece in range(25)]
+PIECES = [pytest.param(piece, marks=[pytest.mark.weekly] * (piece > 0)) for piece in range(100)]
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("piece", PIECES)
 @pytest.mark.parametrize("users", [["ann"], ["ann", "bob"]])
 def test_a_thousand_random_sessions_derive_no_small_count_and_no_amount(con, users, piece):
-    found, answered = sessions(con, 40, users, 100 + piece)
-    assert found == [] and answered > 1000
+    found, answered = sessions(con, 10, users, 100 + piece)
+    assert found == [] and answered > 250

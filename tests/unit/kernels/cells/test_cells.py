@@ -11,7 +11,7 @@ import pytest
 from duckdb_anon.kernels.cells.cells import Lists, Noisy, Ranges
 from duckdb_anon.kernels.cells.learn import learn_shares
 from duckdb_anon.kernels.cells.table import MeasureCall, ReadTable
-from duckdb_anon.kernels.plausible import plausible_tables, read_release
+from duckdb_anon.kernels.plausible import Drawing, LinkedRelease, read_release
 from duckdb_anon.measures.utility.contingency_table import joint_shares
 from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.function_specs import ColumnInfo, Report, Roles
@@ -274,7 +274,7 @@ def test_draws_have_both_ends_of_the_classes_whose_boxes_are_tight(line):
     contents = read({"x": "STRUCT(lower DOUBLE, upper DOUBLE)", "s": "INTEGER"}, {"x": "DOUBLE", "s": "INTEGER"})
     table = ReadTable(15, {"x": Ranges.of_ends(domain, lower, upper), "s": names}, contents)
     release = read_release("impute", table, ["s"], np.random.default_rng(1))
-    codes, drawn = next(plausible_tables(release, 1, np.random.default_rng(2)))["x"]
+    codes, drawn = Drawing([LinkedRelease(release)], np.random.default_rng(2)).draws(1)[0][0]["x"]
     assert (codes == -1).all()
     for low, high, found in zip(numbers[lower[::5]], numbers[upper[::5]], drawn.reshape(3, 5), strict=True):
         assert (found.min(), found.max()) == (low, high)
@@ -283,9 +283,7 @@ def test_draws_have_both_ends_of_the_classes_whose_boxes_are_tight(line):
 def test_a_new_format_is_drawn_from():
     entry = next(entry for entry in ENTRIES if entry.name == "k_map")
     release = call_of(entry, TEXTS).release
-    drawn = next(
-        plausible_tables(read_release("impute", release, ["s"], np.random.default_rng(1)), 1, np.random.default_rng(2))
-    )
-    codes, numbers = drawn["x"]
+    read_back = read_release("impute", release, ["s"], np.random.default_rng(1))
+    codes, numbers = Drawing([LinkedRelease(read_back)], np.random.default_rng(2)).draws(1)[0][0]["x"]
     found = np.where(codes < 0, numbers, 0)
     assert (found[:4] <= 30).all() and (found[:4] >= 20).all() and (found[6:] >= 50).all() and (found[6:] <= 90).all()
