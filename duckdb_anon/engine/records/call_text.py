@@ -21,7 +21,7 @@ from duckdb_anon.model.function_specs import ColumnPlan, Method, Params, Roles
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.quoting import literal
 from duckdb_anon.model.release_comment import HIDDEN, Description, Label, attributes_comment, table_name
-from duckdb_anon.model.release_formats import CHANNELS
+from duckdb_anon.model.release_formats import released_name
 from duckdb_anon.model.release_formats.duckdb_types import kind_of_type
 
 
@@ -49,7 +49,7 @@ class Recorded:
         for plan in self.layout:
             label = labels.get(plan.column or plan.name)
             inside = {f.name: labels[f.column or f.name] for f in plan.fields if (f.column or f.name) in labels}
-            if plan.fields and inside and plan.name != CHANNELS.key:
+            if plan.fields and inside and released_name(plan.name, ()) == plan.name:  # no carrier
                 comments[plan.name] = attributes_comment(inside)
             elif not plan.fields and label is not None:
                 comments[plan.name] = label.comment()

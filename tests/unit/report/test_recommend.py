@@ -273,7 +273,8 @@ def test_l_is_relaxed_where_one_sensitive_value_has_most_records(con):
     found = steps(con, "'t', qi := ['age', 'sex'], sensitive := 'dis', targets := 100")
     assert all(s["query_error"] is not None for s in found)
     relaxed = [s for s in found if "l := 1" in s["call"].split(", ")]
-    assert {"anatomy", "mondrian", "muco", "incognito"} <= {s["method"] for s in relaxed}
+    # muco excepts the value from l by itself
+    assert {"anatomy", "mondrian", "incognito"} <= {s["method"] for s in relaxed}
     assert all("too frequent for a larger l" in s["note"] for s in relaxed)
     assert len(con.execute(relaxed[0]["call"]).fetchall()) == 1000
 

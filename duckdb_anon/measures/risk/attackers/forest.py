@@ -10,6 +10,7 @@ Chernozhukov et al. (2018). Cost: `ROUNDS` times two forests of `TREES` trees on
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from importlib.util import find_spec
 
@@ -53,7 +54,10 @@ def reweighed(fitted: Fitted) -> FloatArray:
         for side in (0, 1):
             tick()
             asked = half[row] == side
-            chance = _learnt(features, label, fitted.size, np.flatnonzero(half != side), alike.first, rng)
+            learnt = np.flatnonzero(half != side)
+            chance = np.ones((len(alike.first), int(code.max()) + 1))
+            if len(learnt):  # a single bucket leaves no other half
+                _learn(chance, features, label, fitted.size, learnt, alike.first, rng)
             said[asked] = chance[alike.of_row[row[asked]], code[asked]]
         logs = np.log(np.maximum(said, _LEAST))
         summed += logs * (step >= ROUNDS - AVERAGED)
@@ -71,18 +75,20 @@ def _drawn(row: IntArray, code: IntArray, weight: FloatArray, rng: np.random.Gen
     return np.asarray(code[np.minimum(np.searchsorted(chance, point, side="right"), end)])
 
 
-def _learnt(
-    features: IntArray, label: IntArray, size: FloatArray, rows: IntArray, asked: IntArray, rng: np.random.Generator
-) -> FloatArray:
-    """Chances of all values for the asked rows, by a forest on `MOST_ROWS` of the others, shape (asked, values)."""
+def _learn(
+    chance: FloatArray, features: IntArray, label: IntArray, size: FloatArray, rows: IntArray, asked: IntArray,
+    rng: np.random.Generator,
+) -> None:  # fmt: skip
+    """Write the chances of all values for the asked rows, by a forest on `MOST_ROWS` of the others."""
     from sklearn.ensemble import RandomForestClassifier
 
     rows = rng.permutation(rows)[:MOST_ROWS]
     forest = RandomForestClassifier(TREES, min_samples_leaf=LEAF, random_state=int(rng.integers(2**31)), n_jobs=1)
-    forest.fit(features[rows], label[rows], sample_weight=size[rows])
-    chance = np.zeros((len(asked), int(label.max()) + 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # it takes many values on few records for numbers
+        forest.fit(features[rows], label[rows], sample_weight=size[rows])
+    chance[:] = 0
     chance[:, forest.classes_] = forest.predict_proba(features[asked])
-    return chance
 
 
 def _to_counts(chance: FloatArray, row: IntArray, cell: IntArray, size: FloatArray, count: FloatArray) -> FloatArray:

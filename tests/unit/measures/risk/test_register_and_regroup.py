@@ -97,6 +97,18 @@ def test_models_of_numbers_in_bins_name_more_of_a_bucket_and_forests_most(sample
     assert found["forest"][1] > found["definetti"][1]  # by .02 here, by .03 on 12,000 records
 
 
+@pytest.mark.parametrize("records", [4, 40])
+def test_a_forest_learns_from_few_buckets_of_values_that_no_two_records_share(records, recwarn):
+    pytest.importorskip("sklearn")
+    with duckdb_anon.connect() as con:
+        con.execute(f"create table t as select i % 3 as a, i as s from range({records}) r(i)")
+        con.execute("create table r as from anatomy('t', 4, qi := ['a'], sensitive := 's', row_id := true, seed := 1)")
+        [(found,)] = con.execute("""select attribute from linkage_risk('t', 'r', qi := ['a'], sensitive := 's',
+            call := 'anatomy(4)', seed := 1) where attacker = 'forest'""").fetchall()
+        assert 0 <= found <= 1
+    assert [str(warning.message) for warning in recwarn] == []
+
+
 def test_scaled_chances_keep_the_counts_of_buckets_and_the_sizes_of_rows():
     rng = np.random.default_rng(4)
     row, cell = np.repeat(np.arange(6), 3), np.tile(np.arange(3), 6)
