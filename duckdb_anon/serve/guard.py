@@ -39,8 +39,10 @@ TABLE_FUNCTIONS: Mapping[str, str] = {
     **dict.fromkeys(("unnest", "anon_functions", "anon_parameters"), _ANY),
     **dict.fromkeys(("describe_release", "anatomy_qit", "anatomy_st"), _TABLE),
     "estimate": "query, table",
+    "impute": "table, any",  # texts of rewrite_query call it
 }
 """Table functions for analysts, and what their arguments must be."""
+_OF_DRAWS = {"original", "seed", "columns"}
 ANSWERING: Mapping[str, str] = {"unnest": _ANY, "impute": "table, any"}
 """Table functions of answers that this program writes."""
 # What tells of tables and columns; such statements run in a database that holds nothing but names and types.
@@ -234,6 +236,10 @@ class Guard:
             raise Refused(f"{name} takes {signature}, in this order")
         if named and wanted[-1] != _ANY and named != ["bounds"]:
             raise Refused(f"{name} takes no further argument here but bounds")
+        if name == "impute" and self._table_functions is TABLE_FUNCTIONS:
+            if not _OF_DRAWS.issuperset(named):
+                raise Refused("impute takes original, seed and columns here")
+            wanted += [_TABLE if argument == "original" else _ANY for argument in named]
         for kind, (_, node) in zip(wanted, given, strict=False):
             if kind == "query":
                 if self.check(_text(node)).reads_catalog:

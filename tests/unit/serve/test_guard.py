@@ -21,7 +21,8 @@ ALLOWED = [
     "select (select max(age) from visits), age in (select age from visits) from VISITS",
     "select date_trunc('month', day) as m, regexp_replace(sex, 'f', 'w'), cost % 2 from visits -- a note",
     "select rewrite_query('select sex, sum(cost) from patients group by sex', 'patients', 'visits')",
-    "from anatomy_st('visits')", "from anon_functions()", "from estimate('select count(*) from patients', 'visits')",
+    "from anatomy_st('visits')", "from anon_functions()",
+    "from impute('visits', 10, original := 'patients', seed := 1, columns := ['age'])", "from estimate('select count(*) from patients', 'visits')",
 ]  # fmt: skip
 
 CATALOG = [
@@ -35,6 +36,8 @@ REFUSED = [
     "", "not sql at all", "select 1; drop table visits", "from patients_secret", "from published.main.visits",
     "from memory.information_schema.tables", "from pragma_table_info('(from other)')",
     "select * from duckdb_tables(), visits", "select (select count(*) from visits), * from (show tables)",
+    "from impute('notes', 10)", "from impute('visits', 10, original := '(select 1)')",
+    "from impute('visits', 10, original := 'notes')", "from impute('visits', 10, person := 'cost')", "from impute('visits')",
     "from estimate('from duckdb_tables()', 'visits')", "from estimate('select 1', 'visits', original := 'visits')",
     'from "duckdb_settings"()', "from query_table(['visits', 'patients'])", "from visits; drop view visits",
     "from \"read_csv\"('/etc/passwd')", "explain analyze from read_csv('/etc/passwd')", "from duckdb_databases",
