@@ -29,6 +29,7 @@ TEXT = st.lists(st.sampled_from([*ODD, "a", "b"]), min_size=1, max_size=4).map("
 
 @given(name=TEXT, values=st.lists(TEXT, min_size=2, max_size=4, unique=True))
 @pytest.mark.campaign
+@pytest.mark.weekly
 def test_any_text_is_found_again(name, values):
     check(name, values)
 

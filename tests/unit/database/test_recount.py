@@ -10,7 +10,7 @@ import duckdb_anon
 from duckdb_anon import AnonError, release_database
 from tests.unit.database.test_release_database import KEYS, _hospital
 
-pytestmark = pytest.mark.campaign
+pytestmark = [pytest.mark.campaign, pytest.mark.weekly]
 
 PEOPLE = "create table patients as select i as id, 20 + i % 10 as age{} from range(100) t(i)"
 FIRST = "select i as pid, date '2024-01-01' as day, 'HIV' as disease from range(100) t(i)"

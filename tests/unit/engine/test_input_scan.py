@@ -12,6 +12,7 @@ from duckdb_anon.model.errors import RequirementError
 
 
 @pytest.mark.campaign
+@pytest.mark.weekly
 def test_more_bytes_than_offsets_reach_are_a_clear_error(monkeypatch):
     monkeypatch.setattr(input_scan, "_MOST_BYTES", 1)
     long = pa.array([f"{i:04}" * 256 for i in range(2048)], pa.binary())  # 2 MB, which all vectors share

@@ -20,7 +20,7 @@ def con():
 
 
 @pytest.mark.parametrize(
-    "shape", [pytest.param(shape, marks=() if shape in OFTEN else pytest.mark.campaign) for shape in RELEASES]
+    "shape", [pytest.param(s, marks=[pytest.mark.weekly] * (s in ("sliced", "sampled"))) for s in RELEASES]
 )
 def test_queries_have_their_verdicts_and_errors_and_hard_bounds_hold_the_truth(con, shape):
     known = verdicts()
