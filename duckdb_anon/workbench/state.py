@@ -46,7 +46,7 @@ ROLES = {
     "identifier": "identifier: removed",
     "person": "person: key of an individual",
     "quasi": "quasi: others may know it",
-    "sensitive": "sensitive: must not be linked to an individual",
+    "sensitive": "sensitive: must not be linked",
     "insensitive": "insensitive: leaves unchanged",
     "": "not released",
 }
