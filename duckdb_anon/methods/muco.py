@@ -113,6 +113,8 @@ def refine(params: dict[str, Any], function: str = "muco") -> dict[str, Any]:
         params["repair"] = True
     if params["l_except"] is None:
         params["l_except"] = [STRUCTURAL] if params["l"] is None else []
+    if params["l"] is None:
+        params["l"] = DEFAULT_L
     return params
 
 

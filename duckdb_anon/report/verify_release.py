@@ -25,8 +25,11 @@ from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Task
 from duckdb_anon.model.release_comment import Description, field_comments, read_description
 from duckdb_anon.report.linked_release import comments
 
-_BY_CLASS = ("mondrian", "incognito", "microaggregate", "composition", "hybrid", "probabilistic", "rmr", "suppress")
-_DIVERSE = ("mondrian", "incognito", "anatomy", "slicing", "merging")
+BY_CLASS = ("mondrian", "incognito", "microaggregate", "composition", "hybrid", "probabilistic", "rmr", "suppress")
+"""Methods of which k is the least number of records of an equivalence class."""
+_COUNTED = ("mondrian", "incognito", "anatomy", "slicing", "merging")
+DIVERSE = (*_COUNTED, "muco", "one_to_m_generalize")
+"""Methods of which l is the diversity of groups of records; those of the last two are not published as rows."""
 _DIVERSITY = {"incognito": "entropy"}
 _EXACT = 1e-6
 _UNSEEN = {
@@ -111,14 +114,14 @@ def _questions(
     sensitive = [column for column, found in label.items() if found.role == "sensitive"]
     table, given = literal(f"(select * from {name})"), description.parameters
     classes = f"qi := {literal(qi)}, keep := [], sensitive := {literal(sensitive[0]) if sensitive else '[]'}"
-    if parameter == "k" and description.method in _BY_CLASS and given.get("missing") != "wildcard":
+    if parameter == "k" and description.method in BY_CLASS and given.get("missing") != "wildcard":
         yield "k_anonymity", f"select k from k_anonymity({table}, {classes})"
     kind = str(given.get("diversity", _DIVERSITY.get(description.method, "frequency")))
     if description.method == "one_to_m_generalize" and sensitive and not given.get("explode"):
         yield from _of_lists(parameter, kind, name, qi, sensitive)
     for column in sensitive:
         roles = f"{table}, qi := {literal(qi)}, sensitive := {literal(column)}"
-        if parameter == "l" and description.method in _DIVERSE and kind != "recursive":
+        if parameter == "l" and description.method in _COUNTED and kind != "recursive":
             yield (
                 f"l_diversity of {column} ({kind})",
                 f"select value from l_diversity({roles}) where measure = {literal(kind)}",

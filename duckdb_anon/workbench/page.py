@@ -13,7 +13,6 @@ def _():
     import marimo as mo
 
     from duckdb_anon.model.errors import of_function
-    from duckdb_anon.report.promises import promises
     from duckdb_anon.workbench import view
     from duckdb_anon.workbench.state import NAME, ROLES, current
 
@@ -46,7 +45,6 @@ def _():
         does,
         failed,
         mo,
-        promises,
         replace,
         results,
         set_changes,
@@ -272,17 +270,17 @@ def _(STEPS, bench, does, mo, results, step, view):
 
 
 @app.cell
-def _(STEPS, bench, changes, mo, promises, step, view):
+def _(STEPS, bench, changes, mo, step, view):
     mo.stop(step.value != STEPS[2])
     changes()
     _now, (_found, _fresh) = bench.release()["call"], bench.result("trials")
-    _held, _open = promises(_now, bench.roles())
+    _holds, _open = bench.promises()
     mo.Html(
         view.block(
             "" if _fresh or not _found else view.warning("The table or its roles have changed since the trials."),
             f"<p>The plan releases by <code>{view.esc(_now)}</code>.</p>",
             *(view.warning(text) for _, text in bench.warnings()),
-            view.said("What it promises", _held),
+            view.said("What it promises", _holds),
             view.said("What it does not", _open),
         )
     )

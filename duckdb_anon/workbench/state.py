@@ -28,11 +28,13 @@ from tomlkit.exceptions import TOMLKitError
 
 from duckdb_anon.database.first_plan import first_plan
 from duckdb_anon.engine.catalog.catalog import write_comments
+from duckdb_anon.engine.records.call_text import Recorded, recording
 from duckdb_anon.engine.records.private_files import draft_of
 from duckdb_anon.engine.records.release_seal import KEY
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.model.errors import AnonError, listed, without_code
 from duckdb_anon.model.release_formats.duckdb_types import is_number
+from duckdb_anon.report.promises import promises
 from duckdb_anon.report.weak_labels import weak_label
 from duckdb_anon.shell.run_command import read_plan
 from duckdb_anon.shell.run_input import cleaned_sql, is_file_of_rows, losses, read_table
@@ -260,6 +262,20 @@ class Workbench:
             entry = next(entry for entry in document["releases"] if entry["original"] == self.table)
             for name, value in fields.items():
                 _set(entry, (name,), value)
+
+    def arguments(self) -> Recorded | None:
+        """The call of the release as it is planned: parameters, defaults among them, and roles; None for no call."""
+        with self.lock, recording(lambda _: None) as recorded:
+            self.con.execute(f"describe from {self.release()['call']}")
+            return recorded()
+
+    def promises(self) -> tuple[list[str], list[str]]:
+        """What the call of the release promises, and what it does not."""
+        try:
+            call = self.arguments()
+        except duckdb.Error as error:
+            return [], [f"The call cannot be carried out: {without_code(error)}"]
+        return promises(call.entry, call.params, call.roles.by_name()) if call else ([], ["This is no call of a method."])
 
     def choose(self, call: str) -> None:
         """Release by a call that recommend wrote."""

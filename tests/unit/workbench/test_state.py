@@ -133,3 +133,15 @@ def test_a_result_is_kept_for_another_process_and_goes_out_of_date_with_the_role
     assert again.result("trials") == ({"rows": []}, True)
     again.set_role("income", "quasi")
     assert again.result("trials") == ({"rows": []}, False)
+
+
+def test_a_promise_is_read_from_the_planned_call(bench):
+    def sentences(call: str) -> list[str]:
+        bench.set_release(call=call)
+        return bench.promises()[0]
+
+    assert sentences("mondrian('people', 7, 2.0)") == sentences("mondrian('people', l := 2, k := 7)") != []
+    assert "1/7" in sentences("mondrian('people', 7)")[0]
+    assert bench.arguments().params["k"] == 7
+    bench.set_release(call="mondrian('people', k := 'many')")
+    assert bench.promises()[0] == [] and "k := 'many'" in bench.promises()[1][0]
