@@ -275,7 +275,9 @@ class Workbench:
             call = self.arguments()
         except duckdb.Error as error:
             return [], [f"The call cannot be carried out: {without_code(error)}"]
-        return promises(call.entry, call.params, call.roles.by_name()) if call else ([], ["This is no call of a method."])
+        if call is None:
+            return [], ["This is not one call of a method."]
+        return promises(call.entry, call.params, call.roles.by_name())
 
     def choose(self, call: str) -> None:
         """Release by a call that recommend wrote."""
