@@ -25,7 +25,8 @@ from duckdb_anon.rewrite.linear import why_not_linear
 from duckdb_anon.rewrite.marks import marks
 from duckdb_anon.rewrite.plausible import COMBINED, over_draws
 from duckdb_anon.rewrite.query.parse import Output, grounded
-from duckdb_anon.rewrite.query.prepare import round_read, try_casts, unrounded
+from duckdb_anon.rewrite.query.passes import OF_ESTIMATES, run
+from duckdb_anon.rewrite.query.prepare import MAY_FAIL, round_read, try_casts, unrounded
 from duckdb_anon.rewrite.query.tables import Bounds, PlausibleTables, TableInfo, recorded
 from duckdb_anon.rewrite.query.trees import (
     all_of,
@@ -65,7 +66,7 @@ class Question:
     """A bound query, and what is wanted of its answer.
 
     Attributes:
-        tree: the query, as `parse.bound` returns it.
+        tree: the query, as `parse.read_query` returns it.
         release: the release of the original.
         tables: the original first, then other tables of the query.
         columns: its output columns that the analyst wrote.
@@ -149,16 +150,16 @@ def answer(question: Question) -> Answer:
         unbounded = rows or _why_unbounded(tree, model, question)
         if not unbounded:
             bounded = tree.copy()
-            round_read(bounded, original)
+            round_read(bounded, question.tables)
             found, unbounded = _bounds(bounded, model, question, steps)
             unbounded = IMPUTED if imputed and not found.ends else unbounded
     hidden = _with_hidden(tree, found) if found.ends else []
-    notes = [*why, *[FAILS] * try_casts(tree, original)]
+    tree = run(tree, (try_casts,) if imputed else OF_ESTIMATES, question.tables)
+    notes = [*why, *[FAILS] * (MAY_FAIL in tree.meta)]
     draws: list[PlausibleTables] = []
     if imputed:
         tree = _drawn(question, tree, draws)
     else:
-        round_read(tree, original)
         compile_tree(tree, release, original, model, steps)
         tree = grounded(tree, [release, *question.tables[1:]])
         unrounded(tree)

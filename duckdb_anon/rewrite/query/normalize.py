@@ -1,23 +1,38 @@
-"""A query in the forms the rewriter reads: parsed or bound trees are changed in place, one concept a function.
-
-FROM (people p JOIN regions r ON p.region = r.name)       FROM people p JOIN regions r ON p.region = r.name
-FROM people AS p(a, b)                                    FROM (SELECT age AS a, sex AS b, ... FROM people) AS p
-rank() OVER w ... WINDOW w AS (ORDER BY count(*))         rank() OVER (ORDER BY count(*))
-GROUP BY ALL                                              GROUP BY and what is selected without an aggregate
-select current_date, count(*)                             select today() as current_date, count(*)
-"""
+"""Passes that leave one form of what a query may write in several; `passes` has them in order."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
 
 from sqlglot import exp
 from sqlglot.optimizer.merge_subqueries import merge_subqueries
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.identifier_case import fold
-from duckdb_anon.rewrite.query.tables import TableInfo, columns_of_item
-from duckdb_anon.rewrite.query.trees import CALLS, all_of, from_items, has_aggregate, is_aggregate, step_of, tree
+from duckdb_anon.rewrite.query.tables import TableInfo, Tables, columns_of_item
+from duckdb_anon.rewrite.query.trees import (
+    CALLS,
+    all_of,
+    from_items,
+    has_aggregate,
+    is_aggregate,
+    is_original,
+    step_of,
+    tree,
+)
+
+
+def _of_each_select(rewrite: Callable[[exp.Select, Tables], None]) -> Callable[[exp.Query, Tables], None]:
+    """A pass over each SELECT of a query."""
+
+    @wraps(rewrite)
+    def rewritten(query: exp.Query, tables: Tables) -> None:
+        for select in all_of(query, exp.Select):
+            rewrite(select, tables)
+
+    return rewritten
+
 
 _SYNONYMS: dict[str, type[exp.AggFunc]] = {
     **dict.fromkeys(("mean", "favg"), exp.Avg),
@@ -27,15 +42,8 @@ _SYNONYMS: dict[str, type[exp.AggFunc]] = {
 """Other names of aggregates, which the library does not know."""
 
 
-def synonyms(query: exp.Expr) -> None:
-    """Call aggregates by their usual names, in place.
-
-    >>> from sqlglot import parse_one
-    >>> tree = parse_one("select mean(a), count_star() from t", "duckdb")
-    >>> synonyms(tree)
-    >>> tree.sql()
-    'SELECT AVG(a), COUNT(*) FROM t'
-    """
+def synonyms(query: exp.Query, _: Tables) -> None:
+    """Call aggregates by their usual names, in place."""
     for node in all_of(query, exp.Anonymous):
         known = _SYNONYMS.get(fold(node.name))
         if known is exp.Count and not node.expressions:
@@ -44,7 +52,7 @@ def synonyms(query: exp.Expr) -> None:
             node.replace(known(this=node.expressions[0]))
 
 
-def as_calls(query: exp.Query, tables: Sequence[TableInfo]) -> None:
+def as_calls(query: exp.Query, tables: Tables) -> None:
     """Write functions without parentheses as calls, in place: `current_date AS current_date` would read itself.
 
     Raises:
@@ -63,7 +71,7 @@ def as_calls(query: exp.Query, tables: Sequence[TableInfo]) -> None:
         node.replace(exp.Anonymous(this=call))
 
 
-def joins_after_from(query: exp.Query) -> None:
+def joins_after_from(query: exp.Query, _: Tables) -> None:
     """Make what FROM before SELECT joins joins of the SELECT, in place: sqlglot has them in the first item."""
     for source in all_of(query, exp.From):
         select, joins = source.parent, source.this.args.get("joins")
@@ -72,7 +80,7 @@ def joins_after_from(query: exp.Query) -> None:
             select.set("joins", [*joins, *(select.args.get("joins") or [])])
 
 
-def without_parentheses(query: exp.Query) -> None:
+def without_parentheses(query: exp.Query, _: Tables) -> None:
     """Take parentheses around items of FROM away, in place, where they mean nothing."""
     for around in all_of(query, exp.Subquery):
         inner = around.this
@@ -118,7 +126,8 @@ def with_column_aliases(table: exp.Table, info: TableInfo) -> None:
     table.replace(exp.Subquery(this=select, alias=alias, joins=table.args.get("joins")))
 
 
-def spell_out_windows(select: exp.Select) -> None:
+@_of_each_select
+def spell_out_windows(select: exp.Select, _: Tables) -> None:
     """Put what WINDOW names where it is used, in place."""
     named: dict[str, exp.Window] = {}
     for window in select.args.get("windows") or []:
@@ -131,7 +140,7 @@ def spell_out_windows(select: exp.Select) -> None:
     select.set("windows", None)
 
 
-def spell_out_values(query: exp.Query) -> None:
+def spell_out_values(query: exp.Query, _: Tables) -> None:
     """Write x IN (SELECT ... FROM (VALUES ...)) for x IN (VALUES ...), in place: a query is known by its SELECT."""
     for test in all_of(query, exp.In):
         values = test.expressions[0] if len(test.expressions) == 1 else None
@@ -148,35 +157,26 @@ def spell_out_values(query: exp.Query) -> None:
         test.set("query", exp.Subquery(this=select))
 
 
-def require_plain_from(tree: exp.Query, source: str, columns: Collection[str]) -> None:
+def require_plain_from(query: exp.Query, tables: Tables) -> None:
     """Raise where the original stands elsewhere than in FROM; name the table of columns in functions of FROM."""
-    for table in all_of(tree, exp.Table):
-        if table.name != source:
-            continue
+    for table in filter(is_original, all_of(query, exp.Table)):
         around = table.parent
-        if isinstance(around, (exp.From, exp.Join)) and isinstance(around.parent, exp.Select):
-            _refuse_positions(around.parent, table.alias)
-            _name_arguments(around.parent, table.alias, columns)
-        plain = isinstance(around, (exp.From, exp.Join)) and isinstance(around.parent, exp.Select)
-        if not plain or (isinstance(around, exp.Join) and table.args.get("joins")):
+        select = around.parent if isinstance(around, (exp.From, exp.Join)) else None
+        if not isinstance(select, exp.Select) or (isinstance(around, exp.Join) and table.args.get("joins")):
             raise RewriteError(
                 f"{table.alias} stands in a JOIN that is part of another item of FROM, which cannot be answered; put "
                 "it first in FROM, and what is joined with it after it, without parentheses"
             )
-
-
-def _refuse_positions(select: exp.Select, name: str) -> None:
-    if any((join.args.get("method") or "").upper() == "POSITIONAL" for join in select.args.get("joins") or []):
-        raise RewriteError(f"POSITIONAL JOIN cannot be answered: rows of a release of {name} have another order")
-
-
-def _name_arguments(select: exp.Select, name: str, columns: Collection[str]) -> None:
-    """Write range(people.age) for range(age), in place."""
-    for join in select.args.get("joins") or []:
-        called = join.this.this if isinstance(join.this, exp.Table) else None
-        for column in all_of(called, exp.Column) if isinstance(called, exp.Func) else []:
-            if not column.table and fold(column.name) in columns:
-                column.set("table", exp.to_identifier(name, quoted=True))
+        for join in select.args.get("joins") or []:
+            if (join.args.get("method") or "").upper() == "POSITIONAL":
+                raise RewriteError(
+                    f"POSITIONAL JOIN cannot be answered: rows of a release of {table.alias} have another order"
+                )
+            # range(people.age) for range(age)
+            called = join.this.this if isinstance(join.this, exp.Table) else None
+            for column in all_of(called, exp.Column) if isinstance(called, exp.Func) else []:
+                if not column.table and fold(column.name) in tables[0].types:
+                    column.set("table", exp.to_identifier(table.alias, quoted=True))
 
 
 def _with_base(window: exp.Window, named: Mapping[str, exp.Window]) -> exp.Window:
@@ -198,7 +198,8 @@ def _column_aliases(item: exp.Expr) -> list[exp.Identifier]:
     return list(alias.columns) if isinstance(alias, exp.TableAlias) else []
 
 
-def spell_out_positions(select: exp.Select, tables: Sequence[TableInfo]) -> None:
+@_of_each_select
+def spell_out_positions(select: exp.Select, tables: Tables) -> None:
     """Replace ordinals and aliases inside ROLLUP, CUBE and GROUPING SETS by what they stand for.
 
     A name that is a column of FROM means that column, as in DuckDB.
@@ -233,7 +234,8 @@ def _resolve_one(node: exp.Expr, select: exp.Select, by_alias: dict[str, exp.Exp
         node.replace(by_alias[fold(node.name)].copy())
 
 
-def spell_out_constants(select: exp.Select) -> None:
+@_of_each_select
+def spell_out_constants(select: exp.Select, _: Tables) -> None:
     """Put constants where HAVING has their names; other names are those of columns by now, or spelled out."""
     having = select.args.get("having")
     if having is None:
@@ -250,7 +252,8 @@ def spell_out_constants(select: exp.Select) -> None:
             column.replace(exp.Paren(this=constants[fold(column.name)].copy()))
 
 
-def spell_out_all(select: exp.Select) -> None:
+@_of_each_select
+def spell_out_all(select: exp.Select, _: Tables) -> None:
     """Spell out GROUP BY ALL: what is selected without an aggregate, and the columns that HAVING reads outside them.
 
     `SELECT left(a, 1) AS k ... GROUP BY ALL HAVING k = 'n'` has the key k alone, as from DuckDB 2.0.1 on; before, the
@@ -273,7 +276,8 @@ def spell_out_all(select: exp.Select) -> None:
         group.pop()
 
 
-def keys_by_position(select: exp.Select) -> None:
+@_of_each_select
+def keys_by_position(select: exp.Select, _: Tables) -> None:
     """Write 1 for a key with a subquery in it that is the first column, in place, as qualifying does for constants.
 
     Each copy of a subquery gets names of its own later, so DuckDB would not see that both are the same.
@@ -290,7 +294,7 @@ def is_scalar(node: exp.Subquery) -> bool:
     return not isinstance(node.parent, (exp.From, exp.Join, exp.In, exp.Any, exp.All, exp.Subquery, exp.SetOperation))
 
 
-def single_rows(query: exp.Query) -> None:
+def single_rows(query: exp.Query, _: Tables) -> None:
     """Let scalar subqueries have one row, in place: estimates may tie where the original's values do not."""
     for node in all_of(query, exp.Subquery):
         inner = node.this
@@ -303,17 +307,18 @@ def single_rows(query: exp.Query) -> None:
             inner.limit(1, copy=False)
 
 
-def spell_out_order(select: exp.Query) -> None:
+def spell_out_order(query: exp.Query, _: Tables) -> None:
     """Spell out ORDER BY ALL: the output columns it stands for."""
-    order = select.args.get("order")
-    terms = order.expressions if order is not None else []
-    is_all = len(terms) == 1 and isinstance(terms[0].this, (exp.Column, exp.Var))
-    if not is_all or fold(terms[0].this.name) != "all" or "all" in map(fold, select.named_selects):
-        return
-    listed = [terms[0].copy() for _ in select.named_selects]
-    for term, name in zip(listed, select.named_selects, strict=True):
-        term.set("this", exp.column(name, quoted=True))
-    select.set("order", exp.Order(expressions=listed))
+    for select in all_of(query, exp.Select, exp.SetOperation):
+        order, names = select.args.get("order"), select.named_selects
+        terms = order.expressions if order is not None else []
+        is_all = len(terms) == 1 and isinstance(terms[0].this, (exp.Column, exp.Var))
+        if not is_all or fold(terms[0].this.name) != "all" or "all" in map(fold, names):
+            continue
+        listed = [terms[0].copy() for _ in names]
+        for term, name in zip(listed, names, strict=True):
+            term.set("this", exp.column(name, quoted=True))
+        select.set("order", exp.Order(expressions=listed))
 
 
 def _outside_aggregates(node: exp.Expr, keys: Sequence[exp.Expr]) -> Iterator[exp.Column]:
@@ -335,7 +340,7 @@ _STRICT = (
 )
 
 
-def merged(query: exp.Query) -> exp.Query:
+def merged(query: exp.Query, _: Tables) -> exp.Query:
     """Merge subqueries that only select and filter into the SELECT around them.
 
     What an outer join may fill with NULLs stays a subquery unless NULL follows from its columns: `1 AS k` would be 1.

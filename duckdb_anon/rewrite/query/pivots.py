@@ -1,6 +1,4 @@
-"""PIVOT as aggregates with conditions, one for each value.
-
-PIVOT t ON a IN (1) USING sum(b) GROUP BY c       SELECT c, sum(b) FILTER (WHERE a = 1) AS "1" FROM t GROUP BY c
+"""PIVOT as aggregates with conditions, one for each value; UNPIVOT as lists of values.
 
 A PIVOT that names no values has those that the release is estimated to hold; one that names no keys has all columns
 that it does not read, as in DuckDB.
@@ -8,7 +6,7 @@ that it does not read, as in DuckDB.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +15,14 @@ from sqlglot import exp
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats.duckdb_types import is_text
+from duckdb_anon.rewrite.query.tables import Tables
 from duckdb_anon.rewrite.query.trees import all_of, every, tree
 
 MOST_VALUES = 200
 OPEN = "open pivot"
 """Mark of a parsed query with a PIVOT of which values or keys are not named."""
+UNPIVOTED = "unpivoted"
+"""Mark of a query with an UNPIVOT: it selects all other columns, of which the query may read none."""
 _PIVOTED = "pivoted"
 
 
@@ -39,14 +40,7 @@ class LookUp:
 
 
 def spelled_out(query: exp.Expr, look_up: LookUp | None = None) -> exp.Expr:
-    """Spell out each PIVOT of a parsed statement, in place; without `look_up` those that name values and keys.
-
-    Example:
-        >>> import sqlglot
-        >>> text = "PIVOT t ON a IN (1) USING sum(b) GROUP BY c"
-        >>> spelled_out(sqlglot.parse_one(text, dialect="duckdb")).sql("duckdb")
-        'SELECT c, SUM(b) FILTER(WHERE a = 1) AS "1" FROM t GROUP BY c'
-    """
+    """Spell out each PIVOT of a parsed statement, in place; without `look_up` those that name values and keys."""
     for pivot in reversed(_pivots(query)):  # inner ones first
         made = _aggregates(pivot, look_up)
         if made is not None:
@@ -54,11 +48,45 @@ def spelled_out(query: exp.Expr, look_up: LookUp | None = None) -> exp.Expr:
     return query
 
 
-def without_open(query: exp.Expr) -> exp.Expr:
-    """A parsed statement with what each PIVOT reads in its place, in place: it reads the same tables."""
-    for pivot in reversed(_pivots(query)):
-        query = _replaced(query, pivot, exp.Select(expressions=[exp.Star()], from_=exp.From(this=_source(pivot))))
+def spell_out_pivots(query: exp.Expr, _: Tables) -> exp.Expr:
+    """Spell out each PIVOT that names values and keys; of any other one what it reads, until `with_values` does."""
+    made = spelled_out(query)
+    unlisted = reversed(_pivots(made))
+    for pivot in unlisted:
+        made = _replaced(made, pivot, exp.Select(expressions=[exp.Star()], from_=exp.From(this=_source(pivot))))
+        made.meta[OPEN] = True
+    return made
+
+
+def spell_out_unpivots(query: exp.Expr, _: Tables) -> exp.Expr:
+    """Write UNPIVOT as a list of values that is unnested; one that does not name its columns stays, to be refused."""
+    for pivot in reversed([pivot for pivot in all_of(query, exp.Pivot) if pivot.args.get("unpivot")]):
+        made = _unnested(pivot)
+        if made is not None:
+            query = _replaced(query, pivot, made)
+            query.meta[UNPIVOTED] = True
     return query
+
+
+def _unnested(pivot: exp.Pivot) -> exp.Select | None:
+    """The SELECT that an UNPIVOT of single columns is."""
+    fields, into = pivot.args.get("fields"), pivot.args.get("into")
+    columns = fields[0].expressions if fields else pivot.expressions
+    if not all(isinstance(column, exp.Column) for column in columns):
+        return None
+    names = [fields[0].this, *pivot.expressions] if fields else [into.this, *into.expressions] if into else []
+    name, value = [name.name for name in names] or ["name", "value"]
+    labels = exp.Array(expressions=[exp.Literal.string(column.name) for column in columns])
+    rest = exp.Star(except_=[column.copy() for column in columns])
+    unnested = [
+        exp.alias_(exp.Explode(this=listed), called, quoted=True)
+        for listed, called in ((labels, name), (exp.Array(expressions=[column.copy() for column in columns]), value))
+    ]
+    made = exp.Select(expressions=[rest, *unnested], from_=exp.From(this=_source(pivot)))
+    if pivot.args.get("include_nulls"):
+        return made
+    present = tree("{value} is not null", value=exp.column(value, quoted=True))
+    return exp.select("*").from_(made.subquery("_unpivoted")).where(present)
 
 
 def _pivots(query: exp.Expr) -> list[exp.Pivot]:
@@ -196,11 +224,11 @@ def _test(column: exp.Expr, value: exp.Expr) -> exp.Expr:
     return test
 
 
-def as_texts(query: exp.Query, types: Mapping[str, str]) -> None:
+def as_texts(query: exp.Query, tables: Tables) -> None:
     """Compare texts with the numbers of a PIVOT as texts, in place, as DuckDB does: IN (1) means '1' there."""
     for test in [test for test in all_of(query, exp.EQ) if test.meta.get(_PIVOTED)]:
         column, value = test.this.unnest(), test.expression
         is_cast = isinstance(column, exp.Cast) and column.to.is_type(*exp.DataType.TEXT_TYPES)
-        texts = is_cast or (isinstance(column, exp.Column) and is_text(types.get(fold(column.name), "")))
+        texts = is_cast or (isinstance(column, exp.Column) and is_text(tables[0].types.get(fold(column.name), "")))
         if texts and isinstance(value, exp.Literal) and not value.is_string:
             value.replace(exp.Literal.string(value.name))

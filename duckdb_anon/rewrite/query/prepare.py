@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.release_formats.duckdb_types import is_boolean, is_integer, is_moment, is_number, is_text
-from duckdb_anon.rewrite.query.tables import TableInfo
+from duckdb_anon.rewrite.query.tables import Tables
 from duckdb_anon.rewrite.query.trees import (
     all_of,
     from_items,
@@ -26,6 +26,8 @@ from duckdb_anon.rewrite.query.trees import (
     tree,
 )
 
+MAY_FAIL = "may fail"
+"""Mark of a query with a cast that may fail."""
 _SAME_VALUE = (exp.Paren, exp.Neg, exp.Abs, exp.Add, exp.Sub, exp.Mul)
 _PICKS = (exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif, exp.If, exp.Case)
 _FRACTIONS_ALLOWED = (
@@ -46,9 +48,9 @@ _WIDTH = {
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}
 
 
-def round_read(query: exp.Query, original: TableInfo) -> None:
+def round_read(query: exp.Query, tables: Tables) -> None:
     """Round counts, and sums of whole numbers, that a bound query reads as whole numbers, in place."""
-    integers = frozenset(name for name, kind in original.types.items() if is_integer(kind))
+    integers = frozenset(name for name, kind in tables[0].types.items() if is_integer(kind))
     _round_where(query, _takes_integers, integers)
     for select in all_of(query, exp.Select):
         for key in ("having", "qualify") if reads_original(select) else ():
@@ -94,20 +96,18 @@ def answers_of(query: exp.Expr) -> Iterator[exp.Select]:
         yield query
 
 
-def try_casts(query: exp.Query, original: TableInfo) -> bool:
-    """Let casts of the original's columns be NULL where they fail, in SELECTs with a WHERE; whether there are any."""
-    found = False
+def try_casts(query: exp.Query, tables: Tables) -> None:
+    """Let casts of the original's columns be NULL where they fail, in SELECTs with a WHERE, in place."""
     for select in all_of(query, exp.Select):
         for item in from_items(select) if select.args.get("where") is not None else []:
             for node in all_of(select, exp.Cast, exp.BitwiseLeftShift) if is_original(item) else []:
                 columns = [c for c in all_of(node.this, exp.Column) if c.table == item.alias_or_name]
-                types = [original.types.get(fold(c.name), "") for c in columns]
+                types = [tables[0].types.get(fold(c.name), "") for c in columns]
                 if not types or (isinstance(node, exp.Cast) and not _may_fail(node, types)):
                     continue
-                found = True
+                query.meta[MAY_FAIL] = True
                 made = exp.TryCast(**node.args) if isinstance(node, exp.Cast) else None
                 node.replace(made or exp.Anonymous(this="try", expressions=[node.copy()]))
-    return found
 
 
 def _round_where(

@@ -17,6 +17,7 @@ from sqlglot.errors import SqlglotError
 
 from duckdb_anon.model.errors import RewriteError
 from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.rewrite.query.tables import Tables
 from duckdb_anon.rewrite.query.trees import AGGREGATES, all_of, is_aggregate, plain
 
 _CHANGING = frozenset(
@@ -51,7 +52,7 @@ def misspelt(select: exp.Select) -> str:
     return ""
 
 
-def refuse(query: exp.Expr) -> None:
+def refuse(query: exp.Expr, _: Tables) -> None:
     """Raise for constructs that no release answers.
 
     Raises:
@@ -90,9 +91,10 @@ def refuse(query: exp.Expr) -> None:
                 "leave it out"
             )
         if isinstance(node, exp.Pivot):
-            kind = "UNPIVOT" if node.args.get("unpivot") else "PIVOT"
+            if node.args.get("unpivot"):
+                raise RewriteError("this UNPIVOT cannot be answered: name its columns, ON a, b INTO NAME k VALUE v")
             raise RewriteError(
-                f"this {kind} cannot be answered: name the values, ON column IN (...), and the keys, GROUP BY ..., or "
+                "this PIVOT cannot be answered: name the values, ON column IN (...), and the keys, GROUP BY ..., or "
                 "write count(*) FILTER (WHERE column = value)"
             )
 
@@ -148,9 +150,9 @@ _KEEPS = (
 _CLAUSES = (exp.Query, exp.Group, exp.Order, exp.Where, exp.Having, exp.Join, exp.GroupingSets, exp.Cube, exp.Rollup)
 
 
-def refuse_collated(tree: exp.Query, collated: Collection[str]) -> None:
+def refuse_collated(tree: exp.Query, tables: Tables) -> None:
     """Raise where a query distinguishes spellings of one value."""
-    names = _with_aliases(tree, collated)
+    names = _with_aliases(tree, tables[0].collated)
     for column in all_of(tree, exp.Column):
         if fold(column.name) not in names:
             continue

@@ -26,6 +26,7 @@ __all__ = [
     "PlausibleTables",
     "Replay",
     "TableInfo",
+    "Tables",
     "bag_type",
     "box_type",
     "contents_of",
@@ -159,6 +160,10 @@ class TableInfo:
     def spelled(self, column: str) -> str:
         """Give a column's own spelling."""
         return next((name for name, _ in self.columns if fold(name) == fold(column)), column)
+
+
+Tables = Sequence[TableInfo]
+"""Tables of a query: the original first, then the originals it is joined with, then others."""
 
 
 def contents_of(release: TableInfo, original: TableInfo) -> Contents:

@@ -1,0 +1,2 @@
+SELECT (SELECT MAX(b) FROM u) > a AS k, COUNT(*) FROM t GROUP BY (SELECT MAX(b) FROM u) > a, c;
+SELECT (SELECT MAX(b) FROM u) > a AS k, COUNT(*) FROM t GROUP BY 1, c;
