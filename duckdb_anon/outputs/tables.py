@@ -43,6 +43,8 @@ def suppress_secondary(
     for kind, places in sorted(related):  # counts first: what is hidden with them costs nothing afterwards
         cells = [(number, place) for number, row in enumerate(rows) for place in places
                  if row.groups[block.aggregates[place].condition].rows > 0]  # fmt: skip
+        if not cells:
+            continue
         fixed = np.array([cell in known for cell in cells], bool)
         system = replace(_system(block, policy, atoms, rows, cells, members, kind), fixed=fixed)
         for (number, place), hidden in zip(cells, protect(system), strict=True):

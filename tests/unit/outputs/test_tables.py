@@ -60,3 +60,10 @@ def test_a_hidden_count_hides_the_mean_and_the_sum_that_give_it(con):
     found = asked(made(con, rows), "select grp, count(*), sum(x), avg(x), median(x) from t group by rollup (grp)")
     hidden = [row for row in found if row[-1] == "secondary"]
     assert len(hidden) == 1 and hidden[0][1:5] == (None,) * 4
+
+
+def test_totals_of_no_rows_are_decided_like_a_count_of_zero(con):
+    con = made(con, [("a", "f", 1.0)] * 20)
+    query = "select grp, count(*), sum(x) from t where {} group by rollup (grp)"
+    assert asked(con, query.format("grp = 'z'")) == [(None, 0, None, "sum(x): primary: threshold")]
+    assert asked(con, query.format("x > 60")) == []
