@@ -11,6 +11,7 @@ import duckdb
 from duckdb_anon.engine.catalog.catalog import Catalog, Relation, require_visible
 from duckdb_anon.engine.catalog.collation import collated
 from duckdb_anon.engine.catalog.column_roles import ROLE_PARAMETERS, Labels, labels_of, resolve_roles, with_labels_of
+from duckdb_anon.engine.catalog.duckdb_metadata import describing
 from duckdb_anon.engine.records.release_digest import holds_rows_of
 from duckdb_anon.engine.records.release_texts import ReleasePair
 from duckdb_anon.model.errors import ColumnError, listed, nearest
@@ -158,6 +159,7 @@ class Context:
             given=relation.given,
             kinds={i.name: i.kind for i in infos if i.kind},
             collated=frozenset(map(fold, collated(self.catalog, relation, [info.name for info in infos]))),
+            describe=describing(self.catalog),
         )
 
     def _trees(self, named: Mapping[str, str]) -> dict[str, Relation]:

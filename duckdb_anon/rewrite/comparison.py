@@ -22,7 +22,7 @@ from duckdb_anon.model.learnt import Spread
 from duckdb_anon.rewrite.answer import LEFT_OUT, WIDE, Answer, Engine, Question, answer
 from duckdb_anon.rewrite.marks import CLOSE, CLOSE_ENDS, PICKED, Cut
 from duckdb_anon.rewrite.query.keys import require_keys_alone, shows_key
-from duckdb_anon.rewrite.query.parse import Describe, Output, grounded, outputs, read_query, unique_names
+from duckdb_anon.rewrite.query.parse import Output, called_by_text, grounded, read_query, unique_names
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
 from duckdb_anon.rewrite.query.trees import (
     aggregate_nodes,
@@ -49,13 +49,11 @@ class Wanted:
         bounds: which low and high to give.
         spread: how the rows of a generalized cell are spread over its values.
         engine: which engine is to answer.
-        describe: gives DuckDB's names of the columns of a query.
     """
 
     bounds: Bounds = "sure"
     spread: Spread = "learnt"
     engine: Engine = "auto"
-    describe: Describe | None = None
 
 
 @dataclass(frozen=True)
@@ -262,11 +260,11 @@ def _method(sides: _Sides, measure: str) -> str:
 def _read(query: str, tables: Sequence[TableInfo], wanted: Wanted, alone: bool = False) -> _Sides:
     """Read a query and answer it; tables are the original, its release, and the query's other ones."""
     original, release, *others = tables
-    query = with_pivots(query, original, release, others, wanted.describe)
+    query = with_pivots(query, original, release, others)
     everything = (original, *(joined for joined, _ in release.joined), *others)
-    tree, names, _ = read_query(query, everything, wanted.describe)
+    tree, columns = read_query(query, everything)
     require_keys_alone(tree, everything)
-    columns = outputs(query, names, tree)
+    columns = called_by_text(query, columns)
     picking = ("limit", "offset", "having", "qualify", *(["distinct"] * _picks_first(tree)))
     # rows without an aggregate are no groups that a LIMIT of the original could pick
     limited = any(tree.args.get(key) for key in picking) and any(column.measure for column in columns)

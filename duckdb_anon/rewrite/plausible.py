@@ -214,14 +214,16 @@ def _together(column: str, kind: str, node: exp.Expr) -> str:
     return f"avg({column})" if is_number(kind) else f"mode({column} order by {column})"
 
 
-def _types(query: exp.Query, plausible: PlausibleTables, tables: Sequence[TableInfo]) -> Sequence[str]:
+def _types(query: exp.Query, tables: Sequence[TableInfo]) -> Sequence[str]:
     """Types of the columns of a query's answer, as DuckDB finds them on empty tables.
 
     Where a table is not there yet, as a temporary one, counts and sums are numbers, and other measures texts.
     """
     shapes = [replace(info, sql=_shape(info)) if info.columns else info for info in tables]
+    describe = tables[0].describe
+    assert describe is not None  # noqa: S101 -- what draws tables asks DuckDB
     try:
-        return plausible.types(grounded(query.copy(), shapes).sql("duckdb", comments=False))
+        return [kind for _, kind in describe(grounded(query.copy(), shapes).sql("duckdb", comments=False))]
     except RewriteError:
         if all(info.columns for info in tables) and all(_is_known(table) for table in all_of(query, exp.Table)):
             raise
@@ -268,7 +270,7 @@ def over_draws(
         for made in [_on_draw(query.tree, plausible, draw, tables)]
     ]
     steps = ", ".join(f"{_step(number)} as materialized ({each.sql})" for number, each in enumerate(plausible))
-    return combined(query, steps, answers, _types(query.tree, plausible[0], tables))
+    return combined(query, steps, answers, _types(query.tree, tables))
 
 
 def _plausible(original: TableInfo, release: TableInfo, read: Collection[str]) -> PlausibleTables:

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.optimizer.scope import build_scope
 
 from duckdb_anon.model.learnt import Spread
 from duckdb_anon.model.release_formats.duckdb_types import is_integer
 from duckdb_anon.rewrite.answer import WIDE, Answer, Question, answer
 from duckdb_anon.rewrite.marks import PICKED
 from duckdb_anon.rewrite.query.keys import require_keys_alone
-from duckdb_anon.rewrite.query.parse import Describe, measure_flags, read_query, unique_names, with_values
+from duckdb_anon.rewrite.query.parse import Output, read_query, unique_names, with_values
 from duckdb_anon.rewrite.query.pivots import LookUp
 from duckdb_anon.rewrite.query.prepare import answers_of, is_count
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
@@ -29,7 +28,6 @@ def rewrite(
     bounds: Bounds = "none",
     round_counts: bool = False,
     spread: Spread = "uniform",
-    describe: Describe | None = None,
     notes: list[str] | None = None,
     noted: bool = False,
 ) -> str:
@@ -45,7 +43,6 @@ def rewrite(
         round_counts: let answers have the types they have on the original: counts and sums of whole numbers are whole.
         spread: how the rows of a generalized cell are spread over its values: 'learnt' takes functions of this
             package.
-        describe: gives DuckDB's names and types of the columns of a query; by default names of the bound query.
         notes: what is to be said of the answer is added to it.
         noted: add the column `note` also where estimates pick the rows.
 
@@ -59,12 +56,13 @@ def rewrite(
         True
     """
     everything = (original, *(joined for joined, _ in release.joined), *tables)
-    query = with_pivots(query, original, release, tables, describe)
-    tree, names, types = read_query(query, everything, describe)
+    query = with_pivots(query, original, release, tables)
+    tree, columns = read_query(query, everything)
     require_keys_alone(tree, everything)
-    estimate = answer(Question(tree, release, everything, (), (), bounds, spread, readable=True))
+    estimate = answer(Question(tree, release, everything, columns, (), bounds, spread, readable=True))
     if round_counts:
-        _give_types(tree, estimate, types)
+        _give_types(tree, estimate, columns)
+    names = [column.name for column in columns]
     ends = [f"{names[number]}_{end}" for number in estimate.bounded for end in ("low", "high")]
     marks = estimate.marks if ends or (noted and PICKED in estimate.marks) else ()
     if ends or marks:
@@ -75,26 +73,22 @@ def rewrite(
     return laid_out(estimate.tree)
 
 
-def with_pivots(
-    query: str, original: TableInfo, release: TableInfo, tables: Sequence[TableInfo], describe: Describe | None
-) -> str:
+def with_pivots(query: str, original: TableInfo, release: TableInfo, tables: Sequence[TableInfo]) -> str:
     """A query's text in which each PIVOT names its values: those that its own release is estimated to hold."""
 
     def values(text: str) -> Sequence[tuple[Any, ...]]:
         # planned on a connection without functions of this package
-        found = rewrite(text, original, release, tables, "none", True, "uniform", describe)
+        found = rewrite(text, original, release, tables, "none", True, "uniform")
         return [] if release.rows is None else release.rows(found)
 
     def columns(text: str) -> Sequence[str]:
-        return [] if describe is None else [name for name, _ in describe(text)]
+        return [] if original.describe is None else [name for name, _ in original.describe(text)]
 
     return with_values(query, LookUp(columns, values))
 
 
-def _give_types(written: exp.Query, estimate: Answer, types: Sequence[str]) -> None:
+def _give_types(written: exp.Query, estimate: Answer, columns: Sequence[Output]) -> None:
     """Let estimates have the types of the original's answers, and rows be in the order of what is shown; in place."""
-    scope = build_scope(written)
-    measures = measure_flags(scope) if scope is not None else []
     # a UNION over plausible tables is one SELECT of means
     selects, estimates = list(answers_of(written)), list(answers_of(estimate.tree))
     for before, after in zip(selects, estimates, strict=False):
@@ -103,7 +97,8 @@ def _give_types(written: exp.Query, estimate: Answer, types: Sequence[str]) -> N
         for position, (node, other) in enumerate(zip(before.expressions, after.expressions, strict=False)):
             value = node.unalias()
             counts = all(is_count(select.expressions[position].unalias()) for select in others)
-            kind = (types[position] or ("BIGINT" if counts else "")) if measures[position] else ""
+            column = columns[position]
+            kind = (column.type or ("BIGINT" if counts else "")) if column.measure else ""
             kinds[value] = kind
             if isinstance(other, exp.Alias) and other.this != value:
                 other.set("this", _of_type(other.this, kind))
@@ -113,9 +108,9 @@ def _give_types(written: exp.Query, estimate: Answer, types: Sequence[str]) -> N
             if isinstance(other, exp.Ordered) and other.this != node.this:
                 other.set("this", _of_type(other.this, kind))
     bounds = [number for number in estimate.bounded for _ in ("low", "high")]
-    for number, end in zip(bounds, leftmost(estimate.tree).expressions[len(measures) :], strict=False):
+    for number, end in zip(bounds, leftmost(estimate.tree).expressions[len(columns) :], strict=False):
         if estimate.bounded[number] == 1 and isinstance(end, exp.Alias):
-            end.set("this", _of_type(end.this, types[number]))
+            end.set("this", _of_type(end.this, columns[number].type))
 
 
 def _of_type(node: exp.Expr, kind: str) -> exp.Expr:

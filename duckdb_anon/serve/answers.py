@@ -17,7 +17,7 @@ import duckdb
 from duckdb_anon.answering.original_names import Answering
 from duckdb_anon.engine.catalog.catalog import Catalog as PlannersCatalog
 from duckdb_anon.engine.catalog.catalog import write_comments
-from duckdb_anon.engine.catalog.duckdb_metadata import describing, functions_there
+from duckdb_anon.engine.catalog.duckdb_metadata import functions_there
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.sql_quoting import ident, literal
 from duckdb_anon.gate.source_tables import tables_of
@@ -103,8 +103,7 @@ class Answers:
             info, released = self._read[next(iter(releases))]
         require_understood(parse(query), lambda names: functions_there(self._catalog, names))
         wanted: Bounds = "none" if bounds == "none" else "sure"
-        describe = describing(self._catalog)
-        return rewrite(query, info, released, (), wanted, True, "learnt", describe, noted=True)
+        return rewrite(query, info, released, (), wanted, True, "learnt", noted=True)
 
     def _reading(self, original: str, release: str) -> tuple[TableInfo, TableInfo]:
         """What the rewriter needs of an original and its release."""

@@ -56,12 +56,6 @@ def describing(catalog: Catalog) -> Callable[[str], list[tuple[str, str]]]:
     return describe
 
 
-def typing_of(catalog: Catalog) -> Callable[[str], list[str]]:
-    """Give what types the columns of a query's result, as `describing` does."""
-    describe = describing(catalog)
-    return lambda query: [kind for _, kind in describe(query)]
-
-
 def rows_of(cursor: duckdb.DuckDBPyConnection, query: str) -> list[tuple[Any, ...]]:
     """The rows of a query; none where it fails."""
     try:

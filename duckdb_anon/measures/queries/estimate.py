@@ -12,7 +12,6 @@ from typing import Any
 
 from duckdb_anon.engine.catalog.catalog import require_visible
 from duckdb_anon.engine.catalog.column_roles import ROLE_PARAMETERS
-from duckdb_anon.engine.catalog.duckdb_metadata import describing
 from duckdb_anon.measures.queries.query_tables import PAIRS, in_name_of, pairs_of, several_tables, tables_around
 from duckdb_anon.measures.queries.relative_error import BOUNDS, ENGINE, SPREAD
 from duckdb_anon.model.errors import RewriteError
@@ -41,7 +40,7 @@ from duckdb_anon.rewrite.query.parse import parse
 )
 def estimate(context: Any, params: Params) -> str:
     """One row a measure of each group of the answer."""
-    wanted = Wanted(params["bounds"], params["spread"], params["engine"], describing(context.catalog))
+    wanted = Wanted(params["bounds"], params["spread"], params["engine"])
     pairs = pairs_of(context, "release")
     if pairs:
         with in_name_of("estimate"):

@@ -10,7 +10,7 @@ from typing import Any
 
 from duckdb_anon.engine.catalog.catalog import Relation, require_visible
 from duckdb_anon.engine.catalog.column_roles import ROLE_PARAMETERS
-from duckdb_anon.engine.catalog.duckdb_metadata import functions_there, rows_of, typing_of
+from duckdb_anon.engine.catalog.duckdb_metadata import functions_there, rows_of
 from duckdb_anon.engine.catalog.pseudonyms import pseudonyms, stand_in
 from duckdb_anon.engine.planner import plan
 from duckdb_anon.engine.sql_quoting import literal
@@ -204,7 +204,7 @@ def plausible_tables_of(
         plan(impute, call)  # says now what the release cannot give
         arguments = "".join(f", {name} := {literal(value)}" for name, value in given.items())
         text = f"select * from impute({literal(release.given)}, {draws}{arguments})"
-        return PlausibleTables(text, free_name("draw", columns), draws, typing_of(context.catalog))
+        return PlausibleTables(text, free_name("draw", columns), draws)
 
     return drawn
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Any
 
 from duckdb_anon.engine.catalog.column_roles import ROLE_PARAMETERS
-from duckdb_anon.engine.catalog.duckdb_metadata import describing
 from duckdb_anon.measures.queries.query_tables import PAIRS, in_name_of, query_tables
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.release_formats import EVERY
@@ -73,5 +72,5 @@ def relative_error(context: Any, params: Params) -> str:
     """One row a measure of each group, with the answer of the original."""
     with in_name_of("relative_error"):
         original, release, others = query_tables(context, params["query"], params["bounds"])
-        wanted = Wanted(params["bounds"], params["spread"], params["engine"], describing(context.catalog))
+        wanted = Wanted(params["bounds"], params["spread"], params["engine"])
         return comparison(params["query"], original, release, others, wanted)

@@ -8,7 +8,6 @@ from typing import Any
 
 from duckdb_anon.engine.catalog.catalog import Relation
 from duckdb_anon.engine.catalog.column_roles import with_labels_of
-from duckdb_anon.engine.catalog.duckdb_metadata import typing_of
 from duckdb_anon.engine.draws.replayed_tables import ANSWERED, DRAW, MOST_ROWS, TRUTH, ReplayCall, replayed
 from duckdb_anon.engine.planner import parameters_of
 from duckdb_anon.engine.records.call_text import roles_as_arguments
@@ -46,7 +45,7 @@ AS_RELEASED = ("muco", "rank_swap")
 def replay_of(context: Any, original: Relation, release: Relation) -> Callable[[], Replay] | None:
     """Give what makes a release again; None where its method has no intervals by replay."""
     comment = read_description(release.comment)
-    cursor, types = context.catalog.cursor, typing_of(context.catalog)
+    cursor = context.catalog.cursor
     if comment is None or not comment.digest or comment.method not in WIDER or context.opened is None:
         return None
     description = comment
@@ -64,8 +63,8 @@ def replay_of(context: Any, original: Relation, release: Relation) -> Callable[[
             return tables.rows(query, cursor, read)
 
         return Replay(
-            PlausibleTables(f"select * from {TRUTH}", DRAW, 1, types),
-            PlausibleTables(f"select * from {ANSWERED}", DRAW, tables.redraws, types),
+            PlausibleTables(f"select * from {TRUTH}", DRAW, 1),
+            PlausibleTables(f"select * from {ANSWERED}", DRAW, tables.redraws),
             rows,
             COVERAGE,
             WIDER[description.method],

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 from duckdb_anon.engine.catalog.column_roles import ROLE_PARAMETERS
-from duckdb_anon.engine.catalog.duckdb_metadata import describing
 from duckdb_anon.measures.queries.query_tables import PAIRS, in_name_of, query_tables
 from duckdb_anon.model.function_specs import REQUIRED, Parameter, Params, Query
 from duckdb_anon.model.learnt import Spread
@@ -70,7 +69,7 @@ def rewrite_query(context: Any, params: Params) -> str:
         dialect = params["dialect"]
         # other engines have no functions of this package
         spread: Spread = params["spread"] if dialect == "duckdb" else "uniform"
-        how = params["bounds"], True, spread, describing(context.catalog)
+        how = params["bounds"], True, spread
         imputed: list[PlausibleTables] = []
         if release.drawn is not None:
             release = replace(release, drawn=recorded(release.drawn, imputed))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import sqlglot
@@ -17,7 +17,7 @@ from duckdb_anon.model.errors import RewriteError, listed, nearest
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query import passes, pivots
 from duckdb_anon.rewrite.query.refusals import refuse, refuse_lists
-from duckdb_anon.rewrite.query.tables import TableInfo, same_table
+from duckdb_anon.rewrite.query.tables import Describe, TableInfo, same_table
 from duckdb_anon.rewrite.query.trees import (
     SOURCE,
     all_of,
@@ -116,10 +116,6 @@ def _number(table: exp.Table, count: int) -> int | None:
     return int(found) if found.isdigit() and found != table.name and int(found) < count else None
 
 
-Describe = Callable[[str], Sequence[tuple[str, str]]]
-"""Gives names and types of the columns of a query's result; raises RewriteError, in DuckDB's words, without any."""
-
-
 @dataclass(frozen=True)
 class Output:
     """One output column.
@@ -128,26 +124,26 @@ class Output:
         name: what the result of the query calls it.
         measure: whether an aggregate computes it.
         additive: whether no matching row means 0 (COUNT and SUM) rather than unknown.
+        type: its DuckDB type; '' where it is unknown.
     """
 
     name: str
     measure: bool
     additive: bool
+    type: str = ""
 
 
-def read_query(
-    query: str, tables: Sequence[TableInfo], describe: Describe | None = None
-) -> tuple[exp.Query, list[str], list[str]]:
-    """A query, bound, and the names and types of its output columns.
+def read_query(query: str, tables: Sequence[TableInfo]) -> tuple[exp.Query, tuple[Output, ...]]:
+    """A query, bound, and its output columns; without `describe` names are those of the bound query.
 
     Args:
         query: one SELECT over the original.
         tables: the original first, then other tables of the query.
-        describe: asks DuckDB for names and types; without it names are those of the bound query, and types are ''.
 
     Raises:
         RewriteError: it cannot be read.
     """
+    describe = tables[0].describe
     written = parse(query)
     require_table(written, tables[0])
     try:
@@ -160,28 +156,23 @@ def read_query(
     described = _described(query, describe)
     if len(described) != len(columns):
         described = [(name, "") for name in columns]
-    return tree, [name for name, _ in described], [kind for _, kind in described]
+    scope = build_scope(tree)
+    flags = measure_flags(scope) if scope is not None else []
+    flags += [False] * (len(columns) - len(flags))
+    values = [e.unalias() for e in leftmost(tree).expressions]
+    return tree, tuple(
+        Output(name, flag, isinstance(_aggregate(value), (exp.Count, exp.Sum, exp.CountIf)), kind)
+        for (name, kind), flag, value in zip(described, flags, values, strict=True)
+    )
 
 
-def outputs(query: str, names: Sequence[str], tree: exp.Query) -> tuple[Output, ...]:
-    """Describe the output columns of a bound query; expressions without an alias are called by their text.
-
-    Args:
-        query: its text.
-        names: names of its columns.
-        tree: the bound query.
-    """
-    written = leftmost(parse(query)).expressions
+def called_by_text(query: str, outputs: Sequence[Output]) -> tuple[Output, ...]:
+    """The output columns of a query's text; expressions without an alias are called by their text."""
+    written, names = leftmost(parse(query)).expressions, [output.name for output in outputs]
     if len(written) == len(names) and not any(step.is_star for step in written):
         texts = [step.sql("duckdb", normalize_functions="lower") for step in written]
         names = [texts[i] if _is_unnamed(step) else names[i] for i, step in enumerate(written)]
-    scope = build_scope(tree)
-    flags = measure_flags(scope) if scope is not None else [False] * len(names)
-    values = [e.unalias() for e in leftmost(tree).expressions]
-    return tuple(
-        Output(name, flag, isinstance(_aggregate(value), (exp.Count, exp.Sum, exp.CountIf)))
-        for name, flag, value in zip(names, flags, values, strict=True)
-    )
+    return tuple(replace(output, name=name) for output, name in zip(outputs, names, strict=True))
 
 
 def _described(query: str, describe: Describe | None) -> Sequence[tuple[str, str]]:

@@ -22,6 +22,7 @@ from duckdb_anon.rewrite.query.trees import leftmost, step_of
 
 __all__ = [
     "Bounds",
+    "Describe",
     "MakePlausible",
     "PlausibleTables",
     "Replay",
@@ -50,15 +51,15 @@ class PlausibleTables:
         sql: SELECT of their columns, one table after another, and of the number of each.
         number: name of the column with the number, from 1.
         draws: how many there are.
-        types: gives the types of the columns of a query's result.
     """
 
     sql: str
     number: str
     draws: int
-    types: Callable[[str], Sequence[str]] = field(compare=False)
 
 
+Describe = Callable[[str], Sequence[tuple[str, str]]]
+"""Gives names and types of the columns of a query's result; raises RewriteError, in DuckDB's words, without any."""
 MakePlausible = Callable[[Sequence[str]], PlausibleTables]
 """Gives plausible tables that have some of the original's columns."""
 
@@ -118,6 +119,7 @@ class TableInfo:
         replay: of a release, makes it again from tables that stand for its original; None where that is not done.
         rows: of a release, gives the rows of a query, none where it fails; None where no rows are read.
         binned: of a release, columns that it says hold one value for each bin of the original's, in lower case.
+        describe: of an original, gives DuckDB's names and types of a query's columns; None where there is no DuckDB.
         pseudonyms: of an original, its keys, for which the release has pseudonyms, in lower case.
         joined: of a release, the further originals that a query reads, each with its release.
     """
@@ -140,6 +142,7 @@ class TableInfo:
     drawn: MakePlausible | None = field(default=None, compare=False)
     replay: Callable[[], Replay] | None = field(default=None, compare=False)
     rows: Callable[[str], list[tuple[Any, ...]]] | None = field(default=None, compare=False)
+    describe: Describe | None = field(default=None, compare=False)
     pseudonyms: frozenset[str] = frozenset()
     joined: tuple[tuple[TableInfo, TableInfo], ...] = ()
 
