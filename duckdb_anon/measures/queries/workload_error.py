@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from duckdb_anon.kernels.cells.table import MeasureCall, ReadTable
+from duckdb_anon.measures.queries.estimates import SPREAD
 from duckdb_anon.measures.queries.query_tables import in_name_of
 from duckdb_anon.measures.queries.workload import Workload, WorkloadSpec, draw, query_texts, replaced
 from duckdb_anon.measures.queries.workload_answers import estimated_answers, true_answers
@@ -106,14 +107,7 @@ def _summed(table: ReadTable, params: Params) -> str | None:
     trials=("n := 6, dims := 2, selectivity := 0.5", "n := 6, dims := 1, aggregate := 'sum({number})'"),
     parameters=(
         *PARAMETERS,
-        Parameter(
-            "spread",
-            "distribution of records inside generalized cells: 'learnt' from the whole release, or "
-            "'uniform', as in most papers",
-            "text",
-            "learnt",
-            ("learnt", "uniform"),
-        ),
+        SPREAD,
     ),
     returns={
         "query_id": "BIGINT",
