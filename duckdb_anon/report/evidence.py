@@ -190,6 +190,4 @@ def utility(runner: QueryRunner, options: str) -> Rows:
         runner.missing["propensity"] = "needs scikit-learn: pip install 'duckdb-anon[ml]'"
     for row in runner.rows("unique_exact_matches", f"from unique_exact_matches({options})"):
         add("unique exact matches, share", row["share"], f"of {row['uniques']:,} uniques")
-    for row in runner.rows("apparent_matches", f"from apparent_matches({options})"):
-        add("apparent matches, agreement", row["agreement"], f"of {row['matched']:,} matches")
     return made

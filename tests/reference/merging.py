@@ -1,6 +1,5 @@
 """Slow, obvious versions of what slicing and merging compute, and the worked example of their paper."""
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -126,52 +125,4 @@ def victims(
         true += candidates.get(person[sensitive], 0)
         total += sum(candidates.values())
         alone += set(candidates) == {person[sensitive]}
-    return true, total, alone
-
-
-def class_pairs(
-    one: Sequence[dict[str, Any]],
-    other: Sequence[dict[str, Any]],
-    persons: Sequence[dict[str, Any]],
-    domain: dict[str, set[object]],
-    sensitive: str,
-    as_published: bool = False,
-) -> tuple[int, int, int]:
-    """True and all triples (class, class, shared value) whose classes meet in every quasi-identifier.
-
-    The third number is of true pairs that share a single value.
-    """
-    qi = list(domain)
-    sides = []
-    for rows in (one, other):
-        flat, slices = flattened(rows, [*qi, sensitive])
-        slices = {} if as_published else slices
-        columns = [[n for n in names if n in qi] for names in slices.values()] or [qi]
-        by_class: dict[str, list[dict[str, Any]]] = {}
-        for row in flat:
-            key = row["bucket"] if slices else [row[name] for name in qi]
-            by_class.setdefault(str(key), []).append(row)
-        sides.append([(members, columns) for members in by_class.values()])
-
-    def values(members: list[dict[str, Any]]) -> set[object]:
-        cells = [m[sensitive] for m in members]
-        return {v for cell in cells for v in (cell if isinstance(cell, dict) else [cell])}
-
-    def lies(members: list[dict[str, Any]], columns: list[list[str]], person: dict[str, Any]) -> bool:
-        return all(any(all(covers(m[n], person[n]) for n in names) for m in members) for names in columns)
-
-    true = total = alone = 0
-    for (a, columns_a), (b, columns_b) in itertools.product(*sides):
-        meet = all(
-            any(any(covers(m[n], v) for m in a) and any(covers(m[n], v) for m in b) for v in domain[n]) for n in qi
-        )
-        if not meet:
-            continue
-        shared = values(a) & values(b)
-        for value in shared:
-            same = [p for p in persons if p[sensitive] == value]
-            met = any(lies(a, columns_a, p) and lies(b, columns_b, p) for p in same)
-            total += 1
-            true += met
-            alone += met and len(shared) == 1
     return true, total, alone

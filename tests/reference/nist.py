@@ -23,13 +23,3 @@ def unique_exact_matches(original: Sequence[Row], release: Sequence[Row]) -> tup
     count = Counter(original)
     uniques = [row for row in original if count[row] == 1]
     return len(uniques), sum(row in set(release) for row in uniques)
-
-
-def apparent_matches(original: Sequence[Row], release: Sequence[Row], qi: int) -> tuple[int, int, float, int]:
-    """Uniques, matches, mean agreement and full agreement; the first `qi` columns are quasi-identifiers."""
-    ours, theirs = (Counter(row[:qi] for row in table) for table in (original, release))
-    uniques = [row for row in original if ours[row[:qi]] == 1]
-    found = [(row, next(r for r in release if r[:qi] == row[:qi])) for row in uniques if theirs[row[:qi]] == 1]
-    rest = [[a == b for a, b in zip(x[qi:], y[qi:], strict=True)] for x, y in found]
-    agree = sum(sum(one) / len(one) for one in rest) / len(rest) if rest else float("nan")
-    return len(uniques), len(found), agree, sum(all(one) for one in rest)

@@ -133,53 +133,49 @@ class _Release:
         self, workload: Workload, original: ReadTable, queried: QueriedTables, column: str | None, learnt: bool
     ) -> None:
         self.cursor: Any = queried.cursor
-        release, self.types = queried.tables["release"], queried.tables["original"].types
-        self.model = release_model(release, queried.tables["original"], learnt)
-        self._check_weights(contents_of(release, queried.tables["original"]).weights)
+        release, seen = queried.tables["release"], queried.tables["original"]
+        model = release_model(release, seen, learnt)
+        self._check_weights(model.release, contents_of(release, seen).weights)
         self.ordered = workload.interval
         self.attributes = {fold(name): number for number, name in enumerate(workload.attributes)}
-        self.literals = [original.columns[name].domain.literals for name in workload.attributes]
-        self.column, weight = "" if column is None else fold(column), self.model.weight
-        for name in [*self.attributes, *([self.column] if self.column else [])]:
-            self.model.require(name, release.name)
-        if self.column and not is_number(self.types[self.column]):
+        domains = [original.columns[name].domain for name in workload.attributes]
+        self.literals = [domain.literals for domain in domains]
+        self.column, weight = "" if column is None else fold(column), model.weight
+        read = dict.fromkeys([*self.attributes, *([self.column] if self.column else [])])
+        for name in read:
+            model.require(name, release.name)
+        if self.column and not is_number(seen.types[self.column]):
             raise ColumnError(f"workload_error: column '{column}' holds no numbers to sum")
-        exact = self.model.exact
+        exact = model.exact
         if self.column in exact:
             weight = f"{weight} * {_amount(exact[self.column])}"
-        read = {*self.attributes, self.column}
-        self.factors: list[Factor] = [
-            *(ExactFactor(name, (name,), exact[name], self.model.release) for name in self.attributes if name in exact),
-            *(factor for factor in self.model.factors if factor.counted or read & set(factor.columns)),
+        factors: list[Factor] = [
+            *(ExactFactor(name, (name,), exact[name], model.release) for name in self.attributes if name in exact),
+            *(factor for factor in model.factors if factor.counted or read.keys() & set(factor.columns)),
         ]
-        for name, attribute in self.attributes.items():
-            domain = original.columns[workload.attributes[attribute]].domain
+        ends = {}
+        for (name, attribute), domain in zip(self.attributes.items(), domains, strict=True):
             values = domain.values[: domain.special_from] if domain.kind == "ordered" else domain.values
-            value = "value" if is_enum(self.types[name]) else f"try_cast(value as {self.types[name]}) as value"
+            value = "value" if is_enum(seen.types[name]) else f"try_cast(value as {seen.types[name]}) as value"
             held = pa.table({"code": np.arange(len(values)), "value": values})
             self.cursor.from_arrow(held).project(f"code, {value}").create(f"domain_{attribute}")
-        for k, factor in enumerate(self.factors):
+            if domain.kind == "ordered" and domain.special_from:
+                # where no interval of a column has ends, queries are still about the values of its domain
+                ends[name] = domain.literals[0], domain.literals[domain.special_from - 1]
+        numbers, joins = "", ""
+        for k, factor in enumerate(factors):
             cells = f"select _cell, row_number() over () - 1 as number from ({factor.cells()}) as c"
             self.cursor.execute(f"create table cells_{k} as {cells}")
-        numbers = "".join(f"c{k}.number as n{k}, " for k, _ in enumerate(self.factors))
-        joins = "".join(
-            f" join cells_{k} as c{k} on {factor.cell} is not distinct from c{k}._cell"
-            for k, factor in enumerate(self.factors)
-        )
-        rows = self._read(f"select {numbers}sum({weight})::double as w from {release.sql} as r{joins} group by all")
+            numbers += f"c{k}.number as n{k}, "
+            joins += f" join cells_{k} as c{k} on {factor.cell} is not distinct from c{k}._cell"
+        rows = self._read(f"select {numbers}sum({weight})::double as w from {model.release} as r{joins} group by all")
         self.weights = rows["w"]
-        domains = {name: original.columns[workload.attributes[a]].domain for name, a in self.attributes.items()}
-        # where no interval of a column has ends, queries are still about the values of its domain
-        ends = {
-            name: (domain.literals[0], domain.literals[domain.special_from - 1])
-            for name, domain in domains.items() if domain.kind == "ordered" and domain.special_from
-        }  # fmt: skip
-        self.parts = [self._part(k, _with_shares(factor, ends), rows[f"n{k}"]) for k, factor in enumerate(self.factors)]
+        self.parts = [self._part(k, _with_shares(factor, ends), rows[f"n{k}"]) for k, factor in enumerate(factors)]
 
-    def _check_weights(self, weights: Sequence[Weight]) -> None:
+    def _check_weights(self, release: str, weights: Sequence[Weight]) -> None:
         for weight in weights:
             column = quoted(weight.column)
-            found = f"select min({column}), max({column}), count(*) - count({column}) from {self.model.release}"
+            found = f"select min({column}), max({column}), count(*) - count({column}) from {release}"
             least, most, missing = self.cursor.execute(found).fetchall()[0]
             wrong = "" if least is None else weight.wrong(least, most)
             if missing:
@@ -194,60 +190,32 @@ class _Release:
     def _part(self, k: int, factor: Factor, cell_of_row: IntArray) -> Part:
         attributes = [self.attributes[column] for column in factor.columns if column in self.attributes]
         if isinstance(factor, ExactFactor):
-            values = self._values(k, factor, None)
-            places = values[f"p{attributes[0]}"][np.argsort(values["number"])]
-            return Part(cell_of_row, lambda batch: _asked(batch, attributes[0])[places], True)
-
-        if isinstance(factor, RandomizedFactor):
-            return Part(cell_of_row, self._shares_of_randomized(k, factor, cell_of_row), False)
+            exact = self._values(k, factor, 0, None)
+            of_cell = exact[f"p{attributes[0]}"][np.argsort(exact["number"])]
+            return Part(cell_of_row, lambda batch: _asked(batch, attributes[0])[of_cell], True)
 
         def shares(batch: Workload) -> FloatArray:
-            values = self._values(k, factor, batch)
+            values = self._values(k, factor, part.cells, batch)
             places = [np.zeros_like(values["number"]), *(values[f"p{attribute}"] for attribute in attributes)]
             distinct = keys_of(places)
             asked = np.ones((distinct.number, batch.n), dtype=bool)
             for attribute, place in zip(attributes, places[1:], strict=True):
                 asked &= _asked(batch, attribute)[place[distinct.first]]
-            shape = part.cells, distinct.number
-            shares = scipy.sparse.csr_matrix((values["share"], (values["number"], distinct.of_row)), shape)
-            found: FloatArray = shares @ asked
-            return found
+            shape = part.cells + 1, distinct.number
+            found: FloatArray = (
+                scipy.sparse.csr_matrix((values["share"], (values["number"], distinct.of_row)), shape) @ asked
+            )
+            found += found[-1].copy()  # what all cells have
+            return found[:-1]
 
         part = Part(cell_of_row, shares, False)
         return part
 
-    def _shares_of_randomized(
-        self, k: int, factor: RandomizedFactor, cell_of_row: IntArray
-    ) -> Callable[[Workload], FloatArray]:
-        """Shares of the cells of a randomized column: one of every value of the domain, and one more of its own value.
+    def _values(self, k: int, factor: Factor, every: int, batch: Workload | None) -> Mapping[str, NDArray[Any]]:
+        """Each value of the cells of factor k: cell, places of its attributes, share; amount where a sum is of it.
 
-        So they are sums over the values that a query asks for, where pairs of cells and values would be millions.
+        Cell `every` has what is the same for all cells.
         """
-        column = factor.columns[0]
-        attribute = self.attributes.get(column)
-        place, join = ("0", "") if attribute is None else self._place(attribute, "v.value")
-        amount = _amount("v.value") if column == self.column else "1e0"
-        found = self._read(
-            f"select coalesce(c.number, -1) as number, {place} as place, v.p::double as p, {amount} as amount from "
-            f"({factor.domain()}) as v left join cells_{k} as c on v.value is not distinct from c._cell{join}"
-        )
-        size, cells = len(found["p"]), int(cell_of_row.max(initial=-1)) + 1
-        p = float(found["p"][0]) if size else 1.0
-        other = (p - 1) / (p * size - 1) if size > 1 else 0.0
-        own = found["number"] >= 0
-
-        def shares(batch: Workload) -> FloatArray:
-            asked = np.repeat(found["amount"][:, None], batch.n, axis=1)
-            if attribute is not None:
-                asked = asked * _asked(batch, attribute)[found["place"]]
-            every = np.tile(other * asked.sum(axis=0), (cells, 1))
-            every[found["number"][own]] += (1 - size * other) * asked[own]
-            return every
-
-        return shares
-
-    def _values(self, k: int, factor: Factor, batch: Workload | None) -> Mapping[str, NDArray[Any]]:
-        """Each value of the cells of factor k: cell, places of its attributes, share; amount where a sum is of it."""
         uses, places, joins, share = {}, "", "", "v._share"
         for column in factor.columns:
             if column in self.attributes:
@@ -259,9 +227,13 @@ class _Release:
             if column == self.column:
                 uses.setdefault(column, ColumnUse())
                 share = f"v._share * {_amount(f'v.{quoted(column)}')}"
+        if isinstance(factor, RandomizedFactor):
+            listed = _inverted(factor, k, every)
+        else:
+            of_cell = f"join cells_{k} as c on l._cell is not distinct from c._cell"
+            listed = f"select c.number, l.* from ({factor.listing(uses)}) as l {of_cell}"
         return self._read(
-            f"select c.number{places}, sum({share})::double as share from ({factor.listing(uses)}) as v "
-            f"join cells_{k} as c on v._cell is not distinct from c._cell{joins} group by all"
+            f"select v.number{places}, sum({share})::double as share from ({listed}) as v{joins} group by all"
         )
 
     def _place(self, attribute: int, value: str) -> tuple[str, str]:
@@ -271,6 +243,20 @@ class _Release:
         if self.ordered[attribute]:
             return f"coalesce(2 * {code} + ({value} > {known})::integer, -1)", f" asof {join} >= {known}"
         return f"coalesce(2 * {code}, -1)", f" {join} = {known}"
+
+
+def _inverted(factor: RandomizedFactor, k: int, every: int) -> str:
+    """SELECT number, value, share of a randomized column: the same of every value for all cells, and more of its own.
+
+    Pairs of cells and values would be millions.
+    """
+    column, domain = quoted(factor.columns[0]), f"({factor.domain()}) as v"
+    other = "case when size > 1 then (p - 1) / (p * size - 1) else 0 end"
+    own = f"{domain} join cells_{k} as c on v.value is not distinct from c._cell"
+    return (
+        f"select c.number, v.value as {column}, 1 - size * {other} as _share from {own} "
+        f"union all select {every}, v.value, {other} from {domain}"
+    )
 
 
 def _with_shares(factor: Factor, ends: Mapping[str, tuple[str, str]]) -> Any:

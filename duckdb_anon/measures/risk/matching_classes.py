@@ -1,4 +1,4 @@
-"""What a release reveals of persons whose quasi-identifiers are known, and slicing_diversity, its largest certainty.
+"""slicing_diversity, composition_risk: what releases reveal of persons whose quasi-identifiers are known.
 
 A class is what an attacker cannot look inside: rows with equal boxes, or a bucket of a sliced release (with the part of
 the sensitive column that holds quasi-identifiers, if there is one). A person matches a class when its values are
@@ -6,8 +6,12 @@ covered; in a sliced release, when every column of the bucket has a cell that co
 stands for that many, rounded. p(t, s), how surely a person t is linked to a sensitive value s, is in a sliced release
 as slicing defines it (Li, Li, Zhang and Molloy 2012, section 5), elsewhere the share of s among the rows that cover t.
 slicing_diversity: an attacker who knows all quasi-identifiers of an original record t takes every bucket that shows t's
-parts in proportion to how often it shows them; the release is l-diverse when no p(t, s) exceeds 1/l. Ranges: p in (0,
-1], l from 1. Cost: distinct persons times classes, in blocks.
+parts in proportion to how often it shows them; the release is l-diverse when no p(t, s) exceeds 1/l.
+composition_risk: the attacker takes the sensitive values of all classes a person matches in either of two independent
+releases, and intersects: 100 * true / (true + false), in percent, where each person's values in both sets are counted
+(Hasan, Jiang, Chen and Wang 2018, section 5.2, who do not say what they count). With `weighted` a value counts p_a(t,
+s) p_b(t, s); with `as_published` rows of a sliced release are taken as printed. Without any value in both sets the risk
+is 0 and `defined` is false. Cost: distinct persons times classes, in blocks.
 """
 
 from __future__ import annotations
@@ -21,9 +25,9 @@ import scipy
 from duckdb_anon.kernels.cells.table import Boxes, MeasureCall, ReadTable
 from duckdb_anon.kernels.row_keys import keys_of
 from duckdb_anon.measures.released_rows import OfRelease, require_columns
-from duckdb_anon.model.coded_table import BoolArray, FloatArray, IntArray
+from duckdb_anon.model.coded_table import FloatArray, IntArray
 from duckdb_anon.model.errors import ColumnError
-from duckdb_anon.model.function_specs import Answer
+from duckdb_anon.model.function_specs import Answer, Parameter, Report, fields
 from duckdb_anon.model.progress import tick
 
 _BLOCK = 5_000_000
@@ -52,11 +56,6 @@ class Evidence:
     weight: scipy.sparse.csr_matrix
     slices: list[_Slice]  # its columns, those of boxes in one
 
-    @property
-    def holds(self) -> BoolArray:
-        """Whether each class holds each sensitive code, shape (classes, sensitive domain)."""
-        return np.asarray(self.weight.toarray() > 0, dtype=bool)
-
     def shares(self, persons: Sequence[IntArray]) -> scipy.sparse.csr_matrix:
         """Product of the shares of each class's cells that cover each person's parts, shape (persons, classes)."""
         product = self.slices[0].covered(persons)
@@ -69,13 +68,6 @@ class Evidence:
         mass = (self.shares(persons) @ self.weight).toarray()
         total = mass.sum(axis=1, keepdims=True)
         return np.asarray(np.divide(mass, total, out=np.zeros_like(mass), where=total > 0))
-
-    def covered_codes(self, a: int) -> BoolArray:
-        """Whether some cell of each class covers each code of quasi-identifier a, shape (classes, domain)."""
-        each = next(each for each in self.slices if a in each.columns)
-        cells = each.parts.columns[each.columns.index(a)]
-        covered = cells.covers(np.arange(cells.domain.size)).T
-        return np.asarray((each.shares.T @ scipy.sparse.csr_matrix(covered, dtype=np.float64)).toarray() > 0)
 
 
 def evidence(release: ReadTable, qi: list[str], sensitive: str, *, as_published: bool = False) -> Evidence:
@@ -168,3 +160,52 @@ def slicing_diversity(call: MeasureCall) -> Answer:
     average = float(np.average(matched, weights=times)) if len(matched) else 0.0
     diversity = 1 / highest if highest > 0 else np.inf
     return [(original.rows, int(times.sum()), highest, average, diversity)]
+
+
+@Report(
+    summary="privacy risk of individuals in two independent releases (composition attack), in percent",
+    paper="Hasan, Jiang, Chen & Wang (2018), Applied Sciences 8(5):783, section 5.2; unit of counting is a reading",
+    example="FROM composition_risk('boxes', 'second', 'people')",
+    section="Risk",
+    instead=("attribute_risk",),
+    parameters=(
+        Parameter(
+            "weighted", "weight each value by the probability that both releases link it to the individual", "boolean",
+            False,
+        ),
+        Parameter("as_published", "read records of sliced releases as printed, not bucket by bucket", "boolean", False),
+    ),
+    returns=fields(
+        "persons BIGINT, true_matches DOUBLE, false_matches DOUBLE, singled_out BIGINT, privacy_risk DOUBLE, "
+        "defined BOOLEAN"
+    ),
+    tables=("release_a", "release_b", "overlap"),
+    labelled="overlap",
+    reads="tables",
+    answers=("rows", "boxes", "buckets", "sliced", "counts", "sampled", "suppressed", "retained"),
+    needs=("qi", "sensitive"),
+)  # fmt: skip
+def composition_risk(call: MeasureCall) -> Answer:
+    """One row: true and false matches and the risk."""
+    params, overlap, qi = call.params, call.read["overlap"], call.qi
+    sensitive = call.roles.one_sensitive("composition_risk").name
+    first, second = (
+        evidence(call.read[name], qi, sensitive, as_published=params["as_published"])
+        for name in ("release_a", "release_b")
+    )
+    *persons, secret = (overlap.columns[name].value_codes().astype(np.int64) for name in [*qi, sensitive])
+    alike = keys_of([*persons, secret])
+    times, alone = np.bincount(alike.of_row), 0
+    true, total = 0.0, 0.0
+    step = max(1, _BLOCK // max(1, first.classes, second.classes))
+    for at in range(0, alike.number, step):
+        tick()
+        who, records = alike.first[at : at + step], times[at : at + step]
+        known = [codes[who] for codes in persons]
+        both = first.linked(known) * second.linked(known)
+        weight = both if params["weighted"] else (both > 0).astype(np.float64)
+        true_value = weight[np.arange(len(who)), secret[who]]
+        true += float(true_value @ records)
+        total += float(weight.sum(axis=1) @ records)
+        alone += int(((true_value > 0) & (np.count_nonzero(both, axis=1) == 1)) @ records)
+    return [(overlap.rows, true, total - true, alone, 100.0 * true / total if total else 0.0, total > 0)]

@@ -1,14 +1,14 @@
-"""k_marginal: how like the original's the small marginals of a release are, as a score of 1,000.
+"""k_marginal, unique_exact_matches: NIST's scores of small marginals and of unique records (Task et al. 2023, SDNist).
 
-NIST's measure (Task et al. 2023, SDNist; first in the 2018 differential privacy challenge): the mean, over sets of k
-columns, of the total variation distance between the shares of their combinations of values in both tables; the score is
-1,000 (1 - mean): 1,000 for equal marginals, 0 for disjoint ones. Numbers with more than `bins` values are cut at the
-quantiles of the original (20 bins in SDNist), the same for both. A sample of s rows of the original scores about what
-sampling costs, so a release is compared with that: `sampled` is the score of two random halves of the original.
-
+k_marginal (first in the 2018 differential privacy challenge): the mean, over sets of k columns, of the total variation
+distance between the shares of their combinations of values in both tables; the score is 1,000 (1 - mean): 1,000 for
+equal marginals, 0 for disjoint ones. Numbers with more than `bins` values are cut at the quantiles of the original (20
+bins in SDNist), the same for both. `sampled` is the score of two random halves of the original.
 Departure: SDNist draws 50 sets with repetition; here every set of 2 and of 3 columns counts once, or, where there are
-more than `marginals`, as many drawn without. How boxes and slices are read: `measures.utility.sampled_microdata`.
-Cost: one pass over the rows a set of columns.
+more than `marginals`, as many drawn without. Cost: one pass over the rows a set of columns.
+unique_exact_matches: the share of records, unique on `columns` (all labelled ones by default), that some row of the
+release equals on all of them. It says what was left unchanged, not what an attacker finds (`linkage_risk`). Cost: one
+sort. How boxes and slices are read: `measures.utility.sampled_microdata`.
 """
 
 from __future__ import annotations
@@ -101,3 +101,23 @@ def _distances(
         q = np.bincount(key[first.rows :], minlength=keys) / second.rows
         distance[index] = np.abs(p - q).sum() / 2
     return distance
+
+
+@Comparison(
+    summary="records that are unique in the original and appear unchanged in the release",
+    paper="Task et al. (2023), NIST SDNist, unique exact matches",
+    example="FROM unique_exact_matches('people', 'release')",
+    parameters=(COLUMNS, BY),
+    returns=fields("subgroup VARCHAR, rows BIGINT, uniques BIGINT, matched BIGINT, share DOUBLE"),
+)
+def unique_exact_matches(call: MeasureCall) -> Answer:
+    """One row a subgroup."""
+    names = columns_of(call)
+    found: list[tuple[Any, ...]] = []
+    for subgroup, original, release in pairs(call, names):
+        key = keys_of([np.concatenate([side.columns[n] for side in (original, release)]) for n in names]).of_row
+        ours, theirs = key[: original.rows], key[original.rows :]
+        unique = np.bincount(ours)[ours] == 1
+        uniques, matched = int(unique.sum()), int((unique & np.isin(ours, theirs)).sum())
+        found.append((subgroup, original.rows, uniques, matched, matched / uniques if uniques else 0.0))
+    return found

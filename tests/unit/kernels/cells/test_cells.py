@@ -12,7 +12,7 @@ from duckdb_anon.kernels.cells.cells import Lists, Noisy, Ranges
 from duckdb_anon.kernels.cells.learn import learn_shares
 from duckdb_anon.kernels.cells.table import MeasureCall, ReadTable
 from duckdb_anon.kernels.plausible import Drawing, LinkedRelease, read_release
-from duckdb_anon.measures.utility.contingency_table import joint_shares
+from duckdb_anon.measures.utility.distributions import joint_shares
 from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.function_specs import ColumnInfo, Report, Roles
 from duckdb_anon.model.hierarchy import Hierarchy

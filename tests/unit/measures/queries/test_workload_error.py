@@ -34,15 +34,6 @@ def people():
     return con
 
 
-@pytest.mark.parametrize("release", sorted(RELEASES))
-@pytest.mark.parametrize(
-    "options", ["aggregate := 'count(*)', predicate_on_sensitive := true", "aggregate := 'sum(dose)', dims := 3"]
-)
-def test_batched_estimates_equal_the_rewritten_queries(people, release, options):
-    options = f"n := 3, selectivity := 0.4, seed := 3, {'dims := 2, ' if 'dims' not in options else ''}{options}"
-    check(people, "people", f"by_{release}", options)
-
-
 def check(con: duckdb.DuckDBPyConnection, original: str, release: str, options: str) -> None:
     """Compare each answer of a workload with the query's own rewriting."""
     rows = con.execute(f"select query, original, estimate from workload_error('{original}', '{release}', {options})")

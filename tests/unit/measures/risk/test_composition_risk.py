@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from tests.reference.answers import dicts
-from tests.reference.merging import HOSPITAL_A, HOSPITAL_B, class_pairs, victims
+from tests.reference.merging import HOSPITAL_A, HOSPITAL_B, victims
 
 pytestmark = [pytest.mark.campaign, pytest.mark.weekly]
 
@@ -59,24 +59,6 @@ def test_pairs_of_shapes_agree_with_counting_person_by_person(tables, first, sec
         assert found[3] == pytest.approx(100 * true / total if total else 0)
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [("boxes", "boxes"), ("sliced", "boxes"), ("sliced", "sliced"), ("counts", "sampled"),
-     ("buckets", "perturbed"), ("rows", "sliced")],
-)  # fmt: skip
-def test_pairs_of_classes_agree_with_counting_each(tables, first, second):
-    _release(tables, first, second)
-    everybody = dicts(tables, "from everybody")
-    domain = {name: {row[name] for row in everybody} for name in QI}
-    first_rows, other, persons = (dicts(tables, f"from {name}") for name in ("r1", "r2", "shared"))
-    for as_published in (False, True):
-        found = tables.execute(
-            f"""select true_matches, true_matches + false_matches, singled_out from composition_risk('r1', 'r2', 'shared', {ROLES},
-            unit := 'ec_pair', as_published := {as_published})"""
-        ).fetchone()
-        assert found == class_pairs(first_rows, other, persons, domain, "disease", as_published)
-
-
 @pytest.fixture
 def hospitals(con):
     """The worked example's tables, the persons in both, and a tree of zip codes."""
@@ -96,13 +78,12 @@ def _risk(con: duckdb.DuckDBPyConnection, extra: str = "") -> float:
     return float(found[0])
 
 
-@pytest.mark.parametrize("unit", ["victim", "ec_pair"])
-def test_mondrian_s_risk_is_two_thirds(hospitals, unit):
+def test_mondrian_s_risk_is_two_thirds(hospitals):
     for name in "ab":
         hospitals.execute(
             f"create table r{name} as from mondrian('{name}', k := 2, cut := 'median', width := 'distinct', {EXAMPLE})"
         )
-    assert _risk(hospitals, f", unit := '{unit}'") == pytest.approx(200 / 3)
+    assert _risk(hospitals) == pytest.approx(200 / 3)
 
 
 def test_generalized_nodes_are_read_through_their_hierarchy(hospitals):
@@ -134,11 +115,6 @@ def test_errors_name_the_cause(tables):
     tables.execute("create table narrow as select age, sex, disease from one")
     with pytest.raises(duckdb.Error, match="place"):
         tables.execute(f"from composition_risk('one', 'narrow', 'shared', {ROLES})").fetchall()
-    with pytest.raises(duckdb.Error, match="did you mean 'victim'"):
-        tables.execute(f"from composition_risk('one', 'other', 'shared', {ROLES}, unit := 'victims')").fetchall()
-    with pytest.raises(duckdb.Error, match="goes with unit := 'victim'"):
-        call = f"from composition_risk('one', 'other', 'shared', {ROLES}, unit := 'ec_pair', weighted := true)"
-        tables.execute(call).fetchall()
     tables.execute(f"create table noisy as from rr_distort('one', p := 0.7, {ROLES})")
     with pytest.raises(duckdb.Error, match=r"is randomized, .* which composition_risk does not read.*rr_risk"):
         tables.execute(f"from composition_risk('noisy', 'other', 'shared', {ROLES})").fetchall()
