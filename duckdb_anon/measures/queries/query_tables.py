@@ -146,22 +146,17 @@ def tables_around(
     info = replace(context.table_info(original, [release]), pseudonyms=frozenset(map(fold, keys)))
     trees = {name: tree.given or tree.sql for name, tree in info.hierarchies.items()}
     released = context.release_info(original, release, trees, bounds=bounds != "none")
-    released = replace(released, rows=lru_cache(partial(rows_of, context.catalog.cursor)))
-    if all(
-        weight.meaning != "rows" for weight in contents_of(released, info).weights
-    ):  # of noisy counts no rows are drawn
-        drawn = plausible_tables_of(context, original, release, together if keys else None)
-        released = replace(released, drawn=drawn)
+    noisy = any(weight.meaning == "rows" for weight in contents_of(released, info).weights)
     description = read_description(release.comment)
-    if bounds == "likely":
-        released = replace(released, replay=replay_of(context, original, release))
-    if description is not None:
-        released = replace(
-            released,
-            of_another=_is_of_another(context, original, description),
-            binned=_binned(description),
-            counted_rows=description.method == "anatomy",
-        )
+    released = replace(
+        released,
+        rows=lru_cache(partial(rows_of, context.catalog.cursor)),
+        drawn=None if noisy else plausible_tables_of(context, original, release, together if keys else None),
+        replay=replay_of(context, original, release) if bounds == "likely" else None,
+        of_another=description is not None and _is_of_another(context, original, description),
+        binned=frozenset() if description is None else _binned(description),
+        counted_rows=description is not None and description.method == "anatomy",
+    )
     return info, released, tables
 
 

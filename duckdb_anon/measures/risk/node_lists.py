@@ -1,32 +1,39 @@
-"""sa_ncp: how much published lists of nodes lose of the sensitive values of persons.
+"""sa_ncp, fragment_risk: information loss of published lists of nodes, and what known values find in them.
 
-NCP of a node is 0 for a leaf, else the leaves it covers over all leaves (Xu et al. 2006). Variants of its mean,
-all in [0, 1] (Gong, Luo, Yang, Ni & Li 2017, section 5.1):
-
-* per_item: over the original items of every person, of the node published in their place. Needs to know whose
-  row is whose: a release made with row_id := true.
-* published: over the published nodes, each once a list (their equation 4 read literally).
-* paper_example: sum over the published nodes, divided by the number of original items; so is the figure printed
-  with their example computed.
-
-Every original item of a released person must lie below exactly one of its nodes; this is checked.
-Cost: one sort of items and nodes, times the depth of the hierarchy.
+NCP of a node is 0 for a leaf, else the leaves it covers over all leaves (Xu et al. 2006). Variants of its mean, all in
+[0, 1] (Gong, Luo, Yang, Ni & Li 2017, section 5.1): per_item: over the original items of every person, of the node
+published in their place, which needs a release made with row_id := true; published: over the published nodes, each once
+a list (their equation 4 read literally); paper_example: sum over the published nodes, divided by the number of original
+items; so is the figure printed with their example computed. Every original item of a released person must lie below
+exactly one of its nodes; this is checked.
+fragment_risk: an attacker knows that a person has certain m values (a fragment) and looks for the released persons
+whose list covers them all: each value lies below one of the nodes. The risk is 1 over the number of such candidates
+(section 3; their theorem 1 bounds it by 1/k), for every fragment of m values that the original persons have; a person
+with fewer values is known by all of them.
+Cost: one sort of items and nodes, times the depth of the hierarchy; candidates of all pairs are one product of
+matrices, larger fragments are looked up one by one.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from duckdb_anon.kernels.cells.cells import Ranges
 from duckdb_anon.kernels.cells.table import MeasureCall
+from duckdb_anon.kernels.set_valued.apriori_km import MOST_SUBSETS, count_subsets, subsets, supports
+from duckdb_anon.kernels.set_valued.person_sets import Lists
 from duckdb_anon.measures.released_rows import OfRelease, require_columns, source_rows
 from duckdb_anon.model.coded_table import FloatArray, IntArray
-from duckdb_anon.model.errors import ColumnError
+from duckdb_anon.model.errors import ColumnError, ParameterError
 from duckdb_anon.model.function_specs import Answer, Parameter
 from duckdb_anon.model.quoting import literal
 
 ALL = "(all)"
+_CHUNK = 1 << 22
+_MOST_CELLS = 1 << 29
+Flags = NDArray[np.float32]
 
 
 def read_lists(call: MeasureCall, name: str) -> tuple[IntArray, IntArray, Ranges]:
@@ -115,3 +122,53 @@ def sa_ncp(call: MeasureCall) -> Answer:
         sums.append(tuple(np.sum(sums, axis=0)))
     items, nodes_of, total, below = (np.array(column) for column in zip(*sums, strict=True))
     return {"attribute": names, "items": items, "nodes": nodes_of, "sa_ncp": total / np.maximum(below, 1)}
+
+
+def candidates(covers: Flags, count: FloatArray, fragments: IntArray) -> IntArray:
+    """Released individuals whose list covers each fragment; `count`: rows of each list."""
+    if fragments.shape[1] == 2:
+        together = covers.T @ (covers * count[:, None].astype(np.float32))
+        return np.asarray(np.rint(together[fragments[:, 0], fragments[:, 1]]), dtype=np.int64)
+    found = np.empty(len(fragments), dtype=np.int64)
+    step = max(1, _CHUNK // max(1, len(count)))
+    for begin in range(0, len(fragments), step):
+        all_covered = np.prod([covers[:, values] for values in fragments[begin : begin + step].T], axis=0)
+        found[begin : begin + step] = np.rint(count @ all_covered).astype(np.int64)
+    return found
+
+
+@OfRelease(
+    summary="re-identification risk by 1 to m known sensitive values in a release of lists, one row per "
+    "number of values",
+    paper="Gong, Luo, Yang, Ni and Li (2017), section 3, theorem 1",
+    example="FROM fragment_risk('visits', 'persons', m := 2)",
+    section="Risk",
+    smallest="m := 1",
+    parameters=(
+        Parameter("m", "maximum number of values that the attacker knows, 1 to 4", "integer", 2, low=1, high=4),
+    ),
+    returns={"size": "BIGINT", "fragments": "BIGINT", "max_risk": "DOUBLE", "mean_risk": "DOUBLE"},
+    answers=("persons", "boxes", "suppressed", "sampled"),
+    needs=("sensitive", "person"),
+    unit="person",
+)
+def fragment_risk(call: MeasureCall) -> Answer:
+    """One row a size of fragments, 1 to m."""
+    person, item, released = read_lists(call, call.roles.one_sensitive("fragment_risk").name)
+    if released.number * released.domain.size > _MOST_CELLS:
+        raise ParameterError(
+            f"{released.number} distinct lists and {released.domain.size} values need too large a table; look at a "
+            "sample of the release"
+        )
+    covers = np.asarray((released.shares > 0).toarray(), dtype=np.float32)  # which values each distinct list covers
+    width = np.bincount(person)
+    lists = Lists(np.r_[0, np.cumsum(width)].astype(np.int64), item.astype(np.int32))
+    rows = []
+    for size in range(1, call.params["m"] + 1):
+        if count_subsets(lists, size) > MOST_SUBSETS:
+            raise ParameterError(f"persons have more than {MOST_SUBSETS} fragments of {size}; lower m")
+        fragments, times = supports(subsets(lists, size))
+        risk = 1 / np.maximum(candidates(covers, released.weights, fragments), 1)
+        average = float((risk * times).sum() / times.sum()) if len(times) else 0.0
+        rows.append((size, len(times), float(risk.max(initial=0)), average))
+    return rows
