@@ -71,6 +71,24 @@ class Answering:
             raise ParameterError(f"bounds={bounds}: allowed are {', '.join(_LEVELS)}")
         return cls(releases, _LEVELS[str(bounds).lower()])
 
+    @classmethod
+    def requested(cls, options: Mapping[str, Any]) -> Answering | None:
+        """Read what a URL says of `answer` and `bounds`, each a text or several; None where it says nothing.
+
+        Raises:
+            ParameterError: bounds without an original, or as of `of`.
+
+        Example:
+            >>> Answering.requested({"answer": ["people:r"], "bounds": ["true"]})
+            Answering(releases={'people': 'r'}, bounds='sure')
+        """
+        if not options:
+            return None
+        if "answer" not in options:
+            raise ParameterError("bounds=... belongs to answer=ORIGINAL:RELEASE, which the URL does not have")
+        bounds = options.get("bounds", "false")
+        return cls.of(options["answer"], bounds if isinstance(bounds, str) else bounds[0])
+
     def require_published(self, con: duckdb.DuckDBPyConnection) -> None:
         """Refuse a file that holds an original, or a register of releases, whose key undoes them.
 

@@ -20,7 +20,6 @@ from sqlalchemy.exc import NoSuchTableError
 
 from duckdb_anon.answering.original_names import Answering, RewriteQuery
 from duckdb_anon.binder_errors import explained
-from duckdb_anon.model.errors import ParameterError
 from duckdb_anon.model.release_formats.duckdb_types import decimal_type, is_nested, is_timestamp, is_zoned
 from duckdb_anon.sql_functions import load
 
@@ -109,10 +108,7 @@ class AnonDialect(Dialect):
     def connect(self, *arguments: Any, **options: Any) -> Any:
         """Open a connection and load the package on it: macros belong to one connection."""
         config = dict(options.pop("url_config", {}))  # the pool hands the same one to its next connection
-        requested = {key: config.pop(key) for key in ("answer", "bounds") if key in config}
-        if "bounds" in requested and "answer" not in requested:
-            raise ParameterError("bounds=... belongs to answer=ORIGINAL:RELEASE, which the URL does not have")
-        answering = Answering.of(requested["answer"], requested.get("bounds", "false")) if requested else None
+        answering = Answering.requested({key: config.pop(key) for key in ("answer", "bounds") if key in config})
         if answering is not None:
             options["read_only"] = True
         connection = _connection_of(super().connect(*arguments, **options, url_config=config))

@@ -67,11 +67,7 @@ class AnonAdapter(DuckDbAdapter):
             files.append(file if found else str(path))
             requested.update(found)
         self.conn_str = files
-        answering = (
-            Answering.of(requested["answer"], requested.get("bounds", ["false"])[0])
-            if requested.get("answer")
-            else None
-        )
+        answering = Answering.requested(requested)
         self.read_only = self.read_only or answering is not None
         plain = super().connect()
         if answering is not None:
