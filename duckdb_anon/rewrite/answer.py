@@ -111,6 +111,7 @@ class Answer:
         unbounded: why a measure without low and high has none.
         marks: what is to be said of rows that the release does not decide.
         draws: number of plausible tables; 0 of a closed form.
+        columns: the question's columns, with their names and types.
     """
 
     tree: exp.Query
@@ -120,6 +121,7 @@ class Answer:
     unbounded: str = ""
     marks: tuple[str, ...] = ()
     draws: int = 0
+    columns: tuple[Output, ...] = ()
 
     @property
     def method(self) -> str:
@@ -169,7 +171,8 @@ def answer(question: Question) -> Answer:
     unquote(tree)
     notes += merged_records(question.tree, model)
     marked = () if release.joined else marks(question.tree, model)
-    made = Answer(tree, "", found.confidence, tuple(notes), unbounded, marked, draws[0].draws if draws else 0)
+    number, columns = draws[0].draws if draws else 0, tuple(question.columns)
+    made = Answer(tree, "", found.confidence, tuple(notes), unbounded, marked, number, columns)
     if question.readable:
         return made
     made = replace(made, sql=_named(question, made))

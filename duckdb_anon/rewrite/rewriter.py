@@ -12,7 +12,7 @@ from duckdb_anon.model.release_formats.duckdb_types import is_integer
 from duckdb_anon.rewrite.answer import WIDE, Answer, Question, answer
 from duckdb_anon.rewrite.marks import PICKED
 from duckdb_anon.rewrite.query.keys import require_keys_alone
-from duckdb_anon.rewrite.query.parse import Output, read_query, unique_names, with_values
+from duckdb_anon.rewrite.query.parse import read_query, unique_names, with_values
 from duckdb_anon.rewrite.query.pivots import LookUp
 from duckdb_anon.rewrite.query.prepare import answers_of, is_count
 from duckdb_anon.rewrite.query.tables import Bounds, TableInfo
@@ -61,8 +61,8 @@ def rewrite(
     require_keys_alone(tree, everything)
     estimate = answer(Question(tree, release, everything, columns, (), bounds, spread, readable=True))
     if round_counts:
-        _give_types(tree, estimate, columns)
-    names = [column.name for column in columns]
+        _give_types(tree, estimate)
+    names = [column.name for column in estimate.columns]
     ends = [f"{names[number]}_{end}" for number in estimate.bounded for end in ("low", "high")]
     marks = estimate.marks if ends or (noted and PICKED in estimate.marks) else ()
     if ends or marks:
@@ -87,7 +87,7 @@ def with_pivots(query: str, original: TableInfo, release: TableInfo, tables: Seq
     return with_values(query, LookUp(columns, values))
 
 
-def _give_types(written: exp.Query, estimate: Answer, columns: Sequence[Output]) -> None:
+def _give_types(written: exp.Query, estimate: Answer) -> None:
     """Let estimates have the types of the original's answers, and rows be in the order of what is shown; in place."""
     # a UNION over plausible tables is one SELECT of means
     selects, estimates = list(answers_of(written)), list(answers_of(estimate.tree))
@@ -97,7 +97,7 @@ def _give_types(written: exp.Query, estimate: Answer, columns: Sequence[Output])
         for position, (node, other) in enumerate(zip(before.expressions, after.expressions, strict=False)):
             value = node.unalias()
             counts = all(is_count(select.expressions[position].unalias()) for select in others)
-            column = columns[position]
+            column = estimate.columns[position]
             kind = (column.type or ("BIGINT" if counts else "")) if column.measure else ""
             kinds[value] = kind
             if isinstance(other, exp.Alias) and other.this != value:
@@ -108,9 +108,9 @@ def _give_types(written: exp.Query, estimate: Answer, columns: Sequence[Output])
             if isinstance(other, exp.Ordered) and other.this != node.this:
                 other.set("this", _of_type(other.this, kind))
     bounds = [number for number in estimate.bounded for _ in ("low", "high")]
-    for number, end in zip(bounds, leftmost(estimate.tree).expressions[len(columns) :], strict=False):
+    for number, end in zip(bounds, leftmost(estimate.tree).expressions[len(estimate.columns) :], strict=False):
         if estimate.bounded[number] == 1 and isinstance(end, exp.Alias):
-            end.set("this", _of_type(end.this, columns[number].type))
+            end.set("this", _of_type(end.this, estimate.columns[number].type))
 
 
 def _of_type(node: exp.Expr, kind: str) -> exp.Expr:

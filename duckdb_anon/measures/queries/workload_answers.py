@@ -3,7 +3,8 @@
 A released row is a product of independent parts. Their factors (`duckdb_anon.rewrite.factors`), which answer single
 queries, list the values of each distinct cell once, cut where any query of the workload cuts. A query's share of a cell
 is the sum of the shares of the values that it asks for; its estimate sums, over the distinct combinations of cells,
-weight times the product of these shares. So answers are the closed forms of `relative_error`.
+weight times the product of these shares. So answers are those of `rewrite.answer` with engine 'closed', which writes a
+statement a query: a workload in one pass takes less than a hundredth of the time.
 Cost: O(distinct combinations * n * attributes), in batches of queries that bound the memory.
 """
 

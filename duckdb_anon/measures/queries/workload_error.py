@@ -1,9 +1,9 @@
 """workload_error: relative errors of a whole random workload, all queries answered at once.
 
 Measures |estimate - truth| / |truth| of n random queries (see `workload`), one row a query. Queries whose truth is
-0 have no relative error: they are redrawn, and counted in `redrawn`. Releases of every shape are answered, each
-query as relative_error would answer it; a person's list of nodes counts once for each row the original has. COUNT
-and SUM on a release of rows are exact answers on the published rows.
+0 have no relative error: they are redrawn, and counted in `redrawn`. Releases of every format are answered, each query
+by its closed form: as relative_error answers it with engine := 'closed', and not from plausible tables, which 'auto'
+takes for some releases. A person's list of nodes counts once for each row the original has.
 Cost: O(rows * attributes * n / 64) for the predicates, O(distinct rows * n) for the sums.
 """
 
