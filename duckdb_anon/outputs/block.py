@@ -9,9 +9,8 @@ they are checked: in WHERE, FILTER and GROUP BY. Columns that name individuals s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, product
 
 import sqlglot
 from sqlglot import exp
@@ -21,6 +20,8 @@ from duckdb_anon.model.errors import AnonError, ColumnError, listed, nearest
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.model.quoting import ident
 from duckdb_anon.model.release_formats.duckdb_types import is_nested
+from duckdb_anon.rewrite.query.normalize import synonyms
+from duckdb_anon.rewrite.query.trees import groups_of, has_aggregate, without_filter
 
 _LONGEST = 100_000  # characters of a query
 _MOST_SETS = 64  # grouping sets of a query
@@ -53,6 +54,7 @@ _ROWWISE = (
     exp.Extract, exp.TimestampTrunc, exp.DateTrunc, exp.StartsWith, exp.Contains, exp.DPipe, exp.Interval, exp.Var,
 )  # fmt: skip
 _BY_NAME = {"date_part", "datepart"}
+_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple)
 _OUTER = (
     exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Neg, exp.Paren, exp.Literal, exp.Round, exp.Floor, exp.Ceil,
     exp.Cast, exp.TryCast, exp.DataType, exp.DataTypeParam, exp.Nullif, exp.Column, exp.Identifier,
@@ -228,6 +230,8 @@ class _Reader:
 
     def __post_init__(self) -> None:
         _table(self.function, self.select)
+        self.text = self.select.copy()  # as it names its columns
+        synonyms(self.select, ())
         named = self.select.args["from_"].this
         self.aliases = {fold(named.alias_or_name)}
         self.columns = {fold(name): name for name in self.table.columns}
@@ -245,14 +249,13 @@ class _Reader:
         if not any(item.aggregates for item in items):
             raise NoRule(f"{self.function}: the query has no aggregate. Ask for count(*) with GROUP BY")
         order, limit = self._order(), self._limit()
-        plain = self.select.copy()
         for clause in ("order", "limit", "offset"):
-            plain.set(clause, None)
+            self.text.set(clause, None)
         source = sqlglot.parse_one(self.table.sql, into=exp.Table, dialect="duckdb")
-        plain.args["from_"].this.replace(exp.alias_(source, min(self.aliases), table=True, quoted=True))
+        self.text.args["from_"].this.replace(exp.alias_(source, min(self.aliases), table=True, quoted=True))
         return Block(
             self.table, condition, keys, sets, tuple(self.conditions), tuple(self.aggregates), items,
-            plain.sql(dialect="duckdb"), order, limit,
+            self.text.sql(dialect="duckdb"), order, limit,
         )  # fmt: skip
 
     def _plain(self, item: exp.Expr) -> exp.Expr:
@@ -295,7 +298,8 @@ class _Reader:
         columns = frozenset(column.name for column in tree.find_all(exp.Column))
         for name in columns:
             self._require_readable(name)
-        return Rowwise(f"try({tree.sql(dialect='duckdb')})", columns)
+        sql = tree.sql(dialect="duckdb")
+        return Rowwise(sql if isinstance(tree, exp.Column) else f"try({sql})", columns)
 
     def _require_readable(self, name: str) -> None:
         role = self.table.roles.get(name, "")
@@ -316,38 +320,24 @@ class _Reader:
         if group is None:
             return [], ((),)
         if group.args.get("all"):
-            plain = [tree for tree in self.outputs if not self._has_aggregate(tree)]
+            plain = [tree for tree in self.outputs if not (has_aggregate(tree) or tree.find(exp.Grouping))]
             return plain, (tuple(range(len(plain))),)
-        trees: list[exp.Expr] = []
-
-        def place(tree: exp.Expr) -> int:
-            resolved = self._resolved(tree)
-            if resolved not in trees:
-                trees.append(resolved)
-            return trees.index(resolved)
-
-        def members(tree: exp.Expr) -> tuple[int, ...]:
-            if isinstance(tree, exp.Tuple):
-                return tuple(place(each) for each in tree.expressions)
-            return (place(tree.this if isinstance(tree, exp.Paren) else tree),)
-
-        factors: list[list[tuple[int, ...]]] = []
-        for part in (*group.expressions, *(each for name in ("rollup", "cube", "grouping_sets")
-                                           for each in group.args.get(name) or ())):  # fmt: skip
-            inner = [members(each) for each in part.expressions] if isinstance(part, _SETS) else []
-            if isinstance(part, exp.Rollup):
-                factors.append([_joined(inner[:count]) for count in range(len(inner), -1, -1)])
-            elif isinstance(part, exp.Cube):
-                counts = range(len(inner), -1, -1)
-                factors.append([_joined(chosen) for count in counts for chosen in combinations(inner, count)])
-            elif isinstance(part, exp.GroupingSets):
-                factors.append(inner)
-            else:
-                factors.append([members(part)])
-        sets = tuple(dict.fromkeys(tuple(sorted(set(_joined(chosen)))) for chosen in product(*factors)))
-        if len(sets) > _MOST_SETS:
+        bare = exp.select("1")
+        bare.set("group", exp.Group(expressions=[self._members(part) for part in group.expressions]))
+        found = groups_of(bare)
+        if len(found.sets) > _MOST_SETS:
             raise NoRule(f"{self.function}: the query has more than {_MOST_SETS} grouping sets. Ask for fewer")
-        return trees, sets
+        return list(found.keys), tuple(tuple(sorted(map(found.keys.index, keys))) for keys in found.sets)
+
+    def _members(self, part: exp.Expr) -> exp.Expr:
+        """An element of GROUP BY with its members resolved."""
+        if isinstance(part, exp.Paren):
+            return self._members(part.this)
+        if not isinstance(part, _SETS):
+            return self._resolved(part)
+        part = part.copy()
+        part.set("expressions", [self._members(each) for each in part.expressions])
+        return part
 
     def _resolved(self, tree: exp.Expr) -> exp.Expr:
         """A member of GROUP BY: an expression, the position or the name of a column of the answer."""
@@ -359,10 +349,6 @@ class _Reader:
         if isinstance(tree, exp.Column) and fold(tree.name) not in self.columns and fold(tree.name) in self.named:
             return self.outputs[self.named[fold(tree.name)]]
         return self._plain(tree)
-
-    def _has_aggregate(self, tree: exp.Expr) -> bool:
-        return any(isinstance(node, (exp.AggFunc, exp.Filter, exp.Grouping, exp.GroupingId)) or _is_mean(node)
-                   for node in tree.walk())  # fmt: skip
 
     def _item(self, tree: exp.Expr, keys: Sequence[exp.Expr]) -> Item:
         if tree in keys:
@@ -383,7 +369,7 @@ class _Reader:
 
     def _over_aggregates(self, tree: exp.Expr, used: list[int]) -> exp.Expr:
         """An item with its aggregates replaced by columns, whose numbers are added to `used`."""
-        if isinstance(tree, (exp.AggFunc, exp.Filter, exp.WithinGroup, exp.IgnoreNulls)) or _is_mean(tree):
+        if isinstance(tree, (exp.AggFunc, exp.Filter, exp.WithinGroup, exp.IgnoreNulls)):
             number = self._aggregate(tree)
             used.append(number)
             return exp.column(f"_a{number}")
@@ -398,10 +384,9 @@ class _Reader:
 
     def _aggregate(self, tree: exp.Expr) -> int:
         """Number of an aggregate."""
-        condition = Rowwise("")
-        if isinstance(tree, exp.Filter):
-            condition, tree = self._rowwise(tree.expression.this), tree.this
-        name = "avg" if _is_mean(tree) else _AGGREGATES.get(type(tree), "")
+        tree, filtered = without_filter(tree)
+        condition = self._rowwise(filtered) if filtered is not None else Rowwise("")
+        name = _AGGREGATES.get(type(tree), "")
         if not name:
             raise _refusal(self.function, tree)
         arguments, fraction = self._arguments(tree, name)
@@ -418,14 +403,12 @@ class _Reader:
 
     def _arguments(self, tree: exp.Expr, name: str) -> tuple[tuple[str, ...], str]:
         """Columns that an aggregate takes, and the fraction of a quantile."""
-        given = list(tree.expressions) if isinstance(tree, exp.Anonymous) else [
-            value for value in tree.args.values() if isinstance(value, exp.Expr)
-        ]  # fmt: skip
-        if name == "count":
-            if given and isinstance(given[0], exp.Distinct) and self._is_person(given[0]):
-                return self._count_of_individuals()
-            if len(given) == 0 or isinstance(given[0], exp.Star):
-                return (), ""
+        given = [value for value in tree.args.values() if isinstance(value, exp.Expr)]
+        if name == "count" and (not given or isinstance(given[0], exp.Star)):
+            return (), ""
+        if name == "count" and isinstance(given[0], exp.Distinct):
+            if given[0].expressions == [exp.column(exp.to_identifier(self.table.person or "", quoted=True))]:
+                return (), "individuals"
         fraction = ""
         if name in QUANTILES[1:]:
             place = given.pop() if len(given) == 2 else None
@@ -455,13 +438,6 @@ class _Reader:
                 )
         return columns, fraction
 
-    def _is_person(self, distinct: exp.Distinct) -> bool:
-        names = [each.name for each in distinct.expressions if isinstance(each, exp.Column)]
-        return names == [self.table.person] and len(distinct.expressions) == 1
-
-    def _count_of_individuals(self) -> tuple[tuple[str, ...], str]:
-        return (), "individuals"
-
     def _order(self) -> tuple[str, ...]:
         order = self.select.args.get("order")
         found = []
@@ -486,14 +462,3 @@ class _Reader:
                     raise NoRule(f"{self.function}: {clause.upper()} takes a whole number here")
                 found += f" {clause} {node.expression.name}"
         return found
-
-
-_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
-
-
-def _joined(parts: Iterable[Sequence[int]]) -> tuple[int, ...]:
-    return tuple(place for part in parts for place in part)
-
-
-def _is_mean(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and fold(node.name) == "mean"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import duckdb
@@ -58,6 +59,12 @@ class Row:
     values: list[str | None]  # of each item of the answer, as text
     statistics: list[str | None]  # of each aggregate
     rules: list[str] = field(default_factory=list)  # of each aggregate, the rule that it breaks; '' for none
+
+    @cached_property
+    def grouped(self) -> tuple[int, ...]:
+        """Keys of its grouping set."""
+        last = len(self.keys) - 1
+        return tuple(key for key in range(last + 1) if not self.grouping >> (last - key) & 1)
 
 
 @dataclass(frozen=True)
@@ -164,6 +171,8 @@ class _Writer:
         self.sums = list(dict.fromkeys((a.condition, a.measured) for a in block.aggregates if a.measured))
         self.extremes = [place for place, a in aggregates if a.function in EXTREMES]
         self.contributions = max(self.policy.largest, 2)
+        # aggregates leave out NULLs by themselves
+        self.only = {a.condition: f" filter (_p{a.condition})" * bool(a.filter) for a in block.aggregates}
         self.magnitudes = list(dict.fromkeys(str(name) for _, name in self.sums))
 
     def sql(self) -> str:
@@ -214,7 +223,7 @@ class _Writer:
         return f"select {', '.join(found)} from {block.table.sql} as {_ROW}"
 
     def _flags(self) -> list[str]:
-        return [f"coalesce({condition.sql or 'true'}, false)" for condition in self.block.conditions]
+        return [f"coalesce({each.sql}, false)" if each.sql else "true" for each in self.block.conditions]
 
     def _base(self) -> str:
         """The rows of the query: keys, truth of conditions, columns of aggregates and the person."""
@@ -256,18 +265,18 @@ class _Writer:
             arguments = "distinct _u"
         elif aggregate.fraction:
             arguments += f", {aggregate.fraction}"
-        return f"{aggregate.function}({arguments}) filter (_p{aggregate.condition})"
+        return f"{aggregate.function}({arguments}){self.only[aggregate.condition]}"
 
     def _of_rows(self) -> list[str]:
         """Groups of a table of which each row is an individual."""
         found = [*self._grouped(), *self._aggregates()]
         for j in self.conditions:
-            found += [f"count(*) filter (_p{j}) as _n{j}", f"count(*) filter (not _p{j}) as _o{j}"]
+            found.append(f"count(*){f' filter (_p{j})' * (j > 0)} as _n{j}")
             found += [f"sum(_y) filter (_p{j}) as _y{j}"] * bool(self.secret)
         for place, (j, name) in enumerate(self.sums):
             size = f"abs({ident(str(name))}::double)"
-            found.append(f"max({size}, {self.contributions}) filter (_p{j}) as _t{place}")
-            found.append(f"sum({size}) filter (_p{j}) as _s{place}")
+            found.append(f"max({size}, {self.contributions}){self.only[j]} as _t{place}")
+            found.append(f"sum({size}){self.only[j]} as _s{place}")
             if self.secret:
                 found.append(f"sum({ident(str(name))}::double) filter (_p{j}) as _d{place}")
                 found.append(f"sum(_y) filter (_p{j} and {ident(str(name))} <> 0) as _ys{place}")
@@ -314,7 +323,7 @@ class _Writer:
         found = []
         is_row = self.block.table.person is None
         for j in self.conditions:
-            found += [f"coalesce(_n{j}, 0)", f"coalesce(_o{j}, 0)"]
+            found += [f"coalesce(_n{j}, 0)", f"_n0 - _n{j}" if is_row else f"coalesce(_o{j}, 0)"]
             found += [f"_n{j}", "1"] if is_row else [f"coalesce(_r{j}, 0)", f"coalesce(_m{j}, 0)"]
         found.append(self._others())
         for place, _ in enumerate(self.sums):

@@ -39,16 +39,11 @@ def shown(block: Block, policy: Policy, rows: Sequence[Row]) -> list[Row]:
         for place, value in enumerate(row.keys):
             if row.grouping == finest:
                 having[place, value] = having.get((place, value), 0) + row.groups[0].individuals
-    bits = len(block.keys) - 1
-
-    def is_common(row: Row) -> bool:
-        keys = [place for place in range(len(block.keys)) if not row.grouping >> (bits - place) & 1]
-        return all(having.get((place, row.keys[place]), 0) >= policy.threshold for place in keys)
-
     zeros = zeros_are_safe(block, policy)
     return [
         row for row in rows
-        if not block.keys or row.groups[0].individuals >= policy.threshold or (zeros and is_common(row))
+        if not block.keys or row.groups[0].individuals >= policy.threshold
+        or (zeros and all(having.get((key, row.keys[key]), 0) >= policy.threshold for key in row.grouped))
     ]  # fmt: skip
 
 

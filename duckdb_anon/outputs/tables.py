@@ -39,7 +39,7 @@ def suppress_secondary(
     ]  # fmt: skip
     if not any(row.rules[place] for _, places in related for row in rows for place in places):
         return
-    members = members_of(block, atoms, rows)
+    members = members_of(atoms, rows)
     for kind, places in sorted(related):  # counts first: what is hidden with them costs nothing afterwards
         cells = [(number, place) for number, row in enumerate(rows) for place in places
                  if row.groups[block.aggregates[place].condition].rows > 0]  # fmt: skip
@@ -57,7 +57,7 @@ def cells_of(block: Block, atoms: Atoms, rows: Sequence[Row]) -> tuple[list[Cell
     cells = [(number, place) for number, row in enumerate(rows) for place, aggregate in enumerate(block.aggregates)
              if row.groups[aggregate.condition].rows > 0]  # fmt: skip
     conditions = [block.aggregates[place].condition for _, place in cells]
-    inside = members_of(block, atoms, rows)[[number for number, _ in cells]].toarray() > 0
+    inside = members_of(atoms, rows)[[number for number, _ in cells]].toarray() > 0
     return cells, (inside & atoms.holds.T[conditions], [_statistic(block.aggregates[place]) for _, place in cells])
 
 
@@ -88,14 +88,12 @@ def hide(block: Block, row: Row, place: int, rule: str) -> None:
             row.rules[other] = rule
 
 
-def members_of(block: Block, atoms: Atoms, rows: Sequence[Row]) -> scipy.sparse.csr_array:
+def members_of(atoms: Atoms, rows: Sequence[Row]) -> scipy.sparse.csr_array:
     """Rows x atoms: whether a row of the answer sums over an atom, whatever the condition."""
-    last = len(block.keys) - 1
-    kept = {row.grouping: [k for k in range(last + 1) if not row.grouping >> (last - k) & 1] for row in rows}
-    place = {(row.grouping, tuple(row.keys[k] for k in kept[row.grouping])): n for n, row in enumerate(rows)}
+    place = {(row.grouped, tuple(row.keys[k] for k in row.grouped)): n for n, row in enumerate(rows)}
     pairs = [
-        (place[grouping, tuple(keys[k] for k in chosen)], atom)
-        for grouping, chosen in kept.items() for atom, keys in enumerate(atoms.keys)
+        (place[chosen, tuple(keys[k] for k in chosen)], atom)
+        for chosen in {row.grouped for row in rows} for atom, keys in enumerate(atoms.keys)
     ]  # fmt: skip
     at = np.array(pairs, dtype=int).reshape(-1, 2).T
     return scipy.sparse.csr_array((np.ones(at.shape[1]), (at[0], at[1])), shape=(len(rows), len(atoms.keys)))
@@ -117,8 +115,7 @@ def _system(
     used = np.asarray(inside.sum(axis=0)) > 0
     nonnegative = kind[0] != "sum" or _without_negatives(block, rows, cells, totals)
     low = np.where(nonnegative, low, -np.inf)
-    last = len(block.keys) - 1
-    sets = tuple({tuple(k for k in range(last + 1) if not row.grouping >> (last - k) & 1) for row in rows})
+    sets = tuple({row.grouped for row in rows})
     codes = _codes(atoms, used) if len(set(conditions)) == 1 else None
     inside = scipy.sparse.csr_array(inside[:, used])
     inside.eliminate_zeros()
