@@ -30,8 +30,7 @@ from duckdb_anon.engine.planner import parameters_of, plan
 from duckdb_anon.engine.planning_context import Context
 from duckdb_anon.engine.records.call_text import will_run
 from duckdb_anon.engine.records.private_files import private_root, spill_folder
-from duckdb_anon.engine.sql_macros import macro_statements
-from duckdb_anon.engine.sql_quoting import literal, planned
+from duckdb_anon.engine.sql_quoting import literal, macro_statements, planned
 from duckdb_anon.engine.transport import input_scan, result_encoding
 from duckdb_anon.model.errors import AnonError, cause_of, code_of, of_newer_file, reported
 from duckdb_anon.model.function_specs import Entry, Method, PureSql, Query, Report, Task

@@ -19,8 +19,7 @@ import numpy as np
 
 from duckdb_anon.kernels.partition.privacy_models import All, KAnonymity
 from duckdb_anon.kernels.slicing.chance import CommonValue, Population, chance_of_occurrence, largest_rate
-from duckdb_anon.methods.generalized_baselines import boxed_groups, layout_of, parameters, sampled_rows
-from duckdb_anon.methods.generalized_layout import record_layout
+from duckdb_anon.methods.generalized_layout import boxed_groups, layout_of, parameters, record_layout, sampled_rows
 from duckdb_anon.methods.partition_params import cutting
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.errors import ParameterError

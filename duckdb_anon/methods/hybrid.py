@@ -18,8 +18,7 @@ from functools import partial
 import numpy as np
 
 from duckdb_anon.kernels.partition.privacy_models import KAnonymity
-from duckdb_anon.methods.generalized_baselines import boxed_groups, layout_of, parameters, sampled_rows
-from duckdb_anon.methods.generalized_layout import record_layout
+from duckdb_anon.methods.generalized_layout import boxed_groups, layout_of, parameters, record_layout, sampled_rows
 from duckdb_anon.methods.partition_params import cutting
 from duckdb_anon.model.coded_table import CodeArray, CodedTable
 from duckdb_anon.model.function_specs import Cutting, Method, Parameter, Params

@@ -20,13 +20,12 @@ from functools import partial
 
 import numpy as np
 
-from duckdb_anon.kernels.guarantees.verify_release import classes_of, recheck
-from duckdb_anon.kernels.lattice.frequency import FrequencySet
-from duckdb_anon.kernels.lattice.levels import GeneralizationLevels, generalization_levels
+from duckdb_anon.kernels.lattice.levels import FrequencySet, GeneralizationLevels, generalization_levels
 from duckdb_anon.kernels.lattice.search import least_loss_node, number_of_nodes
 from duckdb_anon.kernels.partition.equivalence_classes import Groups
 from duckdb_anon.kernels.partition.interval_rounding import with_edges
 from duckdb_anon.kernels.partition.privacy_models import PrivacyModel, require_table
+from duckdb_anon.kernels.verify_release import classes_of, recheck
 from duckdb_anon.methods.generalized_layout import box_plans
 from duckdb_anon.methods.partition_params import EDGES, GUARANTEE_TRIALS
 from duckdb_anon.methods.privacy_spec import parameters_of_guarantee, refine, required_model

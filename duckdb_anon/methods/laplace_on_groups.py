@@ -18,8 +18,7 @@ import numpy as np
 from duckdb_anon.kernels.differential_privacy.mechanisms import Ledger, Mechanisms, check_written
 from duckdb_anon.kernels.partition.privacy_models import KAnonymity
 from duckdb_anon.methods.diffgen import MAX_CELLS
-from duckdb_anon.methods.generalized_baselines import boxed_groups, layout_of, parameters
-from duckdb_anon.methods.generalized_layout import cell_layout
+from duckdb_anon.methods.generalized_layout import boxed_groups, cell_layout, layout_of, parameters
 from duckdb_anon.methods.partition_params import cutting
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.function_specs import REQUIRED, Cutting, Method, Parameter, Params

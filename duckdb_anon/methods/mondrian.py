@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.guarantees.verify_release import recheck
 from duckdb_anon.kernels.partition.generalize import boxes
 from duckdb_anon.kernels.partition.interval_rounding import with_edges
 from duckdb_anon.kernels.partition.partition import partition
+from duckdb_anon.kernels.verify_release import recheck
 from duckdb_anon.methods.generalized_layout import record_layout
 from duckdb_anon.methods.partition_params import (
     BOX_MARGIN,

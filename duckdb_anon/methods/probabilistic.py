@@ -16,7 +16,7 @@ import numpy as np
 from duckdb_anon.kernels.partition.privacy_models import All, KAnonymity
 from duckdb_anon.kernels.slicing.chance import LinkableValues, Population
 from duckdb_anon.methods.composition import ESTIMATE
-from duckdb_anon.methods.generalized_baselines import boxed_groups, layout_of, parameters
+from duckdb_anon.methods.generalized_layout import boxed_groups, layout_of, parameters
 from duckdb_anon.methods.partition_params import cutting, unchanged
 from duckdb_anon.model.coded_table import CodedTable
 from duckdb_anon.model.function_specs import Cutting, Method, Parameter, Params

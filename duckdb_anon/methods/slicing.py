@@ -15,14 +15,13 @@ never between equal values, so that the test of l is local to a bucket; cuts are
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from duckdb_anon.kernels.partition.privacy_models import ConditionalDiversity, FrequencyDiversity, diverse_persons
 from duckdb_anon.kernels.row_keys import compact, joint
-from duckdb_anon.kernels.slicing.attribute_clustering import related_columns
 from duckdb_anon.kernels.slicing.bucket_permutation import (
     Grouping,
     check_columns,
@@ -31,11 +30,196 @@ from duckdb_anon.kernels.slicing.bucket_permutation import (
     sliced_cells,
 )
 from duckdb_anon.methods.partition_params import CUTS, cut_by_person, cut_groups, cutting
-from duckdb_anon.methods.slice_layout import COLUMNS, checked_grouping, sliced_layout
-from duckdb_anon.model.coded_table import CodedTable, IntArray
-from duckdb_anon.model.errors import RequirementError
+from duckdb_anon.model.coded_table import Attribute, CodedTable, FloatArray, IntArray
+from duckdb_anon.model.errors import ColumnError, ParameterError, RequirementError, listed, nearest
 from duckdb_anon.model.function_specs import REQUIRED, ColumnPlan, Cutting, Method, Parameter, Params, Roles, Sweep
-from duckdb_anon.model.released_columns import Cells
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats import BUCKET
+from duckdb_anon.model.released_columns import Cells, Coded, Source, Struct, Whole
+
+_STRICTLY = 1e-12
+
+
+# Which attributes share a column of a sliced table: k-medoids on 1 - phi squared. phi squared, the mean square
+# contingency coefficient, lies in [0, 1] and equals the square of Cramer's V (Li, Li, Zhang and Molloy 2012, section
+# 4.1; Hasan, Jiang, Chen and Wang 2018, section 4.1.2). Ordered attributes are first cut into intervals of equal width;
+# NULL, NaN and infinities are separate categories. Partitioning Around Medoids (Kaufman and Rousseeuw 1990, chapter 2)
+# with its BUILD and SWAP phases is made deterministic: among equals the smallest index wins. Cost: O(d^2 n) for d
+# attributes, and O(c (d - c) d^2) for each swap of c medoids.
+def equal_width(attribute: Attribute, bins: int) -> IntArray:
+    """Return the category of each row: the interval of `bins` for an ordered attribute, its code otherwise."""
+    codes = attribute.codes.astype(np.int64)
+    if attribute.kind != "ordered":
+        return codes
+    finite = attribute.positions[: attribute.special_from]
+    category = np.arange(attribute.domain, dtype=np.int64)
+    category += bins - attribute.special_from  # NULL and the like: categories after the last interval
+    if attribute.span > 0:
+        scaled = np.floor((finite - finite[0]) / attribute.span * bins)
+        category[: attribute.special_from] = np.minimum(scaled.astype(np.int64), bins - 1)
+    else:
+        category[: attribute.special_from] = 0
+    return category[codes]
+
+
+def phi_squared(left: IntArray, right: IntArray) -> float:
+    """Return phi squared of two columns of non-negative categories, 0 when either is constant.
+
+    The sum over all cells of (f_ij - f_i f_j)^2 / (f_i f_j) equals the sum over the occupied ones of
+    f_ij^2 / (f_i f_j), less 1, so empty cells never have to be formed.
+
+    >>> phi_squared(np.array([0, 0, 1, 1]), np.array([1, 1, 0, 0]))
+    1.0
+    >>> phi_squared(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]))
+    0.0
+    """
+    n = len(left)
+    if n == 0:
+        return 0.0
+    count_left, count_right = np.bincount(left), np.bincount(right)
+    smaller = min(np.count_nonzero(count_left), np.count_nonzero(count_right))
+    if smaller < 2:
+        return 0.0
+    width = len(count_right)
+    key = left * width + right
+    cells = len(count_left) * width
+    if cells <= max(4 * n, 1 << 16):
+        counts = np.bincount(key, minlength=cells)
+        cell = np.flatnonzero(counts)
+        occupied = counts[cell]
+    else:
+        cell, occupied = np.unique(key, return_counts=True)
+    expected = count_left[cell // width].astype(np.float64) * count_right[cell % width]
+    total = float(np.sum(occupied.astype(np.float64) ** 2 / expected)) - 1.0
+    return float(min(max(total / (smaller - 1), 0.0), 1.0))
+
+
+def association_matrix(attributes: Sequence[Attribute], bins: int = 10) -> FloatArray:
+    """Return phi squared of every pair of attributes, 1 on the diagonal."""
+    categories = [equal_width(attribute, bins) for attribute in attributes]
+    matrix = np.eye(len(categories))
+    for i, left in enumerate(categories):
+        for j in range(i):
+            matrix[i, j] = matrix[j, i] = phi_squared(left, categories[j])
+    return matrix
+
+
+def pam(distance: FloatArray, medoids: int) -> IntArray:
+    """Cluster items around medoids.
+
+    >>> pam(np.array([[0, .1, .9], [.1, 0, .8], [.9, .8, 0]]), 2).tolist()
+    [1, 1, 2]
+    """
+    chosen = _build(distance, medoids)
+    best = _total(distance, chosen)
+    while True:
+        trials = [
+            (_total(distance, trial), trial)
+            for position in range(medoids)
+            for other in range(len(distance))
+            if other not in chosen
+            for trial in [[*chosen[:position], other, *chosen[position + 1 :]]]
+        ]
+        cost, trial = min(trials, key=lambda pair: pair[0], default=(best, chosen))
+        if cost >= best - _STRICTLY:
+            break
+        best, chosen = cost, trial
+    ordered = np.sort(np.asarray(chosen, dtype=np.int64))
+    medoid_of: IntArray = ordered[np.argmin(distance[:, ordered], axis=1)]
+    medoid_of[ordered] = ordered  # also when another medoid is at distance 0
+    return medoid_of
+
+
+def _build(distance: FloatArray, medoids: int) -> list[int]:
+    """BUILD: the most central item, then again and again the one that lowers the total most."""
+    chosen: list[int] = []
+    nearest = np.full(len(distance), np.inf)
+    for _ in range(medoids):
+        totals = np.minimum(nearest[:, None], distance).sum(axis=0)
+        totals[chosen] = np.inf
+        chosen.append(int(np.argmin(totals)))
+        nearest = np.minimum(nearest, distance[:, chosen[-1]])
+    return chosen
+
+
+def _total(distance: FloatArray, chosen: list[int]) -> float:
+    return float(distance[:, chosen].min(axis=1).sum())
+
+
+def related_columns(attributes: Sequence[Attribute], count: int, bins: int = 10) -> tuple[tuple[str, ...], ...]:
+    """Gather attributes into `count` columns of related ones.
+
+    `count`: number of columns wanted; more than there are attributes means one each. Returns names by column; columns
+    in the order of their first attribute.
+    """
+    if not attributes:
+        return ()
+    medoid_of = pam(1.0 - association_matrix(attributes, bins), min(count, len(attributes)))
+    columns: dict[int, list[str]] = {}
+    for attribute, medoid in zip(attributes, medoid_of.tolist(), strict=True):
+        columns.setdefault(medoid, []).append(attribute.name)
+    return tuple(tuple(names) for names in columns.values())
+
+
+COLUMNS = (
+    Parameter(
+        "columns",
+        "attributes published together, [['age', 'sex'], ['zip']] (default: found by association, "
+        "k-medoids on 1 - phi squared)",
+    ),
+    Parameter("column_count", "number of columns to find", "integer", 2, low=1),
+    Parameter(
+        "bins", "intervals an ordered attribute is cut into when measuring association", "integer", 10, low=1, high=1000
+    ),
+)
+
+
+def checked_grouping(function: str, given: Any, qi: Sequence[str], sensitive: str, *, alone: bool) -> Grouping:
+    """Check columns that were given as lists of names.
+
+    Args:
+        given: list of lists of column names; the sensitive column may be left out.
+        qi: quasi-identifiers; each must appear once.
+        alone: whether the sensitive column must not share its column.
+
+    Raises:
+        ParameterError: `given` is not a list of lists of names.
+        ColumnError: a name is unknown, missing or repeated, or the sensitive column is not alone.
+    """
+    if not isinstance(given, (list, tuple)) or not all(
+        isinstance(column, (list, tuple)) and column and all(isinstance(n, str) for n in column) for column in given
+    ):
+        raise ParameterError(
+            f"{function}: columns := must be a list of lists of column names, such as [['age', 'sex'], ['zip']]"
+        )
+    spelling = {fold(name): name for name in (*qi, sensitive)}
+    for name in (name for column in given for name in column):
+        if fold(name) not in spelling:
+            raise ColumnError(
+                f"{function}: columns := names '{name}', which is neither quasi-identifier nor sensitive"
+                f"{nearest(name, spelling.values())}; there are {listed(spelling.values())}"
+            )
+    columns = [tuple(spelling[fold(name)] for name in column) for column in given]
+    every = [name for column in columns for name in column]
+    wrong = [name for name in qi if every.count(name) != 1] + [sensitive] * (every.count(sensitive) > 1)
+    if wrong:
+        raise ColumnError(f"{function}: columns := must name {listed(wrong)} exactly once")
+    partners = tuple(name for column in columns if sensitive in column for name in column if name != sensitive)
+    if alone and partners:
+        raise ColumnError(
+            f"{function}: the sensitive column '{sensitive}' must be alone in its column, not with {listed(partners)}"
+        )
+    return Grouping(tuple(column for column in columns if sensitive not in column), partners, sensitive)
+
+
+def sliced_layout(roles: Roles, grouping: Grouping) -> tuple[ColumnPlan, ...]:
+    """Plan the columns of a sliced release: `bucket`, one STRUCT a column, insensitive columns."""
+    plans = [ColumnPlan(BUCKET.key, Whole)]
+    for name, column in grouping.named().items():
+        fields = tuple(ColumnPlan(attribute, Coded) for attribute in column)
+        plans.append(ColumnPlan(name, Struct, fields=fields))
+    return (*plans, *(ColumnPlan(info.name, Source) for info in roles.keep))
+
 
 NAME = "slicing"
 

@@ -19,8 +19,8 @@ from __future__ import annotations
 import numpy as np
 
 from duckdb_anon.kernels.cell_suppression import suppressed_cells
-from duckdb_anon.kernels.guarantees.verify_release import recheck
 from duckdb_anon.kernels.partition.privacy_models import KAnonymity
+from duckdb_anon.kernels.verify_release import recheck
 from duckdb_anon.methods.partition_params import plain_layout, unchanged
 from duckdb_anon.model import progress
 from duckdb_anon.model.coded_table import CodedTable

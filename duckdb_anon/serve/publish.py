@@ -27,8 +27,7 @@ import duckdb
 
 from duckdb_anon.answering.original_names import SHAPE
 from duckdb_anon.engine.catalog.catalog import names_of, write_comments
-from duckdb_anon.engine.catalog.column_roles import label_of, role_of
-from duckdb_anon.engine.catalog.pseudonyms import PSEUDONYM
+from duckdb_anon.engine.catalog.column_roles import PSEUDONYM, label_of, role_of
 from duckdb_anon.engine.records.private_files import draft_of
 from duckdb_anon.engine.records.register import SCHEMA as REGISTER
 from duckdb_anon.engine.records.register import Register, registered, registers

@@ -37,9 +37,9 @@ import pandas as pd
 from scipy.optimize import linear_sum_assignment
 
 import duckdb_anon
-from duckdb_anon.kernels.partition.mdav import mdav_groups
 from duckdb_anon.kernels.permutation.permute_within_groups import permuted
 from duckdb_anon.methods import microaggregate, mondrian, muco, rank_swap, slicing
+from duckdb_anon.methods.microaggregate import mdav_groups
 from duckdb_anon.model import released_columns
 from duckdb_anon.model.coded_table import Attribute, CodedTable
 from duckdb_anon.model.errors import AnonError

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from duckdb_anon.kernels.population import uniqueness
+from duckdb_anon.kernels import uniqueness
 
 CENSUS = ["RELATE", "SEX", "AGE", "MARST", "RACE", "EDUC"]
 ADULT = ["age", "sex", "race", "marital_status", "education", "native_country", "workclass", "hours_per_week"]

@@ -12,7 +12,7 @@ from duckdb_anon.kernels.partition import privacy_models as models
 from duckdb_anon.kernels.partition.equivalence_classes import Groups
 from duckdb_anon.kernels.partition.m_invariance import assign
 from duckdb_anon.kernels.partition.partition import partition
-from duckdb_anon.kernels.set_valued.clustering import BoxSpace
+from duckdb_anon.methods.rmr import BoxSpace
 from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import RequirementError
 from tests.reference import mondrian as slow

@@ -20,8 +20,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from duckdb_anon.kernels.lattice.frequency import FrequencySet, Levels
-from duckdb_anon.kernels.lattice.levels import GeneralizationLevels
+from duckdb_anon.kernels.lattice.levels import FrequencySet, GeneralizationLevels, Levels
 from duckdb_anon.kernels.partition.equivalence_classes import Groups
 from duckdb_anon.kernels.partition.privacy_models import (
     All,

@@ -22,8 +22,7 @@ from typing import Any
 
 from duckdb_anon.engine.catalog.catalog import Relation
 from duckdb_anon.engine.catalog.column_roles import column_of
-from duckdb_anon.engine.sql_macros import macro_statements
-from duckdb_anon.engine.sql_quoting import ident, literal
+from duckdb_anon.engine.sql_quoting import ident, literal, macro_statements
 from duckdb_anon.measures.plans.missing_codes import LABEL, MACROS, number_codes
 from duckdb_anon.model.errors import ColumnError, ParameterError, cause_of, listed, nearest, one_line
 from duckdb_anon.model.function_specs import Parameter, Params, Query

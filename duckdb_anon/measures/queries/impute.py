@@ -19,8 +19,7 @@ from typing import Any
 
 from duckdb_anon.engine.catalog.catalog import Relation, require_visible
 from duckdb_anon.engine.catalog.collation import collated
-from duckdb_anon.engine.catalog.column_roles import ROLE_PARAMETERS, with_labels_of
-from duckdb_anon.engine.catalog.pseudonyms import pseudonyms, stand_in
+from duckdb_anon.engine.catalog.column_roles import ROLE_PARAMETERS, pseudonyms, stand_in, with_labels_of
 from duckdb_anon.engine.draws.imputation import FUNCTION, KEPT, NUMBERS, PLACES, REALS, ROW, ImputeCall, text_of
 from duckdb_anon.engine.input_sql import as_texts
 from duckdb_anon.engine.planner import SEED

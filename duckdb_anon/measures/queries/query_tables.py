@@ -9,9 +9,8 @@ from functools import lru_cache, partial
 from typing import Any
 
 from duckdb_anon.engine.catalog.catalog import Relation, require_visible
-from duckdb_anon.engine.catalog.column_roles import ROLE_PARAMETERS
+from duckdb_anon.engine.catalog.column_roles import ROLE_PARAMETERS, pseudonyms, stand_in
 from duckdb_anon.engine.catalog.duckdb_metadata import functions_there, rows_of
-from duckdb_anon.engine.catalog.pseudonyms import pseudonyms, stand_in
 from duckdb_anon.engine.planner import plan
 from duckdb_anon.engine.sql_quoting import literal
 from duckdb_anon.measures.queries.impute import free_name, impute

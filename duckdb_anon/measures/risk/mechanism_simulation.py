@@ -22,7 +22,7 @@ from duckdb_anon.engine.records.call_text import roles_as_arguments
 from duckdb_anon.engine.rng import derived_seed
 from duckdb_anon.engine.runner import ASKED_BY
 from duckdb_anon.engine.sql_quoting import literal, planned
-from duckdb_anon.kernels.attacks.nearest_rows import nearest_rows
+from duckdb_anon.kernels.attacks.linkage_scores import nearest_rows
 from duckdb_anon.measures.risk.linkage_view import PublishedRecords, Replay
 from duckdb_anon.model.errors import ParameterError, listed, nearest
 from duckdb_anon.model.function_specs import Params, Roles

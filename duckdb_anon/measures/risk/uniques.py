@@ -8,7 +8,7 @@ right, U p / (U p + D (1 - p)), U being the uniques, D the rows in pairs and p `
 any other. `columns` is the smallest of the sets, the first in table order. Cost: a sort for each set of columns.
 population_uniqueness estimates from the class sizes of a random sample how many of the population are unique: Pitman
 (Hoshino 2001), Zayatz (1991), slide negative binomial (Chen and Keller-McNulty 1998), Poisson (Skinner and Shlomo
-2008), and 'best', see `kernels.population.uniqueness`. An estimate, never a bound: examples/studies/population.py
+2008), and 'best', see `kernels.uniqueness`. An estimate, never a bound: examples/studies/population.py
 compares it with the truth. Where a person has several rows and no column says so, every model is wrong by far.
 """
 
@@ -19,10 +19,10 @@ from math import comb, prod
 
 import numpy as np
 
+from duckdb_anon.kernels import uniqueness
 from duckdb_anon.kernels.cells.table import MeasureCall
-from duckdb_anon.kernels.population import uniqueness
-from duckdb_anon.kernels.population.suda import minimal_uniques
 from duckdb_anon.kernels.row_keys import keys_of
+from duckdb_anon.kernels.uniqueness import minimal_uniques
 from duckdb_anon.model.coded_table import CodeArray, CodedTable, FloatArray
 from duckdb_anon.model.errors import ParameterError, RequirementError
 from duckdb_anon.model.function_specs import REQUIRED, Answer, Parameter, Params, Report, fields

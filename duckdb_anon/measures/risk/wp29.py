@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from duckdb_anon.kernels.attacks.nearest_rows import nearest_rows
+from duckdb_anon.kernels.attacks.linkage_scores import nearest_rows
 from duckdb_anon.kernels.cells.table import MeasureCall
 from duckdb_anon.measures.released_rows import OfRelease, require_columns, require_rows
 from duckdb_anon.measures.risk.attacks import rate_of

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckdb_anon.kernels.partition.feature_encoding import features_of
-from duckdb_anon.kernels.partition.mdav import mdav_groups
-from duckdb_anon.kernels.permutation.rank_swap import swapped_within
+from duckdb_anon.methods.microaggregate import mdav_groups
+from duckdb_anon.methods.rank_swap import swapped_within
 from tests.reference.cover_lp import nominal, ordered
 from tests.reference.sse import matrix, mdav
 

@@ -4,8 +4,8 @@ import duckdb
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.guarantees.verify_release import classes_of, recheck
 from duckdb_anon.kernels.partition.privacy_models import FrequencyDiversity, KAnonymity
+from duckdb_anon.kernels.verify_release import classes_of, recheck
 from duckdb_anon.model.errors import RequirementError
 from duckdb_anon.model.released_columns import Interval, Node, ValueSet
 from tests.reference.merging import attribute

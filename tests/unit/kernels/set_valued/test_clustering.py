@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from duckdb_anon.kernels.set_valued.clustering import clusters_of, merge_up_to
+from duckdb_anon.methods.rmr import clusters_of, merge_up_to
 from duckdb_anon.model.coded_table import Attribute
 from duckdb_anon.model.errors import RequirementError
 from tests.reference.cover_lp import nominal, ordered

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats.contingency import association, crosstab
 
-from duckdb_anon.kernels.slicing.attribute_clustering import (
+from duckdb_anon.methods.slicing import (
     association_matrix,
     equal_width,
     pam,

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from duckdb_anon.kernels.bucketize import anatomize
 from duckdb_anon.kernels.slicing.bucket_permutation import is_bucket_permutation, shuffled_slots, swapped
+from duckdb_anon.methods.anatomy import anatomize
 from duckdb_anon.model.coded_table import IntArray
 
 

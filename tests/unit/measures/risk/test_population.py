@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.integrate import quad
 
-from duckdb_anon.kernels.population import uniqueness
+from duckdb_anon.kernels import uniqueness
 from tests.reference import population as reference
 
 pytestmark = [pytest.mark.campaign, pytest.mark.weekly]

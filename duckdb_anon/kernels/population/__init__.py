@@ -1,1 +1,0 @@
-"""Population uniqueness estimated from a sample, and special uniques."""
