@@ -13,10 +13,13 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.model.identifier_case import fold
+from duckdb_anon.model.release_formats.duckdb_types import box_type, is_integer
 from duckdb_anon.rewrite.plausible import over_draws
 from duckdb_anon.rewrite.query.parse import Output
-from duckdb_anon.rewrite.query.tables import MakePlausible, PlausibleTables, TableInfo
-from duckdb_anon.rewrite.query.trees import leftmost, literal
+from duckdb_anon.rewrite.query.tables import MakePlausible, PlausibleTables, TableInfo, contents_of
+from duckdb_anon.rewrite.query.trees import all_of, groups_of, leftmost, literal
 
 _QUANTILE = 2.228
 """Of Student's distribution with ten degrees of freedom, .975."""
@@ -57,6 +60,7 @@ def half_widths(
     """Half the width of the interval of each wanted measure, by the texts of the keys."""
     if release.replay is None:
         return {}
+    _require_counted_keys(tree, release, tables[0])
     replay = release.replay()
     here = [tables[0], *(replace(table, sql=f"_anon_other{position}") for position, table in enumerate(tables[1:]))]
 
@@ -81,6 +85,33 @@ def half_widths(
         key: [_half_width(values, factor) for values, factor in zip(lists, wider, strict=True)]
         for key, lists in found.items()
     }
+
+
+def _require_counted_keys(tree: exp.Query, release: TableInfo, original: TableInfo) -> None:
+    """Refuse single values of intervals of a continuous type: drawn ones all differ, and the original's may be equal.
+
+    The truths that are drawn have the same error, so no replay shows it.
+    """
+    cells = contents_of(release, original).columns.items()
+    kinds = {name: (box_type(cell.type) or "").upper() for name, cell in cells if cell.cell == "interval"}
+    names = {name for name, kind in kinds.items() if not is_integer(kind) and kind != "DATE"}
+    selects = all_of(tree, exp.Select)
+    for select in reversed(selects):  # what nested queries show by another name
+        shown = (node for node in select.expressions if isinstance(node, exp.Alias))
+        names |= {fold(node.alias) for node in shown if fold(node.this.unnest().name) in names}
+    keys = [key for select in selects for key in groups_of(select).keys]
+    keys += [node.unalias() for select in selects if select.args.get("distinct") for node in select.expressions]
+    for node in all_of(tree, exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.In, exp.Distinct, exp.Mode):
+        keys += [node.this, node.expression, *node.expressions]
+    for node in all_of(tree, exp.Window, exp.Join):
+        keys += [*(node.args.get("partition_by") or ()), *(node.args.get("using") or ())]
+    for key in keys:
+        named = key.unnest() if isinstance(key, exp.Expr) else None
+        if isinstance(named, (exp.Column, exp.Identifier)) and fold(named.name) in names:
+            raise RewriteError(
+                f"no interval: the query groups by or compares single values of {named.name}, which the release "
+                "generalizes to intervals of a continuous type. Group by a part of it, as floor()"
+            )
 
 
 def kind_of(node: exp.Expr) -> str:

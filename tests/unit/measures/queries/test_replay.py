@@ -121,3 +121,20 @@ def test_what_a_release_tells_exactly_keeps_its_hard_bounds(people):
 def test_measures_that_intervals_of_a_method_do_not_cover_have_none(people):
     seeded_release(people, "released", CALLS["muco"])
     assert all(row[2:5] == (None, None, None) for row in asked(people, MIDDLE, "likely", "auto"))
+
+
+def test_single_values_of_continuous_cells_have_no_interval_and_parts_of_them_have(people):
+    people.execute("alter table people alter age type double")
+    seeded_release(people, "released", CALLS["mondrian"])
+    without = (
+        "select age, count(*) as n from people group by age",
+        "select count(distinct age) as n from people",
+        "select count(*) as n from (select age as years, region from people group by 1, 2 having count(*) > 1)",
+        "select count(*) as n from people where age in (select age from people group by age limit 3)",
+        "select max(n) as n from (select years, count(*) as n from (select age as years from people) group by years)",
+    )
+    for query in without:
+        for row in asked(people, query, "likely"):
+            assert row[4] is None and "continuous" in row[6], query
+    for query in ("select floor(age / 10) as decade, count(*) as n from people group by 1 order by 2 desc limit 3", COUNT):
+        assert all(row[4] == COVERAGE for row in asked(people, query, "likely"))
