@@ -136,5 +136,8 @@ def test_single_values_of_continuous_cells_have_no_interval_and_parts_of_them_ha
     for query in without:
         for row in asked(people, query, "likely"):
             assert row[4] is None and "continuous" in row[6], query
-    for query in ("select floor(age / 10) as decade, count(*) as n from people group by 1 order by 2 desc limit 3", COUNT):
+    for query in (
+        "select floor(age / 10) as decade, count(*) as n from people group by 1 order by 2 desc limit 3",
+        COUNT,
+    ):
         assert all(row[4] == COVERAGE for row in asked(people, query, "likely"))
