@@ -16,7 +16,7 @@ from sqlglot.optimizer.scope import Scope, build_scope
 from duckdb_anon.model.errors import RewriteError, listed, nearest
 from duckdb_anon.model.identifier_case import fold
 from duckdb_anon.rewrite.query import passes, pivots
-from duckdb_anon.rewrite.query.refusals import refuse, refuse_lists
+from duckdb_anon.rewrite.query.refusals import refuse, refuse_lists, unlisted
 from duckdb_anon.rewrite.query.tables import Describe, TableInfo, same_table
 from duckdb_anon.rewrite.query.trees import (
     SOURCE,
@@ -145,6 +145,8 @@ def read_query(query: str, tables: Sequence[TableInfo]) -> tuple[exp.Query, tupl
     """
     describe = tables[0].describe
     written = parse(query)
+    if written.meta.get(pivots.OPEN):  # what it reads stands in its place
+        raise unlisted()
     require_table(written, tables[0])
     try:
         tree = passes.run(_titled(written, describe).copy(), passes.OF_NAMES, tables)

@@ -93,10 +93,15 @@ def refuse(query: exp.Expr, _: Tables) -> None:
         if isinstance(node, exp.Pivot):
             if node.args.get("unpivot"):
                 raise RewriteError("this UNPIVOT cannot be answered: name its columns, ON a, b INTO NAME k VALUE v")
-            raise RewriteError(
-                "this PIVOT cannot be answered: name the values, ON column IN (...), and the keys, GROUP BY ..., or "
-                "write count(*) FILTER (WHERE column = value)"
-            )
+            raise unlisted()
+
+
+def unlisted() -> RewriteError:
+    """The refusal of a PIVOT that does not say which columns it makes."""
+    return RewriteError(
+        "this PIVOT cannot be answered: name the values, ON column IN (...), and the keys, GROUP BY ..., or "
+        "write count(*) FILTER (WHERE column = value)"
+    )
 
 
 def refuse_lists(query: str) -> None:

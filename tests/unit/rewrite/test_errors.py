@@ -5,6 +5,7 @@ import pytest
 
 import duckdb_anon
 from duckdb_anon.model.errors import RewriteError
+from duckdb_anon.rewrite.query.parse import read_query
 from duckdb_anon.rewrite.query.tables import TableInfo
 from duckdb_anon.rewrite.rewriter import rewrite
 from tests.reference.rewrite_tables import REGIONS, TREE, seen
@@ -141,3 +142,16 @@ def test_what_single_rows_hold_is_never_passed_through(numbers, value):
     for query, release in queries.items():
         text = numbers.execute(f"select rewrite_query($1, 't', '{release}', {_ROLES})", [query]).fetchone()
         assert text is not None and "impute(" in text[0]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "PIVOT people ON sex USING count(*) GROUP BY region",
+        "PIVOT people ON sex IN ('F') USING count(*)",
+        "SELECT * FROM (PIVOT people ON sex USING count(*) GROUP BY region)",
+    ],
+)
+def test_a_pivot_without_values_or_keys_is_not_read_as_all_rows(query):
+    with pytest.raises(RewriteError, match="name the values"):
+        read_query(query, [TableInfo("people", (("sex", "VARCHAR"), ("region", "VARCHAR")))])
